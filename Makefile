@@ -1,0 +1,28 @@
+# Every command does all its own set-up; see deploy/local.py.
+.DEFAULT_GOAL := help
+.PHONY: help demo up test lint lock schemas load
+
+help: ## what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 14
+
+demo: ## walk one real agreement from template to sealed PDF, then stop
+	@python3 deploy/local.py demo
+
+up: ## run the suite until Ctrl-C; PORT, VAR_DIR, SMTP_URL ... are obeyed
+	@python3 deploy/local.py up
+
+test: ## lint, types, all tests
+	@python3 deploy/local.py test
+
+lint: ## ruff, mypy, import rules
+	@python3 deploy/local.py lint
+
+load: ## the benchmarks: ratios measured side by side
+	@python3 deploy/local.py install testing
+	@.venv/bin/python -m tests.load
+
+lock: ## make the locks anew from pyproject.toml (needs uv)
+	@deploy/locks/make
+
+schemas: ## record the contracts' JSON Schemas after a deliberate change
+	@.venv/bin/python -m contracts.schemas_record

@@ -1,0 +1,34 @@
+"""The hash chain of the audit trail: each line's hash covers the line before it, so that no line can be changed, removed
+or inserted without every later hash changing. Submissions writes the chain, rendering checks and prints it, anybody can
+recompute it from the JSON of the API.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from contracts.types import iso
+
+START = ""
+"""What the first line is chained to."""
+
+
+def next_hash(
+    previous_hash: str, *, submitter_id: int | None, event_type: str, occurred_at: datetime, data: Mapping[str, Any]
+) -> str:
+    """SHA-256 in lower-case hex of ``previous_hash`` (``START`` for the first line) followed by the line as canonical JSON.
+
+    Canonical JSON: the keys ``submitter_id``, ``event_type``, ``event_timestamp`` and ``data``, sorted at every level, no
+    white space, UTF-8 unescaped. ``event_timestamp`` is ISO 8601 in UTC with milliseconds (``contracts.types.iso``), exactly
+    as the API shows it: what is finer than that is not part of the chain. ``data`` must be plain JSON values.
+    """
+    line = {
+        "submitter_id": submitter_id,
+        "event_type": event_type,
+        "event_timestamp": iso(occurred_at),
+        "data": dict(data),
+    }
+    canonical = json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256((previous_hash + canonical).encode()).hexdigest()

@@ -1,0 +1,214 @@
+"""Every event of the suite. An event states a fact, is written in the transaction that made it true, and is never lost.
+
+Public events carry exactly the ``data`` that webhook receivers and pollers get (specification 6). They are numbered without
+gaps per subject (``sequence``), so that receivers can be told in order whatever order the bus delivers in. Internal
+events have ``sequence`` None and are seen by services only.
+"""
+
+import builtins
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from contracts.blobs import BlobRef
+from contracts.rpc.rendering import SealRequest
+from contracts.rpc.submissions import Message
+from contracts.types import Account, DocumentLink, Moment, Notice, Tolerant
+
+
+class Envelope(Tolerant):
+    """What is on the bus. nameko hands a handler only the body, so everything is in it.
+
+    ``id`` is a UUIDv7; ``type`` the routing key; ``subject`` is ``submission:31`` or ``template:7``; ``version`` is the
+    major version of the event's schema; ``request_id`` is that of the HTTP request it came from.
+    """
+
+    id: str
+    type: str
+    version: int = 1
+    source: str
+    subject: str
+    sequence: int | None = None
+    occurred_at: Moment
+    request_id: str | None = None
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One kind of event: who emits it (``source``), what it carries. ``public`` ones reach webhook receivers."""
+
+    source: str
+    type: str
+    model: builtins.type[BaseModel]
+    public: bool = False
+
+    def __post_init__(self) -> None:
+        REGISTRY[self.type] = self
+
+
+REGISTRY: dict[str, Event] = {}
+
+
+class PublicData(Tolerant):
+    """``data`` as the receiver gets it: a Submission, Submitter or Template (contracts.types) as JSON, plus
+    ``author_id``, ``template_id`` and ``shared`` for the polling endpoints' access rules."""
+
+    data: dict[str, Any]
+    author_id: int | None = None
+    template_id: int | None = None
+    shared: bool = True
+
+
+FORM_VIEWED = Event("submissions", "form.viewed", PublicData, public=True)
+FORM_STARTED = Event("submissions", "form.started", PublicData, public=True)
+FORM_COMPLETED = Event("submissions", "form.completed", PublicData, public=True)
+FORM_DECLINED = Event("submissions", "form.declined", PublicData, public=True)
+FORM_SENT = Event("submissions", "form.sent", PublicData, public=True)
+SUBMISSION_CREATED = Event("submissions", "submission.created", PublicData, public=True)
+SUBMISSION_COMPLETED = Event("submissions", "submission.completed", PublicData, public=True)
+SUBMISSION_DECLINED = Event("submissions", "submission.declined", PublicData, public=True)
+SUBMISSION_EXPIRED = Event("submissions", "submission.expired", PublicData, public=True)
+SUBMISSION_ARCHIVED = Event("submissions", "submission.archived", PublicData, public=True)
+TEMPLATE_CREATED = Event("templates", "template.created", PublicData, public=True)
+TEMPLATE_UPDATED = Event("templates", "template.updated", PublicData, public=True)
+TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=True)
+
+
+class Recipient(Tolerant):
+    """A party, as mails speak of him. ``values`` by field name, for the message variables."""
+
+    submitter_id: int
+    role: str
+    name: str | None = None
+    email: str | None = None
+    link: str
+    slug: str
+    send_email: bool = True
+    status: str = "pending"
+    values: dict[str, Any] = Field(default_factory=dict)
+
+
+class MailContext(Tolerant):
+    """What every mail about a submission needs; the message variables are filled from it (peer facts 6.6)."""
+
+    submission_id: int
+    submission_name: str
+    submission_link: str
+    template_id: int | None = None
+    template_name: str | None = None
+    expire_at: Moment | None = None
+    account: Account
+    sender_id: int | None = None
+    sender_name: str | None = None
+    sender_email: str | None = None
+    reply_to: str | None = None
+    parties: list[Recipient]
+
+
+class InvitationDue(Tolerant):
+    """Invite this submitter now. ``invitation_id`` differs for each invitation asked for: one mail per id."""
+
+    invitation_id: str
+    context: MailContext
+    submitter_id: int
+    reply_to: str | None = None
+    message: Message | None = None
+    needs_signature: bool = True
+
+
+class MailedFile(Tolerant):
+    """A result file: attached when everything fits into 10 MB, else linked by ``link``."""
+
+    name: str
+    file: BlobRef
+    link: DocumentLink
+
+
+class CompletionMails(Tolerant):
+    """The submission is completed: tell the sender and BCCs, send copies to the signers (specification 2.8)."""
+
+    context: MailContext
+    completed_at: Moment
+    documents: list[MailedFile]
+    audit_trail: MailedFile
+    notify_sender: bool
+    bcc: list[str] = Field(default_factory=list)
+    sender_attach_documents: bool = True
+    sender_attach_audit: bool = True
+    copy_signers: bool = True
+    copy_attach_documents: bool = True
+    copy_attach_audit: bool = True
+
+
+class DeclineMail(Tolerant):
+    context: MailContext
+    submitter_id: int
+    reason: str = ""
+
+
+class Erased(Tolerant):
+    """Removed for good: whoever keeps anything of it forgets it. ``blobs`` are removed by the emitter itself."""
+
+    submission_id: int
+
+
+class SealedDocument(Tolerant):
+    """``original_sha256`` of what was uploaded; ``file`` is the sealed PDF."""
+
+    uuid: str
+    name: str
+    file: BlobRef
+    original_sha256: str
+
+
+class DocumentsSealed(Tolerant):
+    """The job of ``seal_id`` is done: every value was read back, every signature verified."""
+
+    submission_id: int
+    seal_id: str
+    documents: list[SealedDocument]
+    audit_trail: BlobRef
+    pades_level: str
+    report: list[Notice] = Field(default_factory=list)
+
+
+class DocumentsFailed(Tolerant):
+    """Sealing was given up; ``reason`` is for the operator and names the field where one is at fault."""
+
+    submission_id: int
+    seal_id: str
+    reason: str
+
+
+class MailOutcome(Tolerant):
+    """A mail left, or never will. ``kind``: ``invitation``, ``completed``, ``documents_copy``, ``declined``."""
+
+    submission_id: int
+    submitter_id: int | None = None
+    kind: str
+    to: str
+    invitation_id: str | None = None
+    error: str | None = None
+
+
+class WebhookDisabled(Tolerant):
+    """A webhook failed for five days or answered 410; the admins are told by mail."""
+
+    webhook_id: int
+    url: str
+    reason: str
+    admins: list[str]
+
+
+INVITATION_DUE = Event("submissions", "invitation.due", InvitationDue)
+COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
+DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
+SEALING_DUE = Event("submissions", "sealing.due", SealRequest)
+SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased)
+DOCUMENTS_SEALED = Event("rendering", "documents.sealed", DocumentsSealed)
+DOCUMENTS_FAILED = Event("rendering", "documents.failed", DocumentsFailed)
+MAIL_SENT = Event("notifications", "mail.sent", MailOutcome)
+MAIL_FAILED = Event("notifications", "mail.failed", MailOutcome)
+WEBHOOK_DISABLED = Event("webhooks", "webhook.disabled", WebhookDisabled)

@@ -1,0 +1,69 @@
+"""Links to files: signed, so that nobody can make one up, and either expiring or bound to an API key.
+
+A token holds the blob's key, the file name and the expiry; it is signed with HMAC-SHA256 under the suite's
+``LINK_SECRET``. A link without expiry (``expires_at`` is None) goes into event bodies, which are immutable and may be
+read days later: the gateway serves it only to a caller with an API key.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import quote
+
+_SIGNATURE_BYTES = 16
+
+
+class BadLink(Exception):
+    """The token was not made with this secret."""
+
+
+@dataclass(frozen=True)
+class FileLink:
+    """What a token says: blob ``key``, ``media_type``, ``filename``; ``expires_at`` in Unix seconds or None; ``page`` set
+    when the link is to a picture of that page (from 1) instead of to the file."""
+
+    key: str
+    media_type: str
+    filename: str
+    expires_at: int | None = None
+    page: int | None = None
+
+    def expired(self, now: datetime) -> bool:
+        """True once the link's time is over. A link without expiry never expires, but needs an API key."""
+        return self.expires_at is not None and now.timestamp() >= self.expires_at
+
+
+def url(base_url: str, secret: str, link: FileLink) -> str:
+    """``{base_url}/file/<token>/<filename>``; the file name is in the path only for the reader and for saving."""
+    return f"{base_url}/file/{sign(secret, link)}/{quote(link.filename, safe='')}"
+
+
+def sign(secret: str, link: FileLink) -> str:
+    """The URL-safe token of ``link``."""
+    payload = json.dumps(
+        [link.key, link.media_type, link.filename, link.expires_at, link.page], separators=(",", ":")
+    ).encode()
+    return _encode(_mac(secret, payload) + payload)
+
+
+def read(secret: str, token: str) -> FileLink:
+    """The link in ``token``; BadLink when it was not signed with ``secret``. Expiry is the caller's to check."""
+    try:
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except ValueError as error:
+        raise BadLink("not base64") from error
+    mac, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
+    if not hmac.compare_digest(mac, _mac(secret, payload)):
+        raise BadLink("wrong signature")
+    return FileLink(*json.loads(payload))
+
+
+def _mac(secret: str, payload: bytes) -> bytes:
+    return hmac.new(secret.encode(), b"file-link:" + payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]
+
+
+def _encode(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

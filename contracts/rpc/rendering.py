@@ -1,0 +1,255 @@
+"""Rendering: everything that is done to a PDF. Stateless towards its callers: files in, files out (specification 4.5)."""
+
+from typing import Any
+
+from pydantic import Field
+
+from contracts.blobs import BlobRef
+from contracts.rpc import Rpc
+from contracts.types import (
+    Account,
+    Area,
+    FieldDefinition,
+    FieldType,
+    Moment,
+    Notice,
+    PageSize,
+    StoredDocument,
+    Tolerant,
+)
+
+
+class TagField(Tolerant):
+    """A field found in the document: a ``{{...}}`` text tag, an HTML field tag or an AcroForm field.
+
+    Same meaning as FieldInput, but ``areas`` are already fractions of the visible page. ``role`` None: the first role.
+    """
+
+    name: str = ""
+    type: FieldType = FieldType.TEXT
+    role: str | None = None
+    required: bool = True
+    readonly: bool = False
+    default_value: Any = None
+    title: str | None = None
+    description: str | None = None
+    options: list[str] = Field(default_factory=list)
+    validation: dict[str, Any] = Field(default_factory=dict)
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    condition: str | None = None
+    areas: list[Area] = Field(default_factory=list)
+
+
+class PreparePdf(Tolerant):
+    """``remove_tags`` erases the tags' text; ``flatten`` turns form fields into plain page content."""
+
+    name: str
+    file: BlobRef
+    remove_tags: bool = True
+    flatten: bool = False
+
+
+class PrepareHtml(Tolerant):
+    name: str
+    html: str
+    html_header: str | None = None
+    html_footer: str | None = None
+    size: str = "Letter"
+
+
+class PreparedDocument(Tolerant):
+    """A document that is known to be sealable (it was filled, sealed and verified once as a trial).
+
+    ``file`` is normalised: active content dropped, repaired, or untouched when ``signed`` (then only incremental
+    updates are allowed). ``report`` says what was changed or skipped, and why.
+    """
+
+    file: BlobRef
+    original: BlobRef
+    pages: list[PageSize]
+    fields: list[TagField] = Field(default_factory=list)
+    signed: bool = False
+    report: list[Notice] = Field(default_factory=list)
+
+
+class DrawPage(Tolerant):
+    """``page`` from 1; ``width`` of the picture in pixels."""
+
+    file: BlobRef
+    page: int
+    width: int = 1400
+
+
+class PrepareImage(Tolerant):
+    """A picture from outside: decoded in a child with limits, turned upright, re-encoded.
+
+    ``type`` is the field's type; a signature or initials without a visible stroke is refused (``signature is empty``).
+    """
+
+    file: BlobRef
+    type: FieldType
+
+
+class DrawSignature(Tolerant):
+    """A typed name as a picture in a script font (other scripts than Latin fall back to a font that has them)."""
+
+    text: str
+
+
+class CheckText(Tolerant):
+    texts: list[str]
+
+
+class UndrawableText(Tolerant):
+    """For each text of the request the characters that no font can draw; all empty when everything can be drawn."""
+
+    characters: list[str]
+
+
+class FilledAttachment(Tolerant):
+    """A file behind a value. Pictures are PNG or JPEG, checked and re-encoded when they came in."""
+
+    uuid: str
+    filename: str
+    file: BlobRef
+    created_at: Moment
+
+
+class FieldValue(Tolerant):
+    """A field with what goes onto the page. ``value`` is typed as in peer facts 1.2 (attachment uuids for files and
+    pictures); ``submitter_id`` says whose it is."""
+
+    field: FieldDefinition
+    value: Any = None
+    submitter_id: int
+
+
+class SignatureNote(Tolerant):
+    """Printed beside a signature: see peer facts 4.2, 'signature with ID'."""
+
+    field_uuid: str
+    reason: str | None = None
+
+
+class PartySummary(Tolerant):
+    """A signer, as the audit trail tells of him (peer facts 4.5)."""
+
+    id: int
+    role: str
+    name: str | None = None
+    email: str | None = None
+    phone: str | None = None
+    status: str
+    ip: str | None = None
+    user_agent: str | None = None
+    time_zone: str | None = None
+    sent_at: Moment | None = None
+    opened_at: Moment | None = None
+    completed_at: Moment | None = None
+    completed_by_api: str | None = None
+    decline_reason: str | None = None
+    consent: dict[str, Any] | None = None
+
+
+class TrailEvent(Tolerant):
+    """A line of the audit trail with its place in the hash chain."""
+
+    submitter_id: int | None = None
+    event_type: str
+    occurred_at: Moment
+    data: dict[str, Any] = Field(default_factory=dict)
+    hash: str
+
+
+class FillRequest(Tolerant):
+    """Documents with values; what becomes of it (a draft or sealed files) is the caller's choice."""
+
+    submission_id: int
+    submission_slug: str
+    name: str
+    account: Account
+    documents: list[StoredDocument]
+    values: list[FieldValue]
+    attachments: list[FilledAttachment] = Field(default_factory=list)
+    parties: list[PartySummary] = Field(default_factory=list)
+    notes: list[SignatureNote] = Field(default_factory=list)
+    base_url: str = ""
+
+
+class SealRequest(FillRequest):
+    """Everything that sealing and the audit trail need. ``seal_id`` names this attempt: one job, one result."""
+
+    seal_id: str
+    trail: list[TrailEvent]
+    created_at: Moment
+    completed_at: Moment
+
+
+class DraftDocument(Tolerant):
+    uuid: str
+    name: str
+    file: BlobRef
+
+
+class Drafts(Tolerant):
+    documents: list[DraftDocument]
+
+
+class Combine(Tolerant):
+    """``files`` in order; ``seal`` signs the result (used for the merged view of sealed documents)."""
+
+    files: list[BlobRef]
+    seal: bool = False
+    name: str = "merged"
+
+
+class Combined(Tolerant):
+    file: BlobRef
+    warnings: list[str] = Field(default_factory=list)
+
+
+class Verify(Tolerant):
+    file: BlobRef
+
+
+class VerifiedSignature(Tolerant):
+    """One signature. ``indication`` and ``sub_indication`` are the words of EN 319 102-1; ``level`` is the PAdES level;
+    ``trust`` is ``trusted`` when the chain ends in a root that this installation knows."""
+
+    field: str
+    signer_name: str | None = None
+    issuer: str | None = None
+    signing_reason: str | None = None
+    signing_time: Moment | None = None
+    timestamp: Moment | None = None
+    signature_type: str | None = None
+    digest: str | None = None
+    level: str | None = None
+    indication: str
+    sub_indication: str | None = None
+    integrity: str
+    trust: str
+    covers_whole_document: bool
+    changed_after_signing: bool
+    certificate_valid_from: Moment | None = None
+    certificate_valid_to: Moment | None = None
+    verification_result: list[dict[str, str]] = Field(default_factory=list)
+
+
+class Verification(Tolerant):
+    """``checksum_status``: ``valid``, ``invalid`` or ``unsigned``; ``sealed_here`` when this very file is one of ours."""
+
+    checksum_status: str
+    sealed_here: bool = False
+    signatures: list[VerifiedSignature] = Field(default_factory=list)
+
+
+PREPARE_PDF = Rpc("rendering", "prepare_pdf", PreparePdf, PreparedDocument, timeout=40)
+PREPARE_HTML = Rpc("rendering", "prepare_html", PrepareHtml, PreparedDocument, timeout=40)
+DRAW_PAGE = Rpc("rendering", "draw_page", DrawPage, BlobRef, timeout=25)
+PREPARE_IMAGE = Rpc("rendering", "prepare_image", PrepareImage, BlobRef, timeout=25)
+DRAW_SIGNATURE = Rpc("rendering", "draw_signature", DrawSignature, BlobRef, timeout=15)
+CHECK_TEXT = Rpc("rendering", "check_text", CheckText, UndrawableText, timeout=10)
+FILL_DRAFTS = Rpc("rendering", "fill_drafts", FillRequest, Drafts, timeout=40)
+COMBINE = Rpc("rendering", "combine", Combine, Combined, timeout=40)
+VERIFY = Rpc("rendering", "verify", Verify, Verification, timeout=40)

@@ -1,0 +1,307 @@
+"""Submissions: one signing request each, its submitters, and the signing page's side of it (specification 4.3, 4.4)."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from contracts.blobs import BlobRef
+from contracts.rpc import Rpc
+from contracts.types import (
+    Account,
+    Actor,
+    Attachment,
+    DocumentLink,
+    FieldDefinition,
+    Order,
+    Page,
+    PageRequest,
+    PageSize,
+    Removed,
+    Submission,
+    SubmissionDocuments,
+    SubmissionStatus,
+    Submitter,
+    Tolerant,
+)
+
+
+class Message(Tolerant):
+    subject: str | None = None
+    body: str | None = None
+
+
+class FieldOverride(Tolerant):
+    """Override definition (specification 2.7), by ``name``. Only what is set is changed (``model_fields_set``)."""
+
+    name: str | None = None
+    uuid: str | None = None
+    default_value: Any = None
+    value: Any = None
+    readonly: bool | None = None
+    required: bool | None = None
+    title: str | None = None
+    description: str | None = None
+    validation: dict[str, Any] | None = None
+    preferences: dict[str, Any] | None = None
+
+
+class NewSubmitter(Tolerant):
+    """``submitters[]`` (specification 4.3.3). What is not there yet the gateway refuses before it gets here."""
+
+    role: str | None = None
+    uuid: str | None = None
+    email: str | None = None
+    name: str | None = None
+    phone: str | None = None
+    external_id: str | None = None
+    values: dict[str, Any] = Field(default_factory=dict)
+    variables: dict[str, Any] = Field(default_factory=dict)
+    fields: list[FieldOverride] = Field(default_factory=list)
+    readonly_fields: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    send_email: bool | None = None
+    send_sms: bool | None = None
+    completed_redirect_url: str | None = None
+    order: int | None = None
+    completed: bool = False
+    go_to_last: bool | None = None
+    reply_to: str | None = None
+    message: Message | None = None
+
+
+class CreateSubmission(Tolerant):
+    """POST /submissions (specification 4.3.1 for templates). Errors name the field as ``submitters[0].email``.
+
+    ``preferences`` are those of specification 2.8. ``request_id``: the same id returns the first answer.
+    """
+
+    request_id: str
+    actor: Actor
+    account: Account
+    template_id: int
+    submitters: list[NewSubmitter]
+    name: str | None = None
+    order: Order | None = None
+    send_email: bool = True
+    send_sms: bool = False
+    completed_redirect_url: str | None = None
+    bcc_completed: str | None = None
+    reply_to: str | None = None
+    expire_at: datetime | None = None
+    message: Message | None = None
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    variables: dict[str, Any] = Field(default_factory=dict)
+
+
+class GetSubmission(Tolerant):
+    actor: Actor
+    id: int
+    include: str = ""
+
+
+class ListSubmissions(PageRequest):
+    """``archived``: True only archived, False only active, None both."""
+
+    actor: Actor
+    q: str | None = None
+    template_id: int | None = None
+    template_folder: str | None = None
+    archived: bool | None = None
+    status: SubmissionStatus | None = None
+    slug: str | None = None
+    include: str = ""
+
+
+class UpdateSubmission(Tolerant):
+    """Only what is set changes; ``expire_at`` None clears it."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    name: str | None = None
+    expire_at: datetime | None = None
+    archived: bool | None = None
+
+
+class RemoveSubmission(Tolerant):
+    request_id: str
+    actor: Actor
+    id: int
+    permanently: bool = False
+
+
+class GetDocuments(Tolerant):
+    """Sealed documents of a completed submission, partially filled ones otherwise. ``merge``: one PDF of all."""
+
+    actor: Actor
+    id: int
+    merge: bool = False
+
+
+class RetrySeal(Tolerant):
+    request_id: str
+    actor: Actor
+    id: int
+
+
+class GetSubmitter(Tolerant):
+    actor: Actor
+    id: int
+    include: str = ""
+
+
+class ListSubmitters(PageRequest):
+    actor: Actor
+    q: str | None = None
+    submission_id: int | None = None
+    template_id: int | None = None
+    external_id: str | None = None
+    slug: str | None = None
+    completed_after: datetime | None = None
+    completed_before: datetime | None = None
+    include: str = ""
+
+
+class UpdateSubmitter(Tolerant):
+    """PUT /submitters/:id (specification 4.4). Only what is set changes; ``values`` merge, ``metadata`` replaces.
+
+    ``send_email`` True sends the invitation again; ``completed`` True completes in the name of the API user.
+    """
+
+    request_id: str
+    actor: Actor
+    id: int
+    name: str | None = None
+    email: str | None = None
+    phone: str | None = None
+    external_id: str | None = None
+    values: dict[str, Any] = Field(default_factory=dict)
+    fields: list[FieldOverride] = Field(default_factory=list)
+    readonly_fields: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] | None = None
+    send_email: bool = False
+    reply_to: str | None = None
+    completed: bool = False
+    completed_redirect_url: str | None = None
+    go_to_last: bool | None = None
+    message: Message | None = None
+
+
+class Visit(Tolerant):
+    """Who opens the signing page. The slug is the secret that lets him in; it is never logged whole."""
+
+    slug: str
+    ip: str | None = None
+    user_agent: str | None = None
+    time_zone: str | None = None
+
+
+class OpenForm(Visit):
+    """Only reads; a mail scanner's GET changes nothing. The page itself then reports the view (``view``)."""
+
+
+class FormDocument(Tolerant):
+    uuid: str
+    name: str
+    pages: list[PageSize]
+    url: str | None = None
+
+
+class FormField(FieldDefinition):
+    """A field on the signing page: ``value`` as stored, ``mine`` when this signer fills it (others are shown only).
+
+    ``display`` is how a value reads on paper (formatted date, number), masked where it must be.
+    """
+
+    value: Any = None
+    display: str | None = None
+    mine: bool = True
+
+
+class SigningForm(Tolerant):
+    """What the signing page shows. ``state`` is ``open``, ``waiting``, ``completed``, ``declined``, ``expired`` or
+    ``archived``; everything but the names is empty unless ``open`` or ``completed``."""
+
+    state: str
+    submission_name: str
+    account_name: str
+    submitter_id: int
+    submitter_name: str | None = None
+    submitter_email: str | None = None
+    role: str
+    sender_name: str | None = None
+    locale: str = "en-US"
+    expire_at: datetime | None = None
+    sealing_status: str | None = None
+    declined_by: str | None = None
+    decline_reason: str | None = None
+    completed_redirect_url: str | None = None
+    go_to_last: bool = False
+    documents: list[FormDocument] = Field(default_factory=list)
+    fields: list[FormField] = Field(default_factory=list)
+    attachments: list[Attachment] = Field(default_factory=list)
+    results: list[DocumentLink] = Field(default_factory=list)
+    audit_log_url: str | None = None
+
+
+class SaveValues(Visit):
+    """``values`` is keyed by field uuid. Stored step by step; required is checked on completion only."""
+
+    request_id: str
+    values: dict[str, Any]
+
+
+class CompleteForm(SaveValues):
+    """The last step: saves, checks everything, completes."""
+
+
+class DeclineForm(Visit):
+    request_id: str
+    reason: str = ""
+
+
+class AttachFile(Visit):
+    """``type`` is the field's type. Signatures and initials must be pictures with something on them."""
+
+    request_id: str
+    type: str
+    filename: str
+    file: BlobRef
+
+
+class Done(Tolerant):
+    """``state`` as in SigningForm, after the command."""
+
+    state: str
+
+
+class FormPage(Tolerant):
+    """A page of a document of this signer's submission, ``page`` from 1."""
+
+    slug: str
+    document_uuid: str
+
+
+class FormFile(Tolerant):
+    file: BlobRef
+    pages: list[PageSize]
+
+
+CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
+GET = Rpc("submissions", "get", GetSubmission, Submission)
+LIST = Rpc("submissions", "list", ListSubmissions, Page[Submission])
+UPDATE = Rpc("submissions", "update", UpdateSubmission, Submission)
+REMOVE = Rpc("submissions", "remove", RemoveSubmission, Removed)
+DOCUMENTS = Rpc("submissions", "documents", GetDocuments, SubmissionDocuments, timeout=60)
+RETRY_SEAL = Rpc("submissions", "retry_seal", RetrySeal, Submission)
+GET_SUBMITTER = Rpc("submissions", "get_submitter", GetSubmitter, Submitter)
+LIST_SUBMITTERS = Rpc("submissions", "list_submitters", ListSubmitters, Page[Submitter])
+UPDATE_SUBMITTER = Rpc("submissions", "update_submitter", UpdateSubmitter, Submitter, timeout=30)
+OPEN_FORM = Rpc("submissions", "open_form", OpenForm, SigningForm)
+VIEW_FORM = Rpc("submissions", "view_form", Visit, Done)
+SAVE_VALUES = Rpc("submissions", "save_values", SaveValues, Done)
+COMPLETE_FORM = Rpc("submissions", "complete_form", CompleteForm, Done, timeout=30)
+DECLINE_FORM = Rpc("submissions", "decline_form", DeclineForm, Done)
+ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
+FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)

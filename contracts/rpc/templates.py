@@ -1,0 +1,167 @@
+"""Templates: documents with fields assigned to roles (specification 4.2)."""
+
+from typing import Any
+
+from pydantic import Field
+
+from contracts.blobs import BlobRef
+from contracts.rpc import Rpc
+from contracts.types import (
+    Actor,
+    Condition,
+    FieldDefinition,
+    FieldType,
+    Moment,
+    Page,
+    PageRequest,
+    Party,
+    Removed,
+    StoredDocument,
+    Template,
+    Tolerant,
+)
+
+
+class AreaInput(Tolerant):
+    """As the API user writes it: fractions of the page, or points when any value is above 1; origin top left."""
+
+    x: float
+    y: float
+    w: float
+    h: float
+    page: int = 1
+    option: str | None = None
+    attachment_uuid: str | None = None
+    cell_w: float | None = None
+
+
+class FieldInput(Tolerant):
+    """The full definition of specification 2.7 as an API user writes it. ``role`` None means the first role."""
+
+    uuid: str | None = None
+    submitter_uuid: str | None = None
+    name: str = ""
+    type: FieldType = FieldType.TEXT
+    role: str | None = None
+    required: bool = True
+    readonly: bool = False
+    default_value: Any = None
+    title: str | None = None
+    description: str | None = None
+    options: list[str] = Field(default_factory=list)
+    validation: dict[str, Any] = Field(default_factory=dict)
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    conditions: list[Condition] = Field(default_factory=list)
+    areas: list[AreaInput] = Field(default_factory=list)
+
+
+class DocumentInput(Tolerant):
+    """One document of POST /templates/pdf. The gateway has put the bytes into the blob store."""
+
+    name: str
+    file: BlobRef
+    fields: list[FieldInput] = Field(default_factory=list)
+
+
+class HtmlDocumentInput(Tolerant):
+    """One document of POST /templates/html; ``size`` is Letter, Legal, Tabloid, Ledger or A0..A6."""
+
+    html: str
+    name: str | None = None
+    html_header: str | None = None
+    html_footer: str | None = None
+    size: str = "Letter"
+
+
+class CreateTemplate(Tolerant):
+    """Either ``documents`` or ``html_documents``. An existing template of the same ``external_id`` is updated instead.
+
+    ``request_id`` makes the call idempotent: the same id returns the first answer.
+    """
+
+    request_id: str
+    actor: Actor
+    name: str | None = None
+    folder_name: str | None = None
+    external_id: str | None = None
+    shared_link: bool = True
+    flatten: bool = False
+    remove_tags: bool = True
+    documents: list[DocumentInput] = Field(default_factory=list)
+    html_documents: list[HtmlDocumentInput] = Field(default_factory=list)
+
+
+class GetTemplate(Tolerant):
+    actor: Actor
+    id: int
+
+
+class ListTemplates(PageRequest):
+    actor: Actor
+    q: str | None = None
+    folder: str | None = None
+    archived: bool = False
+    external_id: str | None = None
+    slug: str | None = None
+
+
+class UpdateTemplate(Tolerant):
+    """Only what is set changes (``model_fields_set``). ``roles`` renames by position and appends; ``fields`` replaces."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    name: str | None = None
+    external_id: str | None = None
+    folder_name: str | None = None
+    roles: list[str] | None = None
+    fields: list[FieldInput] | None = None
+    submitters: list[Party] | None = None
+    archived: bool | None = None
+    shared_link: bool | None = None
+
+
+class RemoveTemplate(Tolerant):
+    """Archives, or removes for good with ``permanently``. The submissions made from it live on."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    permanently: bool = False
+
+
+class CloneTemplate(Tolerant):
+    request_id: str
+    actor: Actor
+    id: int
+    name: str | None = None
+    folder_name: str | None = None
+    external_id: str | None = None
+
+
+class TemplateSnapshot(Tolerant):
+    """All that a submission needs of a template, copied so that later edits never touch signing."""
+
+    id: int
+    name: str
+    external_id: str | None = None
+    folder_name: str
+    slug: str
+    archived: bool
+    shared_link: bool
+    author_id: int
+    parties: list[Party]
+    fields: list[FieldDefinition]
+    documents: list[StoredDocument]
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    created_at: Moment
+    updated_at: Moment
+
+
+CREATE = Rpc("templates", "create", CreateTemplate, Template, timeout=90)
+GET = Rpc("templates", "get", GetTemplate, Template)
+LIST = Rpc("templates", "list", ListTemplates, Page[Template])
+UPDATE = Rpc("templates", "update", UpdateTemplate, Template)
+REMOVE = Rpc("templates", "remove", RemoveTemplate, Removed)
+CLONE = Rpc("templates", "clone", CloneTemplate, Template)
+SNAPSHOT = Rpc("templates", "snapshot", GetTemplate, TemplateSnapshot)

@@ -1,0 +1,422 @@
+"""The resources of the specification (section 2), as they are in the API, in events and between services.
+
+What is here is public: the JSON of these models is what a REST client, a webhook receiver and a signer's browser see.
+Readers ignore keys they do not know; a key is only ever added.
+"""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+from contracts.blobs import BlobRef
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds: ``2026-03-04T05:06:07.089Z``."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Moment = Annotated[datetime, PlainSerializer(iso, return_type=str, when_used="json")]
+
+
+class Role(StrEnum):
+    """Roles of users (specification 5)."""
+
+    ADMIN = "admin"
+    EDITOR = "editor"
+    VIEWER = "viewer"
+
+
+class FieldType(StrEnum):
+    """Types of fields (specification 2.7), ``dutystamp`` from 4.7."""
+
+    HEADING = "heading"
+    TEXT = "text"
+    SIGNATURE = "signature"
+    INITIALS = "initials"
+    DATE = "date"
+    NUMBER = "number"
+    IMAGE = "image"
+    CHECKBOX = "checkbox"
+    MULTIPLE = "multiple"
+    FILE = "file"
+    RADIO = "radio"
+    SELECT = "select"
+    CELLS = "cells"
+    STAMP = "stamp"
+    PAYMENT = "payment"
+    PHONE = "phone"
+    VERIFICATION = "verification"
+    STRIKETHROUGH = "strikethrough"
+
+
+IMAGE_TYPES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAGE, FieldType.STAMP})
+"""Their value is the uuid of an attachment that is drawn as a picture."""
+
+STATIC_TYPES = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.STAMP})
+"""Drawn without the signer doing anything."""
+
+
+class SubmitterStatus(StrEnum):
+    PENDING = "pending"
+    COMPLETED = "completed"
+    DECLINED = "declined"
+
+
+class SubmissionStatus(StrEnum):
+    PENDING = "pending"
+    COMPLETED = "completed"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+
+
+class SealingStatus(StrEnum):
+    SEALING = "sealing"
+    SEALED = "sealed"
+    FAILED = "failed"
+
+
+class Order(StrEnum):
+    PRESERVED = "preserved"
+    RANDOM = "random"
+
+
+class Tolerant(BaseModel):
+    """Ignores keys it does not know."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Actor(Tolerant):
+    """Who asks: the user whose API key it was. Services decide by role and id what the actor may see."""
+
+    user_id: int
+    role: Role
+    email: str
+    name: str = ""
+
+
+class Account(Tolerant):
+    """The account settings that a submission is made under; it keeps this copy (one account per installation).
+
+    The ``*_enabled`` and ``*_attach_*`` toggles are the ceiling over template preferences (specification 2.8).
+    """
+
+    name: str = "Countersign"
+    time_zone: str = "UTC"
+    locale: str = "en-US"
+    completed_notification_email_enabled: bool = True
+    completed_notification_email_attach_audit: bool = True
+    completed_notification_email_attach_documents: bool = True
+    documents_copy_email_enabled: bool = True
+    documents_copy_email_attach_audit: bool = True
+    documents_copy_email_attach_documents: bool = True
+    with_signature_id: bool = False
+    esigning_preference: Literal["single", "multiple"] = "single"
+    bcc_emails: str = ""
+
+
+class Area(Tolerant):
+    """Where a field is drawn: fractions of the visible page (the crop box, upright), origin top left; ``page`` from 1.
+
+    ``attachment_uuid`` names the document (the peer's key for it). ``option`` binds the area to one option of a radio or
+    multiple field. ``cell_w`` is the width of one cell as a fraction of the page's width.
+    """
+
+    x: float
+    y: float
+    w: float
+    h: float
+    page: int = 1
+    attachment_uuid: str = ""
+    option: str | None = None
+    cell_w: float | None = None
+
+
+class Condition(Tolerant):
+    """Shown only when the other field has that value (peer facts 4.3)."""
+
+    field_uuid: str
+    action: str
+    value: Any = None
+    operation: Literal["and", "or"] | None = None
+
+
+class FieldDefinition(Tolerant):
+    """A fillable field (specification 2.7), the full definition with what the service adds: uuid and role."""
+
+    uuid: str
+    submitter_uuid: str
+    role: str
+    name: str = ""
+    type: FieldType = FieldType.TEXT
+    required: bool = True
+    readonly: bool = False
+    default_value: Any = None
+    title: str | None = None
+    description: str | None = None
+    options: list[str] = Field(default_factory=list)
+    validation: dict[str, Any] = Field(default_factory=dict)
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    conditions: list[Condition] = Field(default_factory=list)
+    areas: list[Area] = Field(default_factory=list)
+
+
+class Party(Tolerant):
+    """A role of a template, in order: the peer calls it a template's submitter."""
+
+    uuid: str
+    name: str
+
+
+class Notice(Tolerant):
+    """A line of a preflight report: what was found, what was done about it, where. ``page`` from 1."""
+
+    code: str
+    message: str
+    document: str | None = None
+    page: int | None = None
+
+
+class Pagination(Tolerant):
+    """``count`` rows on this page, ``prev`` the first id, ``next`` the last id or None when nothing follows."""
+
+    count: int
+    next: int | None = None
+    prev: int | None = None
+
+
+T = TypeVar("T")
+
+
+class Page(Tolerant, Generic[T]):
+    data: list[T]
+    pagination: Pagination
+
+
+class PageRequest(Tolerant):
+    """Keyset paging: ids ascending; ``after`` greater than, ``before`` the page nearest below."""
+
+    limit: int = 10
+    after: int | None = None
+    before: int | None = None
+
+
+class TemplateDocument(Tolerant):
+    """``url`` and ``preview_image_url`` expire; each read gives fresh ones. Sizes are points (1/72 inch), upright."""
+
+    id: int
+    uuid: str
+    name: str
+    filename: str
+    url: str
+    preview_image_url: str | None = None
+    sha256: str
+    pages: list["PageSize"] = Field(default_factory=list)
+
+
+class PageSize(Tolerant):
+    """Width and height of the visible page, upright, in points."""
+
+    width: float
+    height: float
+
+
+class Person(Tolerant):
+    id: int
+    email: str
+    first_name: str | None = None
+    last_name: str | None = None
+
+
+class SchemaItem(Tolerant):
+    attachment_uuid: str
+    name: str
+
+
+class Template(Tolerant):
+    """Specification 2.2 with the keys that the peer's clients read."""
+
+    id: int
+    slug: str
+    name: str
+    external_id: str | None = None
+    application_key: str | None = None
+    folder_id: int
+    folder_name: str
+    roles: list[str]
+    submitters: list[Party]
+    fields: list[FieldDefinition]
+    documents: list[TemplateDocument]
+    # `schema` would hide BaseModel's own attribute.
+    document_schema: list[SchemaItem] = Field(default_factory=list, alias="schema")
+    variables_schema: dict[str, Any] = Field(default_factory=dict)
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    shared_link: bool
+    source: str = "api"
+    archived: bool
+    archived_at: Moment | None = None
+    author_id: int
+    author: Person | None = None
+    report: list[Notice] = Field(default_factory=list)
+    created_at: Moment
+    updated_at: Moment
+
+    model_config = ConfigDict(extra="ignore", serialize_by_alias=True, populate_by_name=True)
+
+
+class TemplateReference(Tolerant):
+    id: int
+    name: str
+    external_id: str | None = None
+    folder_name: str
+    created_at: Moment
+    updated_at: Moment
+
+
+class DocumentLink(Tolerant):
+    """A file that can be fetched; ``sha256`` is lower-case hex of what the URL gives."""
+
+    name: str
+    url: str
+    sha256: str | None = None
+
+
+class SubmissionEvent(Tolerant):
+    """One line of the audit trail (peer facts 1.2): ``send_email``, ``view_form``, ``complete_form``, ...
+
+    ``hash`` is SHA-256 over the previous line's hash and this line (canonical JSON): the trail is a chain.
+    """
+
+    id: int
+    submitter_id: int | None = None
+    event_type: str
+    event_timestamp: Moment
+    data: dict[str, Any] = Field(default_factory=dict)
+    hash: str = ""
+
+
+class Submitter(Tolerant):
+    """Specification 2.4. ``values`` is keyed by field name; ``uuid`` is the uuid of the role.
+
+    ``documents`` is empty until this submitter has completed. ``template`` and ``submission_events`` come with the
+    submitter reads only.
+    """
+
+    id: int
+    submission_id: int
+    uuid: str
+    role: str
+    email: str | None = None
+    name: str | None = None
+    phone: str | None = None
+    external_id: str | None = None
+    application_key: str | None = None
+    slug: str
+    status: SubmitterStatus
+    order: int | None = None
+    embed_src: str
+    values: dict[str, Any] = Field(default_factory=dict)
+    documents: list[DocumentLink] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    decline_reason: str | None = None
+    sent_at: Moment | None = None
+    opened_at: Moment | None = None
+    completed_at: Moment | None = None
+    declined_at: Moment | None = None
+    created_at: Moment
+    updated_at: Moment
+    template: TemplateReference | None = None
+    submission_events: list[SubmissionEvent] | None = None
+    fields: list[FieldDefinition] | None = None
+
+
+class Submission(Tolerant):
+    """Specification 2.3. ``completed`` only once the final documents and the audit trail exist (decisions)."""
+
+    id: int
+    slug: str
+    name: str | None = None
+    status: SubmissionStatus
+    sealing_status: SealingStatus | None = None
+    sealing_error: str | None = None
+    pades_level: str | None = None
+    certsign_sign_status: str | None = None
+    source: str = "api"
+    order: Order
+    submitters_order: Order
+    expire_at: Moment | None = None
+    archived: bool
+    archived_at: Moment | None = None
+    created_at: Moment
+    updated_at: Moment
+    completed_at: Moment | None = None
+    variables: dict[str, Any] = Field(default_factory=dict)
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    template: TemplateReference | None = None
+    created_by_user: Person | None = None
+    submitters: list[Submitter]
+    documents: list[DocumentLink] = Field(default_factory=list)
+    audit_log_url: str | None = None
+    combined_document_url: str | None = None
+    submission_events: list[SubmissionEvent] | None = None
+    fields: list[FieldDefinition] | None = None
+
+
+class SubmissionDocuments(Tolerant):
+    id: int
+    documents: list[DocumentLink]
+
+
+class Removed(Tolerant):
+    """Answer to a DELETE: ``archived_at`` is null when the record was removed for good."""
+
+    id: int
+    archived_at: Moment | None = None
+
+
+class Attachment(Tolerant):
+    """A file that a signer put into a field; ``uuid`` is then the field's value."""
+
+    uuid: str
+    created_at: Moment
+    url: str
+    filename: str
+    content_type: str
+
+
+class Webhook(Tolerant):
+    """Specification 2.5; ``signing_secret`` (``whsec_...``) verifies the Standard Webhooks headers."""
+
+    id: int
+    url: str
+    events: list[str]
+    secret: dict[str, str] = Field(default_factory=dict)
+    signing_secret: str
+    disabled_at: Moment | None = None
+    created_at: Moment
+    updated_at: Moment
+
+
+class EventRecord(Tolerant):
+    """Specification 2.6: exactly the webhook body, with the id that its ``webhook-id`` header starts with."""
+
+    id: str
+    event_type: str
+    timestamp: Moment
+    data: dict[str, Any]
+
+
+class StoredDocument(Tolerant):
+    """A document of a template or submission, between services. ``file`` is the normalised PDF that is filled and sealed;
+    ``original`` is what was sent in, whose hash the audit trail states."""
+
+    uuid: str
+    name: str
+    file: BlobRef
+    original: BlobRef
+    pages: list[PageSize]
+    signed: bool = False

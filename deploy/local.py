@@ -1,0 +1,178 @@
+"""What `make` runs on a bare machine: installs what is missing, then hands over to the suite. Only the standard library.
+
+    python3 deploy/local.py up | demo | test [pytest arguments] | lint | install
+
+A new machine has nothing but Debian 12, Python 3.11, make and git. Debian packages are installed as root (or with sudo where
+it asks for no password); the Python packages go into `.venv` from a lock with hashes. A second call finds all that in place
+and costs a fraction of a second.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = ROOT / ".venv"
+LOCKS = ROOT / "deploy" / "locks"
+
+RUN_PACKAGES = [
+    "rabbitmq-server",
+    "libpango-1.0-0",  # WeasyPrint lays out with it
+    "libpangoft2-1.0-0",
+    "libharfbuzz-subset0",
+    "poppler-utils",  # the demo lets pdfsig check what was sealed
+    "fonts-liberation",  # metric-compatible with Times, Helvetica and Courier
+    "fonts-noto-core",
+    "fonts-noto-cjk",
+    "fonts-symbola",  # symbols and emoji as outlines
+    "fonts-dancingscript",  # typed signatures
+]
+TEST_PACKAGES = ["postgresql", "qpdf", "chromium", "make", "git"]
+
+
+def main(arguments: list[str]) -> int:
+    """Run one of the commands in the module's docstring; the exit code is that of what was run."""
+    command, *rest = arguments or ["help"]
+    if command == "install":
+        install(testing=bool(rest))
+        return 0
+    if command in ("up", "demo"):
+        install(testing=False)
+        return become(["-m", "deploy.suite" if command == "up" else "deploy.demo", *rest])
+    if command == "lint":
+        install(testing=True)
+        return lint()
+    if command == "test":
+        install(testing=True)
+        return lint() or become(["-m", "pytest", *rest])
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+def install(*, testing: bool) -> None:
+    """Debian packages, virtual environment, locked Python packages; whatever is there already is left alone."""
+    if sys.version_info < (3, 11):
+        raise SystemExit(f"Countersign needs Python 3.11 or later; this is {sys.version.split()[0]}.")
+    install_debian_packages(RUN_PACKAGES + (TEST_PACKAGES if testing else []))
+    install_python_packages(LOCKS / ("test.txt" if testing else "all.txt"))
+
+
+def install_debian_packages(wanted: list[str]) -> None:
+    missing = [package for package in wanted if not is_installed(package)]
+    if not missing:
+        return
+    prefix = privilege()
+    if prefix is None:
+        raise SystemExit(
+            "These Debian packages are missing, and only root can install them:\n"
+            f"  apt-get install --no-install-recommends {' '.join(missing)}\n"
+            "Run that once as root, then the same make command again as yourself."
+        )
+    say(f"Installing Debian packages: {' '.join(missing)}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    apt = [*prefix, "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
+    with services_not_started(prefix):
+        run([*apt, "update"], environment)
+        run([*apt, "install", "-y", "--no-install-recommends", *missing], environment)
+
+
+def is_installed(package: str) -> bool:
+    asked = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True, check=False
+    )
+    return asked.stdout == "installed"
+
+
+def privilege() -> list[str] | None:
+    """The command prefix that makes us root, empty when we are, None when we cannot be."""
+    if os.geteuid() == 0:
+        return []
+    if (
+        shutil.which("sudo")
+        and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0
+    ):
+        return ["sudo", "-n", "--preserve-env=DEBIAN_FRONTEND"]
+    return None
+
+
+@contextlib.contextmanager
+def services_not_started(prefix: list[str]) -> Iterator[None]:
+    """Debian starts a service when it installs one. We bring our own private broker and database: theirs stay down."""
+    policy = Path("/usr/sbin/policy-rc.d")
+    ours = not policy.exists()
+    if ours:
+        subprocess.run(
+            [*prefix, "tee", str(policy)], input=b"#!/bin/sh\nexit 101\n", stdout=subprocess.DEVNULL, check=True
+        )
+        subprocess.run([*prefix, "chmod", "755", str(policy)], check=True)
+    try:
+        yield
+    finally:
+        if ours:
+            subprocess.run([*prefix, "rm", "-f", str(policy)], check=True)
+
+
+def install_python_packages(lock: Path) -> None:
+    stamp = ENVIRONMENT / f"countersign-{lock.stem}"
+    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    say(f"Installing Python packages from deploy/locks/{lock.name} into .venv")
+    if not (ENVIRONMENT / "bin" / "python").exists():
+        made = subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=False)
+        if made.returncode:
+            shutil.rmtree(ENVIRONMENT, ignore_errors=True)
+            raise SystemExit("Python cannot make a virtual environment here: install the Debian package python3-venv.")
+    # The lock is complete and hashed: pip need not resolve anything.
+    run([str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check",
+         "--no-deps", "--require-hashes", "-r", str(lock)], dict(os.environ))  # fmt: skip
+    stamp.write_text(wanted)
+    if lock.stem == "test":
+        (ENVIRONMENT / "countersign-all").write_text(hashlib.sha256((LOCKS / "all.txt").read_bytes()).hexdigest())
+
+
+def lint() -> int:
+    """Ruff, mypy and the import rules; the first that fails ends it."""
+    tools = ENVIRONMENT / "bin"
+    checks = [
+        [str(tools / "ruff"), "check", "--quiet", "."],
+        [str(tools / "ruff"), "format", "--check", "--quiet", "."],
+        [str(tools / "mypy"), "--no-error-summary"],
+        [str(tools / "lint-imports"), "--no-cache"],
+    ]
+    for check in checks:
+        say("lint: " + " ".join([Path(check[0]).name, *check[1:]]))
+        done = subprocess.run(
+            check, cwd=ROOT, check=False, capture_output=Path(check[0]).name == "lint-imports", text=True
+        )
+        if done.returncode:
+            print((done.stdout or "") + (done.stderr or ""), file=sys.stderr)
+            return done.returncode
+    return 0
+
+
+def become(arguments: list[str]) -> int:
+    """Replace this process by the environment's Python, so that signals reach what matters."""
+    python = str(ENVIRONMENT / "bin" / "python")
+    sys.stdout.flush()
+    os.chdir(ROOT)
+    os.execv(python, [python, *arguments])
+
+
+def run(command: list[str], environment: dict[str, str]) -> None:
+    done = subprocess.run(command, env=environment, check=False)
+    if done.returncode:
+        raise SystemExit(f"This failed with exit code {done.returncode}: {' '.join(command)}")
+
+
+def say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

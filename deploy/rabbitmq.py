@@ -1,0 +1,186 @@
+"""A private RabbitMQ node: its own name, ports, cookie and data folder. Never the system's.
+
+Debian's `/usr/sbin/rabbitmq-server` changes to a system user and to the system's folders; the program behind it does not,
+so it is started directly. Only the standard library is used: the runner needs the broker before anything else is there.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+BINARIES = Path("/usr/lib/rabbitmq/bin")
+READY_WITHIN = 60.0
+USER = "countersign"
+
+
+class BrokerFailed(Exception):
+    """The node did not come up; the message ends with the last lines of its log."""
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class PrivateBroker:
+    """One node with its data in ``folder``. The same folder started again keeps its queues, its ports may change."""
+
+    def __init__(self, folder: Path, password: str) -> None:
+        self.folder = folder.resolve()
+        self.port = free_port()
+        self._distribution_port = free_port()
+        self._epmd_port = free_port()
+        self._password = password
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def amqp_url(self) -> str:
+        return f"amqp://{USER}:{quote(self._password, safe='')}@127.0.0.1:{self.port}/%2F"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the node itself (the Erlang machine)."""
+        return int((self.folder / "pid").read_text())
+
+    def start(self) -> None:
+        """Start the node and wait until it takes connections; BrokerFailed otherwise."""
+        self._write_configuration()
+        self._output = (self.folder / "output.log").open("ab")
+        self._process = subprocess.Popen(
+            [str(BINARIES / "rabbitmq-server")],
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._wait_until_ready()
+
+    def stop(self) -> None:
+        """Stop the node cleanly (SIGTERM), kill it when it takes longer than 10 s; its name server (epmd) goes too."""
+        if self._process is None:
+            return
+        self._signal(signal.SIGTERM)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+            self._process.wait()
+        self._stop_epmd()
+        self._process = None
+        self._output.close()
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would; ``start`` brings it back with its data."""
+        assert self._process is not None
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+        self._output.close()
+
+    def ctl(self, *arguments: str) -> str:
+        """Run ``rabbitmqctl`` against this node and return what it prints."""
+        done = subprocess.run(
+            [str(BINARIES / "rabbitmqctl"), "-q", *arguments],
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout
+
+    def _write_configuration(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        (self.folder / "pid").unlink(missing_ok=True)
+        (self.folder / "enabled_plugins").write_text("[].\n")
+        (self.folder / "rabbitmq.conf").write_text(
+            "\n".join(
+                [
+                    f"listeners.tcp.1 = 127.0.0.1:{self.port}",
+                    f"default_user = {USER}",
+                    f"default_pass = {self._password}",
+                    "loopback_users.guest = true",
+                    "disk_free_limit.absolute = 50MB",
+                    "log.file = rabbit.log",
+                    "log.file.level = warning",
+                    "",
+                ]
+            )
+        )
+        (self.folder / "rabbitmq.conf").chmod(0o600)
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": str(self.folder),
+            "LANG": "C.UTF-8",
+            "RABBITMQ_NODENAME": f"countersign-{self._node_suffix()}@localhost",
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_DIST_PORT": str(self._distribution_port),
+            "RABBITMQ_MNESIA_BASE": str(self.folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(self.folder / "log"),
+            "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
+            "RABBITMQ_PID_FILE": str(self.folder / "pid"),
+            # One scheduler, asleep when idle: the defaults spin and take memory per core.
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none "
+            "-kernel inet_dist_use_interface {127,0,0,1}",
+            "ERL_EPMD_PORT": str(self._epmd_port),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+        }
+
+    def _node_suffix(self) -> str:
+        # The data folder belongs to a node name: it must be the same at each start.
+        name = self.folder / "node-name"
+        if not name.exists():
+            name.write_text(os.urandom(4).hex())
+        return name.read_text()
+
+    def _wait_until_ready(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + READY_WITHIN
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            if self._accepts():
+                return
+            time.sleep(0.1)
+        tail = (self.folder / "output.log").read_text(errors="replace")[-2000:]
+        with contextlib.suppress(ProcessLookupError):
+            self._signal(signal.SIGKILL)
+        raise BrokerFailed(f"RabbitMQ did not start within {READY_WITHIN:.0f} s.\n{tail}")
+
+    def _accepts(self) -> bool:
+        # The port opens before the node can serve; the pid file is written last but one, the AMQP greeting answers last.
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                connection.sendall(b"AMQP\x00\x00\x09\x01")
+                return connection.recv(1) == b"\x01"
+        except OSError:
+            return False
+
+    def _signal(self, number: int) -> None:
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def _stop_epmd(self) -> None:
+        # Erlang's name server outlives its node unless it is told; ours has its own port, so nobody else uses it.
+        for epmd in Path("/usr/lib/erlang").glob("erts-*/bin/epmd"):
+            subprocess.run(
+                [str(epmd), "-port", str(self._epmd_port), "-kill"],
+                env=self._environment(),
+                capture_output=True,
+                check=False,
+                timeout=10,
+            )

@@ -1,0 +1,298 @@
+"""`make up`: the whole suite on one machine, in the foreground, until Ctrl-C or SIGTERM.
+
+A private RabbitMQ node, one `serve` process per service, one shared `background` process, the gateway. Everything it keeps is
+in VAR_DIR. It obeys PORT, VAR_DIR, BASE_URL, ADMIN_EMAIL, ADMIN_API_KEY, AMQP_URL, <SERVICE>_DATABASE_URL, BLOB_URL, SMTP_URL,
+ALLOWED_PRIVATE_NETWORKS and every setting of the services (see their READMEs).
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKERS = ("templates", "submissions", "rendering", "notifications", "webhooks")
+SERVICES = (*WORKERS, "gateway")
+READY_WITHIN = 90.0
+STOP_WITHIN = 9.0
+QUICK_DEATH = 5.0
+QUICK_DEATHS_ALLOWED = 5
+
+
+class SuiteFailed(Exception):
+    """The suite did not come up or could not be kept up; the message names the process and the end of its log."""
+
+
+@dataclasses.dataclass
+class Program:
+    """One process of the suite and how often it died right after its start."""
+
+    name: str
+    arguments: list[str]
+    health_port: int
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    quick_deaths: int = 0
+    wanted: bool = True
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+class Suite:
+    """Starts, watches and stops the processes. ``environment`` overrides what the settings below say."""
+
+    def __init__(self, var_dir: Path, *, port: int | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self.var_dir = var_dir.resolve()
+        self.var_dir.mkdir(parents=True, exist_ok=True)
+        self.port = port or free_port()
+        self.settings = dict(environment or {})
+        self.base_url = self.settings.get("BASE_URL") or f"http://localhost:{self.port}"
+        self.broker: PrivateBroker | None = None
+        self._secrets = Secrets(self.var_dir / "secrets")
+        self.api_key, self.api_key_is_new = self._admin_api_key()
+        self.programs = {name: self._program(name) for name in (*WORKERS, "background", "gateway")}
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        """Start everything and wait until it is ready; SuiteFailed with the reason otherwise."""
+        self._start_broker()
+        self._migrate()
+        for name in self.programs:
+            self.start_program(name)
+        self.wait_until_ready()
+
+    def stop(self) -> None:
+        """SIGTERM to all, SIGKILL to what is left after 9 s, the broker last."""
+        self._stopping.set()
+        running = [program for program in self.programs.values() if program.running]
+        for program in running:
+            program.wanted = False
+            assert program.process is not None
+            program.process.terminate()
+        deadline = time.monotonic() + STOP_WITHIN
+        for program in running:
+            assert program.process is not None
+            try:
+                program.process.wait(max(0.05, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                program.process.kill()
+                program.process.wait()
+        if self.broker:
+            self.broker.stop()
+
+    def start_program(self, name: str) -> None:
+        program = self.programs[name]
+        program.wanted = True
+        with (self.var_dir / "log" / f"{name}.log").open("ab") as log:
+            program.process = subprocess.Popen(
+                [sys.executable, *program.arguments],
+                cwd=ROOT,
+                env=self.environment(program),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        program.started = time.monotonic()
+
+    def kill_program(self, name: str, number: int = signal.SIGKILL) -> None:
+        """End one process, as a crash would; it stays down until ``start_program``."""
+        program = self.programs[name]
+        program.wanted = False
+        assert program.process is not None
+        program.process.send_signal(number)
+        program.process.wait()
+
+    def watch(self) -> None:
+        """Start again whatever dies, until ``stop``; SuiteFailed when one dies at each start."""
+        while not self._stopping.wait(0.5):
+            for program in self.programs.values():
+                if program.wanted and not program.running:
+                    self._revive(program)
+
+    def wait_until_ready(self, within: float = READY_WITHIN) -> None:
+        deadline = time.monotonic() + within
+        answer = ""
+        while time.monotonic() < deadline:
+            dead = [program for program in self.programs.values() if program.wanted and not program.running]
+            if dead:
+                raise SuiteFailed(f"{dead[0].name} ended while starting.\n{self.log_tail(dead[0].name)}")
+            ready, answer = self._ask_ready()
+            if ready:
+                return
+            time.sleep(0.1)
+        raise SuiteFailed(f"not ready after {within:.0f} s: {answer}\nLogs are in {self.var_dir / 'log'}")
+
+    def log_tail(self, name: str, size: int = 3000) -> str:
+        return (self.var_dir / "log" / f"{name}.log").read_text(errors="replace")[-size:]
+
+    def environment(self, program: Program) -> dict[str, str]:
+        """What a process of the suite sees: settings and secrets, the caller's own settings first."""
+        values = {
+            "PORT": str(self.port),
+            "VAR_DIR": str(self.var_dir),
+            "BASE_URL": self.base_url,
+            "AMQP_URL": self._amqp_url(),
+            "BLOB_URL": f"file://{self.var_dir / 'blobs'}",
+            "SMTP_URL": "",
+            "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8,::1/128",
+            "ADMIN_EMAIL": "admin@example.com",
+            "CERTIFICATE_DIR": str(self.var_dir / "secrets" / "certificates"),
+            "LINK_SECRET": self._secrets.get("link-secret"),
+            "KEY_ENCRYPTION_SECRET": self._secrets.get("key-encryption-secret"),
+        }
+        for service in SERVICES:
+            values[f"{service.upper()}_DATABASE_URL"] = f"sqlite:///{self.var_dir / 'databases' / service}.sqlite"
+        fixed = {
+            "ADMIN_API_KEY": self.api_key,
+            "HEALTH_PORT": str(program.health_port),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONPATH": str(ROOT),
+        }
+        return {**os.environ, **values, **{key: value for key, value in self.settings.items() if value}, **fixed}
+
+    def _program(self, name: str) -> Program:
+        if name == "background":
+            arguments = ["-m", "contracts.runtime.main", "background", *SERVICES]
+        else:
+            arguments = ["-m", f"services.{name}", "serve"]
+        return Program(name, arguments, free_port())
+
+    def _start_broker(self) -> None:
+        for folder in ("log", "databases", "blobs"):
+            (self.var_dir / folder).mkdir(mode=0o700, exist_ok=True)
+        if self.settings.get("AMQP_URL"):
+            return
+        self.broker = PrivateBroker(self.var_dir / "rabbitmq", self._secrets.get("rabbitmq-password"))
+        try:
+            self.broker.start()
+        except (BrokerFailed, OSError) as error:
+            raise SuiteFailed(f"The private RabbitMQ node did not start: {error}") from error
+
+    def _amqp_url(self) -> str:
+        if self.broker:
+            return self.broker.amqp_url
+        return self.settings["AMQP_URL"]
+
+    def _migrate(self) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "contracts.runtime.main", "migrate", *SERVICES],
+            cwd=ROOT,
+            env=self.environment(self.programs["gateway"]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        (self.var_dir / "log" / "migrate.log").write_text(done.stdout + done.stderr)
+        if done.returncode:
+            raise SuiteFailed(f"A database could not be migrated.\n{(done.stdout + done.stderr)[-3000:]}")
+
+    def _revive(self, program: Program) -> None:
+        assert program.process is not None
+        alive = time.monotonic() - program.started
+        program.quick_deaths = program.quick_deaths + 1 if alive < QUICK_DEATH else 0
+        if program.quick_deaths >= QUICK_DEATHS_ALLOWED:
+            raise SuiteFailed(f"{program.name} dies at each start.\n{self.log_tail(program.name)}")
+        print(f"{program.name} ended with {program.process.returncode}; starting it again", file=sys.stderr, flush=True)
+        self.start_program(program.name)
+
+    def _ask_ready(self) -> tuple[bool, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as answer:
+                return True, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return False, error.read().decode(errors="replace")
+        except OSError as error:
+            return False, str(error)
+
+    def _admin_api_key(self) -> tuple[str, bool]:
+        if self.settings.get("ADMIN_API_KEY"):
+            return self.settings["ADMIN_API_KEY"], False
+        kept = self.var_dir / "admin-api-key"
+        if kept.exists():
+            return kept.read_text().strip(), False
+        return write_secret(kept, secrets.token_urlsafe(32)), True
+
+
+class Secrets:
+    """Secrets made on first use and kept in ``folder``, readable by nobody else."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def get(self, name: str) -> str:
+        path = self.folder / name
+        if path.exists():
+            return path.read_text().strip()
+        return write_secret(path, secrets.token_urlsafe(32))
+
+
+def write_secret(path: Path, value: str) -> str:
+    """Write ``value`` to ``path`` so that it is whole or not there, mode 600."""
+    temporary = path.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(value + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    return value
+
+
+def settings_from_environment() -> dict[str, str]:
+    """The caller's settings: whatever of the environment a service would read."""
+    return {key: value for key, value in os.environ.items() if key.isupper() and value}
+
+
+def main() -> int:
+    var_dir = Path(os.environ.get("VAR_DIR") or ROOT / "var")
+    suite = Suite(var_dir, port=int(os.environ.get("PORT") or 8000), environment=settings_from_environment())
+    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    began = time.monotonic()
+    try:
+        suite.start()
+        announce(suite, time.monotonic() - began)
+        suite.watch()
+    except KeyboardInterrupt:
+        print("stopping", file=sys.stderr, flush=True)
+    except SuiteFailed as error:
+        print(f"Countersign could not be kept running: {error}", file=sys.stderr)
+        return 1
+    finally:
+        with contextlib.suppress(KeyboardInterrupt):
+            suite.stop()
+    return 0
+
+
+def announce(suite: Suite, seconds: float) -> None:
+    """Say once what a newcomer needs: where it runs, the key, a first call."""
+    print(f"Countersign is ready after {seconds:.1f} s: {suite.base_url} (API docs at /docs)")
+    if not suite.settings.get("SMTP_URL"):
+        print(f"Mails are kept in {suite.var_dir / 'mail'} and shown at {suite.base_url}/dev/mail")
+    if suite.api_key_is_new:
+        print(
+            f"API key of the first admin, printed this once (kept in {suite.var_dir / 'admin-api-key'}): {suite.api_key}"
+        )
+    header = json.dumps("X-Auth-Token: $(cat " + str(suite.var_dir / "admin-api-key") + ")")
+    print(f"Try: curl -H {header} {suite.base_url}/api/user")
+    print("Ctrl-C stops it.", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""A private PostgreSQL cluster for the tests: own folder, own port, made anew, gone afterwards."""
+
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+from deploy.rabbitmq import free_port
+
+BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql/15/bin"))
+
+
+class PrivatePostgres:
+    """``new_database()`` gives the URL of an empty database; ``kill`` and ``start`` play a crash."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._numbers = itertools.count(1)
+
+    def start(self) -> None:
+        if not (self.folder / "data").exists():
+            self._make()
+        options = (
+            f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=300"
+            " -c shared_buffers=64MB -c log_min_messages=fatal"
+        )
+        self._run("pg_ctl", "-w", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-o", options, "start")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-w", "-D", f"{self.folder}/data", "-m", "immediate", "stop")
+
+    def new_database(self, name: str | None = None) -> str:
+        name = name or f"test_{next(self._numbers)}"
+        self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", name)
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
+
+    def _make(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            # PostgreSQL refuses to run as root; its package made a user for it.
+            shutil.chown(self.folder, "postgres")
+            for parent in self.folder.parents:
+                if parent.stat().st_uid == 0 and parent != Path("/") and not parent.stat().st_mode & 0o001:
+                    parent.chmod(parent.stat().st_mode | 0o001)
+        self._run("initdb", "-D", f"{self.folder}/data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
+        done = subprocess.run(
+            [str(BINARIES / program), *arguments],
+            user=user.pw_uid if user else None,
+            group=user.pw_gid if user else None,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if program != "pg_ctl" else subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            check=False,
+            text=True,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {done.stdout}")

@@ -1,0 +1,62 @@
+"""The whole suite, running for real, as the end-to-end tests use it."""
+
+import base64
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import requests
+
+from deploy.suite import Suite
+
+T = TypeVar("T")
+
+
+class RunningSuite(Suite):
+    """A started suite with a REST client in it: ``suite.api("GET", "/templates")``."""
+
+    def api(
+        self, method: str, path: str, json: Any = None, *, status: int = 200, key: str | None = None, **more: Any
+    ) -> Any:
+        """One call with the admin's key (or ``key``); the decoded answer, after its status was checked."""
+        answer = self.call(method, path, json, key=key, **more)
+        assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
+        return answer.json()
+
+    def call(
+        self, method: str, path: str, json: Any = None, *, key: str | None = None, **more: Any
+    ) -> requests.Response:
+        headers = {"X-Auth-Token": key or self.api_key, **more.pop("headers", {})}
+        return requests.request(method, f"{self.base_url}/api{path}", json=json, headers=headers, timeout=60, **more)
+
+    def page(self, method: str, path: str, json: Any = None, *, status: int = 200) -> Any:
+        """A call of the signing page (no key)."""
+        answer = requests.request(method, f"{self.base_url}{path}", json=json, timeout=60)
+        assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
+        return answer.json()
+
+    def template(self, pdf: bytes, **more: Any) -> Any:
+        document = {"name": "agreement", "file": base64.b64encode(pdf).decode(), **more.pop("document", {})}
+        return self.api("POST", "/templates/pdf", {"documents": [document], **more})
+
+
+def wait_until(condition: Callable[[], T], *, within: float = 30.0, what: str = "the condition") -> T:
+    """The first true result of ``condition``; AssertionError naming ``what`` when it stays false."""
+    deadline = time.monotonic() + within
+    while True:
+        result = condition()
+        if result:
+            return result
+        assert time.monotonic() < deadline, f"{what} did not come true within {within:.0f} s"
+        time.sleep(0.05)
+
+
+def start_suite(folder: Path, **environment: str) -> RunningSuite:
+    suite = RunningSuite(folder, environment=environment)
+    try:
+        suite.start()
+    except BaseException:
+        suite.stop()
+        raise
+    return suite
