@@ -1,0 +1,29 @@
+"""What the background process of this service does: deliver what is due."""
+
+from datetime import timedelta
+
+from contracts.runtime.background import DueWork, Every
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.database import Database
+from services.webhooks import domain
+from services.webhooks.deliver import Deliverer
+from services.webhooks.models import Delivery
+from services.webhooks.settings import Settings
+
+
+def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
+    """One delivery at a time per webhook: a dead receiver holds up nobody else, and order is kept."""
+    deliverer = Deliverer(settings, database)
+    return [
+        DueWork(
+            "deliver",
+            database,
+            Delivery,
+            deliverer.attempt,
+            schedule=domain.SCHEDULE,
+            lease=timedelta(seconds=settings.webhook_total_timeout * 4),
+            concurrency=settings.webhook_concurrency,
+            one_at_a_time_per=Delivery.webhook_id,
+            on_park=deliverer.give_up,
+        )
+    ]

@@ -1,0 +1,354 @@
+"""Use cases that change something: webhooks, the event log, deliveries and what became of them."""
+
+import base64
+import json
+import secrets
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, invalid, not_found
+from contracts.events import WEBHOOK_DISABLED, Envelope, Erased, PublicData, WebhookDisabled
+from contracts.rpc import webhooks as rpc
+from contracts.runtime import outbox
+from contracts.runtime.clock import uuid7
+from contracts.runtime.database import for_update
+from contracts.types import Webhook as PublicWebhook
+from contracts.types import iso
+from services.webhooks import domain, queries
+from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent, LogHead, SubjectHead, Webhook
+
+RESPONSE_KEPT = 1000
+
+T = TypeVar("T")
+
+
+def create(session: Session, command: rpc.CreateWebhook, now: datetime) -> PublicWebhook:
+    """A new receiver, with a signing secret of its own."""
+
+    def decide() -> PublicWebhook:
+        webhook = Webhook(
+            url=command.url,
+            events=_checked(lambda: domain.subscribed(command.events)),
+            secret=_checked(lambda: domain.checked_secret(command.secret)),
+            signing_secret="whsec_" + base64.b64encode(secrets.token_bytes(32)).decode(),
+            owner_email=command.actor.email,
+            created_at=now,
+            updated_at=now,
+        )
+        session.add(webhook)
+        session.flush()
+        return queries.public(webhook)
+
+    return outbox.once(session, rpc.CREATE, command.request_id, decide)
+
+
+def update(session: Session, command: rpc.UpdateWebhook, now: datetime) -> PublicWebhook:
+    """Change what is given. Naming an address or events enables a disabled webhook again, from the next event on."""
+
+    def decide() -> PublicWebhook:
+        webhook = _load(session, command.id)
+        given = command.model_fields_set
+        if "url" in given and command.url is not None:
+            webhook.url = command.url
+        if "events" in given:
+            webhook.events = _checked(lambda: domain.subscribed(command.events))
+        if "secret" in given:
+            webhook.secret = _checked(lambda: domain.checked_secret(command.secret))
+        if given & {"url", "events"}:
+            webhook.disabled_at = webhook.disabled_reason = webhook.failing_since = None
+        webhook.updated_at = now
+        return queries.public(webhook)
+
+    return outbox.once(session, rpc.UPDATE, command.request_id, decide)
+
+
+def remove(session: Session, command: rpc.RemoveWebhook) -> rpc.Confirmation:
+    def decide() -> rpc.Confirmation:
+        session.delete(_load(session, command.id))
+        return rpc.Confirmation(message="Webhook has been deleted")
+
+    return outbox.once(session, rpc.REMOVE, command.request_id, decide)
+
+
+def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confirmation:
+    """Queue one ``form.completed`` with the data of the newest one; it is tried once and not logged as an event."""
+
+    def decide() -> rpc.Confirmation:
+        webhook = _load(session, command.id)
+        newest = session.scalar(
+            sa.select(LoggedEvent)
+            .where(LoggedEvent.event_type == "form.completed")
+            .order_by(LoggedEvent.position.desc())
+            .limit(1)
+        )
+        if newest is None:
+            raise ServiceError("invalid", "No completed submitter found to generate test payload")
+        data = json.loads(newest.body)["data"]
+        delivery = _new_delivery(webhook, newest, f"test_{uuid7()}", now)
+        delivery.stream = delivery.message_id
+        delivery.body = _body("form.completed", now, data)
+        delivery.test = True
+        session.add(delivery)
+        return rpc.Confirmation(message="Test webhook request has been queued")
+
+    return outbox.once(session, rpc.TEST, command.request_id, decide)
+
+
+def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.Delivery:
+    """Try an ended delivery again, with the same id and the same bytes."""
+
+    def decide() -> rpc.Delivery:
+        delivery = session.scalar(
+            for_update(sa.select(Delivery).where(Delivery.id == command.id, Delivery.webhook_id == command.webhook_id))
+        )
+        if delivery is None:
+            raise not_found("Delivery")
+        if delivery.outcome is None:
+            raise invalid("The delivery is still under way.")
+        delivery.outcome = None
+        delivery.make_due(now)
+        session.flush()
+        return queries.delivery(session, delivery)
+
+    return outbox.once(session, rpc.RESEND, command.request_id, decide)
+
+
+def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
+    """Append a public event to the log and plan its deliveries, in the order of its subject's sequence.
+
+    An event that comes before its predecessor waits in ``arrivals``; the predecessor takes it along.
+    """
+    if not outbox.first_time(session, "event_log", envelope.id):
+        return
+    head = _lock_log(session, now)
+    subject = session.get(SubjectHead, envelope.subject)
+    if subject is None:
+        subject = SubjectHead(subject=envelope.subject, last_sequence=0, erased=False)
+        session.add(subject)
+    assert envelope.sequence is not None
+    if envelope.sequence <= subject.last_sequence:
+        return
+    session.add(
+        Arrival(
+            event_id=envelope.id,
+            subject=envelope.subject,
+            sequence=envelope.sequence,
+            envelope=envelope.model_dump(mode="json"),
+            arrived_at=now,
+        )
+    )
+    session.flush()
+    _log_what_is_next(session, head, subject, now)
+
+
+def erase(session: Session, erased: Erased, now: datetime) -> None:
+    """Forget a submission that was removed for good: its events keep their kind and time and nothing else."""
+    name = f"submission:{erased.submission_id}"
+    _lock_log(session, now)
+    subject = session.get(SubjectHead, name)
+    if subject is None:
+        subject = SubjectHead(subject=name, last_sequence=0, erased=True)
+        session.add(subject)
+    subject.erased = True
+    data = {"id": erased.submission_id, "erased": True}
+    for event in session.scalars(sa.select(LoggedEvent).where(LoggedEvent.subject == name)):
+        event.body = _body(event.event_type, event.recorded_at, data)
+    for arrival in session.scalars(sa.select(Arrival).where(Arrival.subject == name)):
+        arrival.envelope = {**arrival.envelope, "data": {"data": data}}
+    logged = sa.select(LoggedEvent.position).where(LoggedEvent.subject == name)
+    deliveries = list(session.scalars(sa.select(Delivery).where(Delivery.position.in_(logged))))
+    for delivery in deliveries:
+        delivery.body = None
+        if delivery.outcome is None:
+            _end(delivery, "cancelled", now)
+    if deliveries:
+        session.execute(
+            sa.update(Attempt).where(Attempt.delivery_id.in_([row.id for row in deliveries])).values(response=None)
+        )
+
+
+def delivered(session: Session, delivery: Delivery, attempt: Attempt, now: datetime) -> None:
+    """A receiver took it: the webhook is well again and the stream's next delivery is due."""
+    session.add(attempt)
+    delivery.outcome = "delivered"
+    session.execute(sa.update(Webhook).where(Webhook.id == delivery.webhook_id).values(failing_since=None))
+    _next_in_stream(session, delivery, now)
+
+
+def failed(
+    session: Session,
+    delivery: Delivery,
+    attempt: Attempt,
+    now: datetime,
+    *,
+    gone: bool,
+    give_up_after: timedelta,
+    attempts_kept: int,
+) -> None:
+    """A try failed. A receiver that is gone (410), or failed for five days without a success, is disabled."""
+    session.add(attempt)
+    session.flush()
+    _drop_old_attempts(session, delivery.id, attempts_kept)
+    if delivery.test:
+        return
+    webhook = session.scalar(for_update(sa.select(Webhook).where(Webhook.id == delivery.webhook_id)))
+    if webhook is None or webhook.disabled_at is not None:
+        return
+    webhook.failing_since = webhook.failing_since or attempt.attempted_at
+    if gone:
+        _disable(session, webhook, "the receiver answered 410 Gone", now)
+    elif domain.hopeless(webhook.failing_since, now, give_up_after):
+        hours = give_up_after.total_seconds() / 3600
+        _disable(session, webhook, f"nothing but failures for {hours:.0f} hours; the last: {_what(attempt)}", now)
+
+
+def exhausted(session: Session, delivery: Delivery, now: datetime) -> None:
+    """The schedule is at its end: the next of the stream may be tried."""
+    if delivery.outcome is None:
+        delivery.outcome = "exhausted"
+    _next_in_stream(session, delivery, now)
+
+
+def _log_what_is_next(session: Session, head: LogHead, subject: SubjectHead, now: datetime) -> None:
+    webhooks: list[Webhook] | None = None
+    while True:
+        arrival = session.scalar(
+            sa.select(Arrival).where(Arrival.subject == subject.subject, Arrival.sequence == subject.last_sequence + 1)
+        )
+        if arrival is None:
+            return
+        if webhooks is None:
+            webhooks = list(
+                session.scalars(sa.select(Webhook).where(Webhook.disabled_at.is_(None)).order_by(Webhook.id))
+            )
+        event = _append(session, head, subject, Envelope.model_validate(arrival.envelope), now)
+        session.delete(arrival)
+        subject.last_sequence += 1
+        session.flush()
+        for webhook in webhooks:
+            if event.event_type in webhook.events and not subject.erased:
+                _plan(session, webhook, event, now)
+
+
+def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, now: datetime) -> LoggedEvent:
+    public = PublicData.model_validate(envelope.data)
+    recorded_at = max(now, head.last_recorded_at)
+    head.last_recorded_at = recorded_at
+    event = LoggedEvent(
+        event_id=envelope.id,
+        event_type=envelope.type,
+        subject=envelope.subject,
+        sequence=envelope.sequence,
+        recorded_at=recorded_at,
+        body=_body(envelope.type, recorded_at, public.data),
+        author_id=public.author_id,
+        template_id=public.template_id,
+        shared=public.shared,
+    )
+    if subject.erased:
+        event.body = _body(envelope.type, recorded_at, {"id": int(subject.subject.split(":")[1]), "erased": True})
+    session.add(event)
+    session.flush()
+    return event
+
+
+def _plan(session: Session, webhook: Webhook, event: LoggedEvent, now: datetime) -> None:
+    delivery = _new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)
+    waiting = session.scalar(
+        sa.select(sa.literal(True)).where(
+            sa.exists().where(Delivery.stream == delivery.stream, Delivery.outcome.is_(None))
+        )
+    )
+    if waiting:
+        delivery.state = "waiting"
+    session.add(delivery)
+    session.flush()
+
+
+def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: datetime) -> Delivery:
+    return Delivery(
+        webhook_id=webhook.id,
+        position=event.position,
+        event_id=event.event_id,
+        event_type=event.event_type,
+        message_id=message_id,
+        stream=f"{webhook.id}/{event.subject}",
+        test=False,
+        state="due",
+        next_attempt_at=now,
+        created_at=now,
+    )
+
+
+def _next_in_stream(session: Session, delivery: Delivery, now: datetime) -> None:
+    session.flush()
+    following = session.scalar(
+        for_update(
+            sa.select(Delivery)
+            .where(
+                Delivery.stream == delivery.stream, Delivery.outcome.is_(None), Delivery.position > delivery.position
+            )
+            .order_by(Delivery.position)
+            .limit(1)
+        )
+    )
+    if following is not None and following.state == "waiting":
+        following.make_due(now)
+
+
+def _disable(session: Session, webhook: Webhook, reason: str, now: datetime) -> None:
+    webhook.disabled_at = now
+    webhook.disabled_reason = reason
+    for delivery in session.scalars(
+        sa.select(Delivery).where(Delivery.webhook_id == webhook.id, Delivery.outcome.is_(None))
+    ):
+        _end(delivery, "cancelled", now)
+    told = WebhookDisabled(webhook_id=webhook.id, url=webhook.url, reason=reason, admins=[webhook.owner_email])
+    outbox.emit(session, WEBHOOK_DISABLED, told, subject=f"webhook:{webhook.id}")
+
+
+def _end(delivery: Delivery, outcome: str, now: datetime) -> None:
+    delivery.outcome = outcome
+    delivery.state = "parked"
+    delivery.finished_at = now
+
+
+def _drop_old_attempts(session: Session, delivery_id: int, kept: int) -> None:
+    newest = sa.select(Attempt.id).where(Attempt.delivery_id == delivery_id).order_by(Attempt.id.desc()).limit(kept)
+    oldest_kept = min(session.scalars(newest), default=0)
+    session.execute(sa.delete(Attempt).where(Attempt.delivery_id == delivery_id, Attempt.id < oldest_kept))
+
+
+def _lock_log(session: Session, now: datetime) -> LogHead:
+    """Everyone who appends waits here, so that a reader who holds it has seen all that went before."""
+    head = session.scalar(for_update(sa.select(LogHead).where(LogHead.id == 1)))
+    assert head is not None  # the migration inserts it
+    return head
+
+
+def _load(session: Session, webhook_id: int) -> Webhook:
+    webhook = session.scalar(for_update(sa.select(Webhook).where(Webhook.id == webhook_id)))
+    if webhook is None:
+        raise not_found("Webhook")
+    return webhook
+
+
+def _checked(rule: Callable[[], T]) -> T:
+    try:
+        return rule()
+    except domain.Refused as refused:
+        raise invalid(refused.reason, refused.field) from refused
+
+
+def _body(event_type: str, timestamp: datetime, data: dict[str, Any]) -> str:
+    return json.dumps(
+        {"event_type": event_type, "timestamp": iso(timestamp), "data": data}, ensure_ascii=False, separators=(",", ":")
+    )
+
+
+def _what(attempt: Attempt) -> str:
+    return f"status {attempt.status}" if attempt.status is not None else (attempt.error or "no answer")

@@ -1,0 +1,124 @@
+"""One attempt to deliver one event to one webhook: signed, guarded, bounded. What came of it is written by ``commands``."""
+
+import time
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+from standardwebhooks.webhooks import Webhook as Signer
+
+from contracts.runtime import observe
+from contracts.runtime.background import Done, Outcome, Park, Retry
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
+from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
+from services.webhooks import commands, domain
+from services.webhooks.models import Attempt, Delivery, LoggedEvent, Webhook
+from services.webhooks.settings import Settings
+
+log = observe.logger(__name__)
+
+USER_AGENT = "Countersign-Webhooks/1"
+
+
+class Deliverer:
+    """Makes attempts; each is repeatable, the receiver tells repeats by the ``webhook-id`` header."""
+
+    def __init__(self, settings: Settings, database: Database) -> None:
+        self._settings = settings
+        self._database = database
+        self._outbound = Outbound(settings.allowed_private_networks)
+
+    def attempt(self, delivery: Delivery) -> Outcome:
+        """Send once; the outcome says whether it is done, to be tried again (and when), or given up."""
+        prepared = self._database.read(_prepare, delivery.id)
+        if prepared is None:
+            return Done()
+        webhook, body = prepared
+        began, started = now(), time.monotonic()
+        attempt = Attempt(delivery_id=delivery.id, attempted_at=began)
+        verdict = self._send(webhook, delivery, body, attempt, began)
+        attempt.duration_ms = int((time.monotonic() - started) * 1000)
+        log.info(
+            "webhook.attempted",
+            webhook_id=webhook.id,
+            event_id=delivery.event_id,
+            event_type=delivery.event_type,
+            attempt=delivery.attempts + 1,
+            status=attempt.status,
+            error=attempt.error,
+            duration_ms=attempt.duration_ms,
+            delivered=verdict.delivered,
+        )
+        return self._outcome(delivery, attempt, verdict)
+
+    def give_up(self, session: Session, delivery: Delivery) -> None:
+        """The schedule is exhausted."""
+        commands.exhausted(session, delivery, now())
+
+    def _send(
+        self, webhook: Webhook, delivery: Delivery, body: bytes, attempt: Attempt, moment: datetime
+    ) -> domain.Verdict:
+        try:
+            answer = self._outbound.post(
+                webhook.url,
+                body,
+                headers(webhook, delivery.message_id, body, moment),
+                connect_timeout=self._settings.webhook_connect_timeout,
+                total_timeout=self._settings.webhook_total_timeout,
+            )
+        except (OutboundRefused, OutboundFailed) as error:
+            attempt.error = str(error)[: commands.RESPONSE_KEPT]
+            return domain.Verdict(delivered=False)
+        attempt.status = answer.status
+        attempt.response = answer.text[: commands.RESPONSE_KEPT].replace("\x00", "")
+        return domain.judge(answer.status, answer.headers.get("Retry-After"), now())
+
+    def _outcome(self, delivery: Delivery, attempt: Attempt, verdict: domain.Verdict) -> Outcome:
+        if verdict.delivered:
+            return Done(lambda session, row: commands.delivered(session, row, attempt, now()))
+
+        def record(session: Session, row: Delivery) -> None:
+            commands.failed(
+                session,
+                row,
+                attempt,
+                now(),
+                gone=verdict.gone,
+                give_up_after=timedelta(hours=self._settings.webhook_give_up_after_hours),
+                attempts_kept=self._settings.webhook_attempts_kept,
+            )
+
+        reason = f"status {attempt.status}" if attempt.status is not None else str(attempt.error)
+        if verdict.gone or delivery.test:
+            return Park(reason, record)
+        return Retry(reason, verdict.wait, record)
+
+
+def headers(webhook: Webhook, message_id: str, body: bytes, moment: datetime) -> dict[str, str]:
+    """The Standard Webhooks headers and the caller's own one."""
+    return {
+        **webhook.secret,
+        "Content-Type": "application/json",
+        "User-Agent": USER_AGENT,
+        "webhook-id": message_id,
+        "webhook-timestamp": str(int(moment.timestamp())),
+        "webhook-signature": Signer(webhook.signing_secret).sign(message_id, moment, body.decode()),
+    }
+
+
+def _prepare(session: Session, delivery_id: int) -> tuple[Webhook, bytes] | None:
+    """The receiver and the bytes to send, or None when the delivery or its webhook has gone meanwhile."""
+    delivery = session.get(Delivery, delivery_id)
+    if delivery is None or delivery.outcome is not None:
+        return None
+    webhook = session.get(Webhook, delivery.webhook_id)
+    if webhook is None:
+        return None
+    body = delivery.body
+    if body is None:
+        event = session.get(LoggedEvent, delivery.position)
+        if event is None:
+            return None
+        body = event.body
+    session.expunge(webhook)
+    return webhook, body.encode()

@@ -1,0 +1,121 @@
+"""Rules of webhooks: which events there are, when a delivery is tried again, when a webhook is given up. No I/O, no clock."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+FORM_EVENTS = ("form.viewed", "form.started", "form.completed", "form.declined")
+EVENTS = (
+    *FORM_EVENTS,
+    "submission.created",
+    "submission.completed",
+    "submission.expired",
+    "submission.archived",
+    "template.created",
+    "template.updated",
+)
+"""The ten kinds of the specification (6.1)."""
+
+FURTHER_EVENTS = ("template.archived", "submission.declined", "form.sent")
+"""Told only to a webhook that names them."""
+
+SCHEDULE = tuple(
+    timedelta(seconds=seconds)
+    for seconds in (5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600, 24 * 3600)
+)
+"""Waits after the first attempt, which is made at once (Standard Webhooks 1.0.0)."""
+
+LONGEST_RETRY_AFTER = timedelta(hours=24)
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")  # RFC 9110, 5.6.2
+_RESERVED = {
+    "connection",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+}
+_RESERVED_PREFIXES = ("content-", "webhook-", "accept")
+_MAX_HEADER_VALUE = 4096
+
+
+class Refused(Exception):
+    """A webhook cannot be made like that; ``field`` is the key of the body, the text says why."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(reason)
+        self.field = field
+        self.reason = reason
+
+
+def subscribed(events: list[str] | None) -> list[str]:
+    """The kinds a webhook gets: those it names, all four ``form.*`` when it names none. Refused for an unknown kind."""
+    if not events:
+        return list(FORM_EVENTS)
+    known = {*EVENTS, *FURTHER_EVENTS}
+    for index, kind in enumerate(events):
+        if kind not in known:
+            raise Refused(f"events[{index}]", f"unknown event '{kind}'; there are: {', '.join(sorted(known))}")
+    return list(dict.fromkeys(events))
+
+
+def checked_secret(secret: dict[str, str] | None) -> dict[str, str]:
+    """The one header sent with each delivery, or none. Refused when it would break or override the request's own headers."""
+    if not secret:
+        return {}
+    if len(secret) > 1:
+        raise Refused("secret", "only one header can be given")
+    ((name, value),) = secret.items()
+    if not _TOKEN.fullmatch(name):
+        raise Refused("secret", f"'{name}' is not a valid header name")
+    if name.lower() in _RESERVED or name.lower().startswith(_RESERVED_PREFIXES):
+        raise Refused("secret", f"the header '{name}' is set by the service itself")
+    if len(value) > _MAX_HEADER_VALUE or not value.isascii() or not value.isprintable() or value != value.strip():
+        raise Refused(f"secret.{name}", "must be printable ASCII without blanks around it, 4,096 characters at most")
+    return {name: value}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer means. ``wait`` overrides the schedule; ``gone`` disables the webhook."""
+
+    delivered: bool
+    gone: bool = False
+    wait: timedelta | None = None
+
+
+def judge(status: int, retry_after: str | None, now: datetime) -> Verdict:
+    """2xx is delivered, 410 means never again, anything else is tried again (redirects are failures, too)."""
+    if 200 <= status < 300:
+        return Verdict(delivered=True)
+    if status == 410:
+        return Verdict(delivered=False, gone=True)
+    return Verdict(delivered=False, wait=_wait(retry_after, now))
+
+
+def hopeless(failing_since: datetime | None, now: datetime, give_up_after: timedelta) -> bool:
+    """True when a webhook has done nothing but fail for that long."""
+    return failing_since is not None and now - failing_since >= give_up_after
+
+
+def _wait(retry_after: str | None, now: datetime) -> timedelta | None:
+    """``Retry-After`` (RFC 9110, 10.2.3) as a duration, clamped to a day; None when absent or senseless."""
+    if not retry_after:
+        return None
+    if retry_after.strip().isdigit():
+        seconds = float(min(int(retry_after.strip()[:9]), 10**6))
+    else:
+        try:
+            seconds = (parsedate_to_datetime(retry_after) - now).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    if seconds <= 0:
+        return None
+    return min(timedelta(seconds=seconds), LONGEST_RETRY_AFTER)

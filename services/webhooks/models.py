@@ -1,0 +1,135 @@
+"""Tables of the webhooks service: the event log, the webhooks, what was delivered and how."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from contracts.runtime.background import DueRow
+from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+
+
+class Base(DeclarativeBase):
+    metadata = metadata()
+
+
+class Webhook(Base):
+    """A receiver. ``failing_since`` is the first failure after the last success; ``owner_email`` hears when it is disabled."""
+
+    __tablename__ = "webhooks"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    url: Mapped[str] = mapped_column(sa.Text)
+    events: Mapped[list[str]] = mapped_column(Json)
+    secret: Mapped[dict[str, str]] = mapped_column(Json)
+    signing_secret: Mapped[str] = mapped_column(sa.Text)
+    owner_email: Mapped[str] = mapped_column(sa.Text)
+    failing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    disabled_reason: Mapped[str | None] = mapped_column(sa.Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class LogHead(Base):
+    """One row. Whoever appends to the log holds its lock: positions and times rise in the order of the commits."""
+
+    __tablename__ = "log_head"
+
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True)
+    last_recorded_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class SubjectHead(Base):
+    """How far the events of one submission or template have been logged: sequences have no gaps."""
+
+    __tablename__ = "subject_heads"
+
+    subject: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    last_sequence: Mapped[int] = mapped_column(sa.Integer)
+    erased: Mapped[bool] = mapped_column(sa.Boolean)
+
+
+class Arrival(Base):
+    """An event that came before its predecessor: it waits here until that one is logged."""
+
+    __tablename__ = "arrivals"
+
+    event_id: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    subject: Mapped[str] = mapped_column(sa.Text)
+    sequence: Mapped[int] = mapped_column(sa.Integer)
+    envelope: Mapped[dict[str, Any]] = mapped_column(Json)
+    arrived_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (sa.UniqueConstraint("subject", "sequence"),)
+
+
+class LoggedEvent(Base):
+    """The event log. ``body`` is the JSON text that every attempt of every delivery sends, byte for byte."""
+
+    __tablename__ = "events"
+
+    position: Mapped[int] = mapped_column(BigId, primary_key=True)
+    event_id: Mapped[str] = mapped_column(sa.Text, unique=True)
+    event_type: Mapped[str] = mapped_column(sa.Text)
+    subject: Mapped[str] = mapped_column(sa.Text)
+    sequence: Mapped[int] = mapped_column(sa.Integer)
+    recorded_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    body: Mapped[str] = mapped_column(sa.Text)
+    author_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    template_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    shared: Mapped[bool] = mapped_column(sa.Boolean)
+
+    __table_args__ = (
+        sa.UniqueConstraint("subject", "sequence"),
+        sa.Index("ix_events_type_time", "event_type", "recorded_at", "position"),
+        {"sqlite_autoincrement": True},
+    )
+
+
+class Delivery(DueRow, Base):
+    """One event for one webhook. ``message_id`` is the ``webhook-id`` header of every attempt.
+
+    ``stream`` is webhook and subject: within it, deliveries are made in order. A row that must wait for an earlier one
+    has the state ``waiting``. ``outcome`` is None while it is under way.
+    """
+
+    __tablename__ = "deliveries"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    webhook_id: Mapped[int] = mapped_column(sa.ForeignKey("webhooks.id", ondelete="CASCADE"))
+    position: Mapped[int] = mapped_column(BigId)
+    event_id: Mapped[str] = mapped_column(sa.Text)
+    event_type: Mapped[str] = mapped_column(sa.Text)
+    message_id: Mapped[str] = mapped_column(sa.Text, unique=True)
+    stream: Mapped[str] = mapped_column(sa.Text)
+    body: Mapped[str | None] = mapped_column(sa.Text)
+    test: Mapped[bool] = mapped_column(sa.Boolean)
+    outcome: Mapped[str | None] = mapped_column(sa.Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        sa.CheckConstraint("outcome IN ('delivered', 'exhausted', 'cancelled')", name="outcome"),
+        sa.Index("ix_deliveries_stream", "stream", "position"),
+        sa.Index("ix_deliveries_webhook", "webhook_id", "id"),
+        sa.Index("ix_deliveries_due", "state", "next_attempt_at"),
+        {"sqlite_autoincrement": True},
+    )
+
+
+class Attempt(Base):
+    """One try: ``status`` of the answer, or ``error`` when there was none. ``response`` is at most 1 KB of it."""
+
+    __tablename__ = "attempts"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    delivery_id: Mapped[int] = mapped_column(sa.ForeignKey("deliveries.id", ondelete="CASCADE"), index=True)
+    attempted_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    status: Mapped[int | None] = mapped_column(sa.Integer)
+    error: Mapped[str | None] = mapped_column(sa.Text)
+    response: Mapped[str | None] = mapped_column(sa.Text)
+    duration_ms: Mapped[int] = mapped_column(sa.Integer)
+
+    __table_args__ = ({"sqlite_autoincrement": True},)

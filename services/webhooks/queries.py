@@ -1,0 +1,160 @@
+"""Reads: webhooks, their deliveries, and the event log that pollers walk."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import invalid, not_found
+from contracts.rpc import webhooks as rpc
+from contracts.runtime.database import for_update
+from contracts.types import Actor, EventRecord, Page, Pagination, Role
+from contracts.types import Webhook as PublicWebhook
+from services.webhooks import domain
+from services.webhooks.models import Attempt, Delivery, LoggedEvent, LogHead, Webhook
+
+
+def webhook(session: Session, request: rpc.GetWebhook) -> PublicWebhook:
+    found = session.get(Webhook, request.id)
+    if found is None:
+        raise not_found("Webhook")
+    return public(found)
+
+
+def webhooks(session: Session, request: rpc.ListWebhooks) -> Page[PublicWebhook]:
+    rows, following = _page(session, sa.select(Webhook), Webhook.id, request.limit, request.after, request.before)
+    return Page[PublicWebhook](
+        data=[public(row) for row in rows], pagination=_pagination([row.id for row in rows], following)
+    )
+
+
+def deliveries(session: Session, request: rpc.ListDeliveries) -> Page[rpc.Delivery]:
+    """The deliveries of one webhook with their attempts, oldest first."""
+    if session.get(Webhook, request.webhook_id) is None:
+        raise not_found("Webhook")
+    wanted = sa.select(Delivery).where(Delivery.webhook_id == request.webhook_id)
+    rows, following = _page(session, wanted, Delivery.id, request.limit, request.after, request.before)
+    attempts: dict[int, list[Attempt]] = {}
+    made = sa.select(Attempt).where(Attempt.delivery_id.in_([row.id for row in rows])).order_by(Attempt.id)
+    for attempt in session.scalars(made):
+        attempts.setdefault(attempt.delivery_id, []).append(attempt)
+    data = [_delivery(row, attempts.get(row.id, [])) for row in rows]
+    return Page[rpc.Delivery](data=data, pagination=_pagination([row.id for row in rows], following))
+
+
+def delivery(session: Session, row: Delivery) -> rpc.Delivery:
+    made = session.scalars(sa.select(Attempt).where(Attempt.delivery_id == row.id).order_by(Attempt.id))
+    return _delivery(row, list(made))
+
+
+def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.EventPage:
+    """A page of the log. Run it in a write transaction: it waits for whoever is appending.
+
+    Cursors are whole Unix seconds, so a page never ends within a second (it may be longer than ``limit``), and the second
+    that is under way is not shown yet. Together with the log's lock this means that a poller who passes ``next`` as
+    ``after`` sees every event exactly once.
+    """
+    if request.event_type not in {*domain.EVENTS, *domain.FURTHER_EVENTS}:
+        raise invalid(f"Unknown event type '{request.event_type}'.", "type")
+    session.scalar(for_update(sa.select(LogHead).where(LogHead.id == 1)))
+    moment = LoggedEvent.recorded_at
+    wanted = sa.select(LoggedEvent).where(
+        LoggedEvent.event_type == request.event_type, moment < _second(int(now.timestamp())), *_visible(request.actor)
+    )
+    upward = (moment.asc(), LoggedEvent.position.asc())
+    downward = (moment.desc(), LoggedEvent.position.desc())
+    if request.after is not None:
+        wanted = wanted.where(moment >= _second(int(request.after) + 1))
+    if request.before is not None:
+        wanted = wanted.where(moment < _second(int(request.before)))
+    backward = request.before is not None and request.after is None
+    rows = list(session.scalars(wanted.order_by(*(downward if backward else upward)).limit(request.limit)))
+    if rows:
+        edge = int(rows[-1].recorded_at.timestamp())
+        seen = [row.position for row in rows]
+        rest = wanted.where(moment >= _second(edge), moment < _second(edge + 1), LoggedEvent.position.not_in(seen))
+        rows = sorted([*rows, *session.scalars(rest)], key=lambda row: (row.recorded_at, row.position))
+    return rpc.EventPage(
+        data=[_record(row) for row in rows], pagination=_time_pagination(session, wanted, rows, backward)
+    )
+
+
+def public(row: Webhook) -> PublicWebhook:
+    return PublicWebhook(
+        id=row.id,
+        url=row.url,
+        events=row.events,
+        secret=row.secret,
+        signing_secret=row.signing_secret,
+        disabled_at=row.disabled_at,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def _delivery(row: Delivery, attempts: list[Attempt]) -> rpc.Delivery:
+    return rpc.Delivery(
+        id=row.id,
+        webhook_id=row.webhook_id,
+        event_id=row.event_id,
+        event_type=row.event_type,
+        state=row.outcome or "pending",
+        attempts=[
+            rpc.DeliveryAttempt(
+                attempted_at=attempt.attempted_at,
+                status=attempt.status,
+                error=attempt.error,
+                response=attempt.response,
+                duration_ms=attempt.duration_ms,
+            )
+            for attempt in attempts
+        ],
+        next_attempt_at=row.next_attempt_at if row.state == "due" else None,
+        created_at=row.created_at,
+    )
+
+
+def _record(row: LoggedEvent) -> EventRecord:
+    return EventRecord.model_validate({"id": row.event_id, **json.loads(row.body)})
+
+
+def _visible(actor: Actor) -> list[sa.ColumnElement[bool]]:
+    """An editor sees what is shared or his own, a viewer what is shared (decisions: 'shared' templates)."""
+    if actor.role is Role.ADMIN:
+        return []
+    if actor.role is Role.EDITOR:
+        return [sa.or_(LoggedEvent.shared, LoggedEvent.author_id == actor.user_id)]
+    return [LoggedEvent.shared]
+
+
+def _page(
+    session: Session, wanted: sa.Select[Any], key: Any, limit: int, after: int | None, before: int | None
+) -> tuple[list[Any], bool]:
+    """Rows ascending by ``key``, and whether more follow (decisions: 'Order and cursors')."""
+    if after is not None:
+        wanted = wanted.where(key > after)
+    if before is not None:
+        wanted = wanted.where(key < before)
+    if before is not None and after is None:
+        rows = list(session.scalars(wanted.order_by(key.desc()).limit(limit)))[::-1]
+        return rows, bool(rows)
+    rows = list(session.scalars(wanted.order_by(key).limit(limit + 1)))
+    return rows[:limit], len(rows) > limit
+
+
+def _pagination(ids: list[int], following: bool) -> Pagination:
+    return Pagination(count=len(ids), next=ids[-1] if ids and following else None, prev=ids[0] if ids else None)
+
+
+def _time_pagination(session: Session, wanted: sa.Select[Any], rows: list[LoggedEvent], backward: bool) -> Pagination:
+    if not rows:
+        return Pagination(count=0)
+    first, last = (int(rows[index].recorded_at.timestamp()) for index in (0, -1))
+    later = session.scalar(sa.select(wanted.where(LoggedEvent.recorded_at >= _second(last + 1)).exists()))
+    return Pagination(count=len(rows), next=last if later or backward else None, prev=first)
+
+
+def _second(unix: int) -> datetime:
+    return datetime.fromtimestamp(unix, UTC)

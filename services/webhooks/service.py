@@ -1,0 +1,87 @@
+"""Entrypoints: contract in, one call, contract out. Every public event of the suite ends up here."""
+
+from collections.abc import Callable
+
+from contracts.errors import invalid
+from contracts.events import REGISTRY, SUBMISSION_ERASED, Envelope, Erased, Event, PublicData
+from contracts.rpc import health
+from contracts.rpc import webhooks as rpc
+from contracts.runtime.clock import now
+from contracts.runtime.outbound import Outbound, OutboundRefused
+from contracts.runtime.worker import Context, handles, subscribes
+from contracts.types import Page, Webhook
+from services.webhooks import commands, queries
+from services.webhooks.settings import Settings
+
+
+class WebhooksService:
+    name = "webhooks"
+    context = Context(Settings)
+
+    @handles(rpc.GET)
+    def get(self, request: rpc.GetWebhook) -> Webhook:
+        return self.context.database.read(queries.webhook, request)
+
+    @handles(rpc.LIST)
+    def list(self, request: rpc.ListWebhooks) -> Page[Webhook]:
+        return self.context.database.read(queries.webhooks, request)
+
+    @handles(rpc.CREATE)
+    def create(self, request: rpc.CreateWebhook) -> Webhook:
+        self._check(request.url)
+        return self.context.database.write(commands.create, request, now())
+
+    @handles(rpc.UPDATE)
+    def update(self, request: rpc.UpdateWebhook) -> Webhook:
+        if request.url is not None:
+            self._check(request.url)
+        return self.context.database.write(commands.update, request, now())
+
+    @handles(rpc.REMOVE)
+    def remove(self, request: rpc.RemoveWebhook) -> rpc.Confirmation:
+        return self.context.database.write(commands.remove, request)
+
+    @handles(rpc.TEST)
+    def test(self, request: rpc.TestWebhook) -> rpc.Confirmation:
+        return self.context.database.write(commands.test, request, now())
+
+    @handles(rpc.EVENTS)
+    def events(self, request: rpc.ListEvents) -> rpc.EventPage:
+        return self.context.database.write(queries.events, request, now())
+
+    @handles(rpc.DELIVERIES)
+    def deliveries(self, request: rpc.ListDeliveries) -> Page[rpc.Delivery]:
+        return self.context.database.read(queries.deliveries, request)
+
+    @handles(rpc.RESEND)
+    def resend(self, request: rpc.ResendDelivery) -> rpc.Delivery:
+        return self.context.database.write(commands.resend, request, now())
+
+    @handles(health.PING["webhooks"])
+    def ping(self, request: health.Ping) -> health.Pong:
+        return self.context.pong()
+
+    @subscribes(SUBMISSION_ERASED)
+    def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:
+        self.context.database.write(commands.erase, data, now())
+
+    def _check(self, url: str) -> None:
+        try:
+            Outbound(self.context.settings.allowed_private_networks).check(url)
+        except OutboundRefused as refused:
+            raise invalid(f"url {refused}", "url", str(refused)) from refused
+
+
+def _logging(event: Event) -> Callable[[WebhooksService, Envelope, PublicData], None]:
+    """The handler of one public event: all are treated alike."""
+
+    def log_event(service: WebhooksService, envelope: Envelope, data: PublicData) -> None:
+        service.context.database.write(commands.record_event, envelope, now())
+
+    log_event.__name__ = f"on_{event.type.replace('.', '_')}"
+    return subscribes(event)(log_event)
+
+
+for _event in REGISTRY.values():
+    if _event.public:
+        setattr(WebhooksService, f"on_{_event.type.replace('.', '_')}", _logging(_event))

@@ -1,0 +1,470 @@
+"""The webhooks service on real databases: the log's order, deliveries' order, polling, giving up, erasing."""
+
+import itertools
+import json
+import random
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from standardwebhooks.webhooks import Webhook as Verifier
+
+from contracts.errors import ServiceError
+from contracts.events import Envelope, Erased
+from contracts.rpc import webhooks as rpc
+from contracts.runtime import migrations, tables
+from contracts.runtime.background import Done, Outcome, Park, Retry
+from contracts.runtime.database import Database
+from contracts.types import Actor, Role
+from services.webhooks import commands, domain, queries
+from services.webhooks.deliver import Deliverer
+from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent, Webhook
+from services.webhooks.settings import Settings
+from tests.support.receiver import Receiver
+
+ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com")
+EDITOR = Actor(user_id=2, role=Role.EDITOR, email="editor@example.com")
+VIEWER = Actor(user_id=3, role=Role.VIEWER, email="viewer@example.com")
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+numbers = itertools.count()
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    migrations.upgrade("webhooks", database_url)
+    database = Database(database_url)
+    yield database
+    database.engine.dispose()
+
+
+def settings(database: Database, **more: Any) -> Settings:
+    return Settings(
+        amqp_url="amqp://unused",
+        blob_url="file:///nowhere",
+        base_url="http://localhost",
+        link_secret="for tests",
+        database_url="sqlite://",
+        allowed_private_networks="127.0.0.0/8",
+        **more,
+    )
+
+
+def envelope(sequence: int, *, subject: str = "submission:1", kind: str = "form.completed", **public: Any) -> Envelope:
+    data = {
+        "data": {"id": sequence, "email": "ann@example.com"},
+        "author_id": 2,
+        "template_id": 5,
+        "shared": True,
+        **public,
+    }
+    return Envelope(
+        id=f"event-{subject}-{sequence}",
+        type=kind,
+        source="submissions",
+        subject=subject,
+        sequence=sequence,
+        occurred_at=NOW,
+        data=data,
+    )
+
+
+def new_webhook(database: Database, url: str = "http://127.0.0.1:9/hook", **more: Any) -> Any:
+    command = rpc.CreateWebhook(request_id=f"r{next(numbers)}", actor=ADMIN, url=url, **more)
+    return database.write(commands.create, command, NOW)
+
+
+def record(database: Database, *envelopes: Envelope, at: datetime = NOW) -> None:
+    for each in envelopes:
+        database.write(commands.record_event, each, at)
+
+
+def deliveries(database: Database, webhook_id: int) -> list[rpc.Delivery]:
+    return database.read(queries.deliveries, rpc.ListDeliveries(actor=ADMIN, webhook_id=webhook_id, limit=100)).data
+
+
+def row(database: Database, delivery_id: int) -> Delivery:
+    def load(session: Any) -> Delivery:
+        found = session.get(Delivery, delivery_id)
+        session.expunge(found)
+        return found
+
+    return database.read(load)
+
+
+def finish(database: Database, delivery_id: int, outcome: Outcome) -> None:
+    """What the runtime does with an outcome: record and state in one transaction."""
+
+    def write(session: Any) -> None:
+        delivery = session.get(Delivery, delivery_id)
+        if outcome.record:
+            outcome.record(session, delivery)
+        delivery.attempts += 1
+        if isinstance(outcome, Done) and delivery.state == "due":
+            delivery.state = "done"
+        if isinstance(outcome, Park):
+            delivery.state = "parked"
+
+    database.write(write)
+
+
+def test_a_created_webhook_is_as_it_was_asked_for(database: Database) -> None:
+    made = new_webhook(database, events=["template.created"], secret={"X-Key": "abc"})
+    read = database.read(queries.webhook, rpc.GetWebhook(actor=ADMIN, id=made.id))
+    assert read == made
+    assert made.events == ["template.created"]
+    assert made.secret == {"X-Key": "abc"}
+    assert made.signing_secret.startswith("whsec_")
+
+
+def test_a_repeated_request_makes_one_webhook(database: Database) -> None:
+    command = rpc.CreateWebhook(request_id="same", actor=ADMIN, url="http://example.com/")
+    first = database.write(commands.create, command, NOW)
+    assert database.write(commands.create, command, NOW) == first
+    assert len(database.read(queries.webhooks, rpc.ListWebhooks(actor=ADMIN)).data) == 1
+
+
+def test_a_refused_change_changes_nothing(database: Database) -> None:
+    made = new_webhook(database)
+    update = rpc.UpdateWebhook(request_id="u", actor=ADMIN, id=made.id, url="http://example.org/", events=["nonsense"])
+    with pytest.raises(ServiceError) as refused:
+        database.write(commands.update, update, NOW)
+    assert refused.value.code == "invalid"
+    assert refused.value.details[0]["field"] == "events[0]"
+    assert database.read(queries.webhook, rpc.GetWebhook(actor=ADMIN, id=made.id)) == made
+
+
+def test_lists_are_walked_with_next(database: Database) -> None:
+    ids = [new_webhook(database).id for _ in range(5)]
+    seen: list[int] = []
+    after = None
+    while True:
+        page = database.read(queries.webhooks, rpc.ListWebhooks(actor=ADMIN, limit=2, after=after))
+        seen += [each.id for each in page.data]
+        after = page.pagination.next
+        if after is None:
+            break
+    assert seen == ids
+    before = database.read(queries.webhooks, rpc.ListWebhooks(actor=ADMIN, limit=2, before=ids[3]))
+    assert [each.id for each in before.data] == ids[1:3]
+    assert before.pagination.model_dump() == {"count": 2, "next": ids[2], "prev": ids[1]}
+
+
+def test_events_in_any_order_and_repeated_are_logged_in_order(database: Database) -> None:
+    made = new_webhook(database)
+    wanted = [envelope(sequence, subject=f"submission:{subject}") for subject in (1, 2) for sequence in range(1, 8)]
+    shuffled = wanted * 2
+    random.Random(7).shuffle(shuffled)
+    record(database, *shuffled)
+    logged = database.read(
+        lambda session: session.execute(
+            sa.select(LoggedEvent.subject, LoggedEvent.sequence).order_by(LoggedEvent.position)
+        ).all()
+    )
+    for subject in ("submission:1", "submission:2"):
+        assert [sequence for name, sequence in logged if name == subject] == list(range(1, 8))
+    assert database.read(lambda session: session.scalar(sa.select(sa.func.count()).select_from(Arrival))) == 0
+    told = deliveries(database, made.id)
+    assert len(told) == 14
+    assert len({each.event_id for each in told}) == 14
+
+
+def test_events_recorded_by_many_at_once_are_logged_once(database: Database) -> None:
+    made = new_webhook(database)
+    wanted = [envelope(sequence) for sequence in range(1, 13)]
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        mine = list(wanted)
+        random.Random(seed).shuffle(mine)
+        try:
+            record(database, *mine)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert [each.event_id for each in deliveries(database, made.id)] == [each.id for each in wanted]
+
+
+def test_a_gap_is_waited_for(database: Database) -> None:
+    made = new_webhook(database)
+    record(database, envelope(1), envelope(3))
+    assert [each.event_id for each in deliveries(database, made.id)] == [envelope(1).id]
+    record(database, envelope(2))
+    assert [each.event_id for each in deliveries(database, made.id)] == [envelope(n).id for n in (1, 2, 3)]
+
+
+def test_only_subscribed_and_enabled_webhooks_are_told(database: Database) -> None:
+    forms = new_webhook(database)
+    created = new_webhook(database, events=["submission.created"])
+    record(database, envelope(1, kind="submission.created"), envelope(2), envelope(3, kind="form.sent"))
+    assert [each.event_type for each in deliveries(database, forms.id)] == ["form.completed"]
+    assert [each.event_type for each in deliveries(database, created.id)] == ["submission.created"]
+
+
+def test_deliveries_of_a_subject_wait_for_each_other_and_not_for_other_subjects(database: Database) -> None:
+    made = new_webhook(database)
+    record(database, envelope(1), envelope(2), envelope(1, subject="submission:2"))
+    first, second, other = deliveries(database, made.id)
+    assert [row(database, each.id).state for each in (first, second, other)] == ["due", "waiting", "due"]
+    attempt = Attempt(delivery_id=first.id, attempted_at=NOW, status=204, duration_ms=1)
+    finish(database, first.id, Done(lambda session, it: commands.delivered(session, it, attempt, NOW)))
+    assert row(database, second.id).state == "due"
+
+
+def test_an_attempt_carries_the_logged_bytes_and_verifies(database: Database) -> None:
+    with Receiver() as receiver:
+        made = new_webhook(database, receiver.url, secret={"X-Our-Key": "s3cret"})
+        record(database, envelope(1))
+        (delivery,) = deliveries(database, made.id)
+        deliverer = Deliverer(settings(database), database)
+        finish(database, delivery.id, deliverer.attempt(row(database, delivery.id)))
+    (received,) = receiver.requests
+    logged = database.read(lambda session: session.scalar(sa.select(LoggedEvent.body)))
+    assert received.body == logged.encode()
+    assert received.headers["x-our-key"] == "s3cret"
+    told = Verifier(made.signing_secret).verify(received.body, received.headers)
+    assert told == {"event_type": "form.completed", "timestamp": "2026-03-04T05:06:07.000Z", "data": told["data"]}
+    (delivery,) = deliveries(database, made.id)
+    assert delivery.state == "delivered"
+    assert [attempt.status for attempt in delivery.attempts] == [204]
+
+
+def test_every_attempt_sends_the_same_id_and_bytes(database: Database) -> None:
+    replies = iter([(500, {}, b"no"), (302, {"Location": "http://127.0.0.1:1/"}, b""), (200, {}, b"ok")])
+    with Receiver(lambda _: next(replies)) as receiver:
+        made = new_webhook(database, receiver.url)
+        record(database, envelope(1))
+        (delivery,) = deliveries(database, made.id)
+        deliverer = Deliverer(settings(database), database)
+        outcomes = []
+        for _ in range(3):
+            outcome = deliverer.attempt(row(database, delivery.id))
+            finish(database, delivery.id, outcome)
+            outcomes.append(type(outcome))
+    assert outcomes == [Retry, Retry, Done]
+    assert len({(each.message_id, each.body) for each in receiver.requests}) == 1
+    (delivery,) = deliveries(database, made.id)
+    assert [attempt.status for attempt in delivery.attempts] == [500, 302, 200]
+    assert delivery.attempts[0].response == "no"
+
+
+def test_retry_after_is_passed_on(database: Database) -> None:
+    with Receiver(lambda _: (503, {"Retry-After": "77"}, b"")) as receiver:
+        made = new_webhook(database, receiver.url)
+        record(database, envelope(1))
+        (delivery,) = deliveries(database, made.id)
+        outcome = Deliverer(settings(database), database).attempt(row(database, delivery.id))
+    assert isinstance(outcome, Retry)
+    assert outcome.after == timedelta(seconds=77)
+
+
+def test_a_private_address_is_not_called(database: Database) -> None:
+    with Receiver() as receiver:
+        made = new_webhook(database, receiver.url)
+        record(database, envelope(1))
+        (delivery,) = deliveries(database, made.id)
+        closed = settings(database).model_copy(update={"allowed_private_networks": ""})
+        outcome = Deliverer(closed, database).attempt(row(database, delivery.id))
+        finish(database, delivery.id, outcome)
+        assert isinstance(outcome, Retry)
+        assert receiver.requests == []
+    assert deliveries(database, made.id)[0].attempts[0].error
+
+
+def test_410_disables_and_tells_the_owner(database: Database) -> None:
+    with Receiver(lambda _: (410, {}, b"")) as receiver:
+        made = new_webhook(database, receiver.url)
+        record(database, envelope(1), envelope(2))
+        first, _ = deliveries(database, made.id)
+        finish(database, first.id, Deliverer(settings(database), database).attempt(row(database, first.id)))
+    disabled = database.read(queries.webhook, rpc.GetWebhook(actor=ADMIN, id=made.id))
+    assert disabled.disabled_at is not None
+    assert [each.state for each in deliveries(database, made.id)] == ["cancelled", "cancelled"]
+    emitted = database.read(
+        lambda session: session.execute(sa.select(tables.outbox.c.type, tables.outbox.c.body)).all()
+    )
+    assert [kind for kind, _ in emitted] == ["webhook.disabled"]
+    assert json.loads(emitted[0][1])["data"]["admins"] == ["admin@example.com"]
+    record(database, envelope(3))
+    assert len(deliveries(database, made.id)) == 2
+    update = rpc.UpdateWebhook(request_id="on", actor=ADMIN, id=made.id, events=["form.completed"])
+    assert database.write(commands.update, update, NOW).disabled_at is None
+    record(database, envelope(4))
+    assert len(deliveries(database, made.id)) == 3
+
+
+def test_five_days_of_failure_disable_but_one_success_clears(database: Database) -> None:
+    made = new_webhook(database)
+    record(database, envelope(1))
+    (delivery,) = deliveries(database, made.id)
+
+    def fail(at: datetime) -> None:
+        attempt = Attempt(delivery_id=delivery.id, attempted_at=at, error="refused", duration_ms=1)
+        database.write(
+            lambda session: commands.failed(
+                session,
+                session.get(Delivery, delivery.id),
+                attempt,
+                at,
+                gone=False,
+                give_up_after=timedelta(hours=120),
+                attempts_kept=3,
+            )
+        )
+
+    def disabled() -> bool:
+        return database.read(queries.webhook, rpc.GetWebhook(actor=ADMIN, id=made.id)).disabled_at is not None
+
+    for hours in (0, 60, 119):
+        fail(NOW + timedelta(hours=hours))
+        assert not disabled()
+    success = Attempt(delivery_id=delivery.id, attempted_at=NOW, status=200, duration_ms=1)
+    database.write(lambda session: session.get(Webhook, made.id) and session.add(success))
+    database.write(
+        lambda session: session.execute(sa.update(Webhook).where(Webhook.id == made.id).values(failing_since=None))
+    )
+    for hours in (130, 200, 249):
+        fail(NOW + timedelta(hours=hours))
+        assert not disabled()
+    fail(NOW + timedelta(hours=250))
+    assert disabled()
+    assert len(deliveries(database, made.id)[0].attempts) == 3
+
+
+def test_an_exhausted_delivery_lets_the_next_go_and_can_be_sent_again(database: Database) -> None:
+    made = new_webhook(database)
+    record(database, envelope(1), envelope(2))
+    first, second = deliveries(database, made.id)
+    database.write(lambda session: commands.exhausted(session, session.get(Delivery, first.id), NOW))
+    assert deliveries(database, made.id)[0].state == "exhausted"
+    assert row(database, second.id).state == "due"
+    again = rpc.ResendDelivery(request_id="again", actor=ADMIN, webhook_id=made.id, id=first.id)
+    assert database.write(commands.resend, again, NOW).state == "pending"
+    with pytest.raises(ServiceError):
+        database.write(commands.resend, again.model_copy(update={"request_id": "twice"}), NOW)
+    foreign = again.model_copy(update={"request_id": "foreign", "webhook_id": made.id + 1})
+    with pytest.raises(ServiceError) as refused:
+        database.write(commands.resend, foreign, NOW)
+    assert refused.value.code == "not_found"
+
+
+def test_the_test_button_sends_the_newest_completed_submitter(database: Database) -> None:
+    with Receiver() as receiver:
+        made = new_webhook(database, receiver.url, events=["template.created"])
+        press = rpc.TestWebhook(request_id="t1", actor=ADMIN, id=made.id)
+        with pytest.raises(ServiceError, match="No completed submitter found"):
+            database.write(commands.test, press, NOW)
+        record(database, envelope(1), envelope(2))
+        database.write(commands.test, press, NOW)
+        (delivery,) = deliveries(database, made.id)
+        finish(database, delivery.id, Deliverer(settings(database), database).attempt(row(database, delivery.id)))
+    (received,) = receiver.requests
+    assert json.loads(received.body)["data"]["id"] == 2
+    assert received.message_id.startswith("test_")
+
+
+def test_a_poller_sees_every_event_once_while_others_write(database: Database) -> None:
+    """T55: eight writers, one poller that only passes ``next`` as ``after``."""
+    start = datetime.now(UTC)
+    seen: list[str] = []
+    after: float | None = None
+    writers = [
+        threading.Thread(
+            target=lambda subject=subject: [
+                record(database, envelope(n, subject=f"submission:{subject}"), at=datetime.now(UTC))
+                for n in range(1, 9)
+            ]
+        )
+        for subject in range(8)
+    ]
+    for writer in writers:
+        writer.start()
+    moment = start
+    while len(seen) < 64:
+        moment = max(datetime.now(UTC), moment)
+        if not any(writer.is_alive() for writer in writers):
+            moment += timedelta(seconds=2)
+        request = rpc.ListEvents(actor=ADMIN, event_type="form.completed", limit=7, after=after)
+        page = database.write(queries.events, request, moment)
+        seen += [each.id for each in page.data]
+        if page.data:
+            after = page.data[-1].timestamp.timestamp() // 1
+        assert moment < start + timedelta(minutes=10), "the poller never saw them all"
+    for writer in writers:
+        writer.join()
+    assert sorted(seen) == sorted(envelope(n, subject=f"submission:{s}").id for s in range(8) for n in range(1, 9))
+
+
+def test_polling_pages_and_cursors(database: Database) -> None:
+    for number in range(1, 6):
+        record(database, envelope(number), at=NOW + timedelta(seconds=10 * number))
+    later = NOW + timedelta(hours=1)
+
+    def page(**more: Any) -> rpc.EventPage:
+        return database.write(queries.events, rpc.ListEvents(actor=ADMIN, event_type="form.completed", **more), later)
+
+    unix = int(NOW.timestamp())
+    first = page(limit=2)
+    assert [each.data["id"] for each in first.data] == [1, 2]
+    assert first.pagination.model_dump() == {"count": 2, "next": unix + 20, "prev": unix + 10}
+    assert [each.data["id"] for each in page(limit=2, after=first.pagination.next).data] == [3, 4]
+    last = page(limit=2, after=unix + 40)
+    assert [each.data["id"] for each in last.data] == [5]
+    assert last.pagination.next is None
+    assert [each.data["id"] for each in page(limit=2, before=unix + 40).data] == [2, 3]
+    assert database.write(queries.events, rpc.ListEvents(actor=ADMIN, event_type="form.viewed"), later).data == []
+    with pytest.raises(ServiceError):
+        database.write(queries.events, rpc.ListEvents(actor=ADMIN, event_type="form.nonsense"), later)
+
+
+def test_polling_shows_only_what_the_role_may_see(database: Database) -> None:
+    record(
+        database,
+        envelope(1),
+        envelope(2, shared=False, author_id=EDITOR.user_id),
+        envelope(3, shared=False, author_id=99),
+    )
+    later = NOW + timedelta(hours=1)
+
+    def seen(actor: Actor) -> list[int]:
+        page = database.write(queries.events, rpc.ListEvents(actor=actor, event_type="form.completed"), later)
+        return [each.data["id"] for each in page.data]
+
+    assert seen(ADMIN) == [1, 2, 3]
+    assert seen(EDITOR) == [1, 2]
+    assert seen(VIEWER) == [1]
+
+
+def test_an_erased_submission_keeps_no_personal_data(database: Database) -> None:
+    with Receiver(lambda _: (500, {}, b"ann@example.com")) as receiver:
+        made = new_webhook(database, receiver.url)
+        record(database, envelope(1), envelope(2), envelope(4))
+        (first, _) = deliveries(database, made.id)
+        finish(database, first.id, Deliverer(settings(database), database).attempt(row(database, first.id)))
+        database.write(commands.erase, Erased(submission_id=1), NOW)
+        record(database, envelope(3))
+
+    def everything(session: Any) -> str:
+        found = []
+        for table in (LoggedEvent, Delivery, Attempt, Arrival):
+            found += [str(each) for each in session.execute(sa.select(table.__table__)).all()]
+        return "\n".join(found)
+
+    text = database.read(everything)
+    assert "event-submission:1-4" in text
+    assert "ann@example.com" not in text
+    assert {each.state for each in deliveries(database, made.id)} == {"cancelled"}
+
+
+def test_the_schema_is_what_the_models_say(database_url: str) -> None:
+    migrations.upgrade("webhooks", database_url)
+    assert migrations.differences("webhooks", database_url) == []
+    assert domain.EVENTS
