@@ -1,0 +1,79 @@
+"""The READMEs stay true: their tables are compared with the code. Every setting, call and event is documented."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from contracts import events
+from contracts.rpc import REGISTRY
+from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.worker.marks import subscriptions_of
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKERS = ["templates", "submissions", "rendering", "notifications", "webhooks"]
+SERVICES = [*WORKERS, "gateway"]
+
+
+def first_column(text: str, heading: str) -> list[str]:
+    """The names in backticks in the first column of the tables that are headed ``| heading |``."""
+    names: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            inside = False
+        elif line.split("|")[1].strip() == heading:
+            inside = True
+        elif inside:
+            names += re.findall(r"`([^`]+)`", line.split("|")[1])
+    return names
+
+
+def readme(service: str) -> str:
+    return (ROOT / "services" / service / "README.md").read_text()
+
+
+def environment_names(settings: type[ServiceSettings]) -> set[str]:
+    return {str(field.validation_alias or name).upper() for name, field in settings.model_fields.items()}
+
+
+@pytest.mark.parametrize("service", WORKERS)
+def test_every_call_is_in_the_readme(service: str) -> None:
+    calls = {rpc.method for rpc in REGISTRY.values() if rpc.service == service}
+    assert set(first_column(readme(service), "RPC")) == calls
+
+
+@pytest.mark.parametrize("service", WORKERS)
+def test_every_event_is_in_the_readme(service: str) -> None:
+    module = importlib.import_module(f"services.{service}.service")
+    (served,) = [
+        value for value in vars(module).values() if isinstance(value, type) and getattr(value, "name", "") == service
+    ]
+    taken = {event.type for event in subscriptions_of(served).values()}
+    emitted = {event.type for event in events.REGISTRY.values() if event.source == service}
+    assert set(first_column(readme(service), "Event in")) == taken
+    assert set(first_column(readme(service), "Event out")) == emitted
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_every_setting_is_in_the_readme_and_described(service: str) -> None:
+    settings = importlib.import_module(f"services.{service}.settings").Settings
+    own = environment_names(settings) - environment_names(ServiceSettings) | {f"{service.upper()}_DATABASE_URL"}
+    assert set(first_column(readme(service), "Setting")) == own
+    assert [name for name, field in settings.model_fields.items() if not field.description] == []
+
+
+def test_every_shared_setting_is_in_the_runtime_s_readme() -> None:
+    shared = environment_names(ServiceSettings) - {"DATABASE_URL"}
+    assert set(first_column((ROOT / "contracts" / "README.md").read_text(), "Setting")) == shared
+
+
+def test_every_event_has_somebody_who_takes_it() -> None:
+    taken: set[str] = set()
+    for service in WORKERS:
+        module = importlib.import_module(f"services.{service}.service")
+        for value in vars(module).values():
+            if isinstance(value, type) and getattr(value, "name", "") == service:
+                taken |= {event.type for event in subscriptions_of(value).values()}
+    assert set(events.REGISTRY) - taken == set()
