@@ -73,7 +73,7 @@ def install_debian_packages(wanted: list[str]) -> None:
             f"  apt-get install --no-install-recommends {' '.join(missing)}\n"
             "Run that once as root, then the same make command again as yourself."
         )
-    say(f"Installing Debian packages: {' '.join(missing)}")
+    say(f"Installing Debian packages (some 300 MB the first time): {' '.join(missing)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     apt = [*prefix, "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
     with services_not_started(prefix):
@@ -165,8 +165,17 @@ def become(arguments: list[str]) -> int:
 
 
 def run(command: list[str], environment: dict[str, str]) -> None:
-    done = subprocess.run(command, env=environment, check=False)
+    """Quietly; what it printed is shown when it fails."""
+    done = subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
     if done.returncode:
+        print(done.stdout.decode(errors="replace")[-5000:], file=sys.stderr)
         raise SystemExit(f"This failed with exit code {done.returncode}: {' '.join(command)}")
 
 
