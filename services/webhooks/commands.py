@@ -193,6 +193,8 @@ def failed(
     session.add(attempt)
     session.flush()
     _drop_old_attempts(session, delivery.id, attempts_kept)
+    if delivery.test or gone:
+        delivery.outcome = "exhausted"
     if delivery.test:
         return
     webhook = session.scalar(for_update(sa.select(Webhook).where(Webhook.id == delivery.webhook_id)))
@@ -325,13 +327,13 @@ def _drop_old_attempts(session: Session, delivery_id: int, kept: int) -> None:
 
 def _lock_log(session: Session, now: datetime) -> LogHead:
     """Everyone who appends waits here, so that a reader who holds it has seen all that went before."""
-    head = session.scalar(for_update(sa.select(LogHead).where(LogHead.id == 1)))
+    head: LogHead | None = session.scalar(for_update(sa.select(LogHead).where(LogHead.id == 1)))
     assert head is not None  # the migration inserts it
     return head
 
 
 def _load(session: Session, webhook_id: int) -> Webhook:
-    webhook = session.scalar(for_update(sa.select(Webhook).where(Webhook.id == webhook_id)))
+    webhook: Webhook | None = session.scalar(for_update(sa.select(Webhook).where(Webhook.id == webhook_id)))
     if webhook is None:
         raise not_found("Webhook")
     return webhook

@@ -53,15 +53,15 @@ def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.Even
     """A page of the log. Run it in a write transaction: it waits for whoever is appending.
 
     Cursors are whole Unix seconds, so a page never ends within a second (it may be longer than ``limit``), and the second
-    that is under way is not shown yet. Together with the log's lock this means that a poller who passes ``next`` as
-    ``after`` sees every event exactly once.
+    that is under way is not shown yet. Seconds that were shown are closed: nobody appends to them any more, however late his
+    clock is. So a poller who passes ``next`` as ``after`` sees every event exactly once.
     """
     if request.event_type not in {*domain.EVENTS, *domain.FURTHER_EVENTS}:
         raise invalid(f"Unknown event type '{request.event_type}'.", "type")
-    session.scalar(for_update(sa.select(LogHead).where(LogHead.id == 1)))
+    this_second = _close_until(session, now)
     moment = LoggedEvent.recorded_at
     wanted = sa.select(LoggedEvent).where(
-        LoggedEvent.event_type == request.event_type, moment < _second(int(now.timestamp())), *_visible(request.actor)
+        LoggedEvent.event_type == request.event_type, moment < this_second, *_visible(request.actor)
     )
     upward = (moment.asc(), LoggedEvent.position.asc())
     downward = (moment.desc(), LoggedEvent.position.desc())
@@ -79,6 +79,16 @@ def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.Even
     return rpc.EventPage(
         data=[_record(row) for row in rows], pagination=_time_pagination(session, wanted, rows, backward)
     )
+
+
+def _close_until(session: Session, now: datetime) -> datetime:
+    """The beginning of the second that is under way; what is appended from now on is not earlier."""
+    head = session.scalar(for_update(sa.select(LogHead).where(LogHead.id == 1)))
+    assert head is not None  # the migration inserts it
+    this_second = _second(int(now.timestamp()))
+    if head.last_recorded_at < this_second:
+        head.last_recorded_at = this_second
+    return this_second
 
 
 def public(row: Webhook) -> PublicWebhook:
@@ -125,8 +135,8 @@ def _visible(actor: Actor) -> list[sa.ColumnElement[bool]]:
     if actor.role is Role.ADMIN:
         return []
     if actor.role is Role.EDITOR:
-        return [sa.or_(LoggedEvent.shared, LoggedEvent.author_id == actor.user_id)]
-    return [LoggedEvent.shared]
+        return [sa.or_(LoggedEvent.shared.is_(True), LoggedEvent.author_id == actor.user_id)]
+    return [LoggedEvent.shared.is_(True)]
 
 
 def _page(

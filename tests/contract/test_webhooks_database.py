@@ -287,7 +287,7 @@ def test_410_disables_and_tells_the_owner(database: Database) -> None:
         finish(database, first.id, Deliverer(settings(database), database).attempt(row(database, first.id)))
     disabled = database.read(queries.webhook, rpc.GetWebhook(actor=ADMIN, id=made.id))
     assert disabled.disabled_at is not None
-    assert [each.state for each in deliveries(database, made.id)] == ["cancelled", "cancelled"]
+    assert [each.state for each in deliveries(database, made.id)] == ["exhausted", "cancelled"]
     emitted = database.read(
         lambda session: session.execute(sa.select(tables.outbox.c.type, tables.outbox.c.body)).all()
     )

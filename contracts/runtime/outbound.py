@@ -1,0 +1,309 @@
+"""The one guarded way out by HTTP: for webhooks, ``file`` and image URLs, providers.
+
+Callers name the URL, so the URL may name our own machines. Only public addresses may be called; the name is resolved once,
+every address it has must be allowed, and the connection goes to the address that was checked, while Host header, SNI and
+certificate check keep the name. A redirect is a new URL and is checked anew.
+"""
+
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+MAX_REDIRECTS = 3
+LONGEST_URL = 2048
+_CHUNK = 65_536
+
+# What Python 3.11 calls global although it leads elsewhere: translated, tunnelled, relayed or not yet assigned for use.
+_SPECIAL = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "::/96",
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+        "100::/64",
+        "2001::/23",
+        "2002::/16",
+        "3fff::/20",
+        "5f00::/16",
+        "fec0::/10",
+    )
+)
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class OutboundRefused(Exception):
+    """The URL or its address may not be called; ``reason`` is for the person who gave the URL."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class OutboundFailed(Exception):
+    """It was called and did not work: network, time-out, too large."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a URL gave. ``media_type`` and ``filename`` are what the other side said: to be looked at, not trusted."""
+
+    data: bytes
+    media_type: str
+    filename: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a POST; ``text`` is the beginning of its body."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+class Outbound:
+    """Calls other people's servers. ``allowed_private_networks``: comma-separated CIDRs that may be called all the same."""
+
+    def __init__(self, allowed_private_networks: str = "") -> None:
+        self._allowed = tuple(
+            ipaddress.ip_network(cidr.strip()) for cidr in allowed_private_networks.split(",") if cidr.strip()
+        )
+
+    def check(self, url: str) -> None:
+        """Refuse what can never be called: another scheme, credentials, a literal address that is not allowed."""
+        host, _ = _parts(url)
+        try:
+            literal = ipaddress.ip_address(host.strip("[]"))
+        except ValueError:
+            return
+        if not self._may_call(literal):
+            raise OutboundRefused("must not name a private or reserved address")
+
+    def fetch(self, url: str, *, max_bytes: int, timeout: float = 10.0) -> Fetched:
+        """GET; at most three redirects, ``timeout`` seconds for everything together.
+
+        OutboundRefused when the URL may not be called, OutboundFailed for any answer but 2xx or more than ``max_bytes``.
+        """
+        deadline = time.monotonic() + timeout
+        for _ in range(MAX_REDIRECTS + 1):
+            with self._exchange("GET", url, None, {"Accept": "*/*"}, 5.0, deadline) as answer:
+                if answer.is_redirect:
+                    url = urljoin(url, answer.headers["Location"])
+                    continue
+                if not 200 <= answer.status_code < 300:
+                    raise OutboundFailed(f"answered {answer.status_code}")
+                data = _read(answer, max_bytes, deadline)
+                if len(data) > max_bytes:
+                    raise OutboundFailed(f"is larger than {max_bytes:,} bytes")
+                media_type = (
+                    answer.headers.get("Content-Type", "application/octet-stream").partition(";")[0].strip().lower()
+                )
+                return Fetched(data, media_type, _filename(url, answer.headers.get("Content-Disposition")))
+        raise OutboundFailed(f"redirects more than {MAX_REDIRECTS} times")
+
+    def post(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        connect_timeout: float = 5.0,
+        total_timeout: float = 15.0,
+        max_response: int = 16_384,
+    ) -> Answer:
+        """POST ``body`` as it is. Redirects are not followed: a 3xx is an answer like any other."""
+        deadline = time.monotonic() + total_timeout
+        with self._exchange("POST", url, body, headers, connect_timeout, deadline) as answer:
+            text = _read(answer, max_response, deadline)[:max_response].decode("utf-8", "replace")
+            return Answer(answer.status_code, answer.headers, text)
+
+    @contextmanager
+    def _exchange(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        connect_timeout: float,
+        deadline: float,
+    ) -> Iterator[requests.Response]:
+        _parts(url)
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise OutboundFailed("took too long")
+        adapter = _GuardedAdapter(self)
+        # A receiver that sends a byte now and then never runs into a read time-out: the watchdog cuts the line.
+        watchdog = threading.Timer(left, adapter.cut)
+        watchdog.daemon = True
+        session = requests.Session()
+        session.trust_env = False
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        watchdog.start()
+        try:
+            with session.request(
+                method,
+                url,
+                data=body,
+                headers={"Accept-Encoding": "identity", **headers},
+                timeout=(min(connect_timeout, left), left),
+                allow_redirects=False,
+                stream=True,
+            ) as answer:
+                yield answer
+        except OutboundRefused:
+            raise
+        except (requests.RequestException, OSError, ValueError) as error:
+            raise self._explained(error, time.monotonic() >= deadline) from error
+        finally:
+            watchdog.cancel()
+            session.close()
+
+    def _explained(self, error: Exception, late: bool) -> Exception:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, OutboundRefused):
+                return cause
+            cause = cause.__cause__ or cause.__context__
+        if late or isinstance(error, requests.Timeout):
+            return OutboundFailed("took too long")
+        return OutboundFailed(f"cannot be reached: {type(error).__name__}")
+
+    def addresses(self, host: str, port: int) -> list[tuple[Any, ...]]:
+        """What ``host`` resolves to, if every address of it may be called."""
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise OSError(f"{host} cannot be resolved") from error
+        resolved = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+        if not resolved or not all(self._may_call(address) for address in resolved):
+            raise OutboundRefused("must not lead to a private or reserved address")
+        if port not in (80, 443) and port < 1024 and not all(self._is_allowed(address) for address in resolved):
+            # Ports of well-known services that are not HTTP: nobody's webhook is there.
+            raise OutboundRefused(f"must not use port {port}")
+        return list(found)
+
+    def _may_call(self, address: Address) -> bool:
+        return self._is_allowed(address) or is_public(address)
+
+    def _is_allowed(self, address: Address) -> bool:
+        plain = _unwrapped(address)
+        return any(plain.version == network.version and plain in network for network in self._allowed)
+
+
+def is_public(address: Address) -> bool:
+    """True for an address of the public Internet, not private, local, reserved, multicast, translated or tunnelled."""
+    plain = _unwrapped(address)
+    if not plain.is_global or plain.is_multicast or plain.is_reserved:
+        return False
+    return not any(plain.version == network.version and plain in network for network in _SPECIAL)
+
+
+def _unwrapped(address: Address) -> Address:
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _parts(url: str) -> tuple[str, int]:
+    """Host and port of a URL that may be called as far as its letters tell; OutboundRefused otherwise."""
+    if len(url) > LONGEST_URL:
+        raise OutboundRefused(f"must not be longer than {LONGEST_URL} characters")
+    if any(character.isspace() or not character.isprintable() for character in url) or "\\" in url:
+        raise OutboundRefused("must not contain blanks, control characters or backslashes")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise OutboundRefused("is not a valid URL") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise OutboundRefused("must be an http or https URL")
+    if parts.username is not None or parts.password is not None:
+        raise OutboundRefused("must not contain a user name or password")
+    return parts.hostname, port or (443 if parts.scheme == "https" else 80)
+
+
+def _read(answer: requests.Response, limit: int, deadline: float) -> bytes:
+    """Up to a little more than ``limit`` bytes of the body."""
+    data = bytearray()
+    for chunk in answer.iter_content(_CHUNK):
+        data += chunk
+        if len(data) > limit:
+            break
+        if time.monotonic() >= deadline:
+            raise OutboundFailed("took too long")
+    return bytes(data)
+
+
+def _filename(url: str, disposition: str | None) -> str:
+    if disposition:
+        header = Message()
+        header["Content-Disposition"] = disposition
+        if name := header.get_filename():
+            return name.replace("\\", "/").rpartition("/")[2]
+    return unquote(urlsplit(url).path).rpartition("/")[2]
+
+
+class _Guarded:
+    """Mixed into urllib3's connections: dials one of the addresses that were checked."""
+
+    guard: Outbound
+    opened: list[socket.socket]
+
+    def _new_conn(self) -> socket.socket:
+        problem: OSError = OSError("no address")
+        for family, kind, protocol, _, address in self.guard.addresses(self._dns_host, self.port):  # type: ignore[attr-defined]
+            connection = socket.socket(family, kind, protocol)
+            connection.settimeout(self.timeout)  # type: ignore[attr-defined]
+            try:
+                connection.connect(address)
+            except OSError as error:
+                connection.close()
+                problem = error
+                continue
+            self.opened.append(connection)
+            return connection
+        raise problem
+
+
+class _GuardedAdapter(HTTPAdapter):
+    """One exchange: its connections are guarded, and can be cut from another thread."""
+
+    def __init__(self, guard: Outbound) -> None:
+        self._guard = guard
+        self._opened: list[socket.socket] = []
+        super().__init__(max_retries=0)
+
+    def cut(self) -> None:
+        """End every connection now, whatever is going on in it."""
+        for connection in self._opened:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options)
+        guarded = {"guard": self._guard, "opened": self._opened}
+        plain = type("GuardedHTTP", (_Guarded, HTTPConnection), guarded)
+        secure = type("GuardedHTTPS", (_Guarded, HTTPSConnection), guarded)
+        self.poolmanager.pool_classes_by_scheme = {
+            "http": type("HTTPPool", (HTTPConnectionPool,), {"ConnectionCls": plain}),
+            "https": type("HTTPSPool", (HTTPSConnectionPool,), {"ConnectionCls": secure}),
+        }
