@@ -1,6 +1,8 @@
-"""The hash chain of the audit trail: each line's hash covers the line before it, so that no line can be changed, removed
-or inserted without every later hash changing. Submissions writes the chain, rendering checks and prints it, anybody can
-recompute it from the JSON of the API.
+"""The hash chain of the audit trail.
+
+Each line's hash covers the hash of the line before it, so that no line can be changed, removed or inserted without every
+later hash changing. Submissions writes the chain, rendering checks and prints it, and anybody can recompute it from the
+JSON of the API.
 """
 
 import hashlib
@@ -18,11 +20,11 @@ START = ""
 def next_hash(
     previous_hash: str, *, submitter_id: int | None, event_type: str, occurred_at: datetime, data: Mapping[str, Any]
 ) -> str:
-    """SHA-256 in lower-case hex of ``previous_hash`` (``START`` for the first line) followed by the line as canonical JSON.
+    """SHA-256, lower-case hex, of ``previous_hash`` (``START`` for the first line) followed by the line in canonical JSON.
 
-    Canonical JSON: the keys ``submitter_id``, ``event_type``, ``event_timestamp`` and ``data``, sorted at every level, no
-    white space, UTF-8 unescaped. ``event_timestamp`` is ISO 8601 in UTC with milliseconds (``contracts.types.iso``), exactly
-    as the API shows it: what is finer than that is not part of the chain. ``data`` must be plain JSON values.
+    Canonical JSON: the keys ``data``, ``event_timestamp``, ``event_type`` and ``submitter_id``, keys sorted at every
+    level, no white space, UTF-8 unescaped. ``event_timestamp`` is ISO 8601 in UTC with milliseconds (``types.iso``), as
+    the API shows it: what is finer than that is no part of the chain. ``data`` must be plain JSON values.
     """
     line = {
         "submitter_id": submitter_id,

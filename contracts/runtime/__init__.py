@@ -1,0 +1,1 @@
+"""How any service runs: settings, database, outbox, background work, the bus, files, HTTP to the outside, logs and metrics."""

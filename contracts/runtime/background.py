@@ -1,0 +1,358 @@
+"""Work that can fail outside (mail, webhook, seal, provider) is a row: claimed, tried outside the transaction, retried
+with backoff, parked when it is hopeless.
+
+Every attempt may happen twice: a process can die after the outside effect and before the outcome is written, and a lease
+can run out while a slow attempt is still under way. Attempts are therefore idempotent, or their receivers deduplicate.
+
+Nothing here sleeps in a worker: these loops run in a service's ``background`` process, in plain threads.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from prometheus_client import Counter, Gauge
+from sqlalchemy.orm import Mapped, Session, mapped_column
+
+from contracts.errors import ServiceError
+from contracts.runtime import observe
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database, UtcDateTime
+from contracts.runtime.holder import is_dead, own_name
+
+log = observe.logger(__name__)
+
+FINISHED = Counter("countersign_due_work_total", "Attempts of due work", ["work", "outcome"])
+PARKED = Gauge("countersign_due_work_parked", "Rows that were given up and wait for an operator", ["work"])
+OLDEST = Gauge("countersign_due_work_oldest_seconds", "How long the longest waiting due row is overdue", ["work"])
+
+JITTER = 0.2
+_ERROR_LENGTH = 2000
+
+
+class DueRow:
+    """Columns of a row that is work to be done; mix into a declarative class that has its own primary key.
+
+    ``state`` is ``due`` until it is ``done`` or ``parked``. ``attempts`` counts the attempts that were started.
+    ``leased_until`` and ``leased_by`` say who is at it. A migration creates them with ``tables.due_columns()``.
+    """
+
+    state: Mapped[str] = mapped_column(sa.String(10), default="due", server_default="due")
+    attempts: Mapped[int] = mapped_column(sa.Integer, default=0, server_default="0")
+    next_attempt_at: Mapped[datetime] = mapped_column(UtcDateTime, default=now)
+    leased_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    leased_by: Mapped[str | None] = mapped_column(sa.Text)
+    last_error: Mapped[str | None] = mapped_column(sa.Text)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    def make_due(self, at: datetime) -> None:
+        """Try again at ``at``, with the whole schedule before it: what an operator's retry does."""
+        self.state, self.attempts, self.next_attempt_at = "due", 0, at
+        self.leased_until = self.leased_by = self.finished_at = None
+
+
+Record = Callable[[Session, Any], None]
+"""Runs in the transaction that writes the outcome; gets the session and the row, loaded in it. emit() belongs here."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """The work is done."""
+
+    record: Record | None = None
+
+
+@dataclass(frozen=True)
+class Retry:
+    """It failed and may succeed later: ``after`` that time instead of the schedule's next one."""
+
+    error: str
+    after: timedelta | None = None
+    record: Record | None = None
+
+
+@dataclass(frozen=True)
+class Park:
+    """It can never succeed, or somebody has to look at it."""
+
+    error: str
+    record: Record | None = None
+
+
+Outcome = Done | Retry | Park
+
+
+@sa.event.listens_for(Session, "after_flush")
+def _notice_due_rows(session: Session, _context: Any) -> None:
+    for row in (*session.new, *session.dirty):
+        if isinstance(row, DueRow) and row.state == "due":
+            session.info["has_work"] = True
+            return
+
+
+class Loop:
+    """A thread of the background process: does something, then waits until it is woken or its time has come."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.poll_seconds = 1.0
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+
+    def wake(self) -> None:
+        """There is something to do. May be called from any thread."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Begin nothing new."""
+        self._stopping.set()
+        self._woken.set()
+
+    def turn(self) -> float:
+        """Do what is to be done; returns after how many seconds there is more, unless woken."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        """Turns until stopped. An exception is logged, and the next turn comes later and later."""
+        failures = 0
+        while not self._stopping.is_set():
+            self._woken.clear()
+            try:
+                pause, failures = self.turn(), 0
+            except Exception as error:
+                failures += 1
+                pause = min(30.0, 0.5 * 2**failures) * random.uniform(1 - JITTER, 1 + JITTER)
+                _log_failure("loop.failed", error, loop=self.name, again_in_seconds=round(pause, 1))
+                self._stopping.wait(pause)
+                continue
+            self._woken.wait(max(0.0, pause))
+        self.finish()
+
+    def finish(self) -> None:
+        """Wait for what is under way."""
+
+
+class Every(Loop):
+    """Calls ``function`` now and then every ``interval``, on each replica: it must be harmless to do it twice at once."""
+
+    def __init__(self, name: str, interval: timedelta, function: Callable[[], None]) -> None:
+        super().__init__(name)
+        self._interval = interval.total_seconds()
+        self._function = function
+
+    def turn(self) -> float:
+        self._function()
+        return self._interval * random.uniform(1 - JITTER, 1 + JITTER)
+
+
+class DueWork(Loop):
+    """Attempts the due rows of a table.
+
+    ``attempt`` gets the row, detached, outside any transaction. It returns Done, Retry or Park; an exception means Retry.
+    After the n-th failed attempt the n-th time of ``schedule`` passes, +-20 %; after the last one the row is parked, and
+    ``on_park`` runs in that transaction. ``Park`` runs its own ``record`` if it has one, else ``on_park``.
+    ``one_at_a_time_per``: rows that agree in this column are attempted one after the other.
+
+    An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late
+    outcome of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        database: Database,
+        row: type[Any],
+        attempt: Callable[[Any], Outcome],
+        *,
+        schedule: Sequence[timedelta],
+        lease: timedelta,
+        concurrency: int = 1,
+        one_at_a_time_per: Any = None,
+        on_park: Record | None = None,
+    ) -> None:
+        super().__init__(name)
+        self._database = database
+        self._row = row
+        self._key = sa.inspect(row).primary_key
+        self._attempt = attempt
+        self._schedule = tuple(schedule)
+        self._lease = lease
+        self._concurrency = concurrency
+        self._group = one_at_a_time_per
+        self._on_park = on_park
+        self._running: dict[threading.Thread, float] = {}
+        self._next_check_of_leases = 0.0
+
+    def turn(self) -> float:
+        self._free_leases_of_the_dead()
+        free = self._concurrency - self._busy()
+        rows, pause = ([], self.poll_seconds) if free <= 0 else self._database.write(self._claim, free)
+        for row in rows:
+            thread = threading.Thread(target=self._work, args=(row,), name=f"{self.name}-attempt", daemon=True)
+            self._running[thread] = time.monotonic() + self._lease.total_seconds()
+            thread.start()
+        return 0.0 if rows else min(pause, self.poll_seconds)
+
+    def finish(self) -> None:
+        for thread in list(self._running):
+            thread.join()
+
+    def _busy(self) -> int:
+        """Attempts under way. One that has outlived its lease no longer takes a place, up to a limit."""
+        self._running = {thread: end for thread, end in self._running.items() if thread.is_alive()}
+        overdue = sum(end < time.monotonic() for end in self._running.values())
+        if overdue:
+            log.error("due_work.stuck", work=self.name, attempts=overdue)
+        return len(self._running) - min(overdue, 3 * self._concurrency)
+
+    def _claim(self, session: Session, limit: int) -> tuple[list[Any], float]:
+        """Lease up to ``limit`` due rows; else say how many seconds until the next one is due."""
+        moment = now()
+        if self._group is not None and session.get_bind().dialect.name == "postgresql":
+            # Two processes must not each take a row of the same group at the same moment.
+            session.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": f"claim {self.name}"})
+        rows = list(session.scalars(self._due_rows(moment, limit)))
+        for row in rows:
+            row.attempts += 1
+            row.leased_until = moment + self._lease
+            row.leased_by = own_name()
+        session.flush()
+        session.info.pop("has_work", None)
+        if rows:
+            return rows, 0.0
+        soonest = session.scalar(
+            sa.select(sa.func.min(self._row.next_attempt_at)).where(
+                self._row.state == "due", self._row.next_attempt_at > moment
+            )
+        )
+        return [], (soonest - moment).total_seconds() if soonest else self.poll_seconds
+
+    def _due_rows(self, moment: datetime, limit: int) -> Any:
+        row, key = self._row, self._key
+        due = sa.and_(
+            row.state == "due",
+            row.next_attempt_at <= moment,
+            sa.or_(row.leased_until.is_(None), row.leased_until <= moment),
+        )
+        chosen = sa.select(row).where(due)
+        if self._group is not None:
+            place = sa.func.row_number().over(partition_by=self._group, order_by=(row.next_attempt_at, *key))
+            busy = sa.select(self._group).where(row.state == "due", row.leased_until > moment, self._group.is_not(None))
+            first = sa.select(*key, place.label("place")).where(due, self._group.not_in(busy)).subquery()
+            chosen = chosen.where(
+                sa.or_(
+                    self._group.is_(None), sa.tuple_(*key).in_(sa.select(*list(first.c)[:-1]).where(first.c.place == 1))
+                )
+            )
+        return chosen.order_by(row.next_attempt_at, *key).limit(limit).with_for_update(skip_locked=True)
+
+    def _work(self, row: Any) -> None:
+        key = sa.inspect(row).identity
+        started = time.monotonic()
+        with observe.request(getattr(row, "request_id", None)):
+            try:
+                outcome = self._attempt(row)
+            except Exception as error:
+                _log_failure("due_work.raised", error, work=self.name, row=key)
+                outcome = Retry(_words(error))
+            try:
+                state = self._database.write(self._write_outcome, key, row.attempts, outcome)
+            except Exception as error:
+                _log_failure("due_work.outcome_failed", error, work=self.name, row=key)
+                state = self._give_back(key, row.attempts, error)
+            duration = round((time.monotonic() - started) * 1000, 1)
+            log.info(
+                "due_work.attempted",
+                work=self.name,
+                row=key,
+                attempt=row.attempts,
+                outcome=state,
+                error=getattr(outcome, "error", None),
+                duration_ms=duration,
+            )
+        FINISHED.labels(self.name, state).inc()
+        self.wake()
+
+    def _give_back(self, key: Any, attempts: int, error: Exception) -> str:
+        try:
+            return self._database.write(self._write_outcome, key, attempts, Retry(_words(error)))
+        except Exception as again:
+            _log_failure("due_work.outcome_failed", again, work=self.name, row=key)
+            return "lost"
+
+    def _write_outcome(self, session: Session, key: Any, attempts: int, outcome: Outcome) -> str:
+        row = session.get(self._row, key, with_for_update=True)
+        if row is None or row.state != "due":
+            return "superseded"
+        if row.attempts != attempts and not isinstance(outcome, Done):
+            return "superseded"
+        row.leased_until = row.leased_by = None
+        if isinstance(outcome, Done):
+            row.state, row.finished_at, row.last_error = "done", now(), None
+            _run(outcome.record, session, row)
+        elif isinstance(outcome, Park):
+            self._park(row, outcome.error)
+            _run(outcome.record or self._on_park, session, row)
+        elif row.attempts > len(self._schedule):
+            self._park(row, outcome.error)
+            _run(outcome.record, session, row)
+            _run(self._on_park, session, row)
+        else:
+            row.last_error = outcome.error[:_ERROR_LENGTH]
+            row.next_attempt_at = now() + (outcome.after or self._pause_after(row.attempts))
+            _run(outcome.record, session, row)
+            return "retry"
+        return str(row.state)
+
+    def _park(self, row: Any, error: str) -> None:
+        row.state, row.finished_at, row.last_error = "parked", now(), error[:_ERROR_LENGTH]
+
+    def _pause_after(self, attempts: int) -> timedelta:
+        return self._schedule[attempts - 1] * random.uniform(1 - JITTER, 1 + JITTER)
+
+    def _free_leases_of_the_dead(self) -> None:
+        """Take over at once what a process on this machine had leased when it was killed; and count what waits."""
+        if time.monotonic() < self._next_check_of_leases:
+            return
+        self._next_check_of_leases = time.monotonic() + 5
+        row = self._row
+        holders, parked, oldest = self._database.read(self._survey)
+        PARKED.labels(self.name).set(parked)
+        OLDEST.labels(self.name).set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
+        if dead := [holder for holder in holders if is_dead(holder)]:
+            freed = (
+                sa.update(row)
+                .where(row.state == "due", row.leased_by.in_(dead))
+                .values(leased_until=None, leased_by=None)
+            )
+            self._database.write(lambda session: session.execute(freed))
+            log.warning("due_work.taken_over", work=self.name, holders=dead)
+
+    def _survey(self, session: Session) -> tuple[list[str], int, datetime | None]:
+        row = self._row
+        holders = session.scalars(
+            sa.select(row.leased_by).where(row.state == "due", row.leased_by.is_not(None)).distinct()
+        )
+        parked = session.scalar(sa.select(sa.func.count()).select_from(row).where(row.state == "parked"))
+        oldest = session.scalar(sa.select(sa.func.min(row.next_attempt_at)).where(row.state == "due"))
+        return list(holders), parked or 0, oldest
+
+
+def _run(record: Record | None, session: Session, row: Any) -> None:
+    if record is not None:
+        record(session, row)
+
+
+def _words(error: Exception) -> str:
+    """For ``last_error``: a refusal's own sentence, else the kind of exception with its text."""
+    return error.message if isinstance(error, ServiceError) else f"{type(error).__name__}: {error}"
+
+
+def _log_failure(event: str, error: Exception, **details: Any) -> None:
+    expected = isinstance(error, ServiceError) and error.code == "unavailable"
+    log.warning(event, error=_words(error), exc_info=None if expected else error, **details)

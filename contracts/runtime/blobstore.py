@@ -1,0 +1,262 @@
+"""Where files are: a folder, or a bucket of an S3 service. Blobs are written once and never changed.
+
+A key is ``<prefix><random>``, so that what a caller sends can never choose a place. ``get`` with a BlobRef checks the
+SHA-256: a damaged file is an error, never an answer.
+"""
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+CHUNK = 256 * 1024
+_SAFE_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+
+
+class BlobMissing(ServiceError):
+    """There is no such file: it was removed, or the store is not the one it was written to."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__("not_found", "File not found")
+        self.key = key
+
+
+class BlobDamaged(Exception):
+    """The bytes are not those that were stored."""
+
+
+class _Place(Protocol):
+    def write(self, key: str, data: bytes, media_type: str) -> None: ...
+    def read(self, key: str) -> bytes: ...
+    def stream(self, key: str, start: int, end: int | None) -> Iterator[bytes]: ...
+    def delete(self, key: str) -> None: ...
+    def size(self, key: str) -> int | None: ...
+
+
+class BlobStore:
+    """Files by key. Raises ServiceError("unavailable") when the store does not answer or is full."""
+
+    def __init__(self, place: _Place) -> None:
+        self._place = place
+
+    @classmethod
+    def from_url(cls, url: str) -> "BlobStore":
+        """``file:///absolute/folder`` or ``s3://bucket/prefix`` (credentials and endpoint from the AWS environment)."""
+        parts = urlsplit(url)
+        if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path.startswith("/"):
+            return cls(_Folder(Path(unquote(parts.path))))
+        if parts.scheme == "s3" and parts.netloc:
+            return cls(_Bucket(parts.netloc, parts.path.strip("/")))
+        raise ValueError("BLOB_URL must be file:///absolute/folder or s3://bucket/prefix")
+
+    def put(self, data: bytes, media_type: str, prefix: str, *, name: str | None = None) -> BlobRef:
+        """Store ``data`` under a new key that starts with ``prefix``, such as ``templates/``. Durable when it returns.
+
+        ``name`` instead of chance: for work that may be killed and must find again what it wrote. It is never a caller's.
+        """
+        key = f"{prefix}{name or secrets.token_hex(16)}"
+        _check(key)
+        self._place.write(key, data, media_type)
+        return BlobRef(key=key, sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
+
+    def get(self, ref: BlobRef | str) -> bytes:
+        """The bytes. BlobMissing when there are none; with a BlobRef also BlobDamaged when they are others."""
+        key = ref.key if isinstance(ref, BlobRef) else ref
+        _check(key)
+        data = self._place.read(key)
+        if isinstance(ref, BlobRef) and hashlib.sha256(data).hexdigest() != ref.sha256:
+            raise BlobDamaged(f"{key}: SHA-256 differs from the one it was stored with")
+        return data
+
+    def stream(self, key: str, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """Bytes ``start`` to ``end`` (exclusive), in chunks. BlobMissing is raised by the call, not by the first chunk."""
+        _check(key)
+        return self._place.stream(key, start, end)
+
+    def delete(self, key: str) -> None:
+        """Remove the file; nothing happens when it is gone already."""
+        _check(key)
+        self._place.delete(key)
+
+    def exists(self, key: str) -> bool:
+        _check(key)
+        return self._place.size(key) is not None
+
+    def size(self, key: str) -> int:
+        """In bytes; BlobMissing when there is no such file."""
+        _check(key)
+        if (size := self._place.size(key)) is None:
+            raise BlobMissing(key)
+        return size
+
+
+def _check(key: str) -> None:
+    if len(key) > 500 or not _SAFE_KEY.fullmatch(key):
+        raise ValueError(f"unsafe blob key {key!r}")
+
+
+def _unavailable(error: Exception) -> ServiceError:
+    unavailable = ServiceError("unavailable", "The file store is not available, try again later")
+    unavailable.__cause__ = error
+    return unavailable
+
+
+class _Folder:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def write(self, key: str, data: bytes, media_type: str) -> None:
+        path = self._root / key
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            self._make_folder(path.parent)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.rename(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    def _make_folder(self, folder: Path) -> None:
+        if folder.is_dir():
+            return
+        missing = [folder, *folder.parents]
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for made in missing:
+            if made == self._root.parent:
+                break
+            _sync_folder(made)
+
+    def read(self, key: str) -> bytes:
+        try:
+            return (self._root / key).read_bytes()
+        except (FileNotFoundError, IsADirectoryError):
+            raise BlobMissing(key) from None
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    def stream(self, key: str, start: int, end: int | None) -> Iterator[bytes]:
+        try:
+            file = (self._root / key).open("rb")
+        except (FileNotFoundError, IsADirectoryError):
+            raise BlobMissing(key) from None
+        except OSError as error:
+            raise _unavailable(error) from error
+
+        def chunks() -> Iterator[bytes]:
+            with file:
+                file.seek(start)
+                left = None if end is None else max(0, end - start)
+                while left is None or left > 0:
+                    chunk = file.read(CHUNK if left is None else min(CHUNK, left))
+                    if not chunk:
+                        return
+                    left = None if left is None else left - len(chunk)
+                    yield chunk
+
+        return chunks()
+
+    def delete(self, key: str) -> None:
+        try:
+            (self._root / key).unlink(missing_ok=True)
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    def size(self, key: str) -> int | None:
+        try:
+            return (self._root / key).stat().st_size
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unavailable(error) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Bucket:
+    def __init__(self, bucket: str, prefix: str) -> None:
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._client: S3Client | None = None
+
+    @property
+    def _s3(self) -> "S3Client":
+        if self._client is None:
+            import boto3
+            from botocore.config import Config
+
+            self._client = boto3.session.Session().client(
+                "s3",
+                config=Config(
+                    connect_timeout=5,
+                    read_timeout=30,
+                    retries={"max_attempts": 4, "mode": "standard"},
+                    max_pool_connections=20,
+                    s3={"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {},
+                ),
+            )
+        return self._client
+
+    def write(self, key: str, data: bytes, media_type: str) -> None:
+        self._ask("put_object", key, Body=data, ContentType=media_type)
+
+    def read(self, key: str) -> bytes:
+        body = self._ask("get_object", key)["Body"]
+        with body:
+            return bytes(body.read())
+
+    def stream(self, key: str, start: int, end: int | None) -> Iterator[bytes]:
+        if end is not None and end <= start:
+            return iter(())
+        span = f"bytes={start}-{'' if end is None else end - 1}"
+        body = self._ask("get_object", key, **({"Range": span} if start or end is not None else {}))["Body"]
+
+        def chunks() -> Iterator[bytes]:
+            with body:
+                yield from body.iter_chunks(CHUNK)
+
+        return chunks()
+
+    def delete(self, key: str) -> None:
+        self._ask("delete_object", key)
+
+    def size(self, key: str) -> int | None:
+        try:
+            return int(self._ask("head_object", key)["ContentLength"])
+        except BlobMissing:
+            return None
+
+    def _ask(self, operation: str, key: str, **parameters: Any) -> Any:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return getattr(self._s3, operation)(Bucket=self._bucket, Key=self._prefix + key, **parameters)
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404", "NotFound"):
+                raise BlobMissing(key) from None
+            raise _unavailable(error) from error
+        except BotoCoreError as error:
+            raise _unavailable(error) from error

@@ -1,0 +1,266 @@
+"""Calls to services from plain threads and from asyncio: nameko's RPC protocol over pika.
+
+A call either gets its answer, or a ServiceError: the service's own refusal, or ``unavailable`` when nobody serves it (at
+once), when the broker is away, or when the answer takes longer than the call may. After ``unavailable`` the call may
+have been executed or not; write calls carry a ``request_id`` and can be repeated.
+"""
+
+import asyncio
+import itertools
+import json
+import threading
+import time
+import uuid
+import weakref
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import pika
+from prometheus_client import Counter, Histogram
+from pydantic import BaseModel
+
+from contracts.errors import ServiceError
+from contracts.rpc import Rpc
+from contracts.runtime import observe
+from contracts.runtime.broker import Broker
+from contracts.runtime.topology import (
+    DEADLINE_HEADER,
+    HINT_EXCHANGE,
+    REQUEST_ID_HEADER,
+    RPC_EXCHANGE,
+    TIMEOUT_HEADER,
+)
+
+Q = TypeVar("Q", bound=BaseModel)
+R = TypeVar("R")
+
+CONNECTION_PATIENCE = 1.0
+"""Seconds that a call waits for a connection that is just being made again."""
+
+DURATION = Histogram("countersign_rpc_client_seconds", "Calls to services, as the caller sees them", ["call"])
+FAILED = Counter("countersign_rpc_client_failures_total", "Calls without an answer", ["call", "reason"])
+
+
+class RpcClient:
+    """Thread-safe. Make one per process, after any fork; the connection is opened in the background."""
+
+    def __init__(self, amqp_url: str, *, name: str = "client") -> None:
+        self._pending: dict[str, Callable[[Any], None]] = {}
+        self._unsent: deque[tuple[float, str, Callable[[], None]]] = deque()
+        self._mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Mailbox] = weakref.WeakKeyDictionary()
+        self._numbers = itertools.count()
+        self._channel: Any = None
+        self._reply_to = ""
+        self._name = name
+        self._broker = Broker(amqp_url, [self], name=name).start()
+
+    def call(self, rpc: Rpc[Q, R], request: Q) -> R:
+        """The response model. Waits at most ``rpc.timeout`` seconds."""
+        return rpc.decode(self.call_json(rpc, request))
+
+    def call_json(self, rpc: Rpc[Q, R], request: Q) -> Any:
+        """The response as plain JSON values, not validated again."""
+        started = time.perf_counter()
+        future: Future[Any] = Future()
+        number = self._send(rpc, request, lambda outcome: None if future.done() else future.set_result(outcome))
+        try:
+            outcome = future.result(rpc.timeout)
+        except TimeoutError:
+            outcome = _timed_out(rpc)
+        finally:
+            self._pending.pop(number, None)
+        return _answer(rpc, outcome, started)
+
+    async def call_async(self, rpc: Rpc[Q, R], request: Q) -> R:
+        """As ``call``, for asyncio."""
+        return rpc.decode(await self.call_json_async(rpc, request))
+
+    async def call_json_async(self, rpc: Rpc[Q, R], request: Q) -> Any:
+        """As ``call_json``, for asyncio."""
+        started = time.perf_counter()
+        loop = asyncio.get_running_loop()
+        if (mailbox := self._mailboxes.get(loop)) is None:
+            mailbox = self._mailboxes[loop] = _Mailbox(loop)
+        future: asyncio.Future[Any] = loop.create_future()
+        number = self._send(rpc, request, lambda outcome: mailbox.post(future, outcome))
+        late = loop.call_later(rpc.timeout, _resolve, future, None)
+        try:
+            outcome = await future
+        finally:
+            late.cancel()
+            self._pending.pop(number, None)
+        return _answer(rpc, _timed_out(rpc) if outcome is None else outcome, started)
+
+    def hint(self, service: str) -> None:
+        """Tell the service's background process to look at its rows now. Never waits, never fails, may be lost."""
+
+        def publish() -> None:
+            if self._channel is not None and not self._broker.blocked:
+                self._channel.basic_publish(HINT_EXCHANGE, service, b"")
+
+        self._broker.run(publish)
+
+    @property
+    def connected(self) -> bool:
+        """Is there a usable connection at this moment?"""
+        return self._channel is not None and not self._broker.blocked
+
+    def close(self) -> None:
+        """Calls under way fail; the I/O thread ends."""
+        self._broker.close()
+
+    def _send(self, rpc: Rpc[Any, Any], request: BaseModel, resolve: Callable[[Any], None]) -> str:
+        number = f"{next(self._numbers):x}"
+        body = json.dumps({"args": [], "kwargs": request.model_dump(mode="json", exclude_unset=True)}).encode()
+        headers = {DEADLINE_HEADER: f"{time.time() + rpc.timeout:.3f}", TIMEOUT_HEADER: f"{rpc.timeout:g}"}
+        if identifier := observe.request_id():
+            headers[REQUEST_ID_HEADER] = identifier
+        self._pending[number] = resolve
+
+        def publish() -> None:
+            properties = pika.BasicProperties(
+                content_type="application/json",
+                content_encoding="utf-8",
+                reply_to=self._reply_to,
+                correlation_id=number,
+                expiration=str(int(rpc.timeout * 1000)),
+                headers=headers,
+            )
+            self._channel.basic_publish(RPC_EXCHANGE, f"{rpc.service}.{rpc.method}", body, properties, mandatory=True)
+
+        self._broker.run(lambda: self._publish_when_open(number, publish))
+        return number
+
+    # From here on: the I/O thread.
+
+    def _publish_when_open(self, number: str, publish: Callable[[], None]) -> None:
+        if self._broker.blocked:
+            self._finish(number, _unavailable("The message broker accepts nothing at the moment", "blocked"))
+        elif self._channel is not None:
+            publish()
+        else:
+            self._unsent.append((time.monotonic() + CONNECTION_PATIENCE, number, publish))
+            self._broker.call_later(CONNECTION_PATIENCE, self._give_up_unsent)
+
+    def _give_up_unsent(self) -> None:
+        while self._unsent and self._unsent[0][0] <= time.monotonic():
+            _, number, _ = self._unsent.popleft()
+            self._finish(number, _unavailable("The message broker is not available", "no_broker"))
+
+    def opened(self, channel: Any) -> None:
+        """The broker connection is there: make a reply queue. A new name each time, because the broker may still hold the
+        exclusive queue of a connection that it has not yet found dead."""
+        reply_to = str(uuid.uuid4())
+        queue = f"rpc.reply-{self._name}-{reply_to}"
+
+        def ready(_frame: Any) -> None:
+            self._reply_to, self._channel = reply_to, channel
+            while self._unsent:
+                _, number, publish = self._unsent.popleft()
+                if number in self._pending:
+                    publish()
+
+        channel.add_on_return_callback(self._on_return)
+        channel.exchange_declare(RPC_EXCHANGE, "topic", durable=True)
+        channel.exchange_declare(HINT_EXCHANGE, "direct", durable=False)
+        channel.queue_declare(queue, exclusive=True, auto_delete=True)
+        channel.queue_bind(queue, RPC_EXCHANGE, reply_to)
+        channel.basic_consume(queue, self._on_reply, auto_ack=True, callback=ready)
+
+    def lost(self, reason: str) -> None:
+        """Every pending call fails at once, except those that were not sent yet and may still be in time."""
+        if self._channel is None:
+            return
+        self._channel = None
+        unsent = {number for _, number, _ in self._unsent}
+        for number in [number for number in self._pending if number not in unsent]:
+            self._finish(number, _unavailable("The connection to the message broker was lost", "lost"))
+
+    def _on_reply(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
+        self._finish(properties.correlation_id, body)
+
+    def _on_return(self, _channel: Any, method: Any, properties: Any, _body: bytes) -> None:
+        service = method.routing_key.partition(".")[0]
+        self._finish(properties.correlation_id, _unavailable(f"The service {service} is not running", "no_service"))
+
+    def _finish(self, number: str, outcome: Any) -> None:
+        if (resolve := self._pending.pop(number, None)) is not None:
+            resolve(outcome)
+
+
+class _Mailbox:
+    """Carries outcomes into an asyncio loop; a burst of them wakes it once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop_ref = weakref.ref(loop)
+        self._items: deque[tuple[asyncio.Future[Any], Any]] = deque()
+        self._scheduled = False
+
+    def post(self, future: "asyncio.Future[Any]", outcome: Any) -> None:
+        self._items.append((future, outcome))
+        loop = self._loop_ref()
+        if not self._scheduled and loop is not None and not loop.is_closed():
+            self._scheduled = True
+            loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._scheduled = False
+        while self._items:
+            _resolve(*self._items.popleft())
+
+
+def _resolve(future: "asyncio.Future[Any]", outcome: Any) -> None:
+    if not future.done():
+        future.set_result(outcome)
+
+
+class _NoAnswer(ServiceError):
+    """``unavailable``, with the reason for the metrics."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__("unavailable", message)
+        self.reason = reason
+
+
+def _unavailable(message: str, reason: str) -> _NoAnswer:
+    return _NoAnswer(message, reason)
+
+
+def _timed_out(rpc: Rpc[Any, Any]) -> _NoAnswer:
+    return _NoAnswer(f"The service {rpc.service} did not answer in time", "timeout")
+
+
+def _answer(rpc: Rpc[Any, Any], outcome: Any, started: float) -> Any:
+    call = f"{rpc.service}.{rpc.method}"
+    DURATION.labels(call).observe(time.perf_counter() - started)
+    if isinstance(outcome, _NoAnswer):
+        FAILED.labels(call, outcome.reason).inc()
+        raise outcome
+    reply = json.loads(outcome)
+    if error := reply["error"]:
+        raise refusal(call, error)
+    return reply["result"]
+
+
+def refusal(call: str, error: dict[str, Any]) -> ServiceError:
+    """The exception that came over the wire: our own, or one of nameko's or a bug's, whose text is not for users."""
+    if error.get("exc_type") == "ServiceError" and len(error.get("exc_args", ())) == 3:
+        return ServiceError(*error["exc_args"])
+    if error.get("exc_type") == "MethodNotFound":
+        return ServiceError("unavailable", f"{call} is not served by the version that is running")
+    observe.logger(__name__).error("rpc.strange_error", call=call, error_type=error.get("exc_type"))
+    return ServiceError("internal", "Internal error")
+
+
+_shared: dict[str, RpcClient] = {}
+_shared_lock = threading.Lock()
+
+
+def shared_client(amqp_url: str) -> RpcClient:
+    """The process's client for this broker: background loops of several services share one connection."""
+    with _shared_lock:
+        if amqp_url not in _shared:
+            _shared[amqp_url] = RpcClient(amqp_url, name="background")
+        return _shared[amqp_url]

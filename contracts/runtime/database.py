@@ -1,0 +1,313 @@
+"""A service's own database: SQLite (WAL) or PostgreSQL (psycopg 3), the same code on both.
+
+A use case is a function whose first parameter is a Session. ``Database.write`` runs it in one transaction, commits, and
+then wakes the relay and the due work; ``Database.read`` runs a query in a read-only transaction. Nothing that waits for
+anything but the database belongs inside.
+
+On SQLite a write starts with BEGIN IMMEDIATE: a deferred transaction that turns into a write fails at once, without
+waiting, when another one wrote in between. ``synchronous`` is FULL: with NORMAL the last commits are lost in a power cut,
+and what was answered with 2xx must not be.
+"""
+
+import contextvars
+import json
+import math
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, invalid
+from contracts.runtime import observe
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+log = observe.logger(__name__)
+
+SQLITE_BUSY_SECONDS = 10
+POSTGRES_OPTIONS = (
+    "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
+)
+_WRITE = "countersign_write"
+_TRIES = 4
+
+offload: Callable[..., Any] | None = None
+"""Set by the worker: runs a function in a real thread while the event loop goes on (SQLite only)."""
+
+
+def thread_key() -> int:
+    """Which engine a thread uses. The worker replaces it: there, each real thread has an engine of its own."""
+    return 0
+
+
+def metadata() -> sa.MetaData:
+    """The MetaData of a service's tables, with names for every constraint, so that migrations can change them."""
+    return sa.MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""For integer ids. Use with ``sqlite_autoincrement=True`` in the table's arguments: an id is never given twice."""
+
+Json = sa.JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+"""JSONB on PostgreSQL. NaN, NUL and lone surrogates are refused on both."""
+
+
+class UtcDateTime(sa.types.TypeDecorator[datetime]):
+    """Aware UTC datetimes in and out. A naive one is a bug and is refused."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"naive datetime {value.isoformat()}")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Database:
+    """Transactions on one database. ``on_commit`` callbacks run after each committed write that has work for others."""
+
+    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+        self.url = normalised(url)
+        self.sqlite = self.url.get_backend_name() == "sqlite"
+        self._pool_size = pool_size
+        self._engines: dict[int, Engine] = {}
+        self.on_commit: list[Callable[[], None]] = []
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of this thread. One per process, but on SQLite in a worker one per real thread (see ``observe``)."""
+        key = thread_key()
+        if (engine := self._engines.get(key)) is None:
+            engine = self._engines[key] = make_engine(self.url, self._pool_size)
+        return engine
+
+    def write(self, use_case: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run ``use_case(session, ...)`` in one transaction and commit.
+
+        It may run several times when transactions collide, so it must have no effect but through the session. Raises
+        ServiceError("unavailable") when the database cannot be reached, is full, or is locked for too long.
+        """
+        result, has_work = self._in_thread(self._write, use_case, args, kwargs)
+        if has_work:
+            self.wake()
+        return result  # type: ignore[no-any-return]
+
+    def read(self, query: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run ``query(session, ...)`` in one read-only transaction, once more when the connection turned out to be dead."""
+        return self._in_thread(self._read, query, args, kwargs)  # type: ignore[no-any-return]
+
+    def wake(self) -> None:
+        """Tell the relay and the due work that there is something to do. Losing it costs only the polling interval."""
+        for callback in self.on_commit:
+            callback()
+
+    def ping(self) -> None:
+        """Raises ServiceError("unavailable") when the database does not answer."""
+        self.read(lambda session: session.execute(sa.text("SELECT 1")).scalar())
+
+    def dispose(self) -> None:
+        """Close all connections."""
+        for engine in list(self._engines.values()):
+            engine.dispose()
+
+    def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+        if offload is None or not self.sqlite:
+            return function(*args)
+        return offload(contextvars.copy_context().run, function, *args)
+
+    def _write(self, use_case: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, bool]:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                with (
+                    _translated(),
+                    Session(self.engine.execution_options(**{_WRITE: True}), expire_on_commit=False) as session,
+                ):
+                    result = use_case(session, *args, **kwargs)
+                    session.commit()
+                    return result, bool(session.info.get("has_work"))
+            except _Collision as collision:
+                if attempt == _TRIES:
+                    raise ServiceError("unavailable", "The database is busy, try again") from collision
+                time.sleep(0.01 * 2**attempt)
+        raise AssertionError("unreachable")
+
+    def _read(self, query: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        for last in (False, True):
+            try:
+                with _translated(), Session(self._reading()) as session:
+                    return query(session, *args, **kwargs)
+            except (_Disconnected, _Collision):
+                if last:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _reading(self) -> Engine:
+        return self.engine if self.sqlite else self.engine.execution_options(postgresql_readonly=True)
+
+
+def for_update(statement: sa.Select[Any]) -> sa.Select[Any]:
+    """Lock the rows that ``statement`` selects. Says nothing on SQLite, where the write lock is held already."""
+    return statement.with_for_update()
+
+
+def normalised(url: str) -> URL:
+    """The URL with the driver that we use."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.get_backend_name() == "sqlite":
+        return parsed.set(drivername="sqlite+pysqlite")
+    raise ValueError(f"database {parsed.get_backend_name()!r}: only sqlite and postgresql are supported")
+
+
+def make_engine(url: URL, pool_size: int = 10) -> Engine:
+    """An engine with our time-outs and pragmas."""
+    sqlite = url.get_backend_name() == "sqlite"
+    engine = sa.create_engine(
+        url,
+        json_serializer=to_json,
+        pool_size=pool_size,
+        max_overflow=0 if sqlite else pool_size,
+        pool_timeout=10,
+        pool_pre_ping=not sqlite,
+        hide_parameters=True,
+        connect_args=(
+            {"timeout": SQLITE_BUSY_SECONDS, "check_same_thread": False}
+            if sqlite
+            else {"options": POSTGRES_OPTIONS, "connect_timeout": 5, "prepare_threshold": 5}
+        ),
+    )
+    if sqlite:
+        sa.event.listen(engine, "connect", _open_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
+    sa.event.listen(engine, "before_cursor_execute", _refuse_undrawable_text)
+    return engine
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON. Raises ServiceError("invalid") for what JSON or a database has no place for."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:
+        raise invalid("Numbers must be finite") from error
+    if "\\u0000" in text and _ESCAPED_NUL.search(text):
+        raise invalid(_BAD_TEXT)
+    return text
+
+
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_BAD_TEXT = "Text must not contain NUL characters or unpaired surrogates"
+
+
+def _open_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.isolation_level = None
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        f"busy_timeout = {SQLITE_BUSY_SECONDS * 1000}",
+        "journal_size_limit = 67108864",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    write = bool(connection.get_execution_options().get(_WRITE))
+    connection.exec_driver_sql(f"PRAGMA query_only = {0 if write else 1}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _refuse_undrawable_text(
+    _connection: Connection, _cursor: Any, _statement: str, parameters: Any, _context: Any, executemany: bool
+) -> None:
+    # "Insert many values" says executemany too, but hands over one flat tuple or dict for all its rows.
+    for row in parameters if executemany and isinstance(parameters, list) else (parameters,):
+        for value in row.values() if isinstance(row, dict) else row or ():
+            if isinstance(value, str):
+                refuse_bad_text(value)
+            elif isinstance(value, float) and not math.isfinite(value):
+                raise invalid("Numbers must be finite")
+
+
+def refuse_bad_text(text: str, field: str | None = None) -> None:
+    """Raises ServiceError("invalid") for NUL and lone surrogates, which PostgreSQL refuses and SQLite keeps."""
+    if "\x00" in text:
+        raise invalid(_BAD_TEXT, field)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise invalid(_BAD_TEXT, field) from None
+
+
+class _Collision(Exception):
+    """Two transactions got in each other's way; the same again may succeed."""
+
+
+class _Disconnected(ServiceError):
+    """The connection turned out to be dead."""
+
+
+_COLLISIONS = {"40001", "40P01"}
+_UNAVAILABLE_CLASSES = ("08", "53", "57", "55", "58")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Database errors as what they mean to a caller: the same again, unavailable, or our own mistake (raised as it is)."""
+    try:
+        yield
+    except sa.exc.TimeoutError as error:
+        raise ServiceError("unavailable", "The database is busy, try again") from error
+    except sa.exc.StatementError as error:
+        if isinstance(error.orig, ServiceError):
+            raise error.orig from None
+        if not isinstance(error, sa.exc.DBAPIError):
+            raise
+        raise _meaning(error) from error
+
+
+def _meaning(error: sa.exc.DBAPIError) -> Exception:
+    state = getattr(error.orig, "sqlstate", None)
+    text = str(error.orig)
+    if state in _COLLISIONS:
+        return _Collision(state)
+    if isinstance(error.orig, sqlite3.OperationalError):
+        if "locked" in text or "busy" in text:
+            return ServiceError("unavailable", "The database is busy, try again")
+        if "full" in text or "unable to open" in text or "disk I/O" in text or "readonly" in text:
+            log.error("database.unavailable", reason=text)
+            return ServiceError("unavailable", "The database is not available, try again later")
+        return error
+    if error.connection_invalidated or (isinstance(error, sa.exc.OperationalError) and state is None):
+        log.warning("database.unavailable", reason=text.partition("\n")[0])
+        return _Disconnected("unavailable", "The database is not available, try again later")
+    if state and state.startswith(_UNAVAILABLE_CLASSES):
+        log.warning("database.unavailable", reason=text.partition("\n")[0], sqlstate=state)
+        return ServiceError("unavailable", "The database is not available, try again later")
+    return error

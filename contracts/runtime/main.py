@@ -1,0 +1,45 @@
+"""``python -m services.<name> serve | background | migrate | check``, and several services in one process::
+
+    python -m contracts.runtime.main background templates submissions
+
+``serve`` answers calls and takes events (the gateway: HTTP), ``background`` relays events and does what is due, ``migrate``
+brings the database and the queues to this version, ``check`` prints the settings and tries every dependency.
+
+Nothing is imported here at the top: a worker makes the standard library cooperative first.
+"""
+
+import sys
+
+COMMANDS = ("serve", "background", "migrate", "check")
+
+
+def run(*names: str, arguments: list[str] | None = None) -> None:
+    """The main function of a service, or of several that share a process. Exits with a status."""
+    chosen = sys.argv[1:] if arguments is None else arguments
+    if len(chosen) != 1 or chosen[0] not in COMMANDS:
+        print(f"usage: python -m services.{names[0]} {' | '.join(COMMANDS)}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    sys.exit(_command(chosen[0], names))
+
+
+def _command(command: str, names: tuple[str, ...]) -> int:
+    from importlib.util import find_spec
+
+    if command == "serve" and find_spec(f"services.{names[0]}.service") is not None:
+        # Before anything else is imported. Settings with faults are reported from inside.
+        from contracts.runtime.worker.patch import patch
+
+        patch()
+        from contracts.runtime.worker.serve import serve
+
+        return serve(names)
+    from contracts.runtime import process
+
+    return int(getattr(process, command)(names))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        print(f"usage: python -m contracts.runtime.main {' | '.join(COMMANDS)} SERVICE...", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    run(*sys.argv[2:], arguments=[sys.argv[1]])

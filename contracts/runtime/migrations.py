@@ -1,0 +1,121 @@
+"""Schema migrations: Alembic per service, its environment here, its versions in ``services/<name>/migrations/versions``.
+
+A migration run holds a lock, so that two at once are safe: the second finds nothing left to do. ``serve`` never migrates;
+it waits until the schema is at the version it was written for, or a later one.
+"""
+
+import fcntl
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import NullPool
+
+from contracts.errors import ServiceError
+from contracts.runtime import observe, tables
+from contracts.runtime.database import normalised
+
+log = observe.logger(__name__)
+
+_POSTGRES_LOCK = 0x636F756E  # "coun": one migration at a time per database
+_ENVIRONMENT = Path(__file__).parent / "migration_environment"
+
+
+def upgrade(service: str, database_url: str, revision: str = "head") -> None:
+    """Bring the database of ``services.<service>`` to ``revision``. Creates an SQLite file when there is none."""
+    _run(service, database_url, lambda config: command.upgrade(config, revision))
+
+
+def downgrade(service: str, database_url: str, revision: str = "base") -> None:
+    """Take the database back to ``revision``."""
+    _run(service, database_url, lambda config: command.downgrade(config, revision))
+
+
+def pending(service: str, database_url: str) -> str | None:
+    """What is wrong with the schema, or None when it is at this code's version or at one that this code does not know.
+
+    A later version is fine: migrations only expand while old code may still run.
+    """
+    script = ScriptDirectory.from_config(_config(service))
+    head = script.get_current_head()
+    with _engine(database_url) as engine, engine.connect() as connection:
+        current = MigrationContext.configure(connection).get_current_revision()
+    if current == head:
+        return None
+    if current is None:
+        return f"the schema is empty, not at {head}: run migrate"
+    if current not in {revision.revision for revision in script.walk_revisions()}:
+        return None
+    return f"the schema is at {current}, not at {head}: run migrate"
+
+
+def differences(service: str, database_url: str) -> list[Any]:
+    """How the migrated schema differs from ``services.<service>.models``; empty when they agree."""
+    models = importlib.import_module(f"services.{service}.models")
+    wanted = sa.MetaData()
+    for source in (tables.runtime_metadata, models.Base.metadata):
+        for table in source.tables.values():
+            table.to_metadata(wanted)
+    with _engine(database_url) as engine, engine.connect() as connection:
+        return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), wanted))
+
+
+def _run(service: str, database_url: str, run: Callable[[Config], None]) -> None:
+    with _engine(database_url) as engine, engine.connect() as connection, _alone(connection):
+        config = _config(service)
+        config.attributes["connection"] = connection
+        run(config)
+
+
+def _config(service: str) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_ENVIRONMENT))
+    package = importlib.import_module(f"services.{service}")
+    folder = Path(package.__path__[0]) / "migrations" / "versions"
+    if not folder.is_dir():
+        raise ServiceError("internal", f"services/{service}/migrations/versions does not exist")
+    config.set_main_option("version_locations", str(folder))
+    config.set_main_option("path_separator", "newline")
+    return config
+
+
+@contextmanager
+def _engine(database_url: str) -> Iterator[Engine]:
+    url = normalised(database_url)
+    if url.database and url.get_backend_name() == "sqlite":
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = sa.create_engine(url, poolclass=NullPool)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), {"key": _POSTGRES_LOCK})
+        connection.commit()
+        try:
+            yield
+        finally:
+            connection.rollback()
+            connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), {"key": _POSTGRES_LOCK})
+            connection.commit()
+        return
+    database = connection.engine.url.database
+    if not database or database == ":memory:":
+        yield
+        return
+    with Path(f"{database}.migrating").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,89 @@
+"""Events leave through a table, effects are recorded with the event that caused them, answers with the request.
+
+``emit`` writes the event in the transaction that makes it true; the relay (``relay.py``) publishes it later. A crash in
+between sends it twice, never zero times: a consumer calls ``first_time`` in the transaction of its effect.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from pydantic import BaseModel
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from contracts.events import Envelope, Event
+from contracts.rpc import Rpc
+from contracts.runtime import observe
+from contracts.runtime.clock import now, uuid7
+from contracts.runtime.database import to_json
+from contracts.runtime.tables import answers, inbox, outbox
+
+R = TypeVar("R")
+
+
+def emit(session: Session, event: Event, data: BaseModel, *, subject: str, sequence: int | None = None) -> str:
+    """State a fact, in the caller's transaction; returns the event's id.
+
+    ``subject`` is what it is about, such as ``submission:31``; ``sequence`` is its number among the subject's public events.
+    """
+    if not isinstance(data, event.model):
+        raise TypeError(f"{event.type} carries {event.model.__name__}, not {type(data).__name__}")
+    envelope = Envelope(
+        id=uuid7(),
+        type=event.type,
+        source=event.source,
+        subject=subject,
+        sequence=sequence,
+        occurred_at=now(),
+        request_id=observe.request_id(),
+        data=data.model_dump(mode="json"),
+    )
+    session.execute(
+        outbox.insert().values(
+            event_id=envelope.id,
+            source=event.source,
+            type=event.type,
+            body=to_json(envelope.model_dump(mode="json")),
+            created_at=envelope.occurred_at,
+        )
+    )
+    session.info["has_work"] = True
+    return envelope.id
+
+
+def first_time(session: Session, handler: str, event_id: str) -> bool:
+    """True once per (handler, event): record it in the transaction of the effect, and do nothing when it is False.
+
+    Two deliveries at once: the second waits for the first one's transaction and then gets False.
+    """
+    claim = _insert(session, inbox).values(handler=handler, event_id=event_id, at=now()).on_conflict_do_nothing()
+    return session.execute(claim.returning(inbox.c.event_id)).first() is not None
+
+
+def once(session: Session, rpc: Rpc[Any, R], request_id: str, decide: Callable[[], R]) -> R:
+    """The answer to this request: the stored one, or ``decide()``, stored with its effects in the caller's transaction.
+
+    Two calls at once: the second waits for the first one's transaction and gets its answer. A refusal (an exception of
+    ``decide``) rolls back and is not stored: the same request may succeed later.
+    """
+    method = f"{rpc.service}.{rpc.method}"
+    claim = _insert(session, answers).values(method=method, request_id=request_id, at=now()).on_conflict_do_nothing()
+    if session.execute(claim.returning(answers.c.request_id)).first() is None:
+        stored = session.execute(
+            sa.select(answers.c.answer).where(answers.c.method == method, answers.c.request_id == request_id)
+        ).scalar_one()
+        return rpc.decode(json.loads(stored))
+    answer = decide()
+    session.execute(
+        answers.update()
+        .where(answers.c.method == method, answers.c.request_id == request_id)
+        .values(answer=to_json(rpc.encode(answer)))
+    )
+    return answer
+
+
+def _insert(session: Session, table: sa.Table) -> Any:
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    return dialect.insert(table)

@@ -1,0 +1,261 @@
+"""The processes that are plain Python: ``background``, ``migrate``, ``check``, and the gateway's ``serve``."""
+
+import importlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pydantic
+import sqlalchemy as sa
+
+from contracts.errors import ServiceError
+from contracts.runtime import migrations, observe
+from contracts.runtime.background import Every, Loop
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.broker import Broker
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
+from contracts.runtime.publisher import Publisher
+from contracts.runtime.relay import Relay
+from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.tables import answers, heartbeats, inbox
+from contracts.runtime.topology import HINT_EXCHANGE
+
+log = observe.logger(__name__)
+
+HEARTBEAT_EVERY = timedelta(seconds=5)
+HEARTBEAT_MISSED_AFTER = timedelta(seconds=30)
+ANSWERS_KEPT = timedelta(hours=48)
+INBOX_KEPT = timedelta(days=90)
+
+
+def settings_of(name: str) -> ServiceSettings:
+    """The settings of ``services.<name>`` from the environment; ends the process with a plain list of what is wrong."""
+    cls: type[ServiceSettings] = importlib.import_module(f"services.{name}.settings").Settings
+    try:
+        return cls.from_environment()
+    except pydantic.ValidationError as error:
+        print(f"{name}: the settings are not complete:", file=sys.stderr)  # noqa: T201
+        for problem in error.errors(include_input=False, include_url=False):
+            where = ".".join(str(part) for part in problem["loc"])
+            print(f"  {_environment_name(cls, where)}: {problem['msg']}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+
+
+def _environment_name(cls: type[ServiceSettings], field: str) -> str:
+    known = cls.model_fields.get(field)
+    alias = known.validation_alias if known else None
+    return str(alias or field).upper()
+
+
+def wait_for(what: str, attempt: Callable[[], Any], *, patience: float | None = None) -> None:
+    """Try until ``attempt`` no longer raises, later and later; with ``patience`` in seconds, the last failure is raised."""
+    give_up = None if patience is None else time.monotonic() + patience
+    pause = 0.2
+    while True:
+        try:
+            attempt()
+            return
+        except Exception as error:
+            if give_up is not None and time.monotonic() > give_up:
+                raise
+            log.warning(
+                "start.waiting", what=what, reason=str(error).partition("\n")[0], again_in_seconds=round(pause, 1)
+            )
+        time.sleep(pause)
+        pause = min(5.0, pause * 1.7)
+
+
+def check_schema(name: str, database_url: str) -> None:
+    """Raises ServiceError when the schema is older than this code."""
+    if (problem := migrations.pending(name, database_url)) is not None:
+        raise ServiceError("unavailable", problem)
+
+
+def seen_lately(database: Database, name: str) -> bool:
+    """Has the service's background process written its heartbeat within the last 30 s?"""
+    at = database.read(lambda session: session.scalar(sa.select(heartbeats.c.at).where(heartbeats.c.name == name)))
+    return at is not None and now() - at < HEARTBEAT_MISSED_AFTER
+
+
+@dataclass
+class _Part:
+    """One service within the background process."""
+
+    name: str
+    settings: ServiceSettings
+    database: Database
+    loops: list[Loop]
+
+    def wake(self) -> None:
+        for loop in self.loops:
+            if not isinstance(loop, Every):
+                loop.wake()
+
+
+def background(names: Sequence[str]) -> int:
+    """Run the loops of these services until SIGTERM; then finish what is under way, for ``drain_seconds`` at most."""
+    stop = _signals()
+    first = settings_of(names[0])
+    observe.setup(names[0] if len(names) == 1 else "background", first.log_level)
+    publisher = Publisher(first.amqp_url, name=f"relay-{'-'.join(names)}").start()
+    parts = [_part(name, publisher) for name in names]
+    hints = Broker(first.amqp_url, [_HintListener({part.name: part.wake for part in parts})], name="hints").start()
+    threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
+    health = observe.serve_health(first.health_host, first.health_port, lambda: _problems(parts))
+    for thread in threads:
+        thread.start()
+    log.info("background.started", services=list(names), loops=len(threads))
+    stop.wait()
+    drained = _drain(parts, threads, first.drain_seconds)
+    for closing in (hints, publisher, health):
+        if closing is not None:
+            closing.close()
+    log.info("background.stopped", drained=drained)
+    return 0
+
+
+def _part(name: str, publisher: Publisher) -> _Part:
+    settings = settings_of(name)
+    wait_for(f"{name} schema", lambda: check_schema(name, settings.database_url))
+    database = Database(settings.database_url, pool_size=settings.database_pool_size)
+    module = importlib.import_module(f"services.{name}.background")
+    loops: list[Loop] = [
+        *module.loops(settings, database, BlobStore.from_url(settings.blob_url)),
+        Relay(name, database, publisher),
+        Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write(_beat, name)),
+        Every(f"{name} clean-up", timedelta(hours=1), lambda: database.write(_clean_up)),
+    ]
+    part = _Part(name, settings, database, loops)
+    for loop in loops:
+        loop.poll_seconds = settings.poll_seconds
+    database.on_commit.append(part.wake)
+    return part
+
+
+def _drain(parts: list[_Part], threads: list[threading.Thread], seconds: float) -> bool:
+    for part in parts:
+        for loop in part.loops:
+            loop.stop()
+    end = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
+
+
+def _problems(parts: list[_Part]) -> list[str]:
+    found = []
+    for part in parts:
+        try:
+            part.database.ping()
+        except ServiceError as error:
+            found.append(f"{part.name}: {error.message}")
+    return found
+
+
+def _beat(session: Any, name: str) -> None:
+    if session.execute(heartbeats.update().where(heartbeats.c.name == name).values(at=now())).rowcount == 0:
+        session.execute(heartbeats.insert().values(name=name, at=now()))
+
+
+def _clean_up(session: Any) -> None:
+    session.execute(answers.delete().where(answers.c.at < now() - ANSWERS_KEPT))
+    session.execute(inbox.delete().where(inbox.c.at < now() - INBOX_KEPT))
+
+
+class _HintListener:
+    """Hears 'look at your rows now' from ``serve`` and the gateway. Every background process hears every hint."""
+
+    def __init__(self, wakes: dict[str, Callable[[], None]]) -> None:
+        self._wakes = wakes
+
+    def opened(self, channel: Any) -> None:
+        def bind(frame: Any) -> None:
+            queue = frame.method.queue
+            for name in self._wakes:
+                channel.queue_bind(queue, HINT_EXCHANGE, name)
+            channel.basic_consume(queue, self._on_hint, auto_ack=True)
+
+        channel.exchange_declare(HINT_EXCHANGE, "direct", durable=False)
+        channel.queue_declare("", exclusive=True, auto_delete=True, arguments={"x-max-length": 10}, callback=bind)
+
+    def lost(self, _reason: str) -> None:
+        """Then polling has to do."""
+
+    def _on_hint(self, _channel: Any, method: Any, _properties: Any, _body: bytes) -> None:
+        if (wake := self._wakes.get(method.routing_key)) is not None:
+            wake()
+
+
+def migrate(names: Sequence[str]) -> int:
+    """Bring the databases to this version, and declare the queues, so that no event is lost before the first ``serve``."""
+    from contracts.runtime import declare
+
+    for name in names:
+        settings = settings_of(name)
+        observe.setup(name, settings.log_level)
+        wait_for("database", lambda url=settings.database_url, name=name: migrations.upgrade(name, url), patience=60)
+        declare.declare(name, settings)
+        log.info("migrate.done")
+    return 0
+
+
+def check(names: Sequence[str]) -> int:
+    """Print the effective settings and try database, schema, broker and file store; 1 when something is wrong."""
+    faults = 0
+    for name in names:
+        settings = settings_of(name)
+        observe.setup(name, "ERROR")
+        _say(f"{name}")
+        for field, value in settings:
+            _say(f"  {_environment_name(type(settings), field)} = {observe.shown(value)}")
+        for what, attempt in _trials(name, settings):
+            try:
+                attempt()
+                _say(f"  {what}: ok")
+            except Exception as error:
+                faults += 1
+                _say(f"  {what}: {observe.shown(str(error).partition(chr(10))[0])}")
+    return 1 if faults else 0
+
+
+def _trials(name: str, settings: ServiceSettings) -> list[tuple[str, Callable[[], Any]]]:
+    from contracts.runtime import declare
+
+    return [
+        ("database", lambda: Database(settings.database_url).ping()),
+        ("schema", lambda: check_schema(name, settings.database_url)),
+        ("broker", lambda: declare.ping(settings.amqp_url)),
+        ("file store", lambda: BlobStore.from_url(settings.blob_url).exists("check/nothing")),
+    ]
+
+
+def _say(line: str) -> None:
+    print(line)  # noqa: T201
+
+
+def serve(names: Sequence[str]) -> int:
+    """For a service without ``service.py``, which is the gateway: ``services.<name>.app:serve(settings)``."""
+    settings = settings_of(names[0])
+    observe.setup(names[0], settings.log_level)
+    wait_for("schema", lambda: check_schema(names[0], settings.database_url))
+    return importlib.import_module(f"services.{names[0]}.app").serve(settings) or 0
+
+
+def _signals() -> threading.Event:
+    """An event that SIGTERM or SIGINT sets; a second signal ends the process at once."""
+    stop = threading.Event()
+
+    def on_signal(_number: int, _frame: Any) -> None:
+        if stop.is_set():
+            sys.exit(1)
+        stop.set()
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    return stop

@@ -1,0 +1,147 @@
+"""The outbox relay: publishes what ``emit`` wrote, in the order of ``seq``, and removes a row once the broker has it.
+
+Confirmed means on the disk of a queue; ``mandatory`` means that an event that no queue takes comes back: it stays in the
+outbox, is tried again later, and raises an alarm (``countersign_outbox_unroutable``). Waiting for confirms is bounded: a
+broker that is stopped or in a disk alarm takes messages for ever without an answer.
+
+One relay at a time per database, by an advisory lock on PostgreSQL and a lease on SQLite, or the order would be lost.
+Events may be published twice, never zero times.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from prometheus_client import Counter, Gauge
+from sqlalchemy.engine import Row
+from sqlalchemy.orm import Session
+
+from contracts.runtime import observe
+from contracts.runtime.background import Loop
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
+from contracts.runtime.holder import is_dead, own_name
+from contracts.runtime.publisher import CONFIRMED, UNROUTED, Message, Publisher
+from contracts.runtime.tables import leases, outbox
+from contracts.runtime.topology import event_exchange
+
+log = observe.logger(__name__)
+
+WAITING = Gauge("countersign_outbox_waiting", "Events that are not published yet", ["service"])
+OLDEST = Gauge("countersign_outbox_oldest_seconds", "Age of the oldest of them", ["service"])
+UNROUTABLE = Gauge(
+    "countersign_outbox_unroutable", "Events that no queue takes: a consumer was never declared", ["service"]
+)
+PUBLISHED = Counter("countersign_outbox_published_total", "Events published and confirmed", ["service"])
+
+BATCH = 200
+LEASE = timedelta(seconds=20)
+UNROUTABLE_PAUSE = timedelta(seconds=15)
+_ADVISORY_LOCK = 0x72656C61  # "rela"
+
+
+class Relay(Loop):
+    """The relay of one service."""
+
+    def __init__(self, service: str, database: Database, publisher: Publisher) -> None:
+        super().__init__(f"{service} relay")
+        self._service = service
+        self._database = database
+        self._publisher = publisher
+
+    def turn(self) -> float:
+        if self._database.sqlite:
+            published = self._turn_with_lease()
+        else:
+            published = self._database.write(self._turn_with_lock)
+        self._measure()
+        return 0.0 if published == BATCH else self.poll_seconds
+
+    def _turn_with_lock(self, session: Session) -> int:
+        alone = session.scalar(sa.text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+        if not alone:
+            return 0
+        rows = _waiting(session, now())
+        outcomes = self._publish(rows)
+        _settle(session, rows, outcomes, now())
+        return _confirmed(outcomes)
+
+    def _turn_with_lease(self) -> int:
+        """The database is not held while the broker is waited for: SQLite has one write lock for everybody."""
+        rows = self._database.read(_waiting, now())
+        if not rows or not self._database.write(_take_lease, now()):
+            return 0
+        outcomes = self._publish(rows)
+        self._database.write(_settle, rows, outcomes, now())
+        return _confirmed(outcomes)
+
+    def _publish(self, rows: Sequence[Row[Any]]) -> dict[str, str]:
+        if not rows:
+            return {}
+        outcomes = self._publisher.publish(
+            [
+                Message(row.event_id, event_exchange(row.source), row.type, row.body.encode(), exchange_type="topic")
+                for row in rows
+            ]
+        )
+        confirmed = _confirmed(outcomes)
+        PUBLISHED.labels(self._service).inc(confirmed)
+        unrouted = sorted({row.type for row in rows if outcomes[row.event_id] == UNROUTED})
+        if unrouted:
+            log.error("outbox.unroutable", service=self._service, types=unrouted)
+        if confirmed < len(rows):
+            log.warning("outbox.not_confirmed", service=self._service, events=len(rows) - confirmed)
+        return outcomes
+
+    def _measure(self) -> None:
+        waiting, oldest, unroutable = self._database.read(_survey)
+        WAITING.labels(self._service).set(waiting)
+        OLDEST.labels(self._service).set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
+        UNROUTABLE.labels(self._service).set(unroutable)
+
+
+def _confirmed(outcomes: dict[str, str]) -> int:
+    return sum(outcome == CONFIRMED for outcome in outcomes.values())
+
+
+def _waiting(session: Session, moment: datetime) -> list[Row[Any]]:
+    """The next events in order, without the kinds that came back unrouted a moment ago."""
+    pausing = sa.select(outbox.c.type).where(outbox.c.retry_at > moment)
+    return list(
+        session.execute(
+            sa.select(outbox).where(outbox.c.type.not_in(pausing)).order_by(outbox.c.seq).limit(BATCH)
+        ).all()
+    )
+
+
+def _settle(session: Session, rows: Sequence[Row[Any]], outcomes: dict[str, str], moment: datetime) -> None:
+    confirmed = [row.seq for row in rows if outcomes[row.event_id] == CONFIRMED]
+    unrouted = [row.seq for row in rows if outcomes[row.event_id] == UNROUTED]
+    if confirmed:
+        session.execute(outbox.delete().where(outbox.c.seq.in_(confirmed)))
+    if unrouted:
+        session.execute(
+            outbox.update()
+            .where(outbox.c.seq.in_(unrouted))
+            .values(attempts=outbox.c.attempts + 1, retry_at=moment + UNROUTABLE_PAUSE, error="no queue takes it")
+        )
+
+
+def _take_lease(session: Session, moment: datetime) -> bool:
+    """Become the one relay, or stay it."""
+    held = session.execute(sa.select(leases).where(leases.c.name == "relay")).first()
+    if held is not None and held.holder != own_name() and held.until > moment and not is_dead(held.holder):
+        return False
+    values = {"holder": own_name(), "until": moment + LEASE}
+    if held is None:
+        session.execute(leases.insert().values(name="relay", **values))
+    elif held.holder != own_name() or held.until < moment + LEASE / 2:
+        session.execute(leases.update().where(leases.c.name == "relay").values(**values))
+    return True
+
+
+def _survey(session: Session) -> tuple[int, datetime | None, int]:
+    waiting, oldest = session.execute(sa.select(sa.func.count(), sa.func.min(outbox.c.created_at))).one()
+    unroutable = session.scalar(sa.select(sa.func.count()).select_from(outbox).where(outbox.c.error.is_not(None)))
+    return waiting, oldest, unroutable or 0

@@ -1,0 +1,80 @@
+"""Settings come from the environment and nowhere else; a service subclasses this and adds its own.
+
+``python -m services.<name> check`` prints the effective settings. Secrets have no default and are never printed.
+"""
+
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class ServiceSettings(BaseSettings):
+    """What every service needs. A subclass adds ``database_url`` with its own ``<SERVICE>_DATABASE_URL``::
+
+    class Settings(ServiceSettings):
+        database_url: str = Field(validation_alias="TEMPLATES_DATABASE_URL", description="...")
+    """
+
+    model_config = SettingsConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    amqp_url: str = Field(description="RabbitMQ, as amqp://user:password@host:port/vhost")
+    blob_url: str = Field(description="where files are kept: file:///absolute/path or s3://bucket/prefix")
+    base_url: str = Field(description="how the outside reaches the gateway, without a slash at the end")
+    link_secret: SecretStr = Field(description="signs links to files; the same for every service")
+    database_url: str = Field(description="the service's own database: sqlite:////path or postgresql://...")
+    var_dir: Path | None = Field(default=None, description="folder for local state, where a service needs one")
+    health_port: int = Field(default=0, description="port of /healthz, /readyz and /metrics of this process; 0: none")
+    health_host: str = Field(default="127.0.0.1", description="address that /healthz, /readyz and /metrics listen on")
+    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR")
+    allowed_private_networks: str = Field(
+        default="", description="comma-separated CIDRs of private networks that may be called by HTTP all the same"
+    )
+    max_workers: int = Field(default=10, ge=1, description="calls and events that one worker process handles at once")
+    database_pool_size: int = Field(default=10, ge=1, description="database connections per process")
+    event_retry_seconds: str = Field(
+        default="1,5,30,120,600,1800",
+        description="waits between the tries of an event handler, comma-separated seconds",
+    )
+    poll_seconds: float = Field(
+        default=1.0, gt=0, description="how often background work looks for rows without being woken"
+    )
+    drain_seconds: float = Field(default=25.0, gt=0, description="how long work under way may go on after SIGTERM")
+
+    @field_validator("base_url")
+    @classmethod
+    def _without_slash(cls, url: str) -> str:
+        return url.rstrip("/")
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, level: str) -> str:
+        if level.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+            raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
+        return level.upper()
+
+    @field_validator("allowed_private_networks")
+    @classmethod
+    def _networks(cls, networks: str) -> str:
+        for network in filter(None, networks.split(",")):
+            ip_network(network.strip())
+        return networks
+
+    @field_validator("event_retry_seconds")
+    @classmethod
+    def _steps(cls, steps: str) -> str:
+        if not all(float(step) > 0 for step in steps.split(",")):
+            raise ValueError("every wait must be above 0")
+        return steps
+
+    @property
+    def retry_ladder(self) -> tuple[float, ...]:
+        """Seconds to wait after the first, second, ... failed try of an event handler."""
+        return tuple(float(step) for step in self.event_retry_seconds.split(","))
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """The settings of this process. Raises pydantic's ValidationError naming what is missing or wrong."""
+        return cls()

@@ -1,0 +1,114 @@
+"""What a worker process reads from the bus, on one connection: requests and events."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from contracts.runtime import observe
+from contracts.runtime.broker import Broker
+from contracts.runtime.declare import declare_on
+from contracts.runtime.topology import QueuePlan
+
+log = observe.logger(__name__)
+
+
+@dataclass
+class Delivery:
+    """A message that was taken from a queue and is not acknowledged yet."""
+
+    channel: Any
+    tag: int
+    routing_key: str
+    redelivered: bool
+    properties: Any
+    body: bytes
+
+    @property
+    def headers(self) -> dict[str, Any]:
+        return self.properties.headers or {}
+
+    def ack(self) -> None:
+        """It is dealt with. When the connection is gone the broker has taken it back already, and delivers it again."""
+        if self.channel.is_open:
+            self.channel.basic_ack(self.tag)
+
+    def give_back(self) -> None:
+        """To the queue again, soon."""
+        if self.channel.is_open:
+            self.channel.basic_nack(self.tag, requeue=True)
+
+
+class Reader(Protocol):
+    """Takes the messages of one queue; at most ``prefetch`` of them are under way at once."""
+
+    plan: QueuePlan
+    prefetch: int
+
+    def take(self, delivery: Delivery) -> None: ...
+
+
+class Consumption:
+    """Consumes for every reader, again after each reconnection, until stopped."""
+
+    def __init__(self, amqp_url: str, plans: list[QueuePlan], *, name: str) -> None:
+        self._plans = plans
+        self._readers: list[Reader] = []
+        self._tags: list[str] = []
+        self._channel: Any = None
+        self._stopped = False
+        self._broker = Broker(amqp_url, [self], name=name)
+
+    def add(self, reader: Reader) -> None:
+        self._readers.append(reader)
+
+    def start(self) -> None:
+        self._broker.start()
+
+    @property
+    def consuming(self) -> bool:
+        return self._channel is not None
+
+    def stop_taking(self, done: Callable[[], None]) -> None:
+        """Take nothing new; ``done`` is called when the broker sends nothing more."""
+        self._broker.run(lambda: self._cancel(done))
+
+    def close(self) -> None:
+        self._broker.close()
+
+    # From here on: the I/O thread.
+
+    def _cancel(self, done: Callable[[], None]) -> None:
+        self._stopped = True
+        if self._channel is None or not self._channel.is_open:
+            done()
+            return
+        for tag in self._tags:
+            self._channel.basic_cancel(tag)
+        # Answered after everything that was asked before.
+        self._channel.basic_qos(prefetch_count=1, callback=lambda _frame: done())
+
+    def opened(self, channel: Any) -> None:
+        if self._stopped:
+            return
+
+        def ready(_frame: Any) -> None:
+            self._channel = channel
+            log.info("worker.consuming", queues=len(self._readers))
+
+        for plan in self._plans:
+            declare_on(channel, plan)
+        self._tags = []
+        for reader in self._readers:
+            channel.basic_qos(prefetch_count=reader.prefetch)
+            self._tags.append(channel.basic_consume(reader.plan.name, _taker(reader)))
+        channel.basic_qos(prefetch_count=1, callback=ready)
+
+    def lost(self, _reason: str) -> None:
+        self._channel = None
+
+
+def _taker(reader: Reader) -> Callable[..., None]:
+    def take(channel: Any, method: Any, properties: Any, body: bytes) -> None:
+        reader.take(Delivery(channel, method.delivery_tag, method.routing_key, method.redelivered, properties, body))
+
+    return take

@@ -1,0 +1,56 @@
+"""What a service's methods work with: settings, database, files, the bus. Everything is made when it is first used."""
+
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from contracts.errors import ServiceError
+from contracts.rpc.health import Pong
+from contracts.runtime import process
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.client import RpcClient, shared_client
+from contracts.runtime.database import Database
+from contracts.runtime.settings import ServiceSettings
+
+S = TypeVar("S", bound=ServiceSettings)
+
+
+class Context(Generic[S]):
+    """``context = Context(Settings)`` in the class body of a service."""
+
+    def __init__(self, settings: type[S]) -> None:
+        self._settings_class = settings
+
+    @cached_property
+    def settings(self) -> S:
+        """From the environment."""
+        return self._settings_class.from_environment()
+
+    @cached_property
+    def database(self) -> Database:
+        """The service's database. A committed write that left work behind wakes the background process."""
+        database = Database(self.settings.database_url, pool_size=self.settings.database_pool_size)
+        database.on_commit.append(lambda: self.bus.hint(self.name))
+        return database
+
+    @cached_property
+    def blobs(self) -> BlobStore:
+        return BlobStore.from_url(self.settings.blob_url)
+
+    @cached_property
+    def bus(self) -> RpcClient:
+        """Calls to other services: ``self.context.bus.call(rpc.GET, GetTemplate(...))``."""
+        return shared_client(self.settings.amqp_url)
+
+    @cached_property
+    def name(self) -> str:
+        """The service's name: settings are in ``services.<name>.settings``."""
+        return self._settings_class.__module__.rpartition(".")[0].rpartition(".")[2]
+
+    def pong(self) -> Pong:
+        """The answer to ``ping``: does the database answer, has the background process been seen lately?"""
+        try:
+            alive = process.seen_lately(self.database, self.name)
+        except ServiceError as error:
+            return Pong(ready=False, problems=[error.message])
+        problems = [] if alive else ["its background process has not been seen for 30 s"]
+        return Pong(ready=not problems, problems=problems)

@@ -1,0 +1,209 @@
+"""nameko's entrypoints for our two marks. nameko brings the container: worker pool, life cycle, injection, clean stop."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from eventlet.event import Event as GreenEvent
+from eventlet.semaphore import Semaphore
+from nameko.exceptions import ContainerBeingKilled
+from nameko.extensions import Entrypoint, SharedExtension, register_entrypoint
+
+from contracts.events import Event
+from contracts.rpc import Rpc
+from contracts.runtime import observe, topology
+from contracts.runtime.publisher import Publisher
+from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.worker.consuming import Consumption, Delivery
+from contracts.runtime.worker.marks import calls_of, subscriptions_of
+from contracts.runtime.worker.replies import Replies
+from contracts.runtime.worker.requests import HANDLED, answer, is_late, unknown_method_reply
+from contracts.runtime.worker.subscription import Subscription
+
+log = observe.logger(__name__)
+
+_one_setup = Semaphore()
+
+
+def served(service: type, settings: ServiceSettings) -> type:
+    """A subclass of ``service`` whose marked methods are nameko entrypoints that take a Delivery."""
+    namespace: dict[str, Any] = {"settings_of_worker": settings}
+    for name, rpc in calls_of(service).items():
+        namespace[name] = _call_method(service, name, rpc)
+    for name, event in subscriptions_of(service).items():
+        namespace[name] = _event_method(service, name, event)
+    return type(service.__name__, (service,), namespace)
+
+
+def _call_method(service: type, name: str, rpc: Rpc[Any, Any]) -> Callable[..., bytes]:
+    method = getattr(service, name)
+
+    def call(self: Any, delivery: Delivery, taken_at: float) -> bytes:
+        return answer(rpc, partial(method, self), delivery, taken_at)
+
+    register_entrypoint(call, Call(rpc.method))
+    return call
+
+
+def _event_method(service: type, name: str, event: Event) -> Callable[..., None]:
+    method = getattr(service, name)
+
+    def take(self: Any, subscription: Subscription, delivery: Delivery) -> None:
+        subscription.handle(partial(method, self), delivery)
+
+    register_entrypoint(take, Taking(event))
+    return take
+
+
+class Bus(SharedExtension):
+    """The worker's connection for reading and the one for answering, shared by the entrypoints of a service."""
+
+    def setup(self) -> None:
+        # nameko sets the entrypoints up side by side, and each asks for it; opening a socket lets the next one in.
+        with _one_setup:
+            if not hasattr(self, "consumption"):
+                self._set_up()
+
+    def _set_up(self) -> None:
+        name, settings = self.container.service_name, self.container.service_cls.settings_of_worker
+        self.settings = settings
+        plans = [topology.rpc_queue(name)]
+        events = list(subscriptions_of(self.container.service_cls.__mro__[1]).values())
+        if events:
+            plans += topology.retry_queues(name, settings.retry_ladder)
+        for event in events:
+            plans += topology.event_queues(event, name)
+        self.replies = Replies(settings.amqp_url, name=f"{name}-replies")
+        self.publisher = Publisher(settings.amqp_url, name=f"{name}-moves")
+        self.consumption = Consumption(settings.amqp_url, plans, name=f"{name}-worker")
+        self.event_slots = Semaphore(max(1, settings.max_workers // 2))
+        self.requests = Requests(self.container, self.replies, settings.max_workers)
+        self.consumption.add(self.requests)
+        self._stopped: GreenEvent | None = None
+        self._started = False
+
+    def start(self) -> None:
+        if not self._started:
+            self._started = True
+            self.replies.start()
+            self.publisher.start()
+            self.consumption.start()
+
+    def stop_taking(self) -> None:
+        """Take nothing new. Every entrypoint asks; the first one does it, the others wait for it."""
+        if self._stopped is None:
+            self._stopped = GreenEvent()
+            self.consumption.stop_taking(lambda: self._stopped.send(None))
+        self._stopped.wait()
+
+    def stop(self) -> None:
+        self.consumption.close()
+        self.publisher.close()
+        self.replies.close()
+
+    kill = stop
+
+
+class Requests:
+    """Reads the service's request queue and hands each request to the entrypoint that its routing key names."""
+
+    def __init__(self, container: Any, replies: Replies, prefetch: int) -> None:
+        self.plan = topology.rpc_queue(container.service_name)
+        self.prefetch = prefetch
+        self.calls: dict[str, Call] = {}
+        self._container = container
+        self._replies = replies
+
+    def take(self, delivery: Delivery) -> None:
+        taken_at = time.monotonic()
+        method = delivery.routing_key.rpartition(".")[2]
+        if (call := self.calls.get(method)) is None:
+            log.warning("rpc.unknown_method", method=method)
+            self._finish(delivery, unknown_method_reply(method))
+            return
+        if is_late(delivery, taken_at):
+            self._drop(delivery, method)
+            return
+        try:
+            self._container.spawn_worker(
+                call,
+                (delivery, taken_at),
+                {},
+                context_data={},
+                handle_result=lambda _context, body, failure: self._finished(delivery, body, failure),
+            )
+        except ContainerBeingKilled:
+            delivery.give_back()
+
+    def _finished(self, delivery: Delivery, body: bytes | None, failure: Any) -> tuple[Any, Any]:
+        if body is not None:
+            self._finish(delivery, body)
+        return body, failure
+
+    def _finish(self, delivery: Delivery, body: bytes) -> None:
+        """Answer, then acknowledge: a crash in between repeats the call, which is why write calls have a request id."""
+        if delivery.properties.reply_to:
+            self._replies.send(delivery.properties.reply_to, delivery.properties.correlation_id, body)
+        delivery.ack()
+
+    def _drop(self, delivery: Delivery, method: str) -> None:
+        call = f"{self._container.service_name}.{method}"
+        log.warning("rpc.dropped", call=call, reason="its caller has given up")
+        HANDLED.labels(call, "dropped").inc()
+        delivery.ack()
+
+
+class Call(Entrypoint):
+    """One call of the service."""
+
+    bus = Bus()
+
+    def __init__(self, method: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.method = method
+
+    def setup(self) -> None:
+        self.bus.setup()
+        self.bus.requests.calls[self.method] = self
+
+    def stop(self) -> None:
+        self.bus.stop_taking()
+
+
+class Taking(Entrypoint):
+    """One subscription of the service."""
+
+    bus = Bus()
+
+    def __init__(self, event: Event, **options: Any) -> None:
+        super().__init__(**options)
+        self.event = event
+
+    def setup(self) -> None:
+        self.bus.setup()
+        self.plan = topology.event_queues(self.event, self.container.service_name)[1]
+        self.prefetch = self.bus.event_slots.balance
+        self._subscription = Subscription(
+            self.event,
+            self.container.service_name,
+            self.bus.settings.retry_ladder,
+            self.bus.publisher,
+            self.bus.event_slots,
+        )
+        self.bus.consumption.add(self)
+
+    def take(self, delivery: Delivery) -> None:
+        try:
+            self.container.spawn_worker(
+                self,
+                (self._subscription, delivery),
+                {},
+                context_data={},
+                handle_result=lambda _c, result, failure: (result, failure),
+            )
+        except ContainerBeingKilled:
+            delivery.give_back()
+
+    def stop(self) -> None:
+        self.bus.stop_taking()

@@ -1,0 +1,31 @@
+"""Makes the standard library cooperative. Imports nothing of ours: whatever is imported before it keeps what it had."""
+
+import os
+import warnings
+
+
+def patch() -> None:
+    """The first thing that a worker process does."""
+    # psycopg's C wait function would stop every green thread until the database answers; psycopg reads this when imported.
+    os.environ["PSYCOPG_WAIT_FUNC"] = "wait_selector"
+    # eventlet's own resolver knows less than the C library's; that one runs in a real thread instead, below.
+    os.environ["EVENTLET_NO_GREENDNS"] = "yes"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import eventlet
+
+        eventlet.monkey_patch()
+    _resolve_in_a_thread()
+
+
+def _resolve_in_a_thread() -> None:
+    import socket
+
+    from eventlet import patcher, tpool
+
+    resolve = patcher.original("socket").getaddrinfo
+
+    def getaddrinfo(*args: object, **kwargs: object) -> object:
+        return tpool.execute(resolve, *args, **kwargs)
+
+    socket.getaddrinfo = getaddrinfo  # type: ignore[assignment]

@@ -1,0 +1,139 @@
+"""``serve``: nameko containers for one or several services, until SIGTERM."""
+
+import os
+import signal
+import time
+import warnings
+from typing import Any
+
+import eventlet
+from eventlet import patcher, tpool
+from prometheus_client import Gauge
+
+from contracts.runtime import database, declare, observe, process
+from contracts.runtime.settings import ServiceSettings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from nameko.runners import ServiceRunner
+
+    from contracts.runtime.worker.entrypoints import Bus, served
+
+log = observe.logger(__name__)
+
+SQLITE_THREADS = 4
+TICK_SECONDS = 0.01
+
+
+def serve(names: tuple[str, ...]) -> int:
+    """Serve until SIGTERM, then finish what is under way; 0 when that went well."""
+    settings = [process.settings_of(name) for name in names]
+    observe.setup(names[0] if len(names) == 1 else "worker", settings[0].log_level)
+    database.offload, database.thread_key = tpool.execute, patcher.original("_thread").get_ident
+    tpool.set_num_threads(SQLITE_THREADS)
+    lateness = Lateness()
+    for name, own in zip(names, settings, strict=True):
+        process.wait_for(f"{name} schema", lambda name=name, own=own: process.check_schema(name, own.database_url))
+    runner = _runner(names, settings)
+    health = observe.serve_health(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
+    stopped = _stop_on_signal(runner, settings[0].drain_seconds)
+    runner.start()
+    eventlet.spawn(lateness.watch)
+    log.info("worker.started", services=list(names))
+    runner.wait()
+    clean = bool(stopped.wait()) if stopped.begun else True
+    if health is not None:
+        health.close()
+    log.info("worker.stopped", drained=clean)
+    return 0
+
+
+def _runner(names: tuple[str, ...], settings: list[ServiceSettings]) -> ServiceRunner:
+    """nameko's runner with a container per service. Its pool is wide enough for calls and events together."""
+    widest = max(own.max_workers for own in settings)
+    runner = ServiceRunner({"AMQP_URI": settings[0].amqp_url, "max_workers": widest * 2})
+    for name, own in zip(names, settings, strict=True):
+        service = declare.service_class(name)
+        if service is None:
+            raise LookupError(f"services.{name} has no service.py")
+        runner.add_service(served(service, own))
+    return runner
+
+
+def _problems(runner: ServiceRunner, names: tuple[str, ...]) -> list[str]:
+    """What keeps this process from being ready."""
+    found = []
+    for name in names:
+        buses = [shared for shared in runner.service_map[name].shared_extensions.values() if isinstance(shared, Bus)]
+        if not all(bus.consumption.consuming for bus in buses):
+            found.append(f"{name}: not connected to the message broker")
+    return found
+
+
+class _Stop:
+    """A stop that was asked for by a signal: taking nothing new, finishing what is under way."""
+
+    def __init__(self, runner: ServiceRunner, seconds: float) -> None:
+        self._runner = runner
+        self._seconds = seconds
+        self._thread: Any = None
+
+    @property
+    def begun(self) -> bool:
+        return self._thread is not None
+
+    def begin(self, *_: Any) -> None:
+        """The signal handler; a second signal ends the process at once."""
+        if self._thread is not None:
+            os._exit(1)
+        self._thread = eventlet.spawn(self._drain)
+
+    def wait(self) -> bool:
+        """True when everything was finished in time."""
+        return bool(self._thread.wait())
+
+    def _drain(self) -> bool:
+        with eventlet.Timeout(self._seconds, False):
+            self._runner.stop()
+            return True
+        self._runner.kill()
+        return False
+
+
+def _stop_on_signal(runner: ServiceRunner, seconds: float) -> _Stop:
+    stop = _Stop(runner, seconds)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop.begin)
+    return stop
+
+
+class Lateness:
+    """How late the event loop is: a green thread asks to be woken and looks how much later it was."""
+
+    WINDOW_SECONDS = 60.0
+
+    def __init__(self) -> None:
+        self._worst: list[tuple[float, float]] = []
+        Gauge(
+            "countersign_event_loop_late_seconds", "The latest that the event loop was within the last minute"
+        ).set_function(self.worst)
+
+    def worst(self) -> float:
+        """Seconds, the maximum of the last minute."""
+        since = time.monotonic() - self.WINDOW_SECONDS
+        self._worst = [(at, late) for at, late in self._worst if at >= since]
+        return max((late for _, late in self._worst), default=0.0)
+
+    def watch(self) -> None:
+        while True:
+            asked = time.monotonic()
+            eventlet.sleep(TICK_SECONDS)
+            late = time.monotonic() - asked - TICK_SECONDS
+            if late > TICK_SECONDS / 4:
+                self._note(asked, late)
+
+    def _note(self, at: float, late: float) -> None:
+        # Only what is not outdone by something later and worse can ever be the maximum.
+        while self._worst and self._worst[-1][1] <= late:
+            self._worst.pop()
+        self._worst.append((at, late))
