@@ -53,6 +53,8 @@ class Broker:
         self._closing = True
         self.run(self._close)
         self._thread.join(5)
+        if not self._thread.is_alive():
+            self._loop.close()
 
     def run(self, function: Callable[[], None]) -> None:
         """Have ``function`` called on the I/O thread soon. Never waits; may be called from any thread."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pydantic
@@ -199,7 +200,7 @@ def migrate(names: Sequence[str]) -> int:
     for name in names:
         settings = settings_of(name)
         observe.setup(name, settings.log_level)
-        wait_for("database", lambda url=settings.database_url, name=name: migrations.upgrade(name, url), patience=60)
+        wait_for("database", partial(migrations.upgrade, name, settings.database_url), patience=60)
         declare.declare(name, settings)
         log.info("migrate.done")
     return 0

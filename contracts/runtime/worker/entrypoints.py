@@ -93,8 +93,8 @@ class Bus(SharedExtension):
     def stop_taking(self) -> None:
         """Take nothing new. Every entrypoint asks; the first one does it, the others wait for it."""
         if self._stopped is None:
-            self._stopped = GreenEvent()
-            self.consumption.stop_taking(lambda: self._stopped.send(None))
+            self._stopped = stopped = GreenEvent()
+            self.consumption.stop_taking(lambda: stopped.send(None))
         self._stopped.wait()
 
     def stop(self) -> None:

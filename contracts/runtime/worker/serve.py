@@ -4,6 +4,7 @@ import os
 import signal
 import time
 import warnings
+from functools import partial
 from typing import Any
 
 import eventlet
@@ -33,7 +34,7 @@ def serve(names: tuple[str, ...]) -> int:
     tpool.set_num_threads(SQLITE_THREADS)
     lateness = Lateness()
     for name, own in zip(names, settings, strict=True):
-        process.wait_for(f"{name} schema", lambda name=name, own=own: process.check_schema(name, own.database_url))
+        process.wait_for(f"{name} schema", partial(process.check_schema, name, own.database_url))
     runner = _runner(names, settings)
     health = observe.serve_health(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
     stopped = _stop_on_signal(runner, settings[0].drain_seconds)

@@ -51,12 +51,13 @@ class Subscription:
         with self._slots:
             started = time.monotonic()
             envelope: Envelope | None = None
+            error: Exception | None = None
             try:
                 self._refuse_killer(delivery)
                 envelope, data = self._read(delivery.body)
                 with observe.request(envelope.request_id):
                     handler(envelope, data)
-                outcome, error = "ok", None
+                outcome = "ok"
             except _Hopeless as reason:
                 outcome, error = "parked", reason
             except Exception as raised:

@@ -1,0 +1,108 @@
+"""For operators: event messages that were given up, with the reason, to be handled again or dropped.
+
+    python -m contracts.runtime.parked list
+    python -m contracts.runtime.parked requeue QUEUE      (all messages of that parking queue go back)
+    python -m contracts.runtime.parked drop QUEUE         (they are removed for good)
+
+Needs AMQP_URL. QUEUE is a name as ``list`` prints it.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pika
+from pika.exceptions import AMQPError, ChannelClosedByBroker
+
+from contracts.events import REGISTRY
+from contracts.rpc.health import SERVICES
+from contracts.runtime import topology
+from contracts.runtime.broker import parameters
+
+
+def main(arguments: list[str]) -> int:
+    """Run one of the commands above; 0 when it was done."""
+    if (
+        not arguments
+        or arguments[0] not in ("list", "requeue", "drop")
+        or len(arguments) != (1 if arguments[0] == "list" else 2)
+    ):
+        print(__doc__, file=sys.stderr)  # noqa: T201
+        return 2
+    try:
+        connection = pika.BlockingConnection(parameters(os.environ["AMQP_URL"], "parked"))
+    except (KeyError, AMQPError, ValueError) as error:
+        print(f"The broker cannot be reached; is AMQP_URL right? {error!r}", file=sys.stderr)  # noqa: T201
+        return 1
+    try:
+        if arguments[0] == "list":
+            for line in listed(connection):
+                print(line)  # noqa: T201
+        else:
+            print(f"{moved(connection, arguments[1], again=arguments[0] == 'requeue')} messages")  # noqa: T201
+    except ChannelClosedByBroker as error:
+        print(f"{error.reply_text}", file=sys.stderr)  # noqa: T201
+        return 1
+    finally:
+        connection.close()
+    return 0
+
+
+def listed(connection: Any) -> Iterator[str]:
+    """A line per queue that has parked messages, and one per message: event id, when, how often tried, why."""
+    for queue in _queues():
+        try:
+            channel = connection.channel()
+            waiting = channel.queue_declare(queue, passive=True).method.message_count
+        except ChannelClosedByBroker:
+            continue  # nobody ever subscribed there
+        if waiting:
+            yield f"{queue}: {waiting}"
+        messages = [channel.basic_get(queue) for _ in range(waiting)]
+        for _, properties, body in messages:
+            headers = (properties.headers or {}) if properties else {}
+            when, tries = headers.get(topology.PARKED_AT_HEADER), headers.get(topology.FAILURES_HEADER)
+            yield f"  {_event_id(body)} parked {when} after {tries} tries: {headers.get(topology.REASON_HEADER)}"
+        channel.close()  # gives back what was looked at
+
+
+def moved(connection: Any, queue: str, *, again: bool) -> int:
+    """Empty a parking queue: back to the queue it came from with a clean slate, or away. Returns how many.
+
+    A message is removed only once the broker has confirmed it elsewhere.
+    """
+    channel = connection.channel()
+    channel.confirm_delivery()
+    waiting: int = channel.queue_declare(queue, passive=True).method.message_count
+    for _ in range(waiting):
+        method, properties, body = channel.basic_get(queue)
+        if method is None:
+            break
+        if again:
+            properties.headers = {
+                name: value
+                for name, value in (properties.headers or {}).items()
+                if not name.startswith(("x-", "countersign-"))
+            }
+            target = queue.removesuffix(topology.parked_queue_name(""))
+            channel.basic_publish("", target, body, properties, mandatory=True)
+        channel.basic_ack(method.delivery_tag)
+    return waiting
+
+
+def _queues() -> list[str]:
+    queues = [topology.event_queue_name(event, service) for event in REGISTRY.values() for service in SERVICES]
+    return [topology.parked_queue_name(queue) for queue in queues]
+
+
+def _event_id(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["id"])
+    except (ValueError, TypeError, KeyError):
+        return "(no event)"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
