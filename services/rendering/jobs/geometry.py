@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pikepdf
@@ -99,6 +100,9 @@ class VisiblePage:
 
     def from_default_space(self, rectangle: Rectangle) -> Rectangle:
         """To upright points."""
+        if self.rotation == 0 and self.user_unit == 1:
+            x, y = self.box.left, self.box.bottom
+            return Rectangle(rectangle[0] - x, rectangle[1] - y, rectangle[2] - x, rectangle[3] - y)
         return self.matrix.inverse().bounds(rectangle)
 
 
@@ -142,6 +146,28 @@ def rectangle_to_area(rectangle: Rectangle, visible: VisiblePage, *, page: int) 
 def clip(rectangle: Rectangle, visible: VisiblePage) -> Rectangle | None:
     """The part that lies on the page (upright points), or None."""
     return _intersection(rectangle, Rectangle(0, 0, visible.width, visible.height))
+
+
+def has_unusable_media_box(page: pikepdf.Page) -> bool:
+    """A MediaBox is there, but it is no rectangle or encloses nothing."""
+    inherited = _inherited(page.obj)
+    return "/MediaBox" in inherited and _box(inherited["/MediaBox"]) is None
+
+
+def state_plainly(page: pikepdf.Page, visible: VisiblePage) -> None:
+    """Replaces values that readers would have to guess about, each in its own way, by what ``visible`` has."""
+    inherited = _inherited(page.obj)
+    if inherited.get("/Rotate", 0) not in (0, 90, 180, 270):
+        page.obj["/Rotate"] = visible.rotation
+    if "/UserUnit" in page.obj and _number(page.obj["/UserUnit"]) != visible.user_unit:
+        del page.obj["/UserUnit"]
+    corners = pikepdf.Array([Decimal(number).quantize(Decimal("0.000001")) for number in visible.box])
+    media = _box(inherited.get("/MediaBox"))
+    if media is None:
+        page.obj["/MediaBox"] = corners
+    crop = _box(inherited.get("/CropBox"))
+    if "/CropBox" in inherited and (crop is None or _intersection(media or visible.box, crop) is None):
+        page.obj["/CropBox"] = corners
 
 
 def _matrix(box: Rectangle, rotation: int, unit: float) -> Matrix:

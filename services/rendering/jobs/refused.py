@@ -1,5 +1,5 @@
 """The one error that a job raises on purpose."""
 
 
-class Refused(Exception):  # noqa: N818 - the house word for it (style.md, section 7)
+class Refused(Exception):
     """The file or the request cannot be accepted; the message is one clear sentence for the user of the API."""

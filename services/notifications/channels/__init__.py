@@ -1,0 +1,1 @@
+"""Ways out for a mail: a mail server, or a folder when there is none."""

@@ -1,0 +1,171 @@
+"""One function per use case: write the mails that a fact asks for, forget a submission's mails, tell how sending went."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from contracts.events import MAIL_FAILED, MAIL_SENT, Event, MailOutcome
+from contracts.runtime import observe
+from contracts.runtime.database import for_update
+from contracts.runtime.outbox import emit, first_time
+from services.notifications import domain
+from services.notifications.composing import Mail
+from services.notifications.domain import Kind
+from services.notifications.models import MailRow, SubmissionRow
+
+log = observe.logger(__name__)
+
+
+def accept(
+    session: Session,
+    handler: str,
+    event_id: str,
+    mails: Sequence[Mail],
+    now: datetime,
+    *,
+    sender: str,
+    kept_in_folder: bool,
+    submission_id: int | None = None,
+    invitation_id: str | None = None,
+    resend_after: timedelta = timedelta(0),
+) -> None:
+    """Write one row for each mail, once, however often the fact is told. Nothing for a submission that was erased."""
+    if not first_time(session, handler, event_id):
+        return
+    if submission_id is not None and _locked(session, submission_id).erased_at is not None:
+        return
+    for mail in mails:
+        known = session.scalar(sa.select(MailRow.id).where(MailRow.key == mail.letter.key))
+        if known is not None:
+            continue
+        if mail.letter.kind == Kind.INVITATION and _too_soon(session, mail, submission_id, now, resend_after):
+            log.warning("mail.not_sent_again", submission_id=submission_id, reason="sent to this address a moment ago")
+            continue
+        row = _row(mail, submission_id, invitation_id, sender, now)
+        row.file_kept = kept_in_folder
+        session.add(row)
+        session.flush()
+
+
+def erase(session: Session, event_id: str, submission_id: int, now: datetime) -> None:
+    """Addresses and contents of this submission's mails go, and no mail about it is ever written again."""
+    if not first_time(session, "submission_erased", event_id):
+        return
+    submission = _locked(session, submission_id)
+    submission.erased_at = submission.erased_at or now
+    rows = session.scalars(for_update(sa.select(MailRow).where(MailRow.submission_id == submission_id))).all()
+    for row in rows:
+        if row.erased_at is None:
+            _forget(row, now)
+
+
+def file_is_gone(session: Session, mail_ids: Sequence[int]) -> None:
+    """The files of these erased mails have been removed from the mail folder."""
+    erased = sa.update(MailRow).where(MailRow.id.in_(mail_ids), MailRow.erased_at.is_not(None))
+    session.execute(erased.values(file_kept=False))
+
+
+def sent(session: Session, row: MailRow, answer: str, *, keep_content: bool) -> None:
+    """The mail left. Its content is kept only where it is shown (the local mail page): it holds signing links."""
+    row.answer = answer
+    if not keep_content:
+        row.text = row.html = ""
+        row.links, row.files, row.unattached = [], [], None
+    _tell(session, MAIL_SENT, row, None)
+
+
+def failed(session: Session, row: MailRow) -> None:
+    """The mail will never leave; ``last_error`` says why."""
+    row.answer = row.last_error
+    _tell(session, MAIL_FAILED, row, row.last_error)
+
+
+def send_without_files(row: MailRow) -> None:
+    """The server calls the mail too large: next time it goes with links."""
+    if row.unattached is not None:
+        row.text, row.html = row.unattached["text"], row.unattached["html"]
+    row.files, row.unattached = [], None
+
+
+def _locked(session: Session, submission_id: int) -> SubmissionRow:
+    """The submission's row, locked: mails that are being added and an erasure wait for each other."""
+    statement = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == submission_id))
+    row: SubmissionRow | None = session.scalar(statement)
+    if row is not None:
+        return row
+    dialect: Any = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    session.execute(
+        dialect.insert(SubmissionRow).values(id=submission_id).on_conflict_do_nothing(index_elements=["id"])
+    )
+    made: SubmissionRow = session.scalars(statement).one()
+    return made
+
+
+def _too_soon(session: Session, mail: Mail, submission_id: int | None, now: datetime, pause: timedelta) -> bool:
+    """An invitation may be sent again at once, but not again and again: whoever may ask for it must not flood anybody."""
+    party = mail.letter.party
+    earlier = session.scalars(
+        sa.select(MailRow.created_at)
+        .where(
+            MailRow.kind == Kind.INVITATION,
+            MailRow.submission_id == submission_id,
+            MailRow.submitter_id == (party.submitter_id if party else None),
+            sa.func.lower(MailRow.to_address) == mail.letter.to_address.lower(),
+        )
+        .order_by(MailRow.id.desc())
+        .limit(2)
+    ).all()
+    return len(earlier) == 2 and earlier[0] > now - pause
+
+
+def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sender: str, now: datetime) -> MailRow:
+    letter = mail.letter
+    return MailRow(
+        key=letter.key,
+        kind=letter.kind.value,
+        submission_id=submission_id,
+        submitter_id=letter.party.submitter_id if letter.party else None,
+        invitation_id=invitation_id,
+        request_id=observe.request_id(),
+        message_id=domain.message_id(letter.key, sender),
+        sender_name=mail.sender_name,
+        to_name=letter.to_name,
+        to_address=letter.to_address,
+        reply_to=letter.reply_to,
+        subject=mail.subject,
+        text=mail.text,
+        html=mail.html,
+        links=mail.links,
+        files=[file.model_dump(mode="json") for file in mail.files],
+        unattached=mail.unattached,
+        created_at=now,
+        next_attempt_at=now,
+    )
+
+
+def _forget(row: MailRow, now: datetime) -> None:
+    row.key = f"erased {row.id}"
+    row.to_name = row.to_address = row.subject = row.text = row.html = ""
+    row.reply_to, row.links, row.files, row.unattached = [], [], [], None
+    row.answer = row.last_error = None
+    row.erased_at = now
+    if row.state == "due":
+        row.state, row.finished_at = "parked", now
+
+
+def _tell(session: Session, event: Event, row: MailRow, error: str | None) -> None:
+    if row.submission_id is None:
+        return
+    outcome = MailOutcome(
+        submission_id=row.submission_id,
+        submitter_id=row.submitter_id,
+        kind=row.kind,
+        to=row.to_address,
+        invitation_id=row.invitation_id,
+        error=error,
+    )
+    emit(session, event, outcome, subject=f"submission:{row.submission_id}")

@@ -1,0 +1,163 @@
+"""Who gets which mail: recipients, told apart by address; toggles; replies; what is attached and what is linked.
+
+Pure: an event in, plans of letters out. What they say is ``composing``'s.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from contracts.events import CompletionMails, DeclineMail, InvitationDue, MailedFile, Recipient, WebhookDisabled
+from contracts.types import Account
+from services.notifications import addresses
+
+
+class Kind(StrEnum):
+    """The kinds of mail; each has its texts in ``messages/<kind>/``."""
+
+    INVITATION = "invitation"
+    COMPLETED = "completed"
+    DOCUMENTS_COPY = "documents_copy"
+    DECLINED = "declined"
+    WEBHOOK_DISABLED = "webhook_disabled"
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One mail to one address. ``key`` is the same whenever the same fact is told again.
+
+    ``party`` is the recipient, when he is one; ``link`` where the mail leads him. ``files`` are what he is to get.
+    """
+
+    kind: Kind
+    key: str
+    to_address: str
+    to_name: str = ""
+    reply_to: list[str] = field(default_factory=list)
+    link: str = ""
+    party: Recipient | None = None
+    files: Sequence[MailedFile] = ()
+
+
+def invitation(due: InvitationDue) -> list[Letter]:
+    """A letter to each address of the invited party; none when he has no address."""
+    party = find_party(due.context.parties, due.submitter_id)
+    if party is None:
+        return []
+    context = due.context
+    return [
+        Letter(
+            kind=Kind.INVITATION,
+            key=_key(Kind.INVITATION, due.invitation_id, address),
+            to_address=address,
+            to_name=addresses.one_line(party.name),
+            reply_to=addresses.replies_to([due.reply_to, context.reply_to, context.sender_email], but=address),
+            link=party.link,
+            party=party,
+        )
+        for address in _distinct(addresses.split(party.email))
+    ]
+
+
+def completion(due: CompletionMails) -> list[Letter]:
+    """Copies to the signers, the sender's and the BCCs' mails. Whoever is several of these gets one mail, with
+    everything that he is entitled to attached."""
+    context, account = due.context, due.context.account
+    number = f"{context.submission_id} {due.completed_at.isoformat()}"
+
+    def letter(kind: Kind, address: str, files: Sequence[MailedFile]) -> Letter:
+        replies = addresses.replies_to([context.reply_to, context.sender_email], but=address)
+        return Letter(kind, _key("completion", number, address), address, reply_to=replies, files=files)
+
+    letters: list[Letter] = []
+    if due.copy_signers and account.documents_copy_email_enabled:
+        copied = _copied_files(due, account)
+        for party in context.parties:
+            for address in addresses.split(party.email) if party.send_email else ():
+                copy = letter(Kind.DOCUMENTS_COPY, address, copied)
+                letters.append(replace(copy, to_name=addresses.one_line(party.name), link=party.link, party=party))
+    files = _sender_files(due, account)
+    if due.notify_sender and account.completed_notification_email_enabled:
+        name = addresses.one_line(context.sender_name)
+        letters += [
+            replace(letter(Kind.COMPLETED, address, files), to_name=name, link=context.submission_link)
+            for address in addresses.split(context.sender_email)
+        ]
+    letters += [letter(Kind.COMPLETED, address, files) for entry in due.bcc for address in addresses.split(entry)]
+    return _one_each(letters)
+
+
+def declined(due: DeclineMail) -> list[Letter]:
+    """Tell the sender; his reply goes to whoever declined."""
+    party = find_party(due.context.parties, due.submitter_id)
+    who = addresses.split(party.email) if party else []
+    return [
+        Letter(
+            kind=Kind.DECLINED,
+            key=_key(Kind.DECLINED, f"{due.context.submission_id} {due.submitter_id}", address),
+            to_address=address,
+            to_name=addresses.one_line(due.context.sender_name),
+            reply_to=[one for one in who if addresses.same(one) != addresses.same(address)],
+            link=due.context.submission_link,
+            party=party,
+        )
+        for address in _distinct(addresses.split(due.context.sender_email))
+    ]
+
+
+def webhook_disabled(event_id: str, disabled: WebhookDisabled) -> list[Letter]:
+    """Tell the admins."""
+    found = _distinct(address for admin in disabled.admins for address in addresses.split(admin))
+    return [Letter(Kind.WEBHOOK_DISABLED, _key(Kind.WEBHOOK_DISABLED, event_id, one), one) for one in found]
+
+
+def fits(files: Iterable[MailedFile], most_bytes: int) -> bool:
+    """Are the files small enough to be attached, all of them together?"""
+    return sum(one.file.size for one in files) <= most_bytes
+
+
+def message_id(key: str, sender: str) -> str:
+    """RFC 5322 Message-ID: the same for every attempt, so that a mail that came twice is seen to be one."""
+    return f"<{hashlib.sha256(key.encode()).hexdigest()[:40]}@{addresses.for_wire(sender).rpartition('@')[2]}>"
+
+
+def find_party(parties: Iterable[Recipient], submitter_id: int) -> Recipient | None:
+    return next((party for party in parties if party.submitter_id == submitter_id), None)
+
+
+def _key(kind: str, what: str, address: str) -> str:
+    return f"{kind} {what} {addresses.same(address)}"
+
+
+def _distinct(found: Iterable[str]) -> list[str]:
+    distinct: dict[str, str] = {}
+    for one in found:
+        distinct.setdefault(addresses.same(one), one)
+    return list(distinct.values())
+
+
+def _copied_files(due: CompletionMails, account: Account) -> list[MailedFile]:
+    documents = due.copy_attach_documents and account.documents_copy_email_attach_documents
+    audit = due.copy_attach_audit and account.documents_copy_email_attach_audit
+    return _files(due, documents, audit)
+
+
+def _sender_files(due: CompletionMails, account: Account) -> list[MailedFile]:
+    documents = due.sender_attach_documents and account.completed_notification_email_attach_documents
+    audit = due.sender_attach_audit and account.completed_notification_email_attach_audit
+    return _files(due, documents, audit)
+
+
+def _files(due: CompletionMails, documents: bool, audit: bool) -> list[MailedFile]:
+    return [*(due.documents if documents else ()), *([due.audit_trail] if audit else ())]
+
+
+def _one_each(letters: Iterable[Letter]) -> list[Letter]:
+    """One letter to each address: the first one, with the files of all of them."""
+    found: dict[str, Letter] = {}
+    for letter in letters:
+        first = found.setdefault(addresses.same(letter.to_address), letter)
+        files = {one.file.key: one for one in (*first.files, *letter.files)}
+        found[addresses.same(letter.to_address)] = replace(first, files=list(files.values()))
+    return list(found.values())

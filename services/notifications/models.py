@@ -1,0 +1,69 @@
+"""Tables of the notifications service."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from contracts.runtime.background import DueRow
+from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+
+
+class Base(DeclarativeBase):
+    metadata = metadata()
+
+
+_DUE = sa.text("state = 'due'")
+_ERASED = sa.text("erased_at IS NOT NULL AND file_kept")
+
+
+class SubmissionRow(Base):
+    """A submission that mails were asked for. Its row is locked while mails are added or erased, and it remembers the
+    erasure: an event that comes after it makes no mail any more."""
+
+    __tablename__ = "submissions"
+
+    id: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
+    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class MailRow(DueRow, Base):
+    """One mail to one recipient, sent and retried on its own. ``due`` is pending, ``done`` sent, ``parked`` failed.
+
+    ``key`` says what it is, so that the same fact told twice makes one mail. ``files`` is JSON of MailedFile to attach;
+    ``unattached`` holds the bodies with links instead, for a server that calls the mail too large. ``answer`` is the mail
+    server's last one. ``erased_at``: address and content are gone; ``file_kept`` until its file in the folder is, too.
+    """
+
+    __tablename__ = "mails"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    key: Mapped[str] = mapped_column(sa.Text, unique=True)
+    kind: Mapped[str] = mapped_column(sa.Text)
+    submission_id: Mapped[int | None] = mapped_column(sa.ForeignKey("submissions.id"))
+    submitter_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    invitation_id: Mapped[str | None] = mapped_column(sa.Text)
+    request_id: Mapped[str | None] = mapped_column(sa.Text)
+    message_id: Mapped[str] = mapped_column(sa.Text)
+    sender_name: Mapped[str] = mapped_column(sa.Text)
+    to_name: Mapped[str] = mapped_column(sa.Text)
+    to_address: Mapped[str] = mapped_column(sa.Text)
+    reply_to: Mapped[list[str]] = mapped_column(Json)
+    subject: Mapped[str] = mapped_column(sa.Text)
+    text: Mapped[str] = mapped_column(sa.Text)
+    html: Mapped[str] = mapped_column(sa.Text)
+    links: Mapped[list[str]] = mapped_column(Json)
+    files: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    unattached: Mapped[dict[str, str] | None] = mapped_column(Json)
+    answer: Mapped[str | None] = mapped_column(sa.Text)
+    file_kept: Mapped[bool] = mapped_column(sa.Boolean)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        sa.Index("ix_mails_due", "next_attempt_at", sqlite_where=_DUE, postgresql_where=_DUE),
+        sa.Index("ix_mails_submission", "submission_id", "id"),
+        sa.Index("ix_mails_erased", "id", sqlite_where=_ERASED, postgresql_where=_ERASED),
+        {"sqlite_autoincrement": True},
+    )

@@ -1,0 +1,82 @@
+"""Reads, straight to contract models."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import invalid, not_found
+from contracts.events import MailedFile
+from contracts.rpc import notifications as rpc
+from contracts.types import Page, Pagination
+from services.notifications.composing import file_name
+from services.notifications.models import MailRow
+
+LARGEST_ID = 2**63 - 1
+LARGEST_PAGE = 100
+STATES = {"due": "pending", "done": "sent", "parked": "failed"}
+
+
+def mails(session: Session, request: rpc.ListMails) -> Page[rpc.Mail]:
+    """A page, ids ascending. Erased mails are left out."""
+    if request.limit < 1:
+        raise invalid("limit must be at least 1", "limit", "must be at least 1")
+    limit = min(request.limit, LARGEST_PAGE)
+    conditions: list[sa.ColumnElement[bool]] = [MailRow.erased_at.is_(None)]
+    if request.submission_id is not None:
+        conditions.append(MailRow.submission_id == max(-1, min(request.submission_id, LARGEST_ID)))
+    cursors = []
+    if request.after is not None:
+        cursors.append(MailRow.id > max(-1, min(request.after, LARGEST_ID)))
+    if request.before is not None:
+        cursors.append(MailRow.id < max(0, min(request.before, LARGEST_ID)))
+    downwards = request.before is not None and request.after is None
+    order = MailRow.id.desc() if downwards else MailRow.id
+    rows = session.scalars(sa.select(MailRow).where(*conditions, *cursors).order_by(order).limit(limit + 1)).all()
+    shown = sorted(rows[:limit], key=lambda row: row.id)
+    more = len(rows) > limit
+    if downwards and shown:
+        following = sa.select(MailRow.id).where(*conditions, MailRow.id > shown[-1].id).limit(1)
+        more = session.scalar(following) is not None
+    return Page(
+        data=[rpc.Mail.model_validate(_mail(row)) for row in shown],
+        pagination=Pagination(
+            count=len(shown), prev=shown[0].id if shown else None, next=shown[-1].id if shown and more else None
+        ),
+    )
+
+
+def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:
+    """One mail with its content, for the local mail page."""
+    row = session.get(MailRow, request.id) if 0 < request.id <= LARGEST_ID else None
+    if row is None or row.erased_at is not None:
+        raise not_found("Mail")
+    files = [MailedFile.model_validate(one) for one in row.files]
+    attachments = [
+        rpc.MailAttachment(filename=file_name(one), media_type=one.file.media_type, size=one.file.size) for one in files
+    ]
+    content = {"text": row.text, "html": row.html, "links": row.links, "attachments": attachments}
+    return rpc.MailText.model_validate(_mail(row) | content)
+
+
+def erased_with_files(session: Session, now: datetime, limit: int = 500) -> dict[int, bool]:
+    """Erased mails that may still have a file in the mail folder: id to whether nobody can be writing it any more."""
+    statement = sa.select(MailRow.id, MailRow.leased_until).where(MailRow.erased_at.is_not(None), MailRow.file_kept)
+    rows = session.execute(statement.order_by(MailRow.id).limit(limit))
+    return {mail_id: leased_until is None or leased_until <= now for mail_id, leased_until in rows}
+
+
+def _mail(row: MailRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "kind": row.kind,
+        "to": row.to_address,
+        "subject": row.subject,
+        "state": STATES[row.state],
+        "error": row.last_error,
+        "submission_id": row.submission_id,
+        "attempts": row.attempts,
+        "created_at": row.created_at,
+        "sent_at": row.finished_at if row.state == "done" else None,
+    }

@@ -1,0 +1,93 @@
+"""One attempt to send one mail, and the forgetting of files of erased mails."""
+
+from typing import Protocol
+
+from sqlalchemy.orm import Session
+
+from contracts.events import MailedFile
+from contracts.runtime import observe
+from contracts.runtime.background import Done, Outcome, Park, Retry
+from contracts.runtime.blobstore import BlobMissing, BlobStore
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
+from services.notifications import addresses, commands, mime, queries
+from services.notifications.channels.folder import FolderChannel
+from services.notifications.channels.outcome import NotSent, Refused
+from services.notifications.channels.smtp import SmtpChannel
+from services.notifications.composing import file_name
+from services.notifications.models import MailRow
+from services.notifications.settings import Settings
+
+log = observe.logger(__name__)
+
+
+class Channel(Protocol):
+    """A way out for mails. ``keeps_mails``: they stay here and are shown on the local mail page."""
+
+    keeps_mails: bool
+
+    def send(self, mail_id: int, recipient: str, message: bytes) -> str: ...
+
+
+def channel_of(settings: Settings) -> SmtpChannel | FolderChannel:
+    """The mail server, or the folder when there is none."""
+    if (server := settings.server) is not None:
+        return SmtpChannel(
+            server, settings.sender, timeout=settings.smtp_timeout, attempt_seconds=settings.smtp_attempt_seconds
+        )
+    return FolderChannel(settings.mail_folder)
+
+
+class Sending:
+    """``attempt(row)`` for DueWork."""
+
+    def __init__(self, channel: Channel, blobs: BlobStore, sender: str) -> None:
+        self._channel = channel
+        self._blobs = blobs
+        self._sender = sender
+
+    def attempt(self, row: MailRow) -> Outcome:
+        if not addresses.valid(row.to_address):
+            return Park("Not an e-mail address")
+        try:
+            answer = self._channel.send(row.id, row.to_address, self._message(row))
+        except NotSent as error:
+            return Retry(str(error))
+        except Refused as error:
+            if error.too_large and row.files:
+                return Retry(str(error), record=lambda _session, row: commands.send_without_files(row))
+            return Park(str(error))
+        except BlobMissing:
+            return Retry("A file to be attached is not there")
+
+        def record(session: Session, row: MailRow) -> None:
+            commands.sent(session, row, answer, keep_content=self._channel.keeps_mails)
+
+        return Done(record=record)
+
+    def _message(self, row: MailRow) -> bytes:
+        files = [MailedFile.model_validate(one) for one in row.files]
+        return mime.built(
+            mime.Envelope(
+                sender_name=row.sender_name,
+                sender=self._sender,
+                to_name=row.to_name,
+                to=row.to_address,
+                reply_to=row.reply_to,
+                subject=row.subject,
+                message_id=row.message_id,
+                date=now(),
+            ),
+            row.text,
+            row.html,
+            [mime.Attachment(file_name(one), one.file.media_type, self._blobs.get(one.file)) for one in files],
+        )
+
+
+def forget_files(database: Database, channel: FolderChannel) -> None:
+    """Remove the files of erased mails. One that was being written during the erasure is looked at again later."""
+    mails = database.read(queries.erased_with_files, now())
+    for mail in mails:
+        channel.remove(mail)
+    if settled := [mail for mail, nobody_writes in mails.items() if nobody_writes]:
+        database.write(commands.file_is_gone, settled)

@@ -1,0 +1,85 @@
+"""Entrypoints: contract in, one call, contract out."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from contracts import events
+from contracts.errors import not_found
+from contracts.events import Envelope
+from contracts.rpc import health
+from contracts.rpc import notifications as rpc
+from contracts.runtime.clock import now
+from contracts.runtime.worker import Context, handles, subscribes
+from contracts.types import Page
+from services.notifications import commands, composing, queries
+from services.notifications.channels.folder import FolderChannel
+from services.notifications.composing import Mail
+from services.notifications.sending import forget_files
+from services.notifications.settings import Settings
+
+
+class NotificationsService:
+    name = "notifications"
+    context = Context(Settings)
+
+    @subscribes(events.INVITATION_DUE)
+    def on_invitation_due(self, envelope: Envelope, data: events.InvitationDue) -> None:
+        mails = composing.invitations(data)
+        self._accept("invitation_due", envelope, mails, data.context.submission_id, data.invitation_id)
+
+    @subscribes(events.COMPLETION_MAILS_DUE)
+    def on_completion_mails_due(self, envelope: Envelope, data: events.CompletionMails) -> None:
+        mails = composing.completions(data, self.context.settings.mail_attachment_bytes)
+        self._accept("completion_mails_due", envelope, mails, data.context.submission_id)
+
+    @subscribes(events.DECLINE_MAIL_DUE)
+    def on_decline_mail_due(self, envelope: Envelope, data: events.DeclineMail) -> None:
+        self._accept("decline_mail_due", envelope, composing.declines(data), data.context.submission_id)
+
+    @subscribes(events.WEBHOOK_DISABLED)
+    def on_webhook_disabled(self, envelope: Envelope, data: events.WebhookDisabled) -> None:
+        mails = composing.webhooks_disabled(envelope.id, data, self.context.settings.base_url)
+        self._accept("webhook_disabled", envelope, mails)
+
+    @subscribes(events.SUBMISSION_ERASED)
+    def on_submission_erased(self, envelope: Envelope, data: events.Erased) -> None:
+        self.context.database.write(commands.erase, envelope.id, data.submission_id, now())
+        if self.context.settings.var_dir is not None:
+            forget_files(self.context.database, FolderChannel(self.context.settings.mail_folder))
+
+    @handles(rpc.LIST)
+    def list(self, request: rpc.ListMails) -> Page[rpc.Mail]:
+        return self.context.database.read(queries.mails, request)
+
+    @handles(rpc.GET)
+    def get(self, request: rpc.GetMail) -> rpc.MailText:
+        """Mails hold signing links: they are shown only where they are kept instead of sent."""
+        if self.context.settings.server is not None:
+            raise not_found("Mail")
+        return self.context.database.read(queries.mail, request)
+
+    @handles(health.PING["notifications"])
+    def ping(self, request: health.Ping) -> health.Pong:
+        return self.context.pong()
+
+    def _accept(
+        self,
+        handler: str,
+        envelope: Envelope,
+        mails: Sequence[Mail],
+        submission_id: int | None = None,
+        invitation_id: str | None = None,
+    ) -> None:
+        settings = self.context.settings
+        self.context.database.write(
+            commands.accept,
+            handler,
+            envelope.id,
+            mails,
+            now(),
+            sender=settings.sender,
+            kept_in_folder=settings.server is None,
+            submission_id=submission_id,
+            invitation_id=invitation_id,
+            resend_after=timedelta(seconds=settings.mail_resend_seconds),
+        )

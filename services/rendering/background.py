@@ -1,0 +1,46 @@
+"""What the background process of this service does: seal, sweep, look at the certificate."""
+
+from datetime import timedelta
+
+from contracts.runtime.background import DueWork, Every
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
+from services.rendering import commands, domain, queries, results
+from services.rendering.models import SealJob
+from services.rendering.sealing import SealWork
+from services.rendering.settings import Settings
+from services.rendering.workshop import Workshop
+
+LEASE = timedelta(minutes=15)
+"""Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each."""
+
+
+def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
+    """Opens the workshop: a service without a usable key does not start."""
+    workshop = Workshop(settings).open()
+    work = SealWork(settings, blobs, workshop.renderer, workshop.sealer)
+    return [
+        DueWork(
+            "seal",
+            database,
+            SealJob,
+            work.attempt,
+            schedule=domain.SCHEDULE,
+            lease=LEASE,
+            concurrency=settings.rendering_children,
+            on_park=commands.fail_job,
+        ),
+        Every("sweep interrupted seals", timedelta(minutes=5), lambda: sweep(database, blobs)),
+        Every("forget results", timedelta(minutes=15), lambda: results.expire(database, blobs)),
+        Every("certificate", timedelta(days=1), workshop.watch_certificate),
+    ]
+
+
+def sweep(database: Database, blobs: BlobStore) -> None:
+    """Remove what killed attempts left behind, once no attempt can still be under way; forget old jobs."""
+    for job in database.read(queries.jobs_to_sweep, now() - LEASE):
+        for key in domain.leftovers(job.submission_id, job.id, job.attempts, job.files, job.sealed_attempt):
+            blobs.delete(key)
+        database.write(commands.mark_swept, job.id)
+    database.write(commands.forget_old_jobs, now())

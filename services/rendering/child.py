@@ -1,0 +1,122 @@
+"""A child process: takes jobs from its socket, one after the other, and does them within limits.
+
+It parses files that strangers made, so it holds nothing worth taking: no keys, no database, no secrets in its
+environment, and it refuses to connect anywhere or to start a program. Memory is limited for the whole life of the process,
+processor time and wall-clock time for each job; past a limit the kernel ends it and the parent starts another.
+
+``python -m services.rendering.child FD MEMORY_BYTES``
+"""
+
+import gc
+import importlib
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from services.rendering import frames
+
+Task = Callable[[dict[str, Any], list[bytes]], tuple[dict[str, Any], list[frames.Bytes]]]
+
+TASKS = "services.rendering.tasks"
+_OPEN_FILES = 128
+_WALL_CLOCK_GRACE = 5
+"""Seconds that a child outlives the parent's patience: it ends by itself only when nobody is left to end it."""
+
+_FORBIDDEN = frozenset(
+    {
+        "socket.connect",
+        "socket.bind",
+        "socket.sendto",
+        "socket.getaddrinfo",
+        "socket.gethostbyname",
+        "subprocess.Popen",
+        "os.system",
+        "os.exec",
+        "os.posix_spawn",
+        "os.fork",
+        "os.forkpty",
+    }
+)
+
+
+def main() -> None:
+    """Serve until the parent closes the socket."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    # The other half may be a green socket, which makes the shared file description non-blocking.
+    connection.setblocking(True)
+    _limit_process(int(sys.argv[2]))
+    _keep_quiet()
+    tasks = importlib.import_module(sys.argv[3] if len(sys.argv) > 3 else TASKS)
+    sys.addaudithook(_refuse_way_out)
+    gc.freeze()
+    try:
+        frames.send(connection, {"ready": True})
+        while True:
+            header, parts = frames.receive(connection)
+            _limit_job(header["seconds"])
+            answer, files = _do(getattr(tasks, header["task"]), header["arguments"], parts)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            frames.send(connection, {**answer, "memory": _peak_memory()}, files)
+            del parts, files, answer
+    except frames.Closed:
+        os._exit(0)
+
+
+def _do(task: Task, arguments: dict[str, Any], parts: list[bytes]) -> tuple[dict[str, Any], list[frames.Bytes]]:
+    """``Refused`` is an answer; whatever else comes out of a library that met a hostile file is a failure of this job."""
+    from services.rendering.jobs.refused import Refused
+
+    try:
+        result, files = task(arguments, parts)
+    except Refused as refused:
+        return {"refused": str(refused)}, []
+    except MemoryError:
+        return {"failed": "out of memory", "trace": "", "exhausted": True}, []
+    except Exception as error:  # libraries raise about anything on hostile input
+        return {"failed": f"{type(error).__name__}: {error}"[:500], "trace": traceback.format_exc(limit=-6)}, []
+    return {"result": result}, files
+
+
+def _limit_process(memory: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_OPEN_FILES, hard), min(_OPEN_FILES, hard)))
+    os.umask(0o077)
+
+
+def _limit_job(seconds: float) -> None:
+    """Processor time counts from the start of the process, so each job moves the limit on. SIGXCPU and SIGALRM keep their
+    default action, which ends the process even while it is inside a C library."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    allowed = int(used.ru_utime + used.ru_stime + seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    signal.setitimer(signal.ITIMER_REAL, seconds + _WALL_CLOCK_GRACE)
+
+
+def _keep_quiet() -> None:
+    """Libraries warn about every oddity of a foreign file; what matters is in the answer. Ctrl-C is for the parent."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _refuse_way_out(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _FORBIDDEN:
+        raise PermissionError(f"{event} is not allowed in a rendering child")
+
+
+def _peak_memory() -> int:
+    """Bytes; on Linux ``ru_maxrss`` is in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    main()

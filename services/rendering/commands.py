@@ -1,0 +1,157 @@
+"""What changes in the rendering service's database, one function per use case."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from contracts.events import (
+    DOCUMENTS_FAILED,
+    DOCUMENTS_SEALED,
+    DocumentsFailed,
+    DocumentsSealed,
+    Envelope,
+    Erased,
+)
+from contracts.rpc.rendering import SealRequest
+from contracts.runtime.outbox import emit, first_time
+from services.rendering import queries
+from services.rendering.models import Result, ResultSource, SealedFile, SealJob
+
+JOBS_KEPT = timedelta(days=90)
+
+
+def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: datetime) -> None:
+    """One job per ``seal_id``, however often the event comes and under however many ids."""
+    if not first_time(session, "seal", envelope.id):
+        return
+    job = {
+        "seal_id": request.seal_id,
+        "submission_id": request.submission_id,
+        "request_id": envelope.request_id,
+        "request": request.model_dump(mode="json"),
+        "files": len(request.documents) + 1,
+        "swept": False,
+        "created_at": now,
+        "next_attempt_at": now,
+        "state": "due",
+        "attempts": 0,
+    }
+    session.execute(_insert(session, SealJob).values(**job).on_conflict_do_nothing(index_elements=["seal_id"]))
+    session.info["has_work"] = True
+
+
+def finish_job(session: Session, job: SealJob, sealed: DocumentsSealed, attempt: int, now: datetime) -> None:
+    """The job is done: say so, remember what was sealed, forget what it was made from."""
+    job.request = None
+    job.pades_level = sealed.pades_level
+    job.sealed_attempt = attempt
+    job.swept = job.attempts == 1
+    files = [*(document.file.sha256 for document in sealed.documents), sealed.audit_trail.sha256]
+    remember_sealed(session, files, job.submission_id, now)
+    emit(session, DOCUMENTS_SEALED, sealed, subject=f"submission:{job.submission_id}")
+
+
+def fail_job(session: Session, job: SealJob) -> None:
+    """The job was given up; ``last_error`` says why."""
+    job.request = None
+    failed = DocumentsFailed(
+        submission_id=job.submission_id, seal_id=job.seal_id, reason=job.last_error or "sealing failed"
+    )
+    emit(session, DOCUMENTS_FAILED, failed, subject=f"submission:{job.submission_id}")
+
+
+def remember_sealed(session: Session, digests: Iterable[str], submission_id: int | None, now: datetime) -> None:
+    """Files with these SHA-256 are ours."""
+    for digest in digests:
+        row = {"sha256": digest, "submission_id": submission_id, "created_at": now}
+        session.execute(_insert(session, SealedFile).values(**row).on_conflict_do_nothing())
+
+
+def remember_result(
+    session: Session,
+    kind: str,
+    digest: str,
+    *,
+    answer: dict[str, Any],
+    keys: Sequence[str],
+    sources: Iterable[str],
+    expires_at: datetime,
+    submission_id: int | None = None,
+) -> dict[str, Any]:
+    """Keep an answer; returns the one that is kept, which is another's when two made the same at once."""
+    row = {
+        "kind": kind,
+        "digest": digest,
+        "submission_id": submission_id,
+        "answer": answer,
+        "keys": list(keys),
+        "expires_at": expires_at,
+    }
+    if session.execute(
+        _insert(session, Result).values(**row).on_conflict_do_nothing().returning(Result.digest)
+    ).first():
+        for sha256 in set(sources):
+            session.add(ResultSource(sha256=sha256, kind=kind, digest=digest))
+        return answer
+    return queries.result(session, kind, digest) or answer
+
+
+def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -> list[str]:
+    """Forget a submission: its jobs' contents, which files were its, what was made from them. Returns blobs to remove.
+
+    A job under way loses its row's request and counts as ended; what it still writes is swept later.
+    """
+    first_time(session, "erase", envelope.id)
+    jobs = session.scalars(sa.select(SealJob).where(SealJob.submission_id == erased.submission_id).with_for_update())
+    for job in jobs:
+        job.request = None
+        job.swept = False
+        job.sealed_attempt = None
+        if job.state == "due":
+            job.state, job.finished_at, job.last_error = "parked", now, "the submission was erased"
+    own = sa.select(SealedFile.sha256).where(SealedFile.submission_id == erased.submission_id)
+    made = sa.select(ResultSource.digest).where(ResultSource.sha256.in_(own))
+    results = list(
+        session.scalars(
+            sa.select(Result).where(sa.or_(Result.submission_id == erased.submission_id, Result.digest.in_(made)))
+        )
+    )
+    keys = [key for result in results for key in result.keys]
+    _forget(session, results)
+    session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))
+    return keys
+
+
+def expire_results(session: Session, now: datetime, limit: int = 500) -> list[str]:
+    """Forget answers that have been kept long enough. Returns blobs to remove."""
+    due = sa.select(Result).where(Result.expires_at < now).order_by(Result.expires_at).limit(limit)
+    results = list(session.scalars(due))
+    keys = [key for result in results for key in result.keys]
+    _forget(session, results)
+    return keys
+
+
+def mark_swept(session: Session, job_id: int) -> None:
+    """Nothing is left of interrupted attempts of this job."""
+    session.execute(sa.update(SealJob).where(SealJob.id == job_id).values(swept=True))
+
+
+def forget_old_jobs(session: Session, now: datetime) -> None:
+    """Ended jobs are kept for a while, for the operator and against repeated events."""
+    old = sa.and_(SealJob.state != "due", SealJob.swept, SealJob.finished_at < now - JOBS_KEPT)
+    session.execute(sa.delete(SealJob).where(old))
+
+
+def _forget(session: Session, results: Sequence[Result]) -> None:
+    """Results and their sources; SQLite and PostgreSQL both remove the sources by themselves."""
+    for result in results:
+        session.execute(sa.delete(Result).where(Result.kind == result.kind, Result.digest == result.digest))
+
+
+def _insert(session: Session, model: type[Any]) -> Any:
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    return dialect.insert(model)

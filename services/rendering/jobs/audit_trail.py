@@ -1,0 +1,426 @@
+"""The audit trail: a document that says what was signed, by whom, when and how that is known (peer facts 4.5).
+
+It carries the account's name and never the branding of a recipient, every time with its zone, every hash as SHA-256 in
+lower-case hex. What the API did is never called signing. The event log is a hash chain, which is checked before it is
+printed; its head is printed whole.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+import pikepdf
+
+from contracts.audit_chain import START, next_hash
+from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
+from contracts.types import FieldType
+from services.rendering.jobs import paper, values
+from services.rendering.jobs.canvas import Canvas
+from services.rendering.jobs.geometry import Rectangle
+from services.rendering.jobs.paper import Block, Margins, Paper, readable
+from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.text import Color, Style, layout
+
+PRODUCT = "Countersign"
+
+INK: Color = (0.106, 0.141, 0.188)
+SOFT: Color = (0.302, 0.345, 0.4)
+FAINT: Color = (0.847, 0.827, 0.784)
+ACCENT: Color = (0.09, 0.361, 0.298)
+TINT: Color = (0.898, 0.945, 0.929)
+
+_TITLE = Style(size=23, bold=True, color=INK)
+_SECTION = Style(size=12.5, bold=True, color=ACCENT)
+_STRONG = Style(size=10.5, bold=True, color=INK)
+_BODY = Style(size=9, color=INK, leading=1.3)
+_QUIET = Style(size=8.5, color=SOFT, leading=1.3)
+_LABEL = Style(size=7, bold=True, color=SOFT)
+_HASH = Style(family="Courier", size=8, color=INK, leading=1.25)
+_SMALL_HASH = Style(family="Courier", size=7.5, color=SOFT)
+_FURNITURE = Style(size=7.5, color=SOFT, wrap=False)
+_MARK = Style(size=7.5, bold=True, color=ACCENT, wrap=False)
+
+_SHORT_HASH = 12
+_PICTURE_HEIGHT = 46.0
+_LETTER_ZONES = ("America/", "US/", "Pacific/Honolulu")
+_NO_VALUE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH})
+_PICTURES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAGE, FieldType.STAMP})
+
+EVENTS = {
+    "create_submission": "Submission created",
+    "send_email": "Invitation sent by e-mail",
+    "send_reminder_email": "Reminder sent by e-mail",
+    "bounce_email": "E-mail could not be delivered",
+    "complaint_email": "E-mail was reported as spam",
+    "send_sms": "Invitation sent by SMS",
+    "send_2fa_sms": "Verification code sent by SMS",
+    "send_2fa_email": "Verification code sent by e-mail",
+    "send_2fa_phone": "Verification code sent by phone",
+    "open_email": "E-mail opened",
+    "click_email": "Link in the e-mail followed",
+    "click_sms": "Link in the SMS followed",
+    "phone_verified": "Phone number verified",
+    "email_verified": "E-mail address verified",
+    "view_form": "Form viewed",
+    "start_form": "Signing started",
+    "invite_party": "Party invited",
+    "complete_form": "Signing completed",
+    "api_complete_form": "Completed via API",
+    "decline_form": "Signing declined",
+    "delegate_form": "Signing delegated",
+    "expire_submission": "Submission expired",
+    "reschedule_submission": "Expiry changed",
+    "archive_submission": "Submission archived",
+    "restore_submission": "Submission restored",
+    "fail_sealing": "Sealing failed",
+    "retry_sealing": "Sealing asked for again",
+    "complete_submission": "Submission completed",
+}
+_DETAILS = {
+    "by": "by",
+    "to": "to",
+    "email": "to",
+    "phone": "to",
+    "method": "method",
+    "reason": "reason",
+    "error": "error",
+    "ip": "IP",
+}
+
+_SEAL_STEP = (
+    "Open a sealed document or this trail in a PDF reader that checks signatures, or send it to POST /tools/verify. The"
+    " signature is made with the certificate of {signer}, issued by {issuer}, and covers the whole file: a single changed"
+    " byte breaks it."
+)
+_DOCUMENTS_STEP = (
+    "The SHA-256 of a file (sha256sum on a command line) must equal the one printed above, as it was uploaded or as it"
+    " was sealed."
+)
+_LOG_STEP = (
+    "Each line's hash is SHA-256 over the previous line's hash and the line as JSON, as the API shows it: keys data,"
+    " event_timestamp, event_type, submitter_id in this order, no white space. Changing, removing or adding a line changes"
+    " every later hash. The last one is:"
+)
+
+
+@dataclass(frozen=True)
+class SealedSummary:
+    """A document as it came and as it left; ``size`` in bytes."""
+
+    name: str
+    original_sha256: str
+    sealed_sha256: str
+    pages: int
+    size: int
+    level: str
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Whose seal is on the documents and on this trail, and since when."""
+
+    signer: str
+    issuer: str
+    sealed_at: datetime
+
+
+def audit_trail(
+    request: SealRequest, documents: Sequence[SealedSummary], attachments: Mapping[str, bytes], seal: Seal
+) -> pikepdf.Pdf:
+    """The finished document, unsigned and still open; ``attachments`` are file contents by uuid.
+
+    Raises Refused when the hash chain of the events does not hold.
+    """
+    check_chain(request.trail)
+    account = request.account
+    size = paper.LETTER if account.time_zone.startswith(_LETTER_ZONES) else paper.A4
+    sheet = Paper(size, Margins(), partial(_furniture, readable(request.name, 80), request.submission_id))
+    trail = _Trail(request, sheet, attachments)
+    sheet.flow(
+        [
+            *trail.head(seal),
+            *trail.documents(documents, seal),
+            *trail.parties(),
+            *trail.events(),
+            *trail.verification(documents, seal),
+        ]
+    )
+    return sheet.save(title=f"Audit trail - {readable(request.name, 200)}", language="en")
+
+
+def check_chain(trail: Sequence[TrailEvent]) -> None:
+    """Raises Refused naming the first line whose hash is not the one that its content and the line before it give."""
+    previous = START
+    for number, event in enumerate(trail, start=1):
+        expected = next_hash(
+            previous,
+            submitter_id=event.submitter_id,
+            event_type=event.event_type,
+            occurred_at=event.occurred_at,
+            data=event.data,
+        )
+        if event.hash != expected:
+            raise Refused(f"the hash chain of the audit trail does not hold at line {number} ({event.event_type})")
+        previous = event.hash
+
+
+class _Trail:
+    """The sections. Widths are of the printed part of the sheet."""
+
+    def __init__(self, request: SealRequest, sheet: Paper, attachments: Mapping[str, bytes]) -> None:
+        self._request, self._sheet, self._attachments = request, sheet, attachments
+        self._width = sheet.width
+        self._files: dict[str, FilledAttachment] = {one.uuid: one for one in request.attachments}
+        self._parties = {party.id: party for party in request.parties}
+
+    # --- sections
+
+    def head(self, seal: Seal) -> list[Block]:
+        request = self._request
+        facts = [
+            ("Submission", str(request.submission_id)),
+            ("Created", self._time(request.created_at)),
+            ("Completed", self._time(request.completed_at)),
+            ("Sealed", self._time(seal.sealed_at)),
+        ]
+        column = self._width / 2 - 14
+        cells = [self._fact(label, value, column - 14) for label, value in facts]
+        grid = paper.stack(
+            [paper.row([(0, cells[0]), (column, cells[1])]), paper.row([(0, cells[2]), (column, cells[3])])], gap=9
+        )
+        return [
+            self._text(request.account.name, Style(size=10, bold=True, color=ACCENT), longest=120),
+            paper.space(5),
+            self._text("Audit trail", _TITLE),
+            paper.space(2),
+            self._text(request.name, Style(size=12, color=SOFT), longest=300),
+            paper.space(16),
+            paper.panel(grid, self._width, TINT, 14),
+        ]
+
+    def documents(self, documents: Sequence[SealedSummary], seal: Seal) -> list[Block]:
+        blocks = self._section("Documents")
+        for document in documents:
+            pages = "1 page" if document.pages == 1 else f"{document.pages} pages"
+            quiet = f"{pages} · {_size(document.size)} · sealed {self._time(seal.sealed_at)} · PAdES {document.level}"
+            width = self._width - 14
+            entry = paper.stack(
+                [
+                    self._text(document.name, _STRONG, width, longest=300),
+                    self._text(quiet, _QUIET, width),
+                    paper.space(2),
+                    self._hash("SHA-256 as it was uploaded", document.original_sha256),
+                    paper.space(1),
+                    self._hash("SHA-256 as it was sealed", document.sealed_sha256),
+                ],
+                gap=2,
+            )
+            blocks += [paper.barred(entry, ACCENT), paper.space(13)]
+        return blocks
+
+    def parties(self) -> list[Block]:
+        blocks = self._section("Parties")
+        several = len(self._request.parties) > 1
+        for party in self._request.parties:
+            head = [self._text(_called(party), _STRONG, longest=200)]
+            about = [party.role] if several else []
+            about += [text for text in (party.email, party.phone) if text and text != _called(party)]
+            if about:
+                head.append(self._text(" · ".join(about), _QUIET, longest=500))
+            head.append(
+                self._text(self._outcome(party), Style(size=9, bold=True, color=ACCENT, leading=1.3), longest=600)
+            )
+            blocks.append(paper.keep_with_next(paper.stack(head, gap=2)))
+            blocks += [paper.keep_with_next(paper.space(7)), self._facts(self._evidence(party)), paper.space(6)]
+            blocks += self._values(party)
+            blocks += [paper.space(5), paper.rule(self._width, FAINT), paper.space(11)]
+        return blocks
+
+    def events(self) -> list[Block]:
+        blocks = self._section("Event log")
+        widths = (0.0, 158.0, self._width - 92.0)
+        titles = [("Time", widths[0]), ("Event", widths[1]), ("Hash", widths[2])]
+        header = paper.row([(x, self._text(title.upper(), _LABEL, 120)) for title, x in titles])
+        blocks += [paper.keep_with_next(header), paper.keep_with_next(paper.space(4))]
+        for event in self._request.trail:
+            what = [self._text(self._what(event), _BODY, widths[2] - widths[1] - 12, longest=300)]
+            if about := self._about(event):
+                what.append(self._text(about, _QUIET, widths[2] - widths[1] - 12, longest=600))
+            line = paper.row(
+                [
+                    (widths[0], self._text(self._time(event.occurred_at), _BODY, widths[1] - 10)),
+                    (widths[1], paper.stack(what, gap=1)),
+                    (widths[2], self._text(f"{event.hash[:_SHORT_HASH]}…", _SMALL_HASH, 92)),
+                ]
+            )
+            blocks.append(paper.stack([paper.rule(self._width, FAINT, 0.4), paper.space(4), line, paper.space(5)]))
+        return blocks
+
+    def verification(self, documents: Sequence[SealedSummary], seal: Seal) -> list[Block]:
+        """How anybody can check it, with and without us."""
+        head = self._request.trail[-1].hash if self._request.trail else START
+        steps = [
+            ("The seal", _SEAL_STEP.format(signer=seal.signer, issuer=seal.issuer)),
+            ("The documents", _DOCUMENTS_STEP),
+            ("The event log", _LOG_STEP),
+        ]
+        inner = self._width - 28
+        blocks = []
+        for title, step in steps:
+            blocks += [self._text(title, _STRONG, inner), self._text(step, _BODY, inner), paper.space(7)]
+        blocks.append(self._text(head, _HASH, inner))
+        whole = paper.panel(paper.stack(blocks), self._width, TINT, 14)
+        return [*self._section("How to verify"), whole]
+
+    # --- parts of sections
+
+    def _section(self, title: str) -> list[Block]:
+        heading = paper.stack([paper.space(20), self._text(title, _SECTION), paper.space(8)])
+        return [paper.keep_with_next(heading)]
+
+    def _evidence(self, party: PartySummary) -> list[tuple[str, str]]:
+        consent = party.consent or {}
+        given = _moment(consent.get("agreed_at") or consent.get("time"))
+        facts = [
+            ("Invited", self._time(party.sent_at) if party.sent_at else ""),
+            ("First opened", self._time(party.opened_at) if party.opened_at else ""),
+            ("IP address", party.ip or ""),
+            ("Time zone", party.time_zone or ""),
+            ("Consent given", self._time(given) if given else ""),
+            ("Consent text", str(consent.get("text") or "")),
+            ("User agent", party.user_agent or ""),
+        ]
+        return [(label, value) for label, value in facts if value]
+
+    def _facts(self, facts: Sequence[tuple[str, str]]) -> Block:
+        """Label and value, two pairs beside each other while they are short."""
+        rows: list[Block] = []
+        half = self._width / 2
+        waiting: list[Block] = []
+        for label, value in facts:
+            if len(value) > 48:
+                rows.append(self._fact(label, value, self._width))
+                continue
+            waiting.append(self._fact(label, value, half - 14))
+            if len(waiting) == 2:
+                rows.append(paper.row([(0, waiting[0]), (half, waiting[1])]))
+                waiting = []
+        return paper.stack([*rows, *waiting], gap=6)
+
+    def _values(self, party: PartySummary) -> list[Block]:
+        """What the party filled in, two fields beside each other; pictures small, files by name and hash."""
+        own = [one for one in self._request.values if one.submitter_id == party.id and one.field.type not in _NO_VALUE]
+        counts: dict[str, int] = {}
+        cells = []
+        for one in own:
+            counts[one.field.type] = counts.get(one.field.type, 0) + 1
+            if (shown := self._shown(one)) is not None:
+                title = one.field.title or one.field.name or f"{one.field.type.value} field {counts[one.field.type]}"
+                label = self._text(title.upper(), _LABEL, self._width / 2 - 14, longest=120)
+                cells.append(paper.stack([label, shown], gap=2))
+        half = self._width / 2 - 6
+        pairs = [cells[index : index + 2] for index in range(0, len(cells), 2)]
+        blocks = []
+        for pair in pairs:
+            line = paper.row([(index * half, cell) for index, cell in enumerate(pair)])
+            blocks.append(paper.barred(paper.stack([line, paper.space(7)]), FAINT))
+        return [paper.space(4), *blocks]
+
+    def _shown(self, one: FieldValue) -> Block | None:
+        width = self._width / 2 - 14
+        uuids = one.value if isinstance(one.value, list) else [one.value]
+        if one.field.type in _PICTURES:
+            data = self._attachments.get(str(one.value))
+            picture = self._sheet.picture(data, 170, _PICTURE_HEIGHT) if data else None
+            return picture or (self._text("Picture", _BODY, width) if one.value else None)
+        if one.field.type == FieldType.FILE:
+            files = [self._files[uuid] for uuid in uuids if uuid in self._files]
+            lines = [
+                paper.stack(
+                    [
+                        self._text(file.filename, _BODY, width, longest=200),
+                        self._text(file.file.sha256, _SMALL_HASH, width),
+                    ]
+                )
+                for file in files
+            ]
+            return paper.stack(lines, gap=3) if lines else None
+        if one.field.type == FieldType.CHECKBOX:
+            return self._text("Checked", _BODY, width) if one.value else None
+        text = values.display(one.field, one.value, self._request.account)
+        return self._text(text, _BODY, width) if text else None
+
+    def _outcome(self, party: PartySummary) -> str:
+        when = f" {self._time(party.completed_at)}" if party.completed_at else ""
+        if party.completed_by_api:
+            return f"Completed via API by {party.completed_by_api}{when}"
+        if party.status == "completed":
+            return f"Signed{when}"
+        if party.status == "declined":
+            return f"Declined: {party.decline_reason}" if party.decline_reason else "Declined"
+        return party.status.capitalize()
+
+    def _what(self, event: TrailEvent) -> str:
+        name = EVENTS.get(event.event_type, event.event_type.replace("_", " ").capitalize())
+        if event.event_type == "api_complete_form" and event.data.get("by"):
+            return f"{name} by {event.data['by']}"
+        return name
+
+    def _about(self, event: TrailEvent) -> str:
+        party = self._parties.get(event.submitter_id) if event.submitter_id is not None else None
+        told = {"by"} if event.event_type == "api_complete_form" else set()
+        details = [
+            f"{word} {value}"
+            for key, word in _DETAILS.items()
+            if key not in told and isinstance(value := event.data.get(key), str | int | float) and value != ""
+        ]
+        return " · ".join(([_called(party)] if party else []) + details)
+
+    def _hash(self, label: str, digest: str) -> Block:
+        return paper.row([(0, self._text(label, _QUIET, 124)), (126, self._text(digest, _HASH, self._width - 140))])
+
+    def _fact(self, label: str, value: str, width: float) -> Block:
+        return paper.stack(
+            [self._text(label.upper(), _LABEL, width), self._text(value, _BODY, width, longest=1_000)], gap=2
+        )
+
+    def _text(self, text: str, style: Style, width: float | None = None, longest: int = paper.LONGEST_TEXT) -> Block:
+        return paper.text(readable(text, longest), style, self._width if width is None else width)
+
+    def _time(self, moment: datetime) -> str:
+        return values.printed_time(moment, self._request.account.time_zone, self._request.account.locale)
+
+
+def _furniture(name: str, submission_id: int, canvas: Canvas, number: int, pages: int) -> None:
+    """Bars at top and bottom; below, whose product it is, what this is, which page."""
+    width, height = canvas.page.width, canvas.page.height
+    canvas.fill(Rectangle(0, height - 9, width, height), ACCENT)
+    canvas.fill(Rectangle(0, height - 13, width, height - 9), TINT)
+    canvas.fill(Rectangle(0, 0, width, 32), TINT)
+    margin = Margins().left
+    canvas.text(layout(PRODUCT, _MARK), margin, 13)
+    middle = layout(f"Audit trail of submission {submission_id} · {name}", _FURNITURE)
+    canvas.text(middle, (width - middle.width) / 2, 13)
+    page = layout(f"Page {number} of {pages}", _FURNITURE)
+    canvas.text(page, width - margin - page.width, 13)
+
+
+def _called(party: PartySummary) -> str:
+    return party.name or party.email or party.phone or party.role
+
+
+def _halved(digest: str) -> str:
+    return f"{digest[:32]}\n{digest[32:]}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB" if size >= 1_000_000 else f"{max(1, round(size / 1000))} KB"
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None

@@ -1,0 +1,150 @@
+"""What is drawn on one page, in *upright points* (see geometry.py): the page as its reader sees it, origin bottom left."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Any
+
+import pikepdf
+from pikepdf import Array, Dictionary, Name, Stream
+
+from services.rendering.jobs import fonts
+from services.rendering.jobs.geometry import Rectangle, VisiblePage
+from services.rendering.jobs.image_objects import Picture, PictureEmbedder
+from services.rendering.jobs.shaping import paragraphs
+from services.rendering.jobs.text import BLACK, Color, FontEmbedder, Layout, draw
+from services.rendering.jobs.values import CHECK_MARK
+
+RED: Color = (0.85, 0.09, 0.09)
+_COLORS: dict[str, Color] = {
+    "black": BLACK,
+    "white": (1.0, 1.0, 1.0),
+    "blue": (0.0, 0.13, 0.65),
+    "red": RED,
+    "green": (0.0, 0.45, 0.15),
+    "gray": (0.4, 0.4, 0.4),
+}
+_HEX = re.compile(r"#?([0-9a-f]{3}|[0-9a-f]{6})")
+_MARK_SHARE = 0.78
+"""How much of its square a check mark fills."""
+
+
+def color_of(name: Any) -> Color | None:
+    """A colour by name or as ``#rgb`` / ``#rrggbb``; None when it is neither."""
+    text = str(name or "").strip().lower()
+    if text in _COLORS:
+        return _COLORS[text]
+    match = _HEX.fullmatch(text)
+    if match is None:
+        return None
+    digits = match[1] if len(match[1]) == 6 else "".join(digit * 2 for digit in match[1])
+    return (int(digits[:2], 16) / 255, int(digits[2:4], 16) / 255, int(digits[4:], 16) / 255)
+
+
+class Canvas:
+    """Collects the drawing of a page. ``fonts`` and ``pictures`` are shared by all pages of the document."""
+
+    def __init__(self, page: VisiblePage, fonts_: FontEmbedder, pictures: PictureEmbedder) -> None:
+        self.page = page
+        self.pictures = pictures
+        self.links: list[tuple[Rectangle, str]] = []
+        self._fonts = fonts_
+        self._content: list[bytes] = []
+        self._images: dict[str, pikepdf.Object] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._content
+
+    def text(self, placed: Layout, x: float, y: float) -> None:
+        """The lower left corner of the layout's box comes to (x, y)."""
+        self._content.append(draw(placed, x, y, self._fonts))
+
+    def fill(self, area: Rectangle, color: Color) -> None:
+        self._add(f"{_numbers(*color)} rg {_numbers(area.left, area.bottom, area.width, area.height)} re f")
+
+    def frame(self, area: Rectangle, color: Color, width: float) -> None:
+        inset = width / 2
+        box = (area.left + inset, area.bottom + inset, area.width - width, area.height - width)
+        self._add(f"{_numbers(*color)} RG {width:.3f} w {_numbers(*box)} re S")
+
+    def line(self, x0: float, y0: float, x1: float, y1: float, color: Color, width: float) -> None:
+        self._add(f"{_numbers(*color)} RG {width:.3f} w {_numbers(x0, y0)} m {_numbers(x1, y1)} l S")
+
+    def picture(self, picture: Picture, area: Rectangle, align: str | None = None) -> None:
+        """As large as it goes into the area, its proportions kept, in the middle unless ``align`` says else."""
+        scale = min(area.width / picture.width, area.height / picture.height)
+        width, height = picture.width * scale, picture.height * scale
+        room = area.width - width
+        x = area.left + {"left": 0.0, "right": room}.get(align or "", room / 2)
+        y = area.bottom + (area.height - height) / 2
+        name = f"Im{len(self._images) + 1}"
+        self._images[name] = picture.reference
+        self._add(f"q {width:.3f} 0 0 {height:.3f} {_numbers(x, y)} cm /{name} Do Q")
+
+    def check_mark(self, area: Rectangle, color: Color) -> None:
+        """A check mark in the middle of the area. It is text, so that it can be read back and read aloud."""
+        cluster = paragraphs(CHECK_MARK, fonts.Face())[0].clusters[0]
+        ink = cluster.font.shaper.get_glyph_extents(cluster.glyphs[0][0])
+        units = cluster.font.units
+        side = min(area.width, area.height) * _MARK_SHARE
+        size = side * units / max(ink.width, -ink.height)
+        x = area.left + area.width / 2 - (ink.x_bearing + ink.width / 2) * size / units
+        y = area.bottom + area.height / 2 - (ink.y_bearing + ink.height / 2) * size / units
+        show = " ".join(self._fonts.show([cluster], None, round(size, 2)))
+        self._add(f"{_numbers(*color)} rg BT 1 0 0 1 {_numbers(x, y)} Tm {show} ET")
+
+    def link(self, area: Rectangle, url: str) -> None:
+        self.links.append((area, url))
+
+    def form(self, pdf: pikepdf.Pdf) -> Stream:
+        """The drawing as a Form XObject whose matrix leads to the page's default user space."""
+        page = self.page
+        resources = Dictionary(Font=self._fonts.resources)
+        if self._images:
+            resources.XObject = Dictionary({f"/{name}": reference for name, reference in self._images.items()})
+        form = Stream(pdf, zlib.compress(b"".join(self._content)))
+        form.Filter = Name.FlateDecode
+        form.stream_dict.update(
+            Dictionary(
+                Type=Name.XObject,
+                Subtype=Name.Form,
+                BBox=Array([0, 0, round(page.width, 3), round(page.height, 3)]),
+                Matrix=Array([_plain(value) for value in page.matrix]),
+                Resources=resources,
+            )
+        )
+        return form
+
+    def finish_fonts(self) -> None:
+        """Write the fonts of a document that has just this one page."""
+        self._fonts.finish()
+
+    def annotations(self, pdf: pikepdf.Pdf) -> list[pikepdf.Object]:
+        """Link annotations (ISO 32000-2, 12.5.6.5) without a border."""
+        return [
+            pdf.make_indirect(
+                Dictionary(
+                    Type=Name.Annot,
+                    Subtype=Name.Link,
+                    Rect=Array([_plain(value) for value in self.page.to_default_space(area)]),
+                    Border=Array([0, 0, 0]),
+                    F=4,
+                    A=Dictionary(S=Name.URI, URI=pikepdf.String(url)),
+                )
+            )
+            for area, url in self.links
+        ]
+
+    def _add(self, operators: str) -> None:
+        self._content.append(operators.encode("ascii") + b"\n")
+
+
+def _plain(value: float) -> Any:
+    """Whole numbers without a point; pikepdf wants no binary fractions of 20 digits."""
+    return int(value) if value == int(value) else round(value, 6)
+
+
+def _numbers(*values: float) -> str:
+    return " ".join(f"{value:.3f}".rstrip("0").rstrip(".") for value in values)

@@ -1,0 +1,195 @@
+"""Values onto pages: every field value of a document is drawn into its area, in one Form XObject per page.
+
+``fill_into`` changes a document that nobody has signed yet; its form fields and annotations become page content first.
+``overlay_pdf`` makes the same drawing as transparent pages of their own, to be laid over a signed document by an
+incremental update. ``Drawn`` says what must be found again where, in the finished file.
+"""
+
+import io
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pikepdf
+from pikepdf import Array, Dictionary, Name
+
+from contracts.rpc.rendering import FieldValue, FillRequest
+from contracts.types import Area, StoredDocument
+from services.rendering.jobs.canvas import Canvas
+from services.rendering.jobs.embedding import FontEmbedder
+from services.rendering.jobs.field_drawing import draw_field
+from services.rendering.jobs.flatten import flatten
+from services.rendering.jobs.geometry import Matrix, Rectangle, VisiblePage, area_to_rectangle, visible_page
+from services.rendering.jobs.image_objects import PictureEmbedder
+from services.rendering.jobs.isolation import isolate
+from services.rendering.jobs.places import Filling, Shown, name_of
+from services.rendering.jobs.refused import Refused
+
+_FORM_NAME = "/CountersignFill"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A value on paper: ``page`` from 1, ``rectangle`` of its area in default user space (what pdfium's text boxes use);
+    ``text`` as it must be read there, None for pictures and lines."""
+
+    field_uuid: str
+    page: int
+    rectangle: Rectangle
+    text: str | None
+
+
+def fill_into(
+    pdf: pikepdf.Pdf, document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]
+) -> list[Drawn]:
+    """Flatten ``pdf`` and draw the document's values onto its pages. ``attachments``: the bytes of the request's
+    attachments by uuid. Raises Refused naming the field; nothing of ``pdf`` is to be used then."""
+    flatten(pdf)
+    fonts, pictures = FontEmbedder(pdf), PictureEmbedder(pdf)
+    filling = _filling(request, attachments)
+    drawn: list[Drawn] = []
+    for number, items in sorted(_by_page(document, request).items()):
+        page = _page(pdf, number, items)
+        canvas = Canvas(visible_page(page), fonts, pictures)
+        drawn += _draw_all(canvas, number, items, filling)
+        if not canvas.is_empty:
+            _lay_over(pdf, page, canvas)
+        if canvas.links:
+            _annotate(pdf, page, canvas)
+    fonts.finish()
+    return drawn
+
+
+def overlay_pdf(
+    pdf: pikepdf.Pdf, document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]
+) -> dict[int, bytes]:
+    """For each page of the signed ``pdf`` that gets values a PDF of one page, transparent but for the values, in the default
+    user space of that page (its MediaBox is the same, ``/Rotate`` and ``/UserUnit`` are dealt with)."""
+    filling = _filling(request, attachments)
+    result: dict[int, bytes] = {}
+    for number, items in sorted(_by_page(document, request).items()):
+        page = _page(pdf, number, items)
+        sheet = pikepdf.new()
+        canvas = Canvas(visible_page(page), FontEmbedder(sheet), PictureEmbedder(sheet))
+        list(_draw_all(canvas, number, items, filling))
+        if not canvas.is_empty:
+            result[number] = _sheet(sheet, canvas)
+    return result
+
+
+def drawn_values(
+    pdf: pikepdf.Pdf, document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]
+) -> list[Drawn]:
+    """What ``overlay_pdf`` draws where, for reading it back."""
+    return list(
+        _trial(document, request, attachments, {number: visible_page(p) for number, p in enumerate(pdf.pages, 1)})
+    )
+
+
+def check(document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]) -> None:
+    """Raises Refused for the first value that cannot be drawn or does not fit. Needs no PDF, only the sizes of the pages, so
+    a value can be refused while its signer is still there."""
+    sizes = {number: _upright(size.width, size.height) for number, size in enumerate(document.pages, 1)}
+    for _ in _trial(document, request, attachments, sizes):
+        pass
+
+
+def _trial(
+    document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes], pages: Mapping[int, VisiblePage]
+) -> Iterator[Drawn]:
+    """Draw onto paper that is thrown away."""
+    filling = _filling(request, attachments)
+    scratch = pikepdf.new()
+    fonts, pictures = FontEmbedder(scratch), PictureEmbedder(scratch)
+    for number, items in sorted(_by_page(document, request).items()):
+        if number not in pages:
+            raise _no_such_page(number, items)
+        yield from _draw_all(Canvas(pages[number], fonts, pictures), number, items, filling)
+
+
+def _upright(width: float, height: float) -> VisiblePage:
+    return VisiblePage(width, height, Matrix(1, 0, 0, 1, 0, 0), Rectangle(0, 0, width, height), 0, 1.0)
+
+
+def _filling(request: FillRequest, attachments: Mapping[str, bytes]) -> Filling:
+    return Filling(
+        account=request.account,
+        files=dict(attachments),
+        attachments={attachment.uuid: attachment for attachment in request.attachments},
+        parties={party.id: party for party in request.parties},
+        reasons={note.field_uuid: note.reason for note in request.notes if note.reason},
+        link=f"{request.base_url}/e/{request.submission_slug}" if request.base_url else "",
+    )
+
+
+def _by_page(document: StoredDocument, request: FillRequest) -> dict[int, list[tuple[FieldValue, Area]]]:
+    """The document's areas with their values, by page from 1. An area that names no document is on the first one."""
+    first = request.documents[0].uuid if request.documents else document.uuid
+    result: dict[int, list[tuple[FieldValue, Area]]] = defaultdict(list)
+    for item in request.values:
+        for area in item.field.areas:
+            if (area.attachment_uuid or first) == document.uuid:
+                result[area.page].append((item, area))
+    return result
+
+
+def _page(pdf: pikepdf.Pdf, number: int, items: list[tuple[FieldValue, Area]]) -> pikepdf.Page:
+    if not 1 <= number <= len(pdf.pages):
+        raise _no_such_page(number, items)
+    return pdf.pages[number - 1]
+
+
+def _no_such_page(number: int, items: list[tuple[FieldValue, Area]]) -> Refused:
+    return Refused(f"Field '{name_of(items[0][0].field)}': the document has no page {number}")
+
+
+def _draw_all(canvas: Canvas, number: int, items: list[tuple[FieldValue, Area]], filling: Filling) -> Iterator[Drawn]:
+    for item, area in items:
+        shown: Shown | None = draw_field(canvas, item, area, filling)
+        if shown is not None:
+            box = canvas.page.to_default_space(area_to_rectangle(area, canvas.page))
+            yield Drawn(item.field.uuid, number, box, shown.text)
+
+
+def _lay_over(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas) -> None:
+    """Put the drawing on top of the page's content."""
+    isolate(pdf, page)
+    resources = _own_resources(page)
+    name = next(
+        name for count in range(len(resources.XObject) + 1) if (name := f"{_FORM_NAME}{count}") not in resources.XObject
+    )
+    resources.XObject[name] = canvas.form(pdf)
+    page.obj.Contents.append(pdf.make_stream(f"q {name} Do Q".encode()))
+
+
+def _own_resources(page: pikepdf.Page) -> pikepdf.Dictionary:
+    """The page's resources as a dictionary that no other page shares, with a place for XObjects."""
+    resources = Dictionary(page.resources)
+    found = resources.get("/XObject")
+    resources.XObject = Dictionary(found) if isinstance(found, pikepdf.Dictionary) else Dictionary()
+    page.obj.Resources = resources
+    return page.obj.Resources
+
+
+def _annotate(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas) -> None:
+    present = page.obj.get("/Annots")
+    kept = list(present) if isinstance(present, pikepdf.Array) else []
+    page.obj.Annots = Array([*kept, *canvas.annotations(pdf)])
+
+
+def _sheet(sheet: pikepdf.Pdf, canvas: Canvas) -> bytes:
+    """A PDF of one page that shows the canvas, in the default user space of the page it was made for."""
+    box = canvas.page.box
+    page = Dictionary(
+        Type=Name.Page,
+        MediaBox=Array([round(value, 6) for value in box]),
+        Resources=Dictionary(XObject=Dictionary({f"{_FORM_NAME}0": canvas.form(sheet)})),
+        Contents=sheet.make_stream(f"q {_FORM_NAME}0 Do Q".encode()),
+    )
+    if canvas.links:
+        page.Annots = Array(canvas.annotations(sheet))
+    sheet.pages.append(pikepdf.Page(sheet.make_indirect(page)))
+    canvas.finish_fonts()
+    buffer = io.BytesIO()
+    sheet.save(buffer, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
+    return buffer.getvalue()

@@ -1,0 +1,235 @@
+"""Form fields and annotations become plain page content, as the reader saw them; links stay links.
+
+A value whose field has no appearance of its own (or whose form says that appearances are out of date) is drawn with our own
+text engine first: qpdf's generator knows Latin only, and without one the value would vanish from paper.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pikepdf
+from pikepdf import Array, Dictionary, Name, Stream
+
+from services.rendering.jobs.canvas import Canvas
+from services.rendering.jobs.embedding import FontEmbedder
+from services.rendering.jobs.geometry import Matrix, Rectangle, VisiblePage
+from services.rendering.jobs.image_objects import PictureEmbedder
+from services.rendering.jobs.text import BLACK, Color, Style, layout, legible
+
+_MULTILINE = 1 << 12
+_PASSWORD = 1 << 13
+_COMBO = 1 << 17
+_PUSH_BUTTON = 1 << 16
+_DEEPEST_FIELD = 32
+_USUAL_SIZE = 12.0
+_LINE_SHARE = 0.72
+"""Of a single line's box that its text takes when the size is automatic."""
+
+
+def flatten(pdf: pikepdf.Pdf) -> None:
+    """Burn form fields and annotations into the pages and drop the form. A document without any is left alone."""
+    form = pdf.Root.get("/AcroForm")
+    has_form = isinstance(form, pikepdf.Dictionary)
+    if not has_form and not any(_to_burn(page) for page in pdf.pages):
+        return
+    if has_form:
+        _complete_appearances(pdf, form)
+        form["/NeedAppearances"] = False
+    for page in pdf.pages:
+        for annotation in _annotations(page):
+            if annotation.get("/Subtype") == Name.Link and "/AP" in annotation:
+                del annotation["/AP"]
+    pdf.flatten_annotations("screen")
+    for page in pdf.pages:
+        _keep_links(page)
+    if "/AcroForm" in pdf.Root:
+        del pdf.Root["/AcroForm"]
+
+
+def _to_burn(page: pikepdf.Page) -> bool:
+    return any(annotation.get("/Subtype") != Name.Link for annotation in _annotations(page))
+
+
+def _annotations(page: pikepdf.Page) -> list[pikepdf.Dictionary]:
+    found = page.obj.get("/Annots")
+    if not isinstance(found, pikepdf.Array):
+        return []
+    return [annotation for annotation in found if isinstance(annotation, pikepdf.Dictionary)]
+
+
+def _keep_links(page: pikepdf.Page) -> None:
+    """What could not be burned in (no appearance) has nothing to show; only links are still of use."""
+    kept = [annotation for annotation in _annotations(page) if annotation.get("/Subtype") == Name.Link]
+    if kept:
+        page.obj.Annots = Array(kept)
+    elif "/Annots" in page.obj:
+        del page.obj["/Annots"]
+
+
+def _complete_appearances(pdf: pikepdf.Pdf, form: pikepdf.Dictionary) -> None:
+    outdated = bool(form.get("/NeedAppearances", False))
+    fonts, pictures = FontEmbedder(pdf), PictureEmbedder(pdf)
+    for page in pdf.pages:
+        for widget in _annotations(page):
+            if widget.get("/Subtype") == Name.Widget:
+                _Widget(pdf, form, widget, fonts, pictures).complete(outdated)
+    fonts.finish()
+
+
+class _Widget:
+    """A form field's place on a page (ISO 32000-2, 12.5.6.19 and 12.7)."""
+
+    def __init__(
+        self,
+        pdf: pikepdf.Pdf,
+        form: pikepdf.Dictionary,
+        widget: pikepdf.Dictionary,
+        fonts: FontEmbedder,
+        pictures: PictureEmbedder,
+    ) -> None:
+        self.pdf, self.form, self.widget = pdf, form, widget
+        self.fonts, self.pictures = fonts, pictures
+
+    def complete(self, outdated: bool) -> None:
+        """Give the widget the appearance that its value asks for, when it has none that can be trusted."""
+        kind = self._inherited("/FT")
+        box = _size(self.widget.get("/Rect"))
+        if box is None:
+            return
+        if kind == Name.Btn:
+            self._complete_button(*box)
+        elif kind in (Name.Tx, Name.Ch) and (outdated or not self._has_appearance()):
+            self._complete_text(*box, choice=kind == Name.Ch)
+
+    def _inherited(self, key: str) -> Any:
+        node: Any = self.widget
+        for _ in range(_DEEPEST_FIELD):
+            if not isinstance(node, pikepdf.Dictionary):
+                return None
+            if key in node:
+                return node[key]
+            node = node.get("/Parent")
+        return None
+
+    def _flags(self) -> int:
+        flags = self._inherited("/Ff")
+        return int(flags) if isinstance(flags, int) else 0
+
+    def _has_appearance(self) -> bool:
+        appearances = self.widget.get("/AP")
+        return isinstance(appearances, pikepdf.Dictionary) and isinstance(appearances.get("/N"), Stream)
+
+    def _complete_button(self, width: float, height: float) -> None:
+        """Check boxes and radio buttons show the state ``/AS``; older tools set only the field's value."""
+        if self._flags() & _PUSH_BUTTON:
+            return
+        appearances = self.widget.get("/AP")
+        states = appearances.get("/N") if isinstance(appearances, pikepdf.Dictionary) else None
+        value = self._inherited("/V")
+        if isinstance(states, pikepdf.Dictionary) and not isinstance(states, Stream):
+            if "/AS" not in self.widget and isinstance(value, Name) and str(value) in states:
+                self.widget.AS = value
+            return
+        is_on = self.widget.get("/AS", value)
+        if isinstance(is_on, Name) and is_on != Name.Off:
+            canvas = self._canvas(width, height)
+            canvas.check_mark(Rectangle(0, 0, width, height), BLACK)
+            self._set_appearance(canvas)
+
+    def _complete_text(self, width: float, height: float, *, choice: bool) -> None:
+        text = self._text(choice=choice)
+        canvas = self._canvas(width, height)
+        if text.strip():
+            lines = bool(self._flags() & _MULTILINE) or (choice and not self._flags() & _COMBO)
+            placed = layout(legible(text), self._style(height, lines), max(width - 4, 1), height)
+            canvas.text(placed, 2, 0)
+            self._set_appearance(canvas)
+
+    def _text(self, *, choice: bool) -> str:
+        value = self._inherited("/V")
+        if choice:
+            chosen = list(value) if isinstance(value, pikepdf.Array) else [value]
+            return "\n".join(self._option(one) for one in chosen if one is not None)
+        if isinstance(value, Stream):
+            return _decoded(value.read_bytes())
+        text = str(value) if isinstance(value, pikepdf.String | str) else ""
+        return "*" * len(text) if self._flags() & _PASSWORD else text
+
+    def _option(self, value: Any) -> str:
+        """What the choice is called, which may differ from what it stands for."""
+        options = self._inherited("/Opt")
+        for option in options if isinstance(options, pikepdf.Array) else []:
+            if isinstance(option, pikepdf.Array) and len(option) == 2 and str(option[0]) == str(value):
+                return str(option[1])
+        return str(value)
+
+    def _style(self, height: float, lines: bool) -> Style:
+        family, size, color = _default_appearance(str(self._inherited("/DA") or self.form.get("/DA", "")))
+        if not size:
+            size = _USUAL_SIZE if lines else min(max(height * _LINE_SHARE, 4.0), _USUAL_SIZE)
+        alignment = self._inherited("/Q")
+        align = {1: "center", 2: "right"}.get(int(alignment) if isinstance(alignment, int) else 0)
+        return Style(
+            family=family,
+            size=size,
+            color=color,
+            align=align,
+            valign="top" if lines else "center",
+            wrap=lines,
+            exact_size=True,
+            min_size=1.0,
+        )
+
+    def _canvas(self, width: float, height: float) -> Canvas:
+        identity = Matrix(1, 0, 0, 1, 0, 0)
+        return Canvas(
+            VisiblePage(width, height, identity, Rectangle(0, 0, width, height), 0, 1.0), self.fonts, self.pictures
+        )
+
+    def _set_appearance(self, canvas: Canvas) -> None:
+        self.widget.AP = Dictionary(N=self.pdf.make_indirect(canvas.form(self.pdf)))
+        if "/AS" in self.widget:
+            del self.widget["/AS"]
+
+
+def _size(rectangle: Any) -> tuple[float, float] | None:
+    if not isinstance(rectangle, pikepdf.Array) or len(rectangle) != 4:
+        return None
+    try:
+        left, bottom, right, top = (float(value) for value in rectangle)
+    except (TypeError, ValueError):
+        return None
+    width, height = abs(right - left), abs(top - bottom)
+    return (width, height) if width > 0 and height > 0 else None
+
+
+def _default_appearance(text: str) -> tuple[str, float, Color]:
+    """Family, size (0: automatic) and colour of a ``/DA`` string such as ``/Helv 10 Tf 0 g``."""
+    words = text.split()
+    family, size, color = "Helvetica", 0.0, BLACK
+    for index, word in enumerate(words):
+        numbers = [_number(one) for one in words[max(index - 3, 0) : index]]
+        if word == "Tf" and index >= 2:
+            name = words[index - 2].lower()
+            family = "Times" if "ti" in name[:3] else "Courier" if "cour" in name else "Helvetica"
+            size = min(max(numbers[-1], 0.0), 144.0)
+        elif word == "g" and numbers:
+            color = (numbers[-1],) * 3
+        elif word == "rg" and len(numbers) == 3:
+            color = (numbers[0], numbers[1], numbers[2])
+    return family, size, color
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return 0.0
+
+
+def _decoded(data: bytes) -> str:
+    """A text string (ISO 32000-2, 7.9.2.2) that was stored as a stream."""
+    if data.startswith(b"\xfe\xff"):
+        return data[2:].decode("utf-16-be", "replace")
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,287 @@
+"""The fonts that text is drawn with, and which of them has which character.
+
+Times, Helvetica and Courier are drawn with the Liberation fonts, whose glyphs have the same widths. What those lack
+falls back to Noto (one font for each script), Noto CJK, and Symbola for symbols and outline emoji, so that a text is
+never drawn with a blank in it: ``undrawable`` names the characters that no font has. All of them are Debian packages
+(``PACKAGES``); ``FONT_DIRS`` (folders, separated by ``:``) replaces the places where they are looked for.
+
+A font is mapped into memory when it is first needed and stays open: one process serves many documents.
+"""
+
+import os
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import uharfbuzz as hb
+from fontTools import unicodedata as scripts
+
+PACKAGES = {
+    "fonts-liberation": "LiberationSans-Regular.ttf",
+    "fonts-noto-core": "NotoSans-Regular.ttf",
+    "fonts-noto-cjk": "NotoSansCJK-Regular.ttc",
+    "fonts-symbola": "Symbola_hint.ttf",
+    "fonts-dancingscript": "DancingScript-Regular.otf",
+}
+"""Debian packages that must be installed, each with a file to know it by."""
+
+DIRECTORIES = (
+    "/usr/share/fonts/truetype/liberation",
+    "/usr/share/fonts/truetype/noto",
+    "/usr/share/fonts/opentype/noto",
+    "/usr/share/fonts/truetype/ancient-scripts",
+    "/usr/share/fonts/opentype/dancingscript",
+)
+
+FAMILIES = {"Times": "LiberationSerif", "Helvetica": "LiberationSans", "Courier": "LiberationMono"}
+SCRIPT_FAMILY = "Dancing Script"
+"""The family of typed signatures."""
+
+_SYMBOLS = ("NotoSansSymbols-Regular", "NotoSansSymbols2-Regular", "NotoSansMath-Regular", "NotoMusic-Regular")
+_LAST = ("Symbola_hint",)
+_CJK_SCRIPTS = frozenset({"Hani", "Hira", "Kana", "Hang", "Bopo", "Hrkt"})
+# The faces of NotoSansCJK-*.ttc; the same character looks different in each country.
+_CJK_FACES = {"ja": 0, "ko": 1, "zh-CN": 2, "zh-TW": 3, "zh-HK": 4}
+_ARABIC_WITH_SERIFS = "NotoNaskhArabic"
+
+# Blank by nature, though Unicode calls them letters: a name made of them would be drawn as nothing.
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+# Format characters that are drawn (Prepended_Concatenation_Mark of Unicode).
+_VISIBLE_FORMATS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+_INVISIBLE_MARKS = frozenset("\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f")
+NEWLINES = "\n\r\u2028\u2029"
+
+
+class FontsMissing(Exception):
+    """A package of fonts is not installed."""
+
+
+class Face(NamedTuple):
+    """How text should look: ``family`` is a key of ``FAMILIES`` or ``SCRIPT_FAMILY``; ``language`` (BCP 47) decides only
+    between the Chinese, Japanese and Korean shapes of a character."""
+
+    family: str = "Helvetica"
+    bold: bool = False
+    italic: bool = False
+    language: str = ""
+
+
+class Font:
+    """One face of a font file. Widths and extents are in thousandths of the font size, as PDF counts them."""
+
+    def __init__(self, path: Path, index: int = 0) -> None:
+        self.face = hb.Face(hb.Blob.from_file_path(str(path)), index)
+        self.shaper = hb.Font(self.face)
+        self.name = path.stem if index == 0 else f"{path.stem}-{index}"
+        self.units = self.face.upem
+        tables = self.face.table_tags
+        self.is_cff = "CFF " in tables
+        # NotoSansCJK has CIDs of its own; in other CFF fonts the number of a glyph is its CID.
+        self.is_cid_keyed = self.is_cff and "CJK" in path.stem
+        metrics = self.shaper.get_font_extents("ltr")
+        self.ascent = metrics.ascender * 1000 / self.units
+        self.descent = -metrics.descender * 1000 / self.units
+        self._glyphs: dict[str, int] = {}
+        self._advances: dict[int, int] = {}
+        self._extents: dict[int, tuple[int, int]] = {}
+        self.simple_clusters: dict[str, Any] = {}
+        """Kept by shaping.py: the cluster of each character that needs no shaping."""
+
+    def __repr__(self) -> str:
+        return f"Font({self.name})"
+
+    def glyph(self, character: str) -> int:
+        """The glyph's number, 0 when the font lacks it."""
+        number = self._glyphs.get(character)
+        if number is None:
+            number = self._glyphs[character] = self.shaper.get_nominal_glyph(ord(character)) or 0
+        return number
+
+    def has(self, text: str) -> bool:
+        return all(map(self.glyph, text))
+
+    def advance(self, glyph: int) -> int:
+        advance = self._advances.get(glyph)
+        if advance is None:
+            advance = self._advances[glyph] = round(self.shaper.get_glyph_h_advance(glyph) * 1000 / self.units)
+        return advance
+
+    def extents(self, glyph: int) -> tuple[int, int]:
+        """How far the ink reaches above and below the baseline; both 0 for a blank."""
+        reach = self._extents.get(glyph)
+        if reach is None:
+            ink = self.shaper.get_glyph_extents(glyph)
+            top = ink.y_bearing if ink else 0
+            bottom = -(ink.y_bearing + ink.height) if ink else 0
+            reach = self._extents[glyph] = (round(top * 1000 / self.units), round(bottom * 1000 / self.units))
+        return reach
+
+
+def primary(face: Face) -> Font:
+    """The font that text of this face is drawn with when it can be; raises FontsMissing."""
+    return _primary(face.family, face.bold, face.italic)
+
+
+def font_for(text: str, face: Face) -> Font | None:
+    """The first font of the chain that has every visible character of ``text`` (a grapheme cluster), or None."""
+    visible = "".join(character for character in text if not is_invisible(character))
+    if not visible:
+        return primary(face)
+    return next((font for font in _chain(visible, face) if font.has(visible)), None)
+
+
+def western_font(text: str, face: Face) -> Font:
+    """One font for all the Latin, Greek and Cyrillic characters of ``text``: a name half in one font and half in another
+    is ugly. The first font when none has all of them; what it lacks is then looked for character by character."""
+    fonts = _western(face.family, face.bold, face.italic)
+    return next((font for font in fonts if font.has(text)), fonts[0])
+
+
+def undrawable(text: str) -> list[str]:
+    """The characters of ``text`` that cannot be drawn, each once, in the order of appearance: what no font has, and
+    control characters other than line breaks and tabs. Invisible format characters (joiners, direction marks) pass."""
+    found: dict[str, None] = {}
+    for character in unicodedata.normalize("NFC", text):
+        if character not in found and not _can_draw(character):
+            found[character] = None
+    return list(found)
+
+
+def is_invisible(character: str) -> bool:
+    """True for what has no glyph of its own: format characters and variation selectors."""
+    code = ord(character)
+    if code < 0xAD:
+        return False
+    if 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF or character in _INVISIBLE_MARKS:
+        return True
+    return unicodedata.category(character) == "Cf" and character not in _VISIBLE_FORMATS
+
+
+def missing_packages() -> list[str]:
+    """Debian packages whose fonts are not found; text would be refused or look different without them."""
+    return [package for package, file in PACKAGES.items() if Path(file).stem.lower() not in _files()]
+
+
+def reset() -> None:
+    """Forget what was found, for a changed ``FONT_DIRS``."""
+    for cached in (_files, _open, _primary, _western, _has_font, _others):
+        cached.cache_clear()
+
+
+def _can_draw(character: str) -> bool:
+    if character in NEWLINES or character == "\t" or is_invisible(character):
+        return True
+    if character in _BLANK_LETTERS:
+        return False
+    category = unicodedata.category(character)
+    # Private characters look different in every font, so nobody can know what was meant.
+    if category in {"Cc", "Cs", "Co"}:
+        return False
+    return category == "Zs" or _has_font(character)
+
+
+@cache
+def _has_font(character: str) -> bool:
+    return font_for(character, Face()) is not None
+
+
+def _chain(text: str, face: Face) -> Iterator[Font]:
+    """The fonts to try for a cluster, lazily: most texts end at the first."""
+    yield from _western(face.family, face.bold, face.italic)
+    script = next((code for code in map(scripts.script, text) if code not in {"Zyyy", "Zinh", "Zzzz"}), None)
+    serifs = face.family in {"Times", SCRIPT_FAMILY}
+    wide = unicodedata.east_asian_width(text[0]) in {"W", "F"}
+    if script in _CJK_SCRIPTS or (script is None and wide):
+        yield from _cjk(face, text, serifs)
+    elif script is not None:
+        yield from _by_script(script, face.bold, serifs)
+    for name in (*_SYMBOLS, *_LAST):
+        yield from _named(name)
+    yield from _cjk(face, text, serifs)
+    yield from _others()
+
+
+def _by_script(script: str, bold: bool, serifs: bool) -> Iterator[Font]:
+    """Noto names its fonts after the scripts: ``NotoSansDevanagari-Bold``."""
+    name = scripts.script_name(script).replace("_", "")
+    families = [f"NotoSans{name}", f"NotoSerif{name}"]
+    if serifs:
+        families.reverse()
+        if script == "Arab":
+            families.insert(0, _ARABIC_WITH_SERIFS)
+    for weight in ("Bold", "Regular") if bold else ("Regular",):
+        for family in families:
+            yield from _named(f"{family}-{weight}")
+
+
+def _cjk(face: Face, text: str, serifs: bool) -> Iterator[Font]:
+    kind = "Serif" if serifs else "Sans"
+    weight = "Bold" if face.bold else "Regular"
+    for name in (f"Noto{kind}CJK-{weight}", "NotoSansCJK-Regular"):
+        yield from _named(name, _cjk_face(face.language, text))
+
+
+def _cjk_face(language: str, text: str) -> int:
+    """Kana are Japanese and Hangul Korean whatever the document's language; for the rest the language decides."""
+    for character in text:
+        script = scripts.script(character)
+        if script in {"Hira", "Kana"}:
+            return _CJK_FACES["ja"]
+        if script == "Hang":
+            return _CJK_FACES["ko"]
+    return _CJK_FACES.get(language) or _CJK_FACES.get(language.partition("-")[0], _CJK_FACES["zh-CN"])
+
+
+@cache
+def _western(family: str, bold: bool, italic: bool) -> tuple[Font, ...]:
+    """Fonts for Latin, Greek and Cyrillic, in order."""
+    kind = "NotoSerif" if family in {"Times", SCRIPT_FAMILY} else "NotoSans"
+    noto = list(_named(f"{kind}-{_style(bold, italic or family == SCRIPT_FAMILY)}"))
+    return (_primary(family, bold, italic), *noto)
+
+
+@cache
+def _primary(family: str, bold: bool, italic: bool) -> Font:
+    if family == SCRIPT_FAMILY:
+        found = list(_named(f"DancingScript-{'Bold' if bold else 'Regular'}"))
+    else:
+        found = list(_named(f"{FAMILIES[family]}-{_style(bold, italic)}"))
+    if not found:
+        needed = "fonts-dancingscript" if family == SCRIPT_FAMILY else "fonts-liberation"
+        raise FontsMissing(f"the fonts for {family} are missing: install the package {needed} or set FONT_DIRS")
+    return found[0]
+
+
+def _style(bold: bool, italic: bool) -> str:
+    return {(True, True): "BoldItalic", (True, False): "Bold", (False, True): "Italic"}.get((bold, italic), "Regular")
+
+
+def _named(name: str, index: int = 0) -> Iterator[Font]:
+    if name.lower() in _files():
+        yield _open(name.lower(), index)
+
+
+@cache
+def _open(name: str, index: int) -> Font:
+    return Font(_files()[name], index)
+
+
+@cache
+def _others() -> tuple[Font, ...]:
+    """Every other regular Noto font: reached only for the rarest characters, and opened then, all of them."""
+    names = sorted(name for name in _files() if name.startswith("noto") and name.endswith("-regular"))
+    return tuple(_open(name, 0) for name in names if "cjk" not in name)
+
+
+@cache
+def _files() -> dict[str, Path]:
+    """Font files by lower-case name without suffix. A file in an earlier folder wins."""
+    folders = [folder for folder in os.environ.get("FONT_DIRS", "").split(":") if folder] or DIRECTORIES
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("*")):
+            if path.suffix.lower() in {".ttf", ".otf", ".ttc"}:
+                found.setdefault(path.stem.lower(), path)
+    return found

@@ -1,0 +1,322 @@
+"""Reads a page's content stream for one thing: which bytes of which operand draw which glyph where.
+
+It follows the graphics and text state of ISO 32000-2 (8.4 and 9.3) through the page and its form XObjects. The result is
+a tree: ``Content`` of the page, with a ``Content`` for each form XObject that is drawn, as often as it is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pikepdf
+
+from services.rendering.jobs.font_codes import FontCodes, font_codes
+from services.rendering.jobs.geometry import Matrix
+
+_IDENTITY = Matrix(1, 0, 0, 1, 0, 0)
+_DEEPEST_FORM = 12
+_MOST_INSTRUCTIONS = 500_000
+_MOST_SAVED_STATES = 512
+
+
+class TooComplicated(Exception):
+    """The page has more content than is worth reading for its glyphs."""
+
+
+@dataclass(slots=True)
+class Glyph:
+    """``x`` and ``y``: its origin in default user space; ``em``: the font size there, never negative.
+
+    It is drawn by the bytes ``start`` to ``end`` of the string ``element`` of a show operator's operand (0 unless TJ), and
+    ``kern`` is the TJ number that moves as far as the glyph does.
+    """
+
+    x: float
+    y: float
+    em: float
+    element: int
+    start: int
+    end: int
+    kern: float
+    removed: bool = False
+
+
+@dataclass
+class Spoken:
+    """Text that stands for the glyphs of the show operators ``shows`` (/ActualText of a marked-content sequence)."""
+
+    text: str
+    shows: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Content:
+    """A content stream that was read: ``glyphs`` by index of the instruction that shows them, ``forms`` by index of their
+    ``Do``, ``spoken`` by index of the ``BDC`` that has the text."""
+
+    instructions: list[Any]
+    resources: pikepdf.Dictionary
+    stream: pikepdf.Object | None = None
+    glyphs: dict[int, list[Glyph]] = field(default_factory=dict)
+    forms: dict[int, Content] = field(default_factory=dict)
+    spoken: dict[int, Spoken] = field(default_factory=dict)
+
+    def all_glyphs(self) -> Iterator[Glyph]:
+        for glyphs in self.glyphs.values():
+            yield from glyphs
+        for form in self.forms.values():
+            yield from form.all_glyphs()
+
+
+@dataclass(slots=True)
+class _State:
+    """The part of the graphics state that moves text."""
+
+    ctm: Matrix = _IDENTITY
+    font: FontCodes | None = None
+    size: float = 0.0
+    character_spacing: float = 0.0
+    word_spacing: float = 0.0
+    scale: float = 1.0
+    leading: float = 0.0
+    rise: float = 0.0
+
+
+def read_page(page: pikepdf.Page, fonts: dict[tuple[int, int], FontCodes]) -> Content:
+    """``fonts`` keeps what was read of fonts between pages. Raises pikepdf.PdfError for a content stream that cannot be
+    parsed, TooComplicated for one that is too long."""
+    resources = page.resources if isinstance(page.obj.get("/Resources"), pikepdf.Dictionary) else _inherited(page)
+    reader = _Reader(fonts)
+    return reader.read(page, resources, _State(), depth=0)
+
+
+def _inherited(page: pikepdf.Page) -> pikepdf.Dictionary:
+    try:
+        resources = page.resources
+    except (AttributeError, KeyError, ValueError, TypeError):
+        return pikepdf.Dictionary()
+    return resources if isinstance(resources, pikepdf.Dictionary) else pikepdf.Dictionary()
+
+
+class _Reader:
+    def __init__(self, fonts: dict[tuple[int, int], FontCodes]) -> None:
+        self._fonts = fonts
+        self._budget = _MOST_INSTRUCTIONS
+        self._open_forms: list[tuple[int, int]] = []
+
+    def read(self, source: Any, resources: pikepdf.Dictionary, state: _State, depth: int) -> Content:
+        instructions = list(pikepdf.parse_content_stream(source))
+        self._budget -= len(instructions)
+        if self._budget < 0:
+            raise TooComplicated
+        content = Content(instructions, resources, source if isinstance(source, pikepdf.Stream) else None)
+        _Run(self, content, state, depth).run()
+        return content
+
+    def font(self, resources: pikepdf.Dictionary, name: Any) -> FontCodes:
+        return self.font_of(_entry(resources, "/Font", name))
+
+    def font_of(self, font: Any) -> FontCodes:
+        if not isinstance(font, pikepdf.Dictionary):
+            return font_codes(None)
+        key = font.objgen
+        if key == (0, 0):
+            return font_codes(font)
+        if key not in self._fonts:
+            self._fonts[key] = font_codes(font)
+        return self._fonts[key]
+
+    def form(self, resources: pikepdf.Dictionary, name: Any, state: _State, depth: int) -> Content | None:
+        form = _entry(resources, "/XObject", name)
+        if not isinstance(form, pikepdf.Stream) or form.get("/Subtype") != "/Form":
+            return None
+        if depth >= _DEEPEST_FORM or form.objgen in self._open_forms:
+            return None
+        own = form.get("/Resources")
+        self._open_forms.append(form.objgen)
+        try:
+            inner = replace(state, ctm=state.ctm.after(_matrix(form.get("/Matrix"))))
+            return self.read(form, own if isinstance(own, pikepdf.Dictionary) else resources, inner, depth + 1)
+        finally:
+            self._open_forms.pop()
+
+
+class _Run:
+    """One pass over the instructions of one content stream."""
+
+    def __init__(self, reader: _Reader, content: Content, state: _State, depth: int) -> None:
+        self._reader = reader
+        self._content = content
+        self._state = state
+        self._saved: list[_State] = []
+        self._depth = depth
+        self._line = self._text = _IDENTITY
+        self._marked: list[int | None] = []
+
+    def run(self) -> None:
+        for index, instruction in enumerate(self._content.instructions):
+            handle = _OPERATORS.get(str(instruction.operator))
+            if handle is None:
+                continue
+            try:
+                handle(self, index, instruction.operands)
+            except (IndexError, TypeError, ValueError, ArithmeticError, NotImplementedError):
+                continue  # Wrong operands: readers skip the operator, and so do we.
+
+    def save(self, _index: int, _operands: Any) -> None:
+        if len(self._saved) < _MOST_SAVED_STATES:
+            self._saved.append(replace(self._state))
+
+    def restore(self, _index: int, _operands: Any) -> None:
+        if self._saved:
+            self._state = self._saved.pop()
+
+    def concatenate(self, _index: int, operands: Any) -> None:
+        self._state.ctm = self._state.ctm.after(_six(operands))
+
+    def begin_text(self, _index: int, _operands: Any) -> None:
+        self._line = self._text = _IDENTITY
+
+    def set_font(self, _index: int, operands: Any) -> None:
+        self._state.size = float(operands[1])
+        self._state.font = self._reader.font(self._content.resources, operands[0])
+
+    def graphics_state(self, _index: int, operands: Any) -> None:
+        font = _entry(self._content.resources, "/ExtGState", operands[0]).get("/Font")
+        if isinstance(font, pikepdf.Array):
+            self._state.size = float(font[1])
+            self._state.font = self._reader.font_of(font[0])
+
+    def move(self, _index: int, operands: Any) -> None:
+        self._next_line(float(operands[0]), float(operands[1]))
+
+    def move_and_lead(self, _index: int, operands: Any) -> None:
+        self._state.leading = -float(operands[1])
+        self.move(_index, operands)
+
+    def set_matrix(self, _index: int, operands: Any) -> None:
+        self._line = self._text = _six(operands)
+
+    def new_line(self, _index: int, _operands: Any) -> None:
+        self._next_line(0, -self._state.leading)
+
+    def _next_line(self, x: float, y: float) -> None:
+        self._line = self._text = self._line.after(Matrix(1, 0, 0, 1, x, y))
+
+    def show(self, index: int, operands: Any) -> None:
+        self._show(index, [operands[0]])
+
+    def show_on_new_line(self, index: int, operands: Any) -> None:
+        self.new_line(index, operands)
+        self._show(index, [operands[0]])
+
+    def show_spaced_on_new_line(self, index: int, operands: Any) -> None:
+        self._state.word_spacing, self._state.character_spacing = float(operands[0]), float(operands[1])
+        self.new_line(index, operands)
+        self._show(index, [operands[2]])
+
+    def show_array(self, index: int, operands: Any) -> None:
+        self._show(index, list(operands[0]))
+
+    def _show(self, index: int, elements: list[Any]) -> None:
+        state, font = self._state, self._state.font
+        if font is None or not font.readable:
+            return
+        glyphs: list[Glyph] = []
+        place = state.ctm.after(self._text)
+        em = _shorter_side(place, state.size * state.scale, state.size)
+        x = 0.0
+        for number, element in enumerate(elements):
+            if not isinstance(element, pikepdf.String):
+                x -= float(element) / 1000 * state.size * state.scale
+                continue
+            for start, end, code in font.split(bytes(element)):
+                width = font.width(code)
+                spacing = state.character_spacing
+                if font.is_word_space(code, end - start):
+                    spacing += state.word_spacing
+                kern = -1000 * (width + spacing / state.size) if state.size else 0.0
+                glyphs.append(Glyph(*place.apply(x, state.rise), em, number, start, end, kern))
+                x += (width * state.size + spacing) * state.scale
+        self._text = self._text.after(Matrix(1, 0, 0, 1, x, 0))
+        if glyphs:
+            self._content.glyphs[index] = glyphs
+            for opened in self._marked:
+                if opened is not None:
+                    self._content.spoken[opened].shows.append(index)
+
+    def draw(self, index: int, operands: Any) -> None:
+        form = self._reader.form(self._content.resources, operands[0], self._state, self._depth)
+        if form is not None:
+            self._content.forms[index] = form
+
+    def begin_marked(self, index: int, operands: Any) -> None:
+        properties = operands[1] if len(operands) > 1 else None
+        if isinstance(properties, pikepdf.Name):
+            properties = _entry(self._content.resources, "/Properties", properties)
+        text = properties.get("/ActualText") if isinstance(properties, pikepdf.Dictionary) else None
+        self._marked.append(index if isinstance(text, pikepdf.String) else None)
+        if isinstance(text, pikepdf.String):
+            self._content.spoken[index] = Spoken(str(text))
+
+    def end_marked(self, _index: int, _operands: Any) -> None:
+        if self._marked:
+            self._marked.pop()
+
+    def set_number(self, name: str, operands: Any, factor: float = 1.0) -> None:
+        setattr(self._state, name, float(operands[0]) * factor)
+
+
+_OPERATORS: dict[str, Callable[[_Run, int, Any], None]] = {
+    "q": _Run.save,
+    "Q": _Run.restore,
+    "cm": _Run.concatenate,
+    "gs": _Run.graphics_state,
+    "Do": _Run.draw,
+    "BT": _Run.begin_text,
+    "Tf": _Run.set_font,
+    "Td": _Run.move,
+    "TD": _Run.move_and_lead,
+    "Tm": _Run.set_matrix,
+    "T*": _Run.new_line,
+    "Tj": _Run.show,
+    "'": _Run.show_on_new_line,
+    '"': _Run.show_spaced_on_new_line,
+    "TJ": _Run.show_array,
+    "BDC": _Run.begin_marked,
+    "BMC": _Run.begin_marked,
+    "EMC": _Run.end_marked,
+    "Tc": lambda run, _index, operands: run.set_number("character_spacing", operands),
+    "Tw": lambda run, _index, operands: run.set_number("word_spacing", operands),
+    "Tz": lambda run, _index, operands: run.set_number("scale", operands, 0.01),
+    "TL": lambda run, _index, operands: run.set_number("leading", operands),
+    "Ts": lambda run, _index, operands: run.set_number("rise", operands),
+}
+
+
+def _entry(resources: pikepdf.Dictionary, kind: str, name: Any) -> Any:
+    named = resources.get(kind)
+    if not isinstance(named, pikepdf.Dictionary) or not isinstance(name, pikepdf.Name):
+        return pikepdf.Dictionary()
+    return named.get(name, pikepdf.Dictionary())
+
+
+def _six(operands: Any) -> Matrix:
+    a, b, c, d, e, f = (float(operands[index]) for index in range(6))
+    return Matrix(a, b, c, d, e, f)
+
+
+def _matrix(value: Any) -> Matrix:
+    try:
+        return _six(value)
+    except (IndexError, TypeError, ValueError, KeyError, NotImplementedError):
+        return _IDENTITY
+
+
+def _shorter_side(matrix: Matrix, x: float, y: float) -> float:
+    across = math.hypot(matrix.a, matrix.b) * abs(x)
+    up = math.hypot(matrix.c, matrix.d) * abs(y)
+    return min(across, up)

@@ -1,0 +1,273 @@
+"""What happens to every PDF that comes in, before anybody is asked to sign it.
+
+The file is opened, measured against limits, repaired, freed of what acts instead of being read, and searched for field
+tags; or it is refused in one sentence. What was changed is in the report. A file that is already signed is not changed at
+all. The result is what is shown, filled and sealed: nobody ever works on the original.
+"""
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pikepdf
+
+from contracts.rpc.rendering import TagField
+from contracts.types import Notice, PageSize
+from services.rendering.jobs.active_content import remove_active_content
+from services.rendering.jobs.existing_signatures import ExistingSignatures, existing_signatures
+from services.rendering.jobs.forms import drop_xfa, flatten_form, form_fields, has_form
+from services.rendering.jobs.geometry import VisiblePage, has_unusable_media_box, state_plainly, visible_page
+from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.stream_limits import StreamLimits, check_streams
+from services.rendering.jobs.tag_removal import remove_tags as remove_tag_text
+from services.rendering.jobs.tags import MOST_FIELDS, find_tags, tag_fields
+
+SMALLEST_PAGE, LARGEST_PAGE = 3.0, 14_400.0
+"""Units of default user space (ISO 32000-2, annex C)."""
+
+_FARTHEST = 1_000_000.0
+_SAVE: dict[str, Any] = {
+    # The bytes of streams are copied, not decoded: nothing expands, and 500 pages take 22 ms instead of 88.
+    "compress_streams": False,
+    "stream_decode_level": pikepdf.StreamDecodeLevel.none,
+    "object_stream_mode": pikepdf.ObjectStreamMode.preserve,
+    "deterministic_id": True,
+}
+_AFTER_END = re.compile(rb"\s{0,8}")
+
+
+@dataclass(frozen=True)
+class Limits:
+    bytes: int = 25 * 1024 * 1024
+    pages: int = 1_000
+    objects: int = 200_000
+    streams: StreamLimits = field(default_factory=StreamLimits)
+
+
+@dataclass
+class Prepared:
+    """``file`` is the normalised PDF (``data`` itself when ``signed``), ``pages`` in points, upright."""
+
+    file: bytes
+    pages: list[PageSize]
+    fields: list[TagField] = field(default_factory=list)
+    signed: bool = False
+    report: list[Notice] = field(default_factory=list)
+
+
+_DEFAULT_LIMITS = Limits()
+
+
+def prepare(
+    data: bytes, *, name: str, remove_tags: bool = True, flatten: bool = False, limits: Limits = _DEFAULT_LIMITS
+) -> Prepared:
+    """Raises Refused when the file cannot become a document to sign. Must run where memory and time are limited."""
+    _check_bytes(data, limits)
+    with _open(data, limits) as pdf:
+        pages = _check_pages(pdf, limits)
+        warnings = pdf.get_warnings()
+        damaged = bool(warnings)
+        if _has_garbled_size(warnings):
+            raise Refused("A page of the PDF has a size that makes no sense.")
+        check_streams(pdf, limits.streams)
+        signatures = existing_signatures(pdf)
+        if damaged and not signatures.count and not signatures.usage_rights and b"/ByteRange" in data:
+            raise Refused("The PDF is damaged and has lost a signature that it carries.")
+        if signatures.count:
+            return _prepare_signed(data, pdf, pages, signatures, damaged=damaged, name=name, flatten=flatten)
+        return _prepare_unsigned(pdf, pages, signatures, damaged, name, remove_tags=remove_tags, flatten=flatten)
+
+
+def _prepare_unsigned(
+    pdf: pikepdf.Pdf,
+    pages: list[VisiblePage],
+    signatures: ExistingSignatures,
+    damaged: bool,
+    name: str,
+    *,
+    remove_tags: bool,
+    flatten: bool,
+) -> Prepared:
+    report: list[Notice] = []
+    if damaged:
+        report.append(Notice(code="repaired", message="The PDF was damaged and has been repaired.", document=name))
+    if pdf.is_encrypted:
+        message = "The PDF was encrypted without a password to open it; it is stored decrypted."
+        report.append(Notice(code="decrypted", message=message, document=name))
+    if signatures.usage_rights:
+        message = "Adobe Reader's usage rights were removed; they do not survive any change."
+        report.append(Notice(code="usage_rights_removed", message=message, document=name))
+    report += drop_xfa(pdf, document=name)
+    fields = [] if flatten else form_fields(pdf, pages)
+    report += _removed_notices(remove_active_content(pdf), name)
+    if flatten and has_form(pdf):
+        flatten_form(pdf)
+        report.append(Notice(code="flattened", message="The form fields became part of the pages.", document=name))
+    _normalise(pdf, pages)
+    file = _saved(pdf)
+    found = find_tags(file, pages, document=name)
+    if remove_tags and found.tags:
+        file, kept = remove_tag_text(pdf, file, found.tags, document=name, save=_SAVE)
+        found.report += kept
+    fields = tag_fields(found.tags, document=name, report=found.report) + fields
+    if len(fields) > MOST_FIELDS:
+        raise Refused(f"The document has more than {MOST_FIELDS:,} fields.")
+    return Prepared(file, _sizes(pages), fields, signed=False, report=report + found.report)
+
+
+def _prepare_signed(
+    data: bytes,
+    pdf: pikepdf.Pdf,
+    pages: list[VisiblePage],
+    signatures: ExistingSignatures,
+    *,
+    damaged: bool,
+    name: str,
+    flatten: bool,
+) -> Prepared:
+    """Not a byte is changed; what would have been is said in the report."""
+    if signatures.forbids:
+        raise Refused(f"The PDF is signed and nothing may be added to it: {signatures.forbids}.")
+    if pdf.is_encrypted:
+        raise Refused("The PDF is signed and encrypted: it cannot be decrypted without breaking its signatures.")
+    if damaged or not _AFTER_END.fullmatch(data[data.rfind(b"%%EOF") + 5 :]):
+        raise Refused("The PDF is signed and damaged: it cannot be repaired without breaking its signatures.")
+    report = [
+        Notice(
+            code="signed",
+            message="The PDF is already signed; it is kept as it is and only added to.",
+            document=name,
+        )
+    ]
+    fields = form_fields(pdf, pages)
+    found = find_tags(data, pages, document=name)
+    fields = tag_fields(found.tags, document=name, report=found.report) + fields
+    if found.tags:
+        message = "The text of the field tags stays visible, because removing it would break the signatures."
+        report.append(Notice(code="tags_kept", message=message, document=name))
+    if flatten and has_form(pdf):
+        message = "The form was not flattened, because that would break the signatures."
+        report.append(Notice(code="not_flattened", message=message, document=name))
+    if remove_active_content(pdf):  # `pdf` is thrown away: this only tells what there is.
+        message = "Scripts, actions or attachments stay in the PDF, because removing them would break the signatures."
+        report.append(Notice(code="active_content_kept", message=message, document=name))
+    return Prepared(data, _sizes(pages), fields, signed=True, report=report + found.report)
+
+
+def _check_bytes(data: bytes, limits: Limits) -> None:
+    if not data:
+        raise Refused("The file is empty.")
+    if len(data) > limits.bytes:
+        raise Refused(f"The file is larger than {limits.bytes // 1024 // 1024} MB.")
+    # Readers accept something before the header (ISO 32000-2, annex H of 32000-1, note 13).
+    if b"%PDF-" not in data[:1024]:
+        raise Refused("The file is not a PDF.")
+
+
+@contextmanager
+def _open(data: bytes, limits: Limits) -> Iterator[pikepdf.Pdf]:
+    """Whatever qpdf trips over while the file is worked on becomes Refused."""
+    pikepdf.settings.set_qpdf_limits(
+        flate_max_memory=limits.streams.one,
+        run_length_max_memory=limits.streams.one,
+        png_max_memory=limits.streams.one,
+        tiff_max_memory=limits.streams.one,
+        dct_max_memory=limits.streams.picture,
+        max_stream_filters=8,
+        doc_max_warnings=2_000,
+        parser_max_container_size=1_000_000,
+    )
+    try:
+        with pikepdf.open(io.BytesIO(data), suppress_warnings=True) as pdf:
+            yield pdf
+    except pikepdf.PasswordError as error:
+        raise Refused("The PDF is password-protected; remove the password first.") from error
+    except MemoryError as error:
+        raise Refused("The PDF is too complicated to be processed.") from error
+    except (
+        pikepdf.PdfError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        NotImplementedError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
+        # pikepdf answers a wrong type in a hostile file with any of these.
+        if "no pages" in str(error):
+            raise Refused("The PDF has no pages.") from error
+        raise Refused("The PDF is damaged and could not be repaired.") from error
+
+
+def _check_pages(pdf: pikepdf.Pdf, limits: Limits) -> list[VisiblePage]:
+    if len(pdf.get_xref_table()) > limits.objects:
+        raise Refused(f"The PDF has more than {limits.objects:,} objects.")
+    count = len(pdf.pages)
+    if count == 0:
+        raise Refused("The PDF has no pages.")
+    if count > limits.pages:
+        raise Refused(f"The PDF has {count:,} pages; at most {limits.pages:,} are allowed.")
+    pages = []
+    for number, page in enumerate(pdf.pages, 1):
+        visible = visible_page(page)
+        _check_size(page, visible, number)
+        pages.append(visible)
+    return pages
+
+
+def _check_size(page: pikepdf.Page, visible: VisiblePage, number: int) -> None:
+    box = visible.box
+    # A missing box is mended; what is meant by one that makes no sense, each reader would guess in its own way.
+    if has_unusable_media_box(page):
+        raise Refused(f"Page {number} of the PDF has a page size that makes no sense.")
+    if max(box.width, box.height) > LARGEST_PAGE or max(map(abs, box)) > _FARTHEST:
+        raise Refused(f"Page {number} of the PDF is larger than {LARGEST_PAGE:,.0f} units.")
+    if min(box.width, box.height) < SMALLEST_PAGE:
+        raise Refused(f"Page {number} of the PDF is smaller than {SMALLEST_PAGE:.0f} units.")
+
+
+def _has_garbled_size(warnings: Sequence[str]) -> bool:
+    """qpdf makes a page US Letter when it finds no size; that is a fair guess for a page that has none, but not for one
+    whose size other readers can read (``1e9`` is no number in a PDF, yet some take it for one)."""
+    return any("MediaBox is undefined" in line for line in warnings) and any("unknown token" in line for line in warnings)
+
+
+def _normalise(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> None:
+    for key in ("/Perms", "/DSS"):
+        if key in pdf.Root:
+            del pdf.Root[key]
+    for page, visible in zip(pdf.pages, pages, strict=True):
+        state_plainly(page, visible)
+
+
+_REMOVED = {
+    "javascript": "Scripts were removed.",
+    "action": "Actions other than links were removed.",
+    "media": "Sound, video and 3D content was removed.",
+    "embedded_file": "Attached files were removed.",
+    "external_file": "References to other files were removed.",
+    "portfolio": "The PDF is a portfolio; only its cover document is kept.",
+}
+
+
+def _removed_notices(removed: Counter[str], name: str) -> list[Notice]:
+    return [
+        Notice(code=f"{kind}_removed", message=message, document=name)
+        for kind, message in _REMOVED.items()
+        if removed[kind]
+    ]
+
+
+def _sizes(pages: Sequence[VisiblePage]) -> list[PageSize]:
+    return [PageSize(width=round(page.width, 3), height=round(page.height, 3)) for page in pages]
+
+
+def _saved(pdf: pikepdf.Pdf) -> bytes:
+    out = io.BytesIO()
+    pdf.save(out, **_SAVE)
+    return out.getvalue()

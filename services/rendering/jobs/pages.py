@@ -1,0 +1,47 @@
+"""A page of a PDF as a picture: what is shown is drawn from the very file that will be sealed (threats T49)."""
+
+import io
+import math
+
+import pypdfium2 as pdfium
+import pypdfium2.raw as pdfium_raw
+
+from services.rendering.jobs.pdfium_text import open_document
+from services.rendering.jobs.refused import Refused
+
+MOST_WIDTH = 4_000
+MOST_PIXELS = 24_000_000
+
+
+def draw_page(data: bytes, page: int, width: int = 1400) -> bytes:
+    """PNG of the visible page, upright, with form fields and annotations; ``page`` from 1.
+
+    ``width`` in pixels is kept unless the picture would have more than 24 million of them.
+    """
+    with open_document(data) as document:
+        if not 1 <= page <= len(document):
+            raise Refused(f"The document has no page {page}; it has {len(document)}.")
+        document.init_forms()
+        # A reader that marks fillable fields in blue is for filling in; this picture is of the page.
+        pdfium_raw.FPDF_SetFormFieldHighlightAlpha(document.formenv, 0)
+        try:
+            opened = document[page - 1]
+            bitmap = opened.render(scale=_scale(opened, width), fill_color=(255, 255, 255, 255), rev_byteorder=True)
+        except pdfium.PdfiumError as error:
+            raise Refused(f"Page {page} cannot be drawn.") from error
+        out = io.BytesIO()
+        bitmap.to_pil().convert("RGB").save(out, "PNG", compress_level=4)
+        return out.getvalue()
+
+
+def _scale(page: pdfium.PdfPage, width: int) -> float:
+    """Pixels per unit; pdfium counts in units, whatever /UserUnit says."""
+    across, down = float(page.get_width()), float(page.get_height())
+    if across <= 0 or down <= 0:
+        raise Refused("The page has no area.")
+    scale = min(max(width, 1), MOST_WIDTH) / across
+    pixels = across * down * scale * scale
+    if pixels > MOST_PIXELS:
+        scale *= math.sqrt(MOST_PIXELS / pixels)
+    # pypdfium2 rounds up: rounding noise must not add a column.
+    return scale * (1 - 1e-9)

@@ -1,0 +1,207 @@
+"""A sealed file is read again before anybody gets it: is every value on the page, does the signature hold?
+
+This is a check of our own work, made with other tools than those that did it: pdfium reads the text, and the signature is
+taken apart here, without pyHanko, which takes ten times as long for what it offers beyond. ``verify`` is for files of others.
+"""
+
+import hashlib
+import io
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import pikepdf
+import pypdfium2 as pdfium
+from asn1crypto import cms as asn1_cms
+from asn1crypto import tsp
+from asn1crypto import x509 as asn1_x509
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+
+from contracts.types import FieldDefinition
+from services.rendering.jobs import revocation, signature_fields
+from services.rendering.jobs.fill import Drawn
+from services.rendering.jobs.pdfium_text import open_document
+from services.rendering.jobs.places import name_of
+
+_SLACK = 3.0
+"""Points around an area in which its text may reach: accents and descenders, rounding."""
+
+
+class SealBroken(Exception):
+    """The sealed file is not what it must be; the message says what is wrong, and with which field."""
+
+
+def check(
+    data: bytes, drawn: Sequence[Drawn], fields: Sequence[FieldDefinition], *, pages: int, certificate: bytes
+) -> str:
+    """Raises SealBroken unless ``data`` opens without repair, has ``pages`` pages, shows every text of ``drawn`` in its
+    area, and is signed as a whole with ``certificate`` (DER). Returns the PAdES level of the signature."""
+    signature, store, count = _open(data)
+    if count != pages:
+        raise SealBroken(f"the sealed file has {count} pages instead of {pages}")
+    signed = _check_signature(data, signature, certificate)
+    names = {field.uuid: name_of(field) for field in fields}
+    check_texts(data, drawn, names)
+    return _level(signed, store)
+
+
+# --- texts ----------------------------------------------------------------------------------------------------------------
+
+
+def check_texts(data: bytes, drawn: Sequence[Drawn], names: dict[str, str]) -> None:
+    """Raises SealBroken naming the first field whose text is not found in its area."""
+    by_page: dict[int, list[Drawn]] = defaultdict(list)
+    for one in drawn:
+        if one.text and _essence(one.text):
+            by_page[one.page].append(one)
+    if not by_page:
+        return
+    with open_document(_with_annotations_on_pages(data)) as document:
+        for page, wanted in sorted(by_page.items()):
+            _check_page(document, page, wanted, names)
+
+
+def _check_page(document: pdfium.PdfDocument, page: int, wanted: Sequence[Drawn], names: dict[str, str]) -> None:
+    opened = document[page - 1]
+    try:
+        text = opened.get_textpage()
+        for one in wanted:
+            left, bottom, right, top = one.rectangle
+            found = text.get_text_bounded(left - _SLACK, bottom - _SLACK, right + _SLACK, top + _SLACK, errors="ignore")
+            if not contains(found, one.text or ""):
+                name = names.get(one.field_uuid, one.field_uuid)
+                raise SealBroken(f"Field '{name}': its value was not found on page {page} of the sealed file")
+        text.close()
+    finally:
+        opened.close()
+
+
+def contains(found: str, wanted: str) -> bool:
+    """Is ``wanted`` in ``found``, as far as text extraction can tell? Line breaks, blanks and invisible characters do not
+    count, nor do different codes of one character. Text that runs from right to left may come out turned around, as a
+    whole or word by word."""
+    hay, needle = _essence(found), _essence(wanted)
+    if needle in hay:
+        return True
+    if not _right_to_left(needle):
+        return False
+    return needle[::-1] in hay or all(_word_in(_essence(word), hay) for word in wanted.split())
+
+
+def _word_in(word: str, hay: str) -> bool:
+    """A word of both directions (``no. 12-ב``) may come out in any order of its runs."""
+    if word in hay or word[::-1] in hay:
+        return True
+    return _right_to_left(word) and all(hay.count(character) >= word.count(character) for character in set(word))
+
+
+def _right_to_left(text: str) -> bool:
+    return any(unicodedata.bidirectional(character) in {"R", "AL", "AN"} for character in text)
+
+
+def _essence(text: str) -> str:
+    normal = unicodedata.normalize("NFKC", text)
+    return "".join(
+        character
+        for character in normal
+        if not character.isspace() and unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Cn"}
+    )
+
+
+def _with_annotations_on_pages(data: bytes) -> bytes:
+    """On a document that came signed, values are annotations, which pdfium does not count as text of the page."""
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        if not any("/AP" in annotation for page in pdf.pages for annotation in page.obj.get("/Annots", ())):
+            return data
+        pdf.flatten_annotations("all")
+        output = io.BytesIO()
+        pdf.save(output, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
+        return output.getvalue()
+
+
+# --- signature ------------------------------------------------------------------------------------------------------------
+
+
+def _open(data: bytes) -> tuple[pikepdf.Dictionary, dict[str, list[bytes]], int]:
+    """Our signature (the last one), the validation material, the number of pages."""
+    try:
+        with pikepdf.open(io.BytesIO(data)) as pdf:
+            found = [field for field in pdf.Root.AcroForm.Fields if field.get("/FT") == "/Sig" and "/V" in field]
+            signature = {
+                "ByteRange": [int(number) for number in found[-1].V.ByteRange],
+                "Contents": bytes(found[-1].V.Contents),
+                "SubFilter": str(found[-1].V.SubFilter),
+            }
+            store = pdf.Root.get("/DSS", {})
+            material = {
+                key: [item.read_bytes() for item in store.get(key, ())] for key in ("/Certs", "/OCSPs", "/CRLs")
+            }
+            count = len(pdf.pages)
+            warnings = [str(warning) for warning in pdf.get_warnings()]
+    except (pikepdf.PdfError, AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise SealBroken(f"the sealed file cannot be opened ({type(error).__name__}: {error})"[:300]) from error
+    if (problem := signature_fields.structure_problem(data, warnings)) is not None:
+        raise SealBroken(f"the sealed file is damaged: {problem}")
+    return signature, material, count
+
+
+def _check_signature(data: bytes, signature: Any, certificate: bytes) -> asn1_cms.SignedData:
+    if signature["SubFilter"] != "/ETSI.CAdES.detached":
+        raise SealBroken("the seal is of another kind than it must be")
+    zero, before, after, rest = signature["ByteRange"]
+    gap = data[before:after]
+    if zero != 0 or after + rest != len(data) or gap != b"<" + signature["Contents"].hex().encode() + b">":
+        raise SealBroken("the seal does not cover the whole file")
+    digest = hashlib.sha256(data[:before])
+    digest.update(data[after:])
+    signed = asn1_cms.ContentInfo.load(signature["Contents"])["content"]
+    (signer,) = signed["signer_infos"]
+    attributes = {attribute["type"].native: attribute["values"] for attribute in signer["signed_attrs"]}
+    if attributes["message_digest"][0].native != digest.digest():
+        raise SealBroken("the seal is for other content")
+    named = tsp.SigningCertificateV2.load(attributes["signing_certificate_v2"][0].dump())["certs"][0]["cert_hash"].native
+    if named != hashlib.sha256(certificate).digest():
+        raise SealBroken("the seal names another certificate")
+    key = x509.load_der_x509_certificate(certificate).public_key()
+    content = b"\x31" + signer["signed_attrs"].dump()[1:]
+    try:
+        if isinstance(key, rsa.RSAPublicKey):
+            key.verify(signer["signature"].native, content, padding.PKCS1v15(), hashes.SHA256())
+        elif isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(signer["signature"].native, content, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature as error:
+        raise SealBroken("the seal's signature does not hold") from error
+    return signed
+
+
+def _level(signed: asn1_cms.SignedData, store: dict[str, list[bytes]]) -> str:
+    """By what is in the file: a time-stamp was checked when it came (``time_stamp``), proofs when they were fetched."""
+    (signer,) = signed["signer_infos"]
+    tokens = [
+        a["values"][0] for a in signer["unsigned_attrs"] or () if a["type"].native == "signature_time_stamp_token"
+    ]
+    if not tokens:
+        return "B-B"
+    stamp = tokens[0]["content"]
+    known = [asn1_x509.Certificate.load(data) for data in store["/Certs"]]
+    known += [choice.chosen for source in (signed, stamp) for choice in source["certificates"]]
+    leaves = [_signer_of(source) for source in (signed, stamp)]
+    needed = revocation.needing_proof([leaf for leaf in leaves if leaf is not None], known, set())
+    proven = all(revocation.proven(one, store["/CRLs"], store["/OCSPs"]) for one in needed)
+    return "B-LT" if proven and None not in leaves and (store["/CRLs"] or store["/OCSPs"]) else "B-T"
+
+
+def _signer_of(signed: asn1_cms.SignedData) -> asn1_x509.Certificate | None:
+    identifier = signed["signer_infos"][0]["sid"].chosen
+    for choice in signed["certificates"]:
+        certificate = choice.chosen
+        if isinstance(identifier, asn1_cms.IssuerAndSerialNumber):
+            if certificate.serial_number == identifier["serial_number"].native:
+                return certificate
+        elif certificate.key_identifier == identifier.native:
+            return certificate
+    return None

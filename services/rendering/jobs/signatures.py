@@ -1,0 +1,175 @@
+"""Signatures with what is printed beside them, and the stamp that is drawn when a party has none of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from contracts.rpc.rendering import PartySummary
+from contracts.types import FieldType
+from services.rendering.jobs.canvas import color_of
+from services.rendering.jobs.geometry import Rectangle
+from services.rendering.jobs.places import (
+    Place,
+    Shown,
+    attachment_of,
+    background,
+    choice,
+    find_picture,
+    name_of,
+    style_of,
+    within_margin,
+)
+from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.text import Layout, Style, layout, legible
+from services.rendering.jobs.values import printed_time
+
+_NOTE_SIZE = 1 / 1.8
+"""Of the field's text size."""
+_WIDE = 4.5
+"""From this proportion on the note stands beside the signature, not below it."""
+_SMALLEST_NOTE = 3.0
+_STEP = 0.25
+_ELLIPSIS = "..."
+_STAMP_COLOR = (0.13, 0.27, 0.55)
+
+
+def draw_signature_field(place: Place) -> Shown | None:
+    """The picture of a signature or initials; with its ID, reason, name and time where the account or a reason wants it."""
+    uuid = attachment_of(place)
+    if uuid is None:
+        return None
+    note = _note(place, uuid)
+    picture_box, note_box = _split(place.box) if note else (place.box, place.box)
+    placed = _fit_note(place, note, note_box) if note else None
+    if placed is not None and not _is_wide(place.box):
+        picture_box = _from_bottom(picture_box, note_box.bottom + placed.height)
+    picture = find_picture(place, uuid, picture_box, trim=True)
+    if picture is None:
+        raise Refused(f"Field '{name_of(place.field)}': attachment {uuid} is no picture")
+    background(place)
+    place.canvas.picture(picture, picture_box, choice(place.preferences.get("align"), "left", "center", "right"))
+    if placed is None:
+        return Shown()
+    spare = note_box.height - placed.height if _is_wide(place.box) else 0.0
+    place.canvas.text(placed, note_box.left, note_box.bottom + spare / 2)
+    return Shown("\n".join(_lines_of(placed)))
+
+
+def draw_stamp(place: Place) -> Shown | None:
+    """A framed block: who signed, in what role, when. Nothing before the party has completed."""
+    party = place.filling.parties.get(place.item.submitter_id)
+    if party is None or party.completed_at is None:
+        return None
+    lines = ["Digitally signed by", *_names(party)]
+    if len(place.filling.parties) > 1:
+        lines.append(f"Role: {legible(party.role)}")
+    lines.append(_time(place, party, party.completed_at))
+    color = color_of(place.preferences.get("color")) or _STAMP_COLOR
+    box = place.box
+    inner = Rectangle(box.left + box.width * 0.05, box.bottom + box.height * 0.06, box.right, box.top)
+    inner = Rectangle(inner.left, inner.bottom, box.right - box.width * 0.05, box.top - box.height * 0.06)
+    style = replace(style_of(place, box.height / len(lines) / 1.5), align="center", valign="center", color=color)
+    placed = layout("\n".join(lines), replace(style, min_size=_SMALLEST_NOTE), inner.width, inner.height)
+    if not placed.fits:
+        raise Refused(f"Field '{name_of(place.field)}': the stamp does not fit into its area")
+    background(place)
+    place.canvas.frame(box, color, max(0.75, box.height / 60))
+    place.canvas.text(placed, inner.left, inner.bottom)
+    return Shown("\n".join(lines))
+
+
+def _from_bottom(box: Rectangle, bottom: float) -> Rectangle:
+    return Rectangle(box.left, bottom, box.right, box.top)
+
+
+def _note(place: Place, uuid: str) -> list[str]:
+    """ID, reason or signer, time; empty when nothing is to be printed beside the picture."""
+    reason = place.filling.reasons.get(place.field.uuid)
+    wanted = (
+        place.filling.account.with_signature_id or str(place.preferences.get("with_signature_id", "")).lower() == "true"
+    )
+    if place.field.type != FieldType.SIGNATURE or not (reason or wanted):
+        return []
+    party = place.filling.parties.get(place.item.submitter_id)
+    who = " ".join(_names(party)) if party else ""
+    lines = [f"ID: {uuid.upper()}"]
+    lines.append(f"Reason: {legible(reason)} {who}".strip() if reason else f"Digitally signed by {who}".strip())
+    attachment = place.filling.attachments.get(uuid)
+    if attachment is not None:
+        lines.append(_time(place, party, attachment.created_at))
+    return lines
+
+
+def _names(party: PartySummary) -> list[str]:
+    return [legible(name) for name in (party.name, party.email or party.phone) if name]
+
+
+def _time(place: Place, party: PartySummary | None, moment: datetime) -> str:
+    """In the signer's zone when it is known, else in the account's."""
+    account = place.filling.account
+    return printed_time(moment, party.time_zone if party and party.time_zone else account.time_zone, account.locale)
+
+
+def _is_wide(box: Rectangle) -> bool:
+    return box.width > _WIDE * box.height
+
+
+def _split(box: Rectangle) -> tuple[Rectangle, Rectangle]:
+    """The picture's half and the note's half of the area."""
+    if _is_wide(box):
+        middle = (box.left + box.right) / 2
+        return Rectangle(box.left, box.bottom, middle, box.top), within_margin(_from_left(box, middle))
+    middle = (box.bottom + box.top) / 2
+    return _from_bottom(box, middle), within_margin(Rectangle(box.left, box.bottom, box.right, middle))
+
+
+def _from_left(box: Rectangle, left: float) -> Rectangle:
+    return Rectangle(left, box.bottom, box.right, box.top)
+
+
+def _fit_note(place: Place, note: list[str], box: Rectangle) -> Layout:
+    """The note at the largest size at which it fits. In a tiny area the ID goes first, then the ends of the lines: all of it
+    is in the audit trail as well, and the picture must stay."""
+    style = replace(
+        style_of(place),
+        bold=False,
+        italic=False,
+        align="left" if _is_wide(place.box) else None,
+        valign="center",
+        exact_size=True,
+    )
+    largest = max(style.size * _NOTE_SIZE, _SMALLEST_NOTE)
+    for lines in (note, note[1:]):
+        size = largest
+        while size >= _SMALLEST_NOTE:
+            placed = _laid_out(lines, replace(style, size=size), box)
+            if placed.height <= box.height:
+                return placed
+            size -= _STEP
+    small = replace(style, size=min(_SMALLEST_NOTE, box.height / len(note[1:]) / style.leading))
+    return _laid_out(note[1:], small, box, whole=False)
+
+
+def _laid_out(lines: list[str], style: Style, box: Rectangle, *, whole: bool = True) -> Layout:
+    """The ID is cut to one line, the others are wrapped; all are cut when not ``whole``."""
+    cut = [_cut(line, style, box.width) if not whole or line.startswith("ID: ") else line for line in lines]
+    return layout("\n".join(cut), style, box.width)
+
+
+def _cut(line: str, style: Style, width: float) -> str:
+    """The beginning of the line that fits, with ``...``."""
+    if layout(line, style).width <= width:
+        return line
+    low, high = 0, len(line)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if layout(line[:middle] + _ELLIPSIS, style).width <= width:
+            low = middle
+        else:
+            high = middle - 1
+    return line[:low] + _ELLIPSIS
+
+
+def _lines_of(placed: Layout) -> list[str]:
+    return ["".join(cluster.text for cluster in line.clusters) for line in placed.lines]

@@ -1,0 +1,412 @@
+"""Are the signatures in this PDF what they seem to be?
+
+pyHanko checks the cryptography, the chain and what was changed since, but its verdict alone accepts published forgeries:
+it ignores what follows the last ``%%EOF``, and other readers do not. So a signature counts only when, besides pyHanko,
+
+(a) nothing but white space, and little of it, follows the last ``%%EOF``,
+(b) qpdf reads the file without having to repair its cross-reference table,
+(c) what was added since the signature is nothing, signature maintenance, or form filling that a later signature covers.
+
+Expiry of a certificate is reported apart from integrity. Each signature is checked on its own: hostile ones raise about
+anything, and must not hide the others. The words are those of EN 319 102-1, clause 5.
+"""
+
+import asyncio
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from asn1crypto import x509
+from pyhanko.pdf_utils.reader import PdfFileReader
+from pyhanko.sign.ades.report import AdESFailure, AdESIndeterminate, AdESSubIndic
+from pyhanko.sign.diff_analysis import ModificationLevel
+from pyhanko.sign.fields import enumerate_sig_fields
+from pyhanko.sign.validation.dss import DocumentSecurityStore
+from pyhanko.sign.validation.errors import NoDSSFoundError, SignatureValidationError
+from pyhanko.sign.validation.pdf_embedded import (
+    EmbeddedPdfSignature,
+    async_validate_pdf_signature,
+    async_validate_pdf_timestamp,
+)
+from pyhanko.sign.validation.status import DocumentTimestampStatus, PdfSignatureStatus, SignatureCoverageLevel
+from pyhanko_certvalidator import ValidationContext
+
+from contracts.rpc.rendering import Verification, VerifiedSignature
+from services.rendering.jobs import revocation, signature_fields
+from services.rendering.jobs.signature_fields import SignatureField
+
+PASSED, FAILED, INDETERMINATE = "TOTAL-PASSED", "TOTAL-FAILED", "INDETERMINATE"
+TIME_STAMP = "ETSI.RFC3161"
+PADES = "ETSI.CAdES.detached"
+
+_SUPPORTED = {PADES, TIME_STAMP, "adbe.pkcs7.detached", "PBAD.PAdES"}
+_WEAK = {"md5", "sha1"}
+
+
+@dataclass(frozen=True)
+class _View:
+    """pyHanko's view of the file, as far as it gets: signature fields by name, the document security store."""
+
+    reader: PdfFileReader | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    store: DocumentSecurityStore | None = None
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """``answer`` is complete but for what the other signatures of the file say about it."""
+
+    answer: VerifiedSignature
+    order: int = 0
+    modifications: ModificationLevel | None = None
+    covers_file: bool = False
+    document_time_stamp: bool = False
+    lasting: bool = False
+    notes: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        return self.answer.integrity == "valid"
+
+
+def verify(data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here: bool = False) -> Verification:
+    """Check every signature of ``data``. ``anchors`` are trusted certificates in DER.
+
+    ``sealed_here``: this very file is known to be one of ours, so that what was added after a signature that it already
+    carried when it came to us was added by us. Raises Refused (``Malformed PDF``) when it is none.
+    """
+    entries, trick = signature_fields.read(data)
+    view = _open(data)
+    if hidden := [name for name in view.fields if name not in {entry.field for entry in entries}]:
+        entries += [SignatureField(name) for name in hidden]
+        trick = trick or "Readers disagree about what this file holds"
+    if not entries:
+        return Verification(checksum_status="unsigned", sealed_here=sealed_here)
+    findings = sorted(_check_all(view, entries, anchors, now, trick), key=lambda finding: finding.order)
+    judged = [_judge(finding, findings, sealed_here=sealed_here) for finding in findings]
+    sound = all(_sound(signature, sealed_here=sealed_here) for signature in judged)
+    return Verification(checksum_status="valid" if sound else "invalid", sealed_here=sealed_here, signatures=judged)
+
+
+def _sound(signature: VerifiedSignature, *, sealed_here: bool) -> bool:
+    return signature.integrity == "valid" and (sealed_here or not signature.changed_after_signing)
+
+
+# --- one signature ------------------------------------------------------------------------------------------------------
+
+
+def _check_all(
+    view: _View, entries: list[SignatureField], anchors: Sequence[bytes], now: datetime, trick: str | None
+) -> Iterator[_Finding]:
+    seen: set[str] = set()
+    for number, entry in enumerate(entries):
+        try:
+            if entry.field in seen:
+                raise ValueError("a second field of the same name")
+            seen.add(entry.field)
+            embedded = _embedded(view, entry)
+            stated = str(embedded.sig_object.get("/SubFilter", "")).removeprefix("/")
+            finding = (
+                _check(replace(entry, sub_filter=stated), embedded, _Trust(anchors, view.store, now))
+                if stated in _SUPPORTED
+                else _unsupported(entry, number)
+            )
+        except SignatureValidationError as error:
+            finding = _broken(entry, number, error.failure_message, error.ades_subindication)
+        except Exception as error:  # a hostile signature raises about anything, and the next one still counts
+            unsupported = entry.sub_filter is not None and entry.sub_filter not in _SUPPORTED
+            reason = f"{type(error).__name__}: {error}"[:200]
+            finding = _unsupported(entry, number) if unsupported else _broken(entry, number, reason, None)
+        yield _tricked(finding, trick) if trick else finding
+
+
+def _embedded(view: _View, entry: SignatureField) -> EmbeddedPdfSignature:
+    if view.reader is None or entry.field not in view.fields:
+        raise ValueError("the signature cannot be read")
+    return EmbeddedPdfSignature(view.reader, view.fields[entry.field], entry.field)
+
+
+def _open(data: bytes) -> _View:
+    fields: dict[str, Any] = {}
+    store = None
+    try:
+        reader = PdfFileReader(io.BytesIO(data), strict=False)
+        for name, _value, signature_field in enumerate_sig_fields(reader, filled_status=True):
+            fields.setdefault(name, signature_field)
+    except Exception:
+        return _View()
+    try:
+        store = DocumentSecurityStore.read_dss(reader)
+    except NoDSSFoundError:
+        pass
+    except Exception:
+        store = None
+    return _View(reader, fields, store)
+
+
+@dataclass(frozen=True)
+class _Trust:
+    """Trusted roots, what the file brings along for the check, and the time of the check."""
+
+    anchors: Sequence[bytes]
+    store: DocumentSecurityStore | None
+    now: datetime
+
+    def context(self, moment: datetime | None = None) -> ValidationContext:
+        """A context is used up by one validation. ``moment``: a time before now that is proven."""
+        roots = [x509.Certificate.load(anchor) for anchor in self.anchors]
+        store = self.store
+        return ValidationContext(
+            trust_roots=roots,
+            other_certs=list(store.load_certs()) if store else [],
+            crls=[item.get_object().data for item in store.crls] if store else [],
+            ocsps=[item.get_object().data for item in store.ocsps] if store else [],
+            moment=moment or self.now,
+            best_signature_time=moment or self.now,
+            retroactive_revinfo=True,
+            allow_fetching=False,
+        )
+
+
+def _check(entry: SignatureField, embedded: EmbeddedPdfSignature, trust: _Trust) -> _Finding:
+    status = _validate(entry, embedded, trust, None)
+    time_stamp = getattr(status, "timestamp_validity", None)
+    proven = None
+    if time_stamp is not None and time_stamp.intact and time_stamp.valid and time_stamp.trusted:
+        proven = time_stamp.timestamp
+        status = _validate(entry, embedded, trust, proven)
+    return _finding(entry, embedded, status, trust, proven)
+
+
+def _validate(
+    entry: SignatureField, embedded: EmbeddedPdfSignature, trust: _Trust, moment: datetime | None
+) -> PdfSignatureStatus | DocumentTimestampStatus:
+    if entry.sub_filter == TIME_STAMP:
+        return asyncio.run(async_validate_pdf_timestamp(embedded, trust.context()))
+    return asyncio.run(
+        async_validate_pdf_signature(
+            embedded, signer_validation_context=trust.context(moment), ts_validation_context=trust.context()
+        )
+    )
+
+
+def _finding(
+    entry: SignatureField,
+    embedded: EmbeddedPdfSignature,
+    status: PdfSignatureStatus | DocumentTimestampStatus,
+    trust: _Trust,
+    proven: datetime | None,
+) -> _Finding:
+    certificate: x509.Certificate = status.signing_cert
+    digested = {attribute["type"].native for attribute in embedded.signer_info["signed_attrs"] or ()}
+    problem = _integrity_problem(status, digested)
+    indication, sub_indication, trusted, notes = _trustworthiness(status, certificate, proven or trust.now)
+    stamp = status.timestamp if entry.sub_filter == TIME_STAMP else _stamp_time(status)
+    level, lasting = _level(entry, embedded, status, trust, digested)
+    if problem:
+        indication, sub_indication = FAILED, problem[0]
+        notes.insert(0, _note("error", problem[1]))
+    else:
+        notes.insert(0, _note("info", "The signed content is intact"))
+    if stamp and not proven and entry.sub_filter != TIME_STAMP:
+        notes.append(
+            _note("warning", "The time-stamp comes from an authority that is not known here: it proves no time")
+        )
+    answer = VerifiedSignature(
+        field=entry.field,
+        signer_name=_common_name(certificate.subject) or entry.name,
+        issuer=_common_name(certificate.issuer),
+        signing_reason=entry.reason,
+        signing_time=_utc(getattr(status, "signer_reported_dt", None)) or entry.claimed_time,
+        timestamp=_utc(stamp),
+        signature_type=entry.sub_filter,
+        digest=status.md_algorithm,
+        level=level,
+        indication=indication,
+        sub_indication=sub_indication,
+        integrity="invalid" if problem else "valid",
+        trust=trusted,
+        covers_whole_document=status.coverage == SignatureCoverageLevel.ENTIRE_FILE,
+        changed_after_signing=False,
+        certificate_valid_from=_utc(certificate.not_valid_before),
+        certificate_valid_to=_utc(certificate.not_valid_after),
+    )
+    return _Finding(
+        answer=answer,
+        order=embedded.signed_revision,
+        modifications=status.modification_level,
+        covers_file=status.coverage == SignatureCoverageLevel.ENTIRE_FILE,
+        document_time_stamp=entry.sub_filter == TIME_STAMP,
+        lasting=lasting,
+        notes=notes,
+    )
+
+
+def _integrity_problem(status: Any, signed_attributes: set[str]) -> tuple[str, str] | None:
+    """EN 319 102-1 sub-indication and a sentence."""
+    if not status.valid:
+        return "SIG_CRYPTO_FAILURE", "The signature does not belong to the certificate or was changed"
+    if not status.intact:
+        return "HASH_FAILURE", "The signed content was changed"
+    if "message_digest" not in signed_attributes:
+        return "FORMAT_FAILURE", "The signature names no digest of the document"
+    if status.coverage is None or status.coverage < SignatureCoverageLevel.ENTIRE_REVISION:
+        return "FORMAT_FAILURE", "The signature does not cover all of the document that it was made for"
+    return None
+
+
+def _trustworthiness(
+    status: Any, certificate: x509.Certificate, moment: datetime
+) -> tuple[str, str | None, str, list[dict[str, str]]]:
+    """Indication, sub-indication, one word for the trust, and notes; integrity is not looked at."""
+    notes: list[dict[str, str]] = []
+    problem: AdESSubIndic | None = status.trust_problem_indic
+    trusted = "trusted" if problem is None and status.validation_path is not None else "untrusted"
+    weak = status.md_algorithm in _WEAK
+    if weak:
+        notes.append(_note("warning", f"Weak digest ({status.md_algorithm.upper()}): forgeries are feasible"))
+        problem = problem or AdESIndeterminate.CRYPTO_CONSTRAINTS_FAILURE_NO_POE
+        trusted = "untrusted"
+    if status.revocation_details is not None:
+        trusted = "revoked"
+        notes.append(_note("error", "The certificate was revoked"))
+    elif not certificate.not_valid_before <= moment <= certificate.not_valid_after:
+        # pyHanko does not look when the signer's certificate is itself a trusted one.
+        trusted = "expired" if moment > certificate.not_valid_after else "untrusted"
+        problem = problem or AdESIndeterminate.OUT_OF_BOUNDS_NO_POE
+        word = "expired on" if trusted == "expired" else "is not valid before"
+        date = certificate.not_valid_after if trusted == "expired" else certificate.not_valid_before
+        notes.append(
+            _note("warning", f"The certificate {word} {date:%Y-%m-%d}, and no trusted time-stamp says when it was used")
+        )
+    if trusted == "trusted":
+        notes.append(_note("info", "The certificate leads to a root that is trusted here"))
+    elif status.trust_problem_indic == AdESIndeterminate.NO_CERTIFICATE_CHAIN_FOUND:
+        notes.append(_note("warning", "The certificate does not lead to a root that is known here"))
+    if problem is None:
+        return PASSED, None, trusted, notes
+    return _indication(problem), problem.standard_name, trusted, notes
+
+
+def _indication(why: AdESSubIndic) -> str:
+    return FAILED if isinstance(why, AdESFailure) else INDETERMINATE
+
+
+def _level(
+    entry: SignatureField, embedded: EmbeddedPdfSignature, status: Any, trust: _Trust, signed_attributes: set[str]
+) -> tuple[str | None, bool]:
+    """The PAdES level that the signature has by its form, and whether the file brings its revocation data along."""
+    if entry.sub_filter != PADES or "signing_certificate_v2" not in signed_attributes:
+        return None, False
+    stamp = status.timestamp_validity
+    if stamp is None or not (stamp.intact and stamp.valid):
+        return "B-B", False
+    if trust.store is None:
+        return "B-T", False
+    own = [status.signing_cert, *embedded.other_embedded_certs]
+    known = [*own, stamp.signing_cert, *trust.store.load_certs()]
+    roots = {bytes(anchor) for anchor in trust.anchors}
+    needed = revocation.needing_proof([status.signing_cert, stamp.signing_cert], known, roots)
+    crls = [item.get_object().data for item in trust.store.crls]
+    ocsps = [item.get_object().data for item in trust.store.ocsps]
+    lasting = all(revocation.proven(certificate, crls, ocsps) for certificate in needed)
+    return ("B-LT" if lasting else "B-T"), lasting
+
+
+def _stamp_time(status: Any) -> datetime | None:
+    stamp = status.timestamp_validity
+    return stamp.timestamp if stamp is not None and stamp.intact and stamp.valid else None
+
+
+# --- findings that need no cryptography ----------------------------------------------------------------------------------
+
+
+def _unsupported(entry: SignatureField, number: int) -> _Finding:
+    kind = entry.sub_filter or "without a type"
+    answer = _stated(entry, INDETERMINATE, "GENERIC", "unknown")
+    return _Finding(answer, order=number, notes=[_note("error", f"Signatures of the type {kind} cannot be checked")])
+
+
+def _broken(entry: SignatureField, number: int, reason: str, why: AdESSubIndic | None) -> _Finding:
+    why = why or AdESFailure.FORMAT_FAILURE
+    answer = _stated(entry, _indication(why), why.standard_name, "invalid")
+    return _Finding(answer, order=number, notes=[_note("error", f"The signature is malformed ({reason})")])
+
+
+def _stated(entry: SignatureField, indication: str, sub_indication: str, integrity: str) -> VerifiedSignature:
+    return VerifiedSignature(
+        field=entry.field,
+        signer_name=entry.name,
+        signing_reason=entry.reason,
+        signing_time=entry.claimed_time,
+        signature_type=entry.sub_filter,
+        indication=indication,
+        sub_indication=sub_indication,
+        integrity=integrity,
+        trust="untrusted",
+        covers_whole_document=False,
+        changed_after_signing=False,
+    )
+
+
+def _tricked(finding: _Finding, trick: str) -> _Finding:
+    """Rules a and b: whatever the cryptography says, it is not about what a reader sees."""
+    answer = finding.answer.model_copy(
+        update={
+            "indication": FAILED,
+            "sub_indication": finding.answer.sub_indication
+            if finding.answer.indication == FAILED
+            else "FORMAT_FAILURE",
+            "integrity": "invalid",
+            "covers_whole_document": False,
+            "changed_after_signing": True,
+        }
+    )
+    intact = [note for note in finding.notes if note["type"] != "info"]
+    return replace(finding, answer=answer, covers_file=False, notes=[_note("error", trick), *intact])
+
+
+# --- what the signatures say about each other ----------------------------------------------------------------------------
+
+
+def _judge(finding: _Finding, findings: list[_Finding], *, sealed_here: bool) -> VerifiedSignature:
+    """Rule c, and the archive level, which a later document time-stamp gives."""
+    answer, notes = finding.answer, list(finding.notes)
+    updates: dict[str, Any] = {}
+    if finding.holds and not _only_permitted_changes(finding, findings):
+        updates["changed_after_signing"] = True
+        if sealed_here:
+            notes.append(_note("warning", "Fields were filled in and sealed here after this signature was made"))
+        else:
+            updates |= {"indication": FAILED, "sub_indication": "FORMAT_FAILURE"}
+            notes.append(_note("error", "The document was changed after this signature was made"))
+    later = [other for other in findings if other.order > finding.order]
+    if finding.lasting and any(other.document_time_stamp and other.holds for other in later):
+        updates["level"] = "B-LTA"
+    return answer.model_copy(update={**updates, "verification_result": notes})
+
+
+def _only_permitted_changes(finding: _Finding, findings: list[_Finding]) -> bool:
+    level = finding.modifications
+    if level in (ModificationLevel.NONE, ModificationLevel.LTA_UPDATES):
+        return True
+    covered = any(other.holds and other.covers_file and other is not finding for other in findings)
+    return level == ModificationLevel.FORM_FILLING and covered
+
+
+def _note(kind: str, content: str) -> dict[str, str]:
+    return {"type": kind, "content": content}
+
+
+def _common_name(name: x509.Name) -> str | None:
+    native = name.native
+    value = native.get("common_name") or native.get("organization_name")
+    return ", ".join(value) if isinstance(value, list) else value
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    if moment is None:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,0 +1,255 @@
+"""Warm child processes for work that is CPU-bound or touches files from outside.
+
+Only the standard library is used to talk to them, so the same code is cooperative under eventlet and ordinary in threads.
+A child that is late, dies or has grown is killed and replaced; the caller gets an exception, its neighbours notice
+nothing. Children are separate interpreters started by ``subprocess``: no fork of a patched, threaded process.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from services.rendering import frames
+
+JOB_SECONDS = Histogram("rendering_job_seconds", "Time a job took in a child", ["task", "outcome"])
+QUEUE_SECONDS = Histogram("rendering_queue_seconds", "Time a job waited for a free child")
+KILLS = Counter("rendering_child_kills_total", "Children that did not survive their job", ["reason"])
+CHILDREN = Gauge("rendering_children", "Children alive")
+
+_STARTING = 30
+_TOP = str(Path(__file__).resolve().parents[2])
+
+
+class Busy(Exception):
+    """No child became free in time; nothing was done."""
+
+
+class JobFailed(Exception):
+    """The job did not come to an end; ``reason`` says why in words for an operator, ``trace`` where, when known."""
+
+    def __init__(self, task: str, reason: str, trace: str = "") -> None:
+        super().__init__(f"{task}: {reason}")
+        self.task, self.reason, self.trace = task, reason, trace
+
+
+class JobRefused(JobFailed):
+    """The job found that the file or the request cannot be accepted; ``reason`` is a sentence for the API user."""
+
+
+class JobCrashed(JobFailed):
+    """The child died, or ran out of memory."""
+
+
+class JobTimedOut(JobFailed):
+    """The child was killed because it took too long."""
+
+
+class ChildPool:
+    """At most ``size`` children; ``warm`` of them are kept when there is nothing to do, others end after ``idle`` seconds.
+
+    ``memory`` bounds a child's address space in bytes. A child is replaced after ``jobs_per_child`` jobs, or when it has
+    ever held more than half of ``memory``. Thread-safe; under eventlet call ``start`` after the patching.
+    """
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        warm: int = 1,
+        memory: int = 1024 * 2**20,
+        jobs_per_child: int = 200,
+        idle: float = 120,
+        tasks: str = "services.rendering.tasks",
+    ) -> None:
+        self._free = threading.BoundedSemaphore(size)
+        self._warm, self._memory, self._jobs_per_child, self._idle_seconds = warm, memory, jobs_per_child, idle
+        self._tasks = tasks
+        self._lock = threading.Lock()
+        self._idle: list[_Child] = []
+        self._closed = threading.Event()
+
+    def start(self) -> "ChildPool":
+        """Start the warm children and wait until they are ready; returns the pool."""
+        children = [self._new() for _ in range(self._warm)]
+        for child in children:
+            child.wait_until_ready()
+        self._idle.extend(children)
+        threading.Thread(target=self._end_idle_children, name="idle children", daemon=True).start()
+        return self
+
+    def run(
+        self,
+        task: str,
+        arguments: Mapping[str, Any],
+        parts: Sequence[frames.Bytes] = (),
+        *,
+        seconds: float = 20,
+        wait: float = 30,
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        """Do ``task`` in a child and return its result and binary parts.
+
+        ``seconds`` limits the job, by the clock and in processor time; ``wait`` is how long to wait for a free child.
+        Raises Busy, JobRefused, JobCrashed, JobTimedOut or JobFailed.
+        """
+        asked = time.monotonic()
+        if not self._free.acquire(timeout=wait):
+            raise Busy(f"no free child for {task} within {wait:g} s")
+        try:
+            QUEUE_SECONDS.observe(time.monotonic() - asked)
+            child = self._take()
+            started, outcome, healthy = time.monotonic(), "failed", False
+            try:
+                answer, files = child.ask(task, arguments, parts, seconds)
+                healthy, outcome = not answer.get("exhausted"), _outcome(answer)
+                return _result(task, answer), files
+            except (JobCrashed, JobTimedOut) as error:
+                KILLS.labels(error.reason).inc()
+                raise
+            finally:
+                JOB_SECONDS.labels(task, outcome).observe(time.monotonic() - started)
+                self._give_back(child, healthy)
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        """End the idle children; busy ones end with their parent."""
+        self._closed.set()
+        with self._lock:
+            children, self._idle = self._idle, []
+        for child in children:
+            child.end()
+
+    def _take(self) -> "_Child":
+        """The child used last, because it is the warmest; others can then grow idle and end."""
+        while True:
+            with self._lock:
+                child = self._idle.pop() if self._idle else None
+            if child is None:
+                child = self._new()
+            try:
+                child.wait_until_ready()
+            except JobFailed:
+                child.end()
+                raise
+            if child.alive():
+                return child
+            child.end()
+
+    def _give_back(self, child: "_Child", healthy: bool) -> None:
+        worn = child.jobs >= self._jobs_per_child or child.peak_memory > self._memory / 2
+        if healthy and not worn and not self._closed.is_set():
+            child.idle_since = time.monotonic()
+            with self._lock:
+                self._idle.append(child)
+            return
+        child.end()
+        with self._lock:
+            short = len(self._idle) < self._warm and not self._closed.is_set()
+            if short:  # started now, so that the next job finds it ready
+                self._idle.insert(0, self._new())
+
+    def _end_idle_children(self) -> None:
+        while not self._closed.wait(min(self._idle_seconds, 30)):
+            before = time.monotonic() - self._idle_seconds
+            with self._lock:
+                spare = max(0, len(self._idle) - self._warm)
+                ending = [child for child in self._idle[:spare] if child.idle_since < before]
+                self._idle = [child for child in self._idle if child not in ending]
+            for child in ending:
+                child.end()
+
+    def _new(self) -> "_Child":
+        return _Child(self._memory, self._tasks)
+
+
+class _Child:
+    """One process and our end of its socket."""
+
+    def __init__(self, memory: int, tasks: str) -> None:
+        self._connection, theirs = socket.socketpair()
+        with theirs:
+            arguments = [sys.executable, "-m", "services.rendering.child", str(theirs.fileno()), str(memory), tasks]
+            self.process = subprocess.Popen(
+                arguments, pass_fds=[theirs.fileno()], env=_clean_environment(), stdin=subprocess.DEVNULL, cwd="/"
+            )
+        self._ready = False
+        self.jobs, self.peak_memory, self.idle_since = 0, 0, time.monotonic()
+        CHILDREN.inc()
+
+    def wait_until_ready(self) -> None:
+        """Imports are done; raises JobCrashed when the child does not come up."""
+        if self._ready:
+            return
+        try:
+            frames.receive(self._connection, until=time.monotonic() + _STARTING)
+        except (frames.Closed, frames.Late) as error:
+            raise JobCrashed("start", "child did not start") from error
+        self._ready = True
+
+    def ask(
+        self, task: str, arguments: Mapping[str, Any], parts: Sequence[frames.Bytes], seconds: float
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        until = time.monotonic() + seconds
+        try:
+            header = {"task": task, "seconds": seconds, "arguments": arguments}
+            frames.send(self._connection, header, parts, until=until)
+            answer, files = frames.receive(self._connection, until=until)
+        except frames.Late as error:
+            raise JobTimedOut(task, "timeout") from error
+        except frames.Closed as error:
+            raise self._death(task) from error
+        self.jobs += 1
+        self.peak_memory = answer.pop("memory", 0)
+        return answer, files
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def end(self) -> None:
+        """Kill and reap; safe to call on a dead child."""
+        self._connection.close()
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+        CHILDREN.dec()
+
+    def _death(self, task: str) -> JobFailed:
+        status = self.process.wait()
+        if -status in (signal.SIGXCPU, signal.SIGALRM):
+            return JobTimedOut(task, "timeout")
+        return JobCrashed(task, "crash", f"exit status {status}")
+
+
+def _outcome(answer: dict[str, Any]) -> str:
+    return next((word for word in ("refused", "failed") if word in answer), "done")
+
+
+def _result(task: str, answer: dict[str, Any]) -> dict[str, Any]:
+    if "refused" in answer:
+        raise JobRefused(task, answer["refused"])
+    if answer.get("exhausted"):
+        raise JobCrashed(task, "memory", answer["trace"])
+    if "failed" in answer:
+        raise JobFailed(task, answer["failed"], answer["trace"])
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+def _clean_environment() -> dict[str, str]:
+    """Nothing of ours: the database's address, the link secret and passwords are in the environment of the service."""
+    kept = {
+        key: os.environ[key]
+        for key in ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "XDG_CACHE_HOME", "FONT_DIRS")
+        if key in os.environ
+    }
+    return {**kept, "PYTHONPATH": _TOP, "MALLOC_ARENA_MAX": "1", "PYTHONWARNINGS": "ignore"}

@@ -1,0 +1,31 @@
+"""Reads of the rendering service."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from services.rendering.models import Result, SealedFile, SealJob
+
+
+def result(session: Session, kind: str, digest: str) -> dict[str, Any] | None:
+    """The kept answer, or None."""
+    found = session.scalar(sa.select(Result.answer).where(Result.kind == kind, Result.digest == digest))
+    return dict(found) if found is not None else None
+
+
+def sealed_here(session: Session, sha256: str) -> bool:
+    """Is the file with this SHA-256 one that we sealed?"""
+    return session.scalar(sa.select(SealedFile.sha256).where(SealedFile.sha256 == sha256)) is not None
+
+
+def jobs_to_sweep(session: Session, before: datetime) -> list[SealJob]:
+    """Jobs that ended before that time and of whose interrupted attempts something may be left."""
+    ended = sa.select(SealJob).where(SealJob.swept.is_(False), SealJob.state != "due", SealJob.finished_at < before)
+    return list(session.scalars(ended.order_by(SealJob.id).limit(100)))
+
+
+def job(session: Session, seal_id: str) -> SealJob | None:
+    """The job that this ``seal_id`` names: its state, attempts and last error."""
+    return session.scalar(sa.select(SealJob).where(SealJob.seal_id == seal_id))

@@ -1,0 +1,281 @@
+"""The service's side of the children: one method per thing they can do, typed, with errors that a caller understands.
+
+``for_caller`` turns what went wrong with a stranger's file into a refusal; seal jobs use the methods without it, because
+there a failure means another attempt.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from contracts.errors import ServiceError, invalid
+from contracts.rpc.rendering import FillRequest, SealRequest, TagField, Verification
+from contracts.runtime import observe
+from contracts.types import FieldDefinition, FieldType, Notice, PageSize
+from services.rendering.frames import Bytes
+from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.pool import Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut
+
+log = observe.logger(__name__)
+
+HOSTILE_SECONDS = 20.0
+"""For files of strangers, while somebody waits."""
+SEAL_SECONDS = 120.0
+"""For files that were accepted, while nobody waits."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """``converted``: the PDF that an HTML document became, before it was normalised."""
+
+    file: bytes
+    pages: list[PageSize]
+    fields: list[TagField]
+    signed: bool
+    report: list[Notice]
+    converted: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Material:
+    """What PAdES B-LT puts into a file (DER): certificates, OCSP answers, revocation lists."""
+
+    certificates: tuple[bytes, ...] = ()
+    ocsp_responses: tuple[bytes, ...] = ()
+    revocation_lists: tuple[bytes, ...] = ()
+
+    @property
+    def counts(self) -> list[int]:
+        return [len(self.certificates), len(self.ocsp_responses), len(self.revocation_lists)]
+
+    @property
+    def parts(self) -> list[bytes]:
+        return [*self.certificates, *self.ocsp_responses, *self.revocation_lists]
+
+
+@dataclass(frozen=True)
+class Place:
+    """How the signature is announced in the file and how much room it gets: ``size`` in octets."""
+
+    name: str
+    reason: str
+    signed_at: datetime
+    size: int
+    material: Material
+
+    def arguments(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "reason": self.reason,
+            "signed_at": self.signed_at.isoformat(),
+            "size": self.size,
+            "material": self.material.counts,
+        }
+
+
+@dataclass(frozen=True)
+class Unsigned:
+    """A finished file but for the signature: ``size`` hexadecimal digits at ``start``, ``digest`` over the rest."""
+
+    data: bytes
+    start: int
+    size: int
+    digest: bytes
+    answer: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Token:
+    """A time-stamp that was checked: ``token`` and the ``certificates`` in it (DER), the authority's first."""
+
+    token: bytes
+    time: datetime
+    certificates: tuple[bytes, ...]
+
+
+class Renderer:
+    """Thread-safe."""
+
+    def __init__(self, pool: ChildPool, *, most_bytes: int, most_pages: int) -> None:
+        self._pool = pool
+        self._limits = {"most_bytes": most_bytes, "most_pages": most_pages}
+
+    # --- documents that come in
+
+    def prepare_pdf(self, data: bytes, name: str, *, remove_tags: bool, flatten: bool) -> Prepared:
+        arguments = {"name": name, "remove_tags": remove_tags, "flatten": flatten, **self._limits}
+        answer, files = self._hostile("prepare_pdf", arguments, [data])
+        return _prepared(answer, files)
+
+    def external_urls(self, texts: Sequence[str], assets: dict[str, bytes]) -> list[str]:
+        """Which files the HTML would load, besides those in ``assets``."""
+        arguments = {"texts": list(texts), "fetched": list(assets)}
+        urls: list[str] = self._hostile("external_urls", arguments, list(assets.values()))[0]["urls"]
+        return urls
+
+    def prepare_html(
+        self, html: str, header: str | None, footer: str | None, size: str, name: str, assets: dict[str, bytes]
+    ) -> Prepared:
+        arguments = {
+            "html": html,
+            "header": header,
+            "footer": footer,
+            "size": size,
+            "name": name,
+            "fetched": list(assets),
+            **self._limits,
+        }
+        answer, files = self._hostile("prepare_html", arguments, list(assets.values()))
+        return _prepared(answer, files)
+
+    # --- sealing
+
+    def fill_and_reserve(
+        self, request: FillRequest, document: str, data: bytes, attachments: Sequence[bytes], place: Place
+    ) -> Unsigned:
+        """Draw the values of the document with that uuid; ``attachments`` are in the request's order."""
+        arguments = {"request": _without_trail(request), "document": document, **place.arguments()}
+        parts = [data, *attachments, *place.material.parts]
+        return _unsigned(*self._pool.run("fill_and_reserve", arguments, parts, seconds=SEAL_SECONDS))
+
+    def audit_trail(
+        self,
+        request: SealRequest,
+        documents: Sequence[dict[str, Any]],
+        attachments: Sequence[bytes],
+        place: Place,
+        issuer: str,
+    ) -> Unsigned:
+        """``documents`` are the fields of ``audit_trail.SealedSummary``."""
+        arguments = {
+            "request": request.model_dump(mode="json"),
+            "documents": list(documents),
+            "issuer": issuer,
+            **place.arguments(),
+        }
+        parts = [*attachments, *place.material.parts]
+        return _unsigned(*self._pool.run("audit_trail", arguments, parts, seconds=SEAL_SECONDS))
+
+    def check_seal(
+        self,
+        data: bytes,
+        certificate: bytes,
+        *,
+        pages: int,
+        drawn: Sequence[dict[str, Any]] = (),
+        fields: Sequence[FieldDefinition] = (),
+    ) -> str:
+        """Read a sealed file back; the PAdES level. JobRefused says what is wrong."""
+        wanted = {one["field"] for one in drawn}
+        arguments = {
+            "pages": pages,
+            "drawn": list(drawn),
+            "fields": [field.model_dump(mode="json") for field in fields if field.uuid in wanted],
+        }
+        level: str = self._pool.run("check_seal", arguments, [data, certificate], seconds=SEAL_SECONDS)[0]["level"]
+        return level
+
+    def read_time_stamp(self, response: bytes, signature: bytes, nonce: int) -> Token:
+        """JobRefused when the answer is no time-stamp for ``signature``."""
+        answer, files = self._pool.run("read_time_stamp", {"nonce": nonce}, [response, signature])
+        return Token(files[0], datetime.fromisoformat(answer["time"]), tuple(files[1:]))
+
+    def revocation_questions(self, leaves: Sequence[bytes], known: Sequence[bytes]) -> list[dict[str, Any]]:
+        answer, _ = self._pool.run("revocation_questions", {"leaves": len(leaves)}, [*leaves, *known])
+        questions: list[dict[str, Any]] = answer["questions"]
+        return questions
+
+    def check_revocation(
+        self, kind: str, answer: bytes, serial: str, known: Sequence[bytes], now: datetime
+    ) -> dict[str, str]:
+        """``{"until": ...}`` or ``{"revoked": ...}``; JobRefused when the answer proves nothing."""
+        arguments = {"kind": kind, "serial": serial, "now": now.isoformat()}
+        return self._pool.run("check_revocation", arguments, [answer, *known])[0]
+
+    # --- tools
+
+    def fill_draft(self, request: FillRequest, document: str, data: bytes, attachments: Sequence[bytes]) -> bytes:
+        arguments = {"request": _without_trail(request), "document": document}
+        return self._hostile("fill_draft", arguments, [data, *attachments])[1][0]
+
+    def verify(self, data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here: bool) -> Verification:
+        arguments = {"now": now.isoformat(), "sealed_here": sealed_here}
+        return Verification.model_validate(self._hostile("verify", arguments, [data, *anchors])[0])
+
+    def combine(self, files: Sequence[bytes], title: str) -> tuple[bytes, list[str]]:
+        """The merged file and warnings."""
+        arguments = {"files": len(files), "title": title, "seal": False}
+        answer, parts = self._hostile("combine", arguments, list(files))
+        return parts[0], answer["warnings"]
+
+    def combine_and_reserve(self, files: Sequence[bytes], title: str, place: Place) -> Unsigned:
+        """The same with a place for a seal; ``answer`` has the warnings."""
+        arguments = {"files": len(files), "title": title, "seal": True, **place.arguments()}
+        return _unsigned(*self._hostile("combine", arguments, [*files, *place.material.parts]))
+
+    def draw_page(self, data: bytes, page: int, width: int) -> bytes:
+        return self._hostile("draw_page", {"page": page, "width": width}, [data])[1][0]
+
+    def prepare_image(self, data: bytes, field_type: FieldType) -> bytes:
+        return self._hostile("prepare_image", {"type": field_type.value}, [data])[1][0]
+
+    def draw_signature(self, text: str) -> bytes:
+        return self._hostile("draw_signature", {"text": text}, [])[1][0]
+
+    def check_text(self, texts: Sequence[str]) -> list[str]:
+        characters: list[str] = self._hostile("check_text", {"texts": list(texts)}, [])[0]["characters"]
+        return characters
+
+    def _hostile(
+        self, task: str, arguments: dict[str, Any], parts: Sequence[Bytes]
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        with for_caller(task):
+            return self._pool.run(task, arguments, parts, seconds=HOSTILE_SECONDS, wait=15)
+
+
+@contextmanager
+def for_caller(task: str) -> Iterator[None]:
+    """What went wrong in a child, as an answer to the one who sent the file."""
+    try:
+        yield
+    except JobRefused as refused:
+        raise invalid(refused.reason.rstrip(".")) from refused
+    except JobTimedOut as late:
+        log.warning("job.killed", task=task, reason=late.reason)
+        raise invalid("The file takes too long to process") from late
+    except JobCrashed as crashed:
+        log.warning("job.killed", task=task, reason=crashed.reason, trace=crashed.trace)
+        raise invalid("The file cannot be processed: it needs too much memory or is damaged") from crashed
+    except JobFailed as failed:
+        log.error("job.failed", task=task, reason=failed.reason, trace=failed.trace)  # noqa: TRY400 - the child's trace
+        raise invalid("The file cannot be processed") from failed
+    except Busy as busy:
+        raise ServiceError("unavailable", "Too many documents are being processed, try again") from busy
+
+
+def seal_name(identity: SealIdentity) -> str:
+    """The issuer of the sealing certificate, as the audit trail names it."""
+    names = identity.chain[0].issuer.rdns
+    values = {attribute.oid.dotted_string: str(attribute.value) for rdn in names for attribute in rdn}
+    return values.get("2.5.4.3") or identity.chain[0].issuer.rfc4514_string()
+
+
+def _prepared(answer: dict[str, Any], files: Sequence[bytes]) -> Prepared:
+    return Prepared(
+        file=files[0],
+        pages=[PageSize.model_validate(page) for page in answer["pages"]],
+        fields=[TagField.model_validate(field) for field in answer["fields"]],
+        signed=answer["signed"],
+        report=[Notice.model_validate(notice) for notice in answer["report"]],
+        converted=files[1] if len(files) > 1 else None,
+    )
+
+
+def _unsigned(answer: dict[str, Any], files: Sequence[bytes]) -> Unsigned:
+    return Unsigned(files[0], answer["start"], answer["size"], bytes.fromhex(answer["digest"]), answer)
+
+
+def _without_trail(request: FillRequest) -> dict[str, Any]:
+    return request.model_dump(mode="json", exclude={"trail"})

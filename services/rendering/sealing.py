@@ -1,0 +1,214 @@
+"""A seal job from its row to its result: fill, seal, read back, store; the audit trail; then say so.
+
+Children do what touches files, this process holds the key. Everything before the outcome can be done again: an attempt
+writes to places of its own, and only the transaction that ends the job makes its files the result.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from prometheus_client import Counter, Histogram
+from sqlalchemy.orm import Session
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError
+from contracts.events import DocumentsSealed, SealedDocument
+from contracts.rpc.rendering import SealRequest
+from contracts.runtime import observe
+from contracts.runtime.background import Done, Outcome, Park, Retry
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.clock import now
+from contracts.types import Notice, StoredDocument
+from services.rendering import commands, domain
+from services.rendering.jobs import cms
+from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.models import SealJob
+from services.rendering.pool import Busy, JobFailed, JobRefused
+from services.rendering.renderer import Place, Renderer, Unsigned, seal_name
+from services.rendering.settings import Settings
+from services.rendering.time_stamping import Assurance, CertificateRevoked, TimeStampFailed, TimeStamping
+
+log = observe.logger(__name__)
+
+SEALED = Counter("rendering_seals_total", "Files sealed", ["level"])
+SEAL_SECONDS = Histogram("rendering_seal_job_seconds", "An attempt of a seal job, whatever its outcome")
+
+PDF = "application/pdf"
+_CERTIFICATE_WAIT = timedelta(hours=1)
+
+
+class Sealer:
+    """Makes sealed files. One per process, thread-safe."""
+
+    def __init__(self, identity: SealIdentity, renderer: Renderer, stamping: TimeStamping, reason: str) -> None:
+        self.identity, self._renderer, self._stamping, self._reason = identity, renderer, stamping, reason
+
+    def place(self, assurance: Assurance, signed_at: datetime) -> Place:
+        return Place(self.identity.name, self._reason, signed_at, assurance.size, assurance.material)
+
+    def assurance(self, moment: datetime, *, with_time_stamp: bool = True) -> Assurance:
+        """Raises TimeStampFailed, CertificateRevoked; without a time-stamp neither."""
+        return self._stamping.assurance(moment) if with_time_stamp else self._stamping.plain()
+
+    def sign(self, unsigned: Unsigned, assurance: Assurance) -> bytes:
+        """The sealed file. Raises TimeStampFailed."""
+        signed = self.identity.signer.sign(unsigned.digest)
+        token = self._stamping.stamp(signed.signature) if assurance.stamped else None
+        try:
+            return cms.insert(
+                unsigned.data, unsigned.start, unsigned.size, self.identity.signer.envelope(signed, token)
+            )
+        except cms.TooLarge as error:
+            self._stamping.forget()
+            raise TimeStampFailed(f"the time-stamp is larger than the sample: {error}") from error
+
+    def check(self, data: bytes, **expected: Any) -> str:
+        """Read the file back; its PAdES level. Raises JobRefused."""
+        level = self._renderer.check_seal(data, self.identity.encoded[0], **expected)
+        SEALED.labels(level).inc()
+        return level
+
+
+@dataclass(frozen=True)
+class _Sealed:
+    """A sealed document and what the audit trail says of it."""
+
+    document: SealedDocument
+    level: str
+    pages: int
+
+
+class SealWork:
+    """What the background process does with a due SealJob."""
+
+    def __init__(self, settings: Settings, blobs: BlobStore, renderer: Renderer, sealer: Sealer) -> None:
+        self._settings, self._blobs, self._renderer, self._sealer = settings, blobs, renderer, sealer
+
+    def attempt(self, job: SealJob) -> Outcome:
+        """One attempt. Whatever fails leaves no file behind, unless the process is killed (see ``sweep``)."""
+        if (problem := self._sealer.identity.problem(now())) is not None:
+            return Retry(problem, after=_CERTIFICATE_WAIT)
+        run = _Attempt(self._settings, self._blobs, self._renderer, self._sealer, job)
+        try:
+            with SEAL_SECONDS.time():
+                sealed = run.seal()
+        except Exception as error:  # `_outcome_of` says what each of them means for the job
+            run.clean_up()
+            return _outcome_of(error, job)
+        return Done(record=lambda session, row: _finish(session, row, sealed, job.attempts))
+
+
+def _finish(session: Session, row: SealJob, sealed: DocumentsSealed, attempt: int) -> None:
+    commands.finish_job(session, row, sealed, attempt, now())
+
+
+def _outcome_of(error: Exception, job: SealJob) -> Outcome:
+    """A refusal is final; a fault of the work is tried a few times; what is missing outside is waited for."""
+    if isinstance(error, JobRefused):
+        return Park(error.reason)
+    if isinstance(error, CertificateRevoked):
+        return Park(f"the certificate was revoked: {error}")
+    if isinstance(error, TimeStampFailed):
+        return Retry(f"no time-stamp: {error}")
+    if isinstance(error, Busy):
+        return Retry(str(error))
+    if isinstance(error, ServiceError):
+        return Retry(error.message)
+    if isinstance(error, JobFailed):
+        log.warning("seal.failed", job=job.id, task=error.task, reason=error.reason, trace=error.trace)
+        reason = f"{error.task} failed: {error.reason}"
+    else:
+        log.error("seal.failed", job=job.id, exc_info=error)
+        reason = f"{type(error).__name__}: {error}"
+    return Park(reason) if domain.gives_up(job.attempts) else Retry(reason)
+
+
+class _Attempt:
+    """One run through a job."""
+
+    def __init__(self, settings: Settings, blobs: BlobStore, renderer: Renderer, sealer: Sealer, job: SealJob) -> None:
+        self._settings, self._blobs, self._renderer, self._sealer, self._job = settings, blobs, renderer, sealer, job
+        self._request = SealRequest.model_validate(job.request)
+        self._fields = [value.field for value in self._request.values]
+        self._written: list[str] = []
+
+    def seal(self) -> DocumentsSealed:
+        """A failing time-stamping authority is waited for a few attempts, then done without, and the report says so."""
+        try:
+            return self._seal(self._sealer.assurance(now()))
+        except TimeStampFailed as error:
+            if not domain.goes_without_time_stamp(self._job.attempts, self._settings.tsa_attempts):
+                raise
+            self.clean_up()
+            message = f"No time-stamp could be had, the seal is PAdES B-B without one ({error})"
+            missing = Notice(code="no_time_stamp", message=message)
+            plain = self._sealer.assurance(now(), with_time_stamp=False)
+            return self._seal(replace(plain, notices=(missing,)))
+
+    def _seal(self, assurance: Assurance) -> DocumentsSealed:
+        request = self._request
+        attachments = [self._blobs.get(attachment.file) for attachment in request.attachments]
+        sealed = [self._document(document, attachments, assurance) for document in request.documents]
+        trail, level = self._audit_trail(sealed, attachments, assurance)
+        return DocumentsSealed(
+            submission_id=request.submission_id,
+            seal_id=request.seal_id,
+            documents=[one.document for one in sealed],
+            audit_trail=trail,
+            pades_level=domain.lowest_level([level, *(one.level for one in sealed)]),
+            report=list(assurance.notices),
+        )
+
+    def clean_up(self) -> None:
+        """Remove what this attempt wrote."""
+        for key in self._written:
+            try:
+                self._blobs.delete(key)
+            except ServiceError as error:
+                log.warning("seal.left_behind", key=key, reason=error.message)
+        self._written = []
+
+    def _document(self, document: StoredDocument, attachments: Sequence[bytes], assurance: Assurance) -> _Sealed:
+        data = self._blobs.get(document.file)
+        place = self._sealer.place(assurance, now())
+        unsigned = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
+        file = self._sealer.sign(unsigned, assurance)
+        pages = len(document.pages)
+        level = self._sealer.check(file, pages=pages, drawn=unsigned.answer["drawn"], fields=self._fields)
+        result = SealedDocument(
+            uuid=document.uuid,
+            name=document.name,
+            file=self._store(file),
+            original_sha256=document.original.sha256,
+        )
+        return _Sealed(result, level, pages)
+
+    def _audit_trail(
+        self, sealed: Sequence[_Sealed], attachments: Sequence[bytes], assurance: Assurance
+    ) -> tuple[BlobRef, str]:
+        summaries = [
+            {
+                "name": one.document.name,
+                "original_sha256": one.document.original_sha256,
+                "sealed_sha256": one.document.file.sha256,
+                "pages": one.pages,
+                "size": one.document.file.size,
+                "level": one.level,
+            }
+            for one in sealed
+        ]
+        place = self._sealer.place(assurance, now())
+        issuer = seal_name(self._sealer.identity)
+        unsigned = self._renderer.audit_trail(self._request, summaries, attachments, place, issuer)
+        file = self._sealer.sign(unsigned, assurance)
+        level = self._sealer.check(file, pages=unsigned.answer["pages"])
+        return self._store(file), level
+
+    def _store(self, data: bytes) -> BlobRef:
+        job = self._job
+        key = domain.file_key(job.submission_id, job.id, job.attempts, len(self._written))
+        self._written.append(key)
+        prefix, _, name = key.rpartition("/")
+        return self._blobs.put(data, PDF, f"{prefix}/", name=name)

@@ -1,0 +1,267 @@
+"""Entrypoints: contract in, one call, contract out. Children work on the files, this process fetches and stores them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError, invalid
+from contracts.events import SEALING_DUE, SUBMISSION_ERASED, Envelope, Erased
+from contracts.rpc import health
+from contracts.rpc import rendering as rpc
+from contracts.runtime.clock import now
+from contracts.runtime.outbound import OutboundFailed, OutboundRefused
+from contracts.runtime.worker import Context, handles, subscribes
+from contracts.types import Notice, StoredDocument
+from services.rendering import commands, domain, queries, results
+from services.rendering.renderer import Prepared, Renderer, for_caller
+from services.rendering.results import Made, Results
+from services.rendering.settings import Settings
+from services.rendering.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
+from services.rendering.workshop import Workshop
+
+PDF, PNG, JPEG = "application/pdf", "image/png", "image/jpeg"
+PREFIX = "rendering/"
+MOST_WIDTH = 4_000
+PICTURES_KEPT_TIMES = 10
+
+_ASSET_BYTES, _ASSETS_AT_MOST = 10 * 2**20, 25 * 2**20
+_ASSET_SECONDS = 5.0
+_ROUNDS_OF_ASSETS = 3
+_RESULT_TIMES_UPLOAD = 8
+"""A merged or sealed file may be larger than what may be uploaded, within reason."""
+
+
+class RenderingContext(Context[Settings]):
+    @cached_property
+    def workshop(self) -> Workshop:
+        return Workshop(self.settings)
+
+    @cached_property
+    def results(self) -> Results:
+        return Results(self.database, self.blobs, self.settings.rendering_results_kept_hours)
+
+    @property
+    def renderer(self) -> Renderer:
+        return self.workshop.open().renderer
+
+
+class RenderingService:
+    name = "rendering"
+    context = RenderingContext(Settings)
+
+    # --- documents that come in
+
+    @handles(rpc.PREPARE_PDF)
+    def prepare_pdf(self, request: rpc.PreparePdf) -> rpc.PreparedDocument:
+        data = self._fetch(request.file)
+        prepared = self.context.renderer.prepare_pdf(
+            data, request.name, remove_tags=request.remove_tags, flatten=request.flatten
+        )
+        return self._stored(prepared, request.file)
+
+    @handles(rpc.PREPARE_HTML)
+    def prepare_html(self, request: rpc.PrepareHtml) -> rpc.PreparedDocument:
+        """Laying out is slow, so what needs nothing from outside is kept: the owner of the answer gets copies of his own."""
+        texts = [text for text in (request.html, request.html_header, request.html_footer) if text]
+        assets, missing = self._assets(texts)
+        if assets or missing:
+            prepared = self._laid_out(request, assets)
+            original = self.context.blobs.put(prepared.converted or prepared.file, PDF, PREFIX)
+            stored = self._stored(prepared, original)
+            return stored.model_copy(update={"report": [*missing, *stored.report]})
+
+        def make() -> Made:
+            prepared = self._laid_out(request, {})
+            original = self.context.blobs.put(prepared.converted or prepared.file, PDF, PREFIX)
+            stored = self._stored(prepared, original)
+            return Made(stored.model_dump(mode="json"), sorted({stored.file.key, stored.original.key}))
+
+        digest = domain.digest_of(request.model_dump(mode="json"))
+        kept = rpc.PreparedDocument.model_validate(self.context.results.get("html", digest, make))
+        return kept.model_copy(update={"file": self._copy(kept.file), "original": self._copy(kept.original)})
+
+    # --- pictures and text
+
+    @handles(rpc.DRAW_PAGE)
+    def draw_page(self, request: rpc.DrawPage) -> BlobRef:
+        width = max(1, min(request.width, MOST_WIDTH))
+
+        def make() -> Made:
+            picture = self.context.renderer.draw_page(self._fetch(request.file), request.page, width)
+            return _one_file(self.context.blobs.put(picture, _picture_type(picture), PREFIX))
+
+        digest = f"{request.file.sha256}:{request.page}:{width}"
+        sources = [request.file.sha256]
+        kept = self.context.results.get("page", digest, make, sources=sources, times=PICTURES_KEPT_TIMES)
+        return BlobRef.model_validate(kept)
+
+    @handles(rpc.PREPARE_IMAGE)
+    def prepare_image(self, request: rpc.PrepareImage) -> BlobRef:
+        picture = self.context.renderer.prepare_image(self._fetch(request.file), request.type)
+        return self.context.blobs.put(picture, _picture_type(picture), _beside(request.file))
+
+    @handles(rpc.DRAW_SIGNATURE)
+    def draw_signature(self, request: rpc.DrawSignature) -> BlobRef:
+        return self.context.blobs.put(self.context.renderer.draw_signature(request.text), PNG, "uploads/")
+
+    @handles(rpc.CHECK_TEXT)
+    def check_text(self, request: rpc.CheckText) -> rpc.UndrawableText:
+        return rpc.UndrawableText(characters=self.context.renderer.check_text(request.texts))
+
+    # --- drafts and tools
+
+    @handles(rpc.FILL_DRAFTS)
+    def fill_drafts(self, request: rpc.FillRequest) -> rpc.Drafts:
+        def make() -> Made:
+            attachments = [self._fetch(attachment.file) for attachment in request.attachments]
+            drafts = [self._draft(request, document, attachments) for document in request.documents]
+            originals = {document.file.key for document in request.documents}
+            keys = [draft.file.key for draft in drafts if draft.file.key not in originals]
+            return Made(rpc.Drafts(documents=drafts).model_dump(), keys)
+
+        digest = domain.digest_of(request.model_dump(mode="json"))
+        kept = self.context.results.get("draft", digest, make, submission_id=request.submission_id)
+        return rpc.Drafts.model_validate(kept)
+
+    @handles(rpc.COMBINE)
+    def combine(self, request: rpc.Combine) -> rpc.Combined:
+        if not request.files:
+            raise invalid("files must not be empty", "files")
+
+        def make() -> Made:
+            files = [self._fetch(file) for file in request.files]
+            if request.seal:
+                data, warnings = self._sealed_merge(files, request.name)
+            else:
+                data, warnings = self.context.renderer.combine(files, request.name)
+            file = self.context.blobs.put(data, PDF, PREFIX)
+            if request.seal:
+                self.context.database.write(commands.remember_sealed, [file.sha256], None, now())
+            return Made(rpc.Combined(file=file, warnings=warnings).model_dump(), [file.key])
+
+        sources = [file.sha256 for file in request.files]
+        digest = domain.digest_of(sources, request.seal, request.name)
+        kept = self.context.results.get("combined", digest, make, sources=sources)
+        return rpc.Combined.model_validate(kept)
+
+    @handles(rpc.VERIFY)
+    def verify(self, request: rpc.Verify) -> rpc.Verification:
+        data = self._fetch(request.file)
+        known = self.context.database.read(queries.sealed_here, request.file.sha256)
+        return self.context.renderer.verify(data, self.context.workshop.anchors, now(), sealed_here=known)
+
+    @handles(health.PING["rendering"])
+    def ping(self, request: health.Ping) -> health.Pong:
+        """The first one starts the children."""
+        pong = self.context.pong()
+        problem = self.context.workshop.open().identity.problem(now())
+        return health.Pong(ready=False, problems=[*pong.problems, problem]) if problem else pong
+
+    # --- events
+
+    @subscribes(SEALING_DUE)
+    def on_sealing_due(self, envelope: Envelope, data: rpc.SealRequest) -> None:
+        self.context.database.write(commands.accept_job, envelope, data, now())
+
+    @subscribes(SUBMISSION_ERASED)
+    def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:
+        keys = self.context.database.write(commands.erase, envelope, data, now())
+        results.remove(self.context.blobs, keys)
+
+    # --- files
+
+    def _fetch(self, file: BlobRef) -> bytes:
+        """The bytes, whose SHA-256 is that of ``file``: the store checks it."""
+        most = self.context.settings.rendering_file_mb * _RESULT_TIMES_UPLOAD
+        if file.size > most * 2**20:
+            raise ServiceError("too_large", f"The file is larger than {most} MB")
+        return self.context.blobs.get(file)
+
+    def _copy(self, file: BlobRef) -> BlobRef:
+        return self.context.blobs.put(self.context.blobs.get(file), file.media_type, PREFIX)
+
+    def _stored(self, prepared: Prepared, original: BlobRef) -> rpc.PreparedDocument:
+        """The normalised file goes beside the original, unless it is the same."""
+        file = original if prepared.signed else self.context.blobs.put(prepared.file, PDF, _beside(original))
+        return rpc.PreparedDocument(
+            file=file,
+            original=original,
+            pages=prepared.pages,
+            fields=prepared.fields,
+            signed=prepared.signed,
+            report=prepared.report,
+        )
+
+    # --- parts of the calls
+
+    def _laid_out(self, request: rpc.PrepareHtml, assets: dict[str, bytes]) -> Prepared:
+        return self.context.renderer.prepare_html(
+            request.html, request.html_header, request.html_footer, request.size, request.name, assets
+        )
+
+    def _assets(self, texts: Sequence[str]) -> tuple[dict[str, bytes], list[Notice]]:
+        """The files that HTML loads, fetched through the guarded way out; style sheets may ask for more. What cannot be
+        had is left out, and a notice says so."""
+        assets: dict[str, bytes] = {}
+        failed: dict[str, str] = {}
+        for _ in range(_ROUNDS_OF_ASSETS):
+            wanted = [url for url in self.context.renderer.external_urls(texts, assets) if url not in failed]
+            for url in wanted:
+                room = min(_ASSET_BYTES, _ASSETS_AT_MOST - sum(map(len, assets.values())))
+                try:
+                    outbound = self.context.workshop.outbound
+                    assets[url] = outbound.fetch(url, max_bytes=room, timeout=_ASSET_SECONDS).data
+                except (OutboundRefused, OutboundFailed) as error:
+                    failed[url] = error.reason
+            if not wanted:
+                break
+        notices = [
+            Notice(code="resource_missing", message=f"{url[:200]} was not loaded: {reason}.")
+            for url, reason in failed.items()
+        ]
+        return assets, notices
+
+    def _draft(
+        self, request: rpc.FillRequest, document: StoredDocument, attachments: Sequence[bytes]
+    ) -> rpc.DraftDocument:
+        """A document that came signed may only be added to by a seal: until then it is shown as it is."""
+        file = document.file
+        if not document.signed:
+            draft = self.context.renderer.fill_draft(request, document.uuid, self._fetch(file), attachments)
+            file = self.context.blobs.put(draft, PDF, f"submissions/{request.submission_id}/")
+        return rpc.DraftDocument(uuid=document.uuid, name=document.name, file=file)
+
+    def _sealed_merge(self, files: Sequence[bytes], name: str) -> tuple[bytes, list[str]]:
+        """Somebody waits for it, so a failing authority is not waited for: then the seal is without time-stamp, and a
+        warning says so."""
+        sealer = self.context.workshop.open().sealer
+        if (problem := sealer.identity.problem(now())) is not None:
+            raise ServiceError("unavailable", f"Nothing can be sealed now: {problem}")
+        try:
+            return self._seal_merged(files, name, sealer.assurance(now()))
+        except TimeStampFailed as error:
+            data, warnings = self._seal_merged(files, name, sealer.assurance(now(), with_time_stamp=False))
+            return data, [*warnings, f"No time-stamp could be had ({error})"]
+        except CertificateRevoked as error:
+            raise ServiceError("unavailable", f"Nothing can be sealed now: {error}") from error
+
+    def _seal_merged(self, files: Sequence[bytes], name: str, assurance: Assurance) -> tuple[bytes, list[str]]:
+        sealer = self.context.workshop.sealer
+        unsigned = self.context.renderer.combine_and_reserve(files, name, sealer.place(assurance, now()))
+        data = sealer.sign(unsigned, assurance)
+        with for_caller("check_seal"):
+            sealer.check(data, pages=unsigned.answer["pages"])
+        return data, [*unsigned.answer["warnings"], *(notice.message for notice in assurance.notices)]
+
+
+def _one_file(file: BlobRef) -> Made:
+    return Made(file.model_dump(), [file.key])
+
+
+def _picture_type(data: bytes) -> str:
+    return PNG if data.startswith(b"\x89PNG") else JPEG
+
+
+def _beside(file: BlobRef) -> str:
+    """The prefix of a file's key: what is made from it belongs to the same owner."""
+    return file.key.rpartition("/")[0] + "/"

@@ -1,0 +1,73 @@
+"""Settings of the rendering service, from the environment."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from contracts.runtime.settings import ServiceSettings
+
+
+class Settings(ServiceSettings):
+    database_url: str = Field(
+        validation_alias="RENDERING_DATABASE_URL", description="SQLAlchemy URL of this service's database"
+    )
+    rendering_children: int = Field(
+        2, ge=1, le=64, description="Child processes at work at once, per process; one is kept when idle"
+    )
+    rendering_child_memory_mb: int = Field(1024, ge=512, description="Address space of a child, in MB")
+    rendering_jobs_per_child: int = Field(200, ge=1, description="Jobs after which a child is replaced")
+    rendering_file_mb: int = Field(25, ge=1, le=200, description="Largest document that is accepted, in MB")
+    rendering_pages: int = Field(1000, ge=1, le=5000, description="Most pages of a document")
+    rendering_results_kept_hours: float = Field(
+        72.0, gt=0, description="Hours that drafts and merged files are kept; page pictures are kept ten times as long"
+    )
+    certificate_dir: Path | None = Field(
+        None,
+        description="Folder of the seal's key and certificates, made on first start; VAR_DIR/certificates when unset",
+    )
+    signing_key_type: Literal["rsa-3072", "ec-p256"] = Field("rsa-3072", description="Kind of the key that is made")
+    signing_common_name: str = Field("Countersign Seal", description="Name in the certificate that is made")
+    signing_organization: str = Field("Countersign", description="Organisation in the certificate that is made")
+    signing_country: str | None = Field(None, description="Two-letter country in the certificate that is made")
+    signing_pkcs12_file: Path | None = Field(None, description="The operator's own key and chain, instead of made ones")
+    signing_pkcs12_password: SecretStr | None = Field(None, description="Password of SIGNING_PKCS12_FILE")
+    signing_reason: str = Field("Sealed with Countersign", description="Reason stated in the seal")
+    tsa_url: SecretStr | None = Field(
+        None, description="Time-stamping authority (RFC 3161); a second URL after a comma; login in the URL"
+    )
+    tsa_timeout: float = Field(10.0, gt=0, description="Seconds for a time-stamp")
+    tsa_attempts: int = Field(3, ge=1, description="Attempts of a seal with a failing authority before it goes without")
+    trust_anchors_dir: Path | None = Field(
+        None, description="Folder of certificates (PEM, DER) that verify trusts besides the seal's own root"
+    )
+
+    @field_validator("signing_country")
+    @classmethod
+    def _two_letters(cls, country: str | None) -> str | None:
+        if not country:
+            return None
+        if len(country) != 2 or not country.isalpha():
+            raise ValueError("must be two letters, such as DE")
+        return country.upper()
+
+    @model_validator(mode="after")
+    def _has_a_key(self) -> Self:
+        if self.signing_pkcs12_file is None and self.certificates is None:
+            raise ValueError(
+                "nothing to seal with: set CERTIFICATE_DIR (a folder that is kept and backed up; key and certificates are"
+                " made there on first start) or SIGNING_PKCS12_FILE with SIGNING_PKCS12_PASSWORD"
+            )
+        return self
+
+    @property
+    def certificates(self) -> Path | None:
+        """Where the made certificates are."""
+        if self.certificate_dir is not None:
+            return self.certificate_dir
+        return self.var_dir / "certificates" if self.var_dir is not None else None
+
+    @property
+    def tsa_urls(self) -> list[str]:
+        text = self.tsa_url.get_secret_value() if self.tsa_url is not None else ""
+        return [url.strip() for url in text.split(",") if url.strip()]

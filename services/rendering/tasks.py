@@ -1,0 +1,380 @@
+"""What a child can be asked to do: plain values and bytes in, plain values and bytes out.
+
+Each function takes ``(arguments, parts)`` and returns ``(result, parts)``; ``Renderer`` is its counterpart in the service.
+Libraries are imported where they are needed: a child that never sees HTML does not carry WeasyPrint.
+"""
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import pikepdf
+
+from contracts.blobs import BlobRef
+from contracts.rpc.rendering import FieldValue, FillRequest, SealRequest, VerifiedSignature
+from contracts.types import Account, Area, FieldDefinition, FieldType, Notice, PageSize, StoredDocument
+from services.rendering import domain
+from services.rendering.frames import Bytes
+from services.rendering.jobs import certificates, cms, fill, read_back, seal
+from services.rendering.jobs.geometry import Rectangle
+from services.rendering.jobs.refused import Refused
+
+Arguments = dict[str, Any]
+Answer = tuple[dict[str, Any], Sequence[Bytes]]
+
+_TRIAL_TEXT = "Ag 0"
+_NO_FILE = BlobRef(key="trial", sha256="", size=0, media_type="application/pdf")
+_LIBRARY_ERRORS = (
+    pikepdf.PdfError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_SMALLEST_TRIAL_PAGE = 36.0
+
+
+# --- documents that come in -----------------------------------------------------------------------------------------------
+
+
+def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Normalise, find fields, and try whether it can be filled, sealed and read back."""
+    from services.rendering.jobs.intake import Limits, prepare
+
+    prepared = prepare(
+        parts[0],
+        name=arguments["name"],
+        remove_tags=arguments["remove_tags"],
+        flatten=arguments["flatten"],
+        limits=Limits(bytes=arguments["most_bytes"], pages=arguments["most_pages"]),
+    )
+    notices = dry_run(prepared.file, prepared.pages, signed=prepared.signed)
+    result = {
+        "pages": [page.model_dump() for page in prepared.pages],
+        "fields": [field.model_dump(mode="json") for field in prepared.fields],
+        "signed": prepared.signed,
+        "report": [notice.model_dump() for notice in [*prepared.report, *notices]],
+    }
+    return result, [prepared.file]
+
+
+def external_urls(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Which files an HTML document would load; ``parts`` are those that were fetched already, of ``fetched`` URLs."""
+    from services.rendering.jobs.html_assets import external_urls as find
+
+    assets = dict(zip(arguments["fetched"], parts, strict=True))
+    urls: dict[str, None] = {}
+    for text in arguments["texts"]:
+        urls |= dict.fromkeys(find(text, assets))
+    return {"urls": list(urls)}, []
+
+
+def prepare_html(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Lay the HTML out as pages, then treat them as any PDF; ``parts`` are the files of ``fetched`` URLs."""
+    from services.rendering.jobs.convert import html_to_pdf
+
+    data, fields, report = html_to_pdf(
+        arguments["html"],
+        arguments["header"],
+        arguments["footer"],
+        arguments["size"],
+        arguments["name"],
+        assets=dict(zip(arguments["fetched"], parts, strict=True)),
+    )
+    result, files = prepare_pdf({**arguments, "remove_tags": True, "flatten": False}, [data])
+    result["fields"] = [field.model_dump(mode="json") for field in fields] + result["fields"]
+    result["report"] = [notice.model_dump() for notice in report] + result["report"]
+    return result, [*files, data]
+
+
+def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Notice]:
+    """Fill, seal with a throw-away key, verify and read back, exactly as it will be done for real. Raises Refused with the
+    reason: a file that cannot be sealed is refused now, not when everybody has signed. Notices are about signatures that
+    the file came with and that do not hold."""
+    from services.rendering.jobs import verify
+
+    request, document = _trial(pages, signed=signed)
+    identity = _throw_away_identity()
+    with _trouble("The PDF cannot be sealed"):
+        reserved, drawn = _fill_and_reserve(
+            data, document, request, {}, _signature_text(identity.name), identity.signer.size, None
+        )
+        envelope = identity.signer.envelope(identity.signer.sign(reserved.digest))
+        sealed = cms.insert(reserved.data, reserved.start, reserved.size, envelope)
+        fields = [value.field for value in request.values]
+        read_back.check(sealed, drawn, fields, pages=len(pages), certificate=identity.encoded[0])
+        verdict = verify.verify(sealed, [identity.encoded[-1]], datetime.now(UTC), sealed_here=True)
+        ours = verdict.signatures[-1]
+        if ours.indication != verify.PASSED or not ours.covers_whole_document:
+            raise Refused(f"The PDF cannot be sealed: {ours.verification_result[0]['content']}")
+        if signed:
+            before = verify.verify(data, [], datetime.now(UTC)).signatures
+            _check_kept(before, verdict.signatures)
+            return [_doubt(one) for one in before if one.integrity != "valid" or one.changed_after_signing]
+    return []
+
+
+def _check_kept(before: Sequence[VerifiedSignature], after: Sequence[VerifiedSignature]) -> None:
+    """What held before must hold afterwards."""
+    holding = {signature.field for signature in after if signature.integrity == "valid"}
+    for signature in before:
+        if signature.integrity == "valid" and signature.field not in holding:
+            raise Refused(f"The PDF is signed, and the signature {signature.field} would not survive sealing")
+
+
+def _doubt(signature: VerifiedSignature) -> Notice:
+    reason = signature.verification_result[0]["content"]
+    return Notice(
+        code="signature_invalid", message=f"The signature {signature.field} of the file does not hold: {reason}."
+    )
+
+
+@contextmanager
+def _trouble(prefix: str) -> Iterator[None]:
+    """What goes wrong with a stranger's file on the way is the file's fault, and is said in one sentence."""
+    try:
+        yield
+    except Refused:
+        raise
+    except read_back.SealBroken as error:
+        raise Refused(f"{prefix}: {error}") from error
+    except _LIBRARY_ERRORS as error:
+        raise Refused(f"{prefix} ({type(error).__name__}: {error})"[:300]) from error
+
+
+def _trial(pages: Sequence[PageSize], *, signed: bool) -> tuple[FillRequest, StoredDocument]:
+    """A request that writes a word into the middle of pages spread over the document."""
+    document = StoredDocument(
+        uuid="trial", name="trial", file=_NO_FILE, original=_NO_FILE, pages=list(pages), signed=signed
+    )
+    numbers = [
+        number
+        for number in domain.trial_pages(len(pages))
+        if min(pages[number - 1].width, pages[number - 1].height) >= _SMALLEST_TRIAL_PAGE
+    ]
+    areas = [Area(x=0.2, y=0.4, w=0.6, h=0.2, page=number, attachment_uuid="trial") for number in numbers]
+    field = FieldDefinition(
+        uuid="trial", submitter_uuid="trial", role="trial", name="trial", type=FieldType.TEXT, areas=areas
+    )
+    request = FillRequest(
+        submission_id=0,
+        submission_slug="",
+        name="trial",
+        account=Account(),
+        documents=[document],
+        values=[FieldValue(field=field, value=_TRIAL_TEXT, submitter_id=0)],
+    )
+    return request, document
+
+
+@cache
+def _throw_away_identity() -> certificates.SealIdentity:
+    names = certificates.Names("Dry run", "Dry run")
+    return certificates.parse(certificates.make(names, "ec-p256", datetime.now(UTC) - timedelta(days=1)))
+
+
+# --- sealing --------------------------------------------------------------------------------------------------------------
+
+
+def fill_and_reserve(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Draw a document's values and keep a place for the seal. ``parts``: the document, the attachments in the request's
+    order, then the validation material."""
+    request = FillRequest.model_validate(arguments["request"])
+    document = next(one for one in request.documents if one.uuid == arguments["document"])
+    data, attachments, rest = _with_attachments(request, parts)
+    reserved, drawn = _fill_and_reserve(
+        data, document, request, attachments, _text(arguments), arguments["size"], _material(arguments, rest)
+    )
+    return {**_reserved(reserved), "drawn": [_plain(one) for one in drawn]}, [reserved.data]
+
+
+def audit_trail(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Draw the audit trail and keep a place for the seal; ``parts``: attachments, then the validation material."""
+    from services.rendering.jobs.audit_trail import Seal, SealedSummary
+    from services.rendering.jobs.audit_trail import audit_trail as draw
+
+    request = SealRequest.model_validate(arguments["request"])
+    count = len(request.attachments)
+    attachments = _by_uuid(request, parts[:count])
+    text = _text(arguments)
+    documents = [SealedSummary(**one) for one in arguments["documents"]]
+    pdf = draw(request, documents, attachments, Seal(text.name, arguments["issuer"], text.signed_at))
+    with pdf:
+        pages = len(pdf.pages)
+        reserved = seal.reserve(pdf, text, arguments["size"], _material(arguments, parts[count:]))
+    return {**_reserved(reserved), "pages": pages}, [reserved.data]
+
+
+def check_seal(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Read a sealed file back; ``parts``: the file, the sealing certificate."""
+    drawn = [
+        fill.Drawn(one["field"], one["page"], Rectangle(*one["rectangle"]), one["text"]) for one in arguments["drawn"]
+    ]
+    fields = [FieldDefinition.model_validate(one) for one in arguments["fields"]]
+    try:
+        level = read_back.check(parts[0], drawn, fields, pages=arguments["pages"], certificate=parts[1])
+    except read_back.SealBroken as error:
+        raise Refused(f"Seal check failed: {error}") from error
+    return {"level": level}, []
+
+
+def fill_draft(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """A document with what has been filled in so far: not sealed, and its metadata say that it is a draft."""
+    request = FillRequest.model_validate(arguments["request"])
+    document = next(one for one in request.documents if one.uuid == arguments["document"])
+    data, attachments, _ = _with_attachments(request, parts)
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        fill.fill_into(pdf, document, request, attachments)
+        pdf.docinfo["/Title"] = f"{document.name} (draft)"
+        pdf.docinfo["/Subject"] = "Draft: not completed, not sealed"
+        pdf.docinfo["/Creator"] = "Countersign"
+        output = io.BytesIO()
+        pdf.save(output, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
+    return {}, [output.getvalue()]
+
+
+def _fill_and_reserve(
+    data: bytes,
+    document: StoredDocument,
+    request: FillRequest,
+    attachments: Mapping[str, bytes],
+    text: seal.SignatureText,
+    size: int,
+    material: seal.ValidationMaterial | None,
+) -> tuple[seal.Reserved, list[fill.Drawn]]:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        if not document.signed:
+            drawn = fill.fill_into(pdf, document, request, attachments)
+            pdf.docinfo["/Creator"] = "Countersign"
+            return seal.reserve(pdf, text, size, material), drawn
+        from services.rendering.jobs import seal_signed
+
+        overlays = fill.overlay_pdf(pdf, document, request, attachments)
+        drawn = fill.drawn_values(pdf, document, request, attachments)
+    return seal_signed.reserve(data, overlays, text, size, material), drawn
+
+
+def _with_attachments(request: FillRequest, parts: Sequence[bytes]) -> tuple[bytes, dict[str, bytes], Sequence[bytes]]:
+    count = len(request.attachments)
+    return parts[0], _by_uuid(request, parts[1 : count + 1]), parts[count + 1 :]
+
+
+def _by_uuid(request: FillRequest, parts: Sequence[bytes]) -> dict[str, bytes]:
+    return {attachment.uuid: data for attachment, data in zip(request.attachments, parts, strict=True)}
+
+
+def _text(arguments: Arguments) -> seal.SignatureText:
+    return seal.SignatureText(
+        arguments["name"], arguments["reason"], datetime.fromisoformat(arguments["signed_at"]).astimezone(UTC)
+    )
+
+
+def _signature_text(name: str) -> seal.SignatureText:
+    return seal.SignatureText(name, "Dry run", datetime.now(UTC))
+
+
+def _material(arguments: Arguments, parts: Sequence[bytes]) -> seal.ValidationMaterial | None:
+    """``material`` counts certificates, OCSP answers and revocation lists, which follow in that order."""
+    certificates_, answers, lists = arguments["material"]
+    if not parts:
+        return None
+    first = certificates_ + answers
+    return seal.ValidationMaterial(parts[:certificates_], parts[certificates_:first], parts[first : first + lists])
+
+
+def _reserved(reserved: seal.Reserved) -> dict[str, Any]:
+    return {"start": reserved.start, "size": reserved.size, "digest": reserved.digest.hex()}
+
+
+def _plain(drawn: fill.Drawn) -> dict[str, Any]:
+    return {"field": drawn.field_uuid, "page": drawn.page, "rectangle": list(drawn.rectangle), "text": drawn.text}
+
+
+# --- answers of authorities -----------------------------------------------------------------------------------------------
+
+
+def read_time_stamp(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """``parts``: the authority's answer, the signature that was stamped. Gives the token, then its certificates."""
+    from services.rendering.jobs.time_stamp import read_token
+
+    token = read_token(parts[0], parts[1], arguments["nonce"])
+    return {"time": token.time.isoformat()}, [token.token, *token.certificates]
+
+
+def revocation_questions(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """``parts``: the ``leaves`` certificates to ask about, then those that may be their issuers."""
+    from services.rendering.jobs.revocation import questions
+
+    count = arguments["leaves"]
+    return {"questions": [vars(one) for one in questions(parts[:count], parts)]}, []
+
+
+def check_revocation(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """``parts``: an OCSP answer or a list, then the known certificates. ``until``: when it is out of date."""
+    from services.rendering.jobs import revocation
+
+    check: Callable[[bytes, int, Sequence[bytes], datetime], datetime] = (
+        revocation.check_ocsp if arguments["kind"] == "ocsp" else revocation.check_list
+    )
+    now = datetime.fromisoformat(arguments["now"])
+    try:
+        until = check(parts[0], int(arguments["serial"], 16), parts[1:], now)
+    except revocation.Revoked as error:
+        return {"revoked": str(error)}, []
+    return {"until": until.isoformat()}, []
+
+
+# --- tools ----------------------------------------------------------------------------------------------------------------
+
+
+def verify(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """``parts``: the file, then the trusted certificates."""
+    from services.rendering.jobs.verify import verify as judge
+
+    verdict = judge(parts[0], parts[1:], datetime.fromisoformat(arguments["now"]), sealed_here=arguments["sealed_here"])
+    return verdict.model_dump(mode="json"), []
+
+
+def combine(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Merge the first ``files`` parts; with ``seal`` keep a place for one (validation material follows)."""
+    from services.rendering.jobs import merge
+
+    count = arguments["files"]
+    pdf, warnings = merge.merge(parts[:count], arguments["title"])
+    with pdf:
+        if not arguments["seal"]:
+            return {"warnings": warnings}, [merge.save(pdf)]
+        reserved = seal.reserve(pdf, _text(arguments), arguments["size"], _material(arguments, parts[count:]))
+        return {"warnings": warnings, "pages": len(pdf.pages), **_reserved(reserved)}, [reserved.data]
+
+
+def draw_page(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    from services.rendering.jobs.pages import draw_page as draw
+
+    return {}, [draw(parts[0], arguments["page"], arguments["width"])]
+
+
+def prepare_image(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    from services.rendering.jobs.pictures import prepare_image as prepare
+
+    return {}, [prepare(parts[0], FieldType(arguments["type"]))]
+
+
+def draw_signature(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    from services.rendering.jobs.signature_image import draw_signature as draw
+
+    return {}, [draw(arguments["text"])]
+
+
+def check_text(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """For each text the characters that no font has."""
+    from services.rendering.jobs.text import undrawable
+
+    return {"characters": ["".join(undrawable(text)) for text in arguments["texts"]]}, []

@@ -1,0 +1,99 @@
+"""What works on files, put together from the settings: children, key, certificates, time-stamps."""
+
+import threading
+from functools import cached_property
+
+from prometheus_client import Gauge
+
+from contracts.runtime import observe
+from contracts.runtime.clock import now
+from contracts.runtime.outbound import Outbound
+from services.rendering.jobs import certificates
+from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.pool import ChildPool
+from services.rendering.renderer import Renderer
+from services.rendering.sealing import Sealer
+from services.rendering.settings import Settings
+from services.rendering.time_stamping import TimeStamping
+
+log = observe.logger(__name__)
+
+EXPIRES = Gauge("rendering_certificate_expires_seconds", "Seconds until the first certificate of the seal expires")
+_WARN_BEFORE_DAYS = 60
+
+
+class Workshop:
+    """One per process. ``open`` starts the children and loads the key; until then nothing is running."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._opened = False
+
+    def open(self) -> "Workshop":
+        """Idempotent, and safe when called from several threads at once. Raises UnusableCertificate."""
+        with self._lock:
+            if not self._opened:
+                self.watch_certificate()
+                self._pool.start()
+                self._opened = True
+        return self
+
+    def close(self) -> None:
+        if self._opened:
+            self._pool.close()
+
+    @cached_property
+    def identity(self) -> SealIdentity:
+        """The key, checked once and held open."""
+        settings = self._settings
+        if settings.signing_pkcs12_file is not None:
+            password = settings.signing_pkcs12_password
+            return certificates.load_pkcs12(
+                settings.signing_pkcs12_file, password.get_secret_value() if password is not None else None
+            )
+        names = certificates.Names(
+            settings.signing_common_name, settings.signing_organization, settings.signing_country
+        )
+        directory = settings.certificates
+        assert directory is not None, "the settings see to it"
+        return certificates.load_or_make(directory, names, settings.signing_key_type, now())
+
+    @cached_property
+    def anchors(self) -> list[bytes]:
+        """What ``verify`` trusts (DER): the root of our own seal and the operator's list."""
+        return [self.identity.encoded[-1], *certificates.read_anchors(self._settings.trust_anchors_dir)]
+
+    @cached_property
+    def renderer(self) -> Renderer:
+        settings = self._settings
+        return Renderer(self._pool, most_bytes=settings.rendering_file_mb * 2**20, most_pages=settings.rendering_pages)
+
+    @cached_property
+    def sealer(self) -> Sealer:
+        settings = self._settings
+        stamping = TimeStamping(settings.tsa_urls, settings.tsa_timeout, self.identity, self.renderer, self.outbound)
+        return Sealer(self.identity, self.renderer, stamping, settings.signing_reason)
+
+    @cached_property
+    def outbound(self) -> Outbound:
+        return Outbound(self._settings.allowed_private_networks)
+
+    @cached_property
+    def _pool(self) -> ChildPool:
+        settings = self._settings
+        return ChildPool(
+            size=settings.rendering_children,
+            memory=settings.rendering_child_memory_mb * 2**20,
+            jobs_per_child=settings.rendering_jobs_per_child,
+        )
+
+    def watch_certificate(self) -> None:
+        """At start and once a day. A certificate that cannot be used, or not much longer, is logged; see the metric too."""
+        moment = now()
+        left = self.identity.expires_at - moment
+        EXPIRES.set(left.total_seconds())
+        if (problem := self.identity.problem(moment)) is not None:
+            log.error("certificate.unusable", reason=problem)
+        elif left.days < _WARN_BEFORE_DAYS:
+            log.warning("certificate.expires", at=self.identity.expires_at.isoformat(), days=left.days)

@@ -1,0 +1,175 @@
+"""What happened, told: as lines of the audit trail, as public events, as work for the other services.
+
+All of it is written in the transaction that changed the state. Public events of a submission are numbered without gaps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from contracts import events
+from contracts.events import Erased, Event, MailContext, PublicData
+from contracts.runtime.outbox import emit
+from contracts.types import Submission
+from services.submissions import mails, present, sealing, trail
+from services.submissions.domain import Fact, Happened
+from services.submissions.models import AttachmentRow
+from services.submissions.site import Site
+from services.submissions.store import Loaded
+
+_LINES = {
+    Fact.CREATED: trail.CREATE_SUBMISSION,
+    Fact.VIEWED: trail.VIEW_FORM,
+    Fact.STARTED: trail.START_FORM,
+    Fact.COMPLETED: trail.COMPLETE_FORM,
+    Fact.DECLINED: trail.DECLINE_FORM,
+    Fact.EXPIRED: trail.EXPIRE_SUBMISSION,
+    Fact.ARCHIVED: trail.ARCHIVE_SUBMISSION,
+    Fact.RESTORED: trail.RESTORE_SUBMISSION,
+    Fact.SEALING_FAILED: trail.FAIL_SEALING,
+    Fact.SEALED: trail.COMPLETE_SUBMISSION,
+}
+
+_PUBLIC: dict[Fact, tuple[Event, ...]] = {
+    Fact.CREATED: (events.SUBMISSION_CREATED,),
+    Fact.VIEWED: (events.FORM_VIEWED,),
+    Fact.STARTED: (events.FORM_STARTED,),
+    Fact.COMPLETED: (events.FORM_COMPLETED,),
+    Fact.DECLINED: (events.FORM_DECLINED, events.SUBMISSION_DECLINED),
+    Fact.EXPIRED: (events.SUBMISSION_EXPIRED,),
+    Fact.ARCHIVED: (events.SUBMISSION_ARCHIVED,),
+    Fact.SEALED: (events.SUBMISSION_COMPLETED,),
+}
+
+
+@dataclass
+class Telling:
+    """One transaction's worth of news. ``data`` goes into the trail's lines; ``by_api`` is the API user's address when he
+    acted in the signer's place."""
+
+    found: Loaded
+    site: Site
+    now: datetime
+    data: dict[str, Any] = field(default_factory=dict)
+    by_api: str | None = None
+
+    @property
+    def attachments(self) -> list[AttachmentRow]:
+        return self.found.attachments
+
+    @cached_property
+    def context(self) -> MailContext:
+        return mails.context(self.found, self.site, self.attachments)
+
+    @property
+    def subject(self) -> str:
+        return f"submission:{self.found.row.id}"
+
+
+def announce(telling: Telling, happened: Sequence[Happened]) -> None:
+    """Tell what happened, in order. The rows must already say so."""
+    found = telling.found
+    model: Submission | None = None
+    with found.session.no_autoflush:  # the rows change with every event; they are written once
+        trail.append(found, [line for one in happened if (line := _line(telling, one))], telling.now)
+        for one in happened:
+            for event in _PUBLIC.get(one.fact, ()):
+                model = model or _model(telling)
+                publish(telling, event, _data(telling, event, one, model))
+            _hand_over(telling, one)
+
+
+def publish(telling: Telling, event: Event, data: dict[str, Any]) -> None:
+    """One public event, with the next number."""
+    row, template = telling.found.row, telling.found.template
+    row.event_sequence += 1
+    public = PublicData(
+        data=data,
+        author_id=template.author_id if template else row.created_by_id,
+        template_id=row.template_id,
+        shared=bool(template and template.shared),
+    )
+    emit(telling.found.session, event, public, subject=telling.subject, sequence=row.event_sequence)
+
+
+def form_sent(telling: Telling, submitter_id: int) -> None:
+    """The invitation has left."""
+    publish(telling, events.FORM_SENT, _form_data(telling, submitter_id, _model(telling)))
+
+
+def order_seal(telling: Telling) -> None:
+    """Ask rendering for the sealing that the row's ``seal_id`` names; asked twice it is done once."""
+    found = telling.found
+    lines = trail.lines_of(found.session, [found.row.id])
+    order = sealing.seal_request(
+        found.row, found.snapshot, found.submitters, telling.attachments, lines, telling.site.base_url
+    )
+    emit(found.session, events.SEALING_DUE, order, subject=telling.subject)
+
+
+def erased(telling: Telling) -> None:
+    emit(
+        telling.found.session,
+        events.SUBMISSION_ERASED,
+        Erased(submission_id=telling.found.row.id),
+        subject=telling.subject,
+    )
+
+
+def _line(telling: Telling, one: Happened) -> trail.Line | None:
+    event_type = _LINES.get(one.fact)
+    if event_type is None:
+        return None
+    if one.fact is Fact.COMPLETED and telling.by_api is not None:
+        return trail.Line(trail.API_COMPLETE_FORM, one.submitter_id, {"by": telling.by_api})
+    return trail.Line(event_type, one.submitter_id, telling.data)
+
+
+def _hand_over(telling: Telling, one: Happened) -> None:
+    """What the other services have to do because of it."""
+    found, session = telling.found, telling.found.session
+    if one.fact in (Fact.INVITED, Fact.INVITED_AGAIN) and one.submitter_id is not None:
+        submitter = found.submitter(one.submitter_id)
+        if mails.wants_mail(submitter):
+            due = mails.invitation(found, submitter, telling.context)
+            emit(session, events.INVITATION_DUE, due, subject=telling.subject)
+    elif one.fact is Fact.SEALING:
+        order_seal(telling)
+    elif one.fact is Fact.SEALED:
+        if told := mails.completion(found, telling.site, telling.context, telling.now):
+            emit(session, events.COMPLETION_MAILS_DUE, told, subject=telling.subject)
+    elif one.fact is Fact.DECLINED and one.submitter_id is not None and mails.sender_wants_mail(found):
+        told_of = mails.declined(found.submitter(one.submitter_id), telling.context)
+        emit(session, events.DECLINE_MAIL_DUE, told_of, subject=telling.subject)
+
+
+def _data(telling: Telling, event: Event, one: Happened, model: Submission) -> dict[str, Any]:
+    if event.type.startswith("form."):
+        return _form_data(telling, one.submitter_id, model)
+    return present.submission_data(model)
+
+
+def _form_data(telling: Telling, submitter_id: int | None, model: Submission) -> dict[str, Any]:
+    if submitter_id is None:
+        raise ValueError("a form event is about a submitter")
+    visit = telling.found.submitter(submitter_id).visit
+    page = telling.site.submission_page(telling.found.row.slug)
+    return present.form_data(model, submitter_id, visit, page)
+
+
+def _model(telling: Telling) -> Submission:
+    """The submission as events show it: masked values crossed out, links that need an API key."""
+    found, links = telling.found, telling.site.lasting()
+    values = present.ValuesView(found.fields, {one.uuid: one for one in telling.attachments}, links)
+    return present.submission(
+        present.Shown(
+            row=found.row,
+            template=found.template,
+            submitters=found.submitters,
+            status=found.state.status_at(telling.now),
+            links=links,
+            values=values,
+        )
+    )

@@ -1,0 +1,65 @@
+"""What the background process of this service does: expire, remind of sealings, remove files of erased submissions."""
+
+from datetime import timedelta
+
+from prometheus_client import Gauge
+
+from contracts.runtime.background import Done, DueWork, Every, Outcome
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
+from services.submissions import followups
+from services.submissions.models import BlobRemovalRow
+from services.submissions.settings import Settings
+from services.submissions.site import Site
+
+SEALING_AGE = Gauge("countersign_sealing_oldest_seconds", "How long the longest sealing under way has been waited for")
+SEALING_FAILED = Gauge("countersign_sealing_failed", "Submissions whose sealing failed and waits for a retry")
+
+REMOVALS_KEPT = timedelta(days=7)
+REMOVAL_SCHEDULE = [timedelta(seconds=seconds) for seconds in (1, 10, 60, 600, 3_600, 6 * 3_600, 24 * 3_600)]
+
+
+def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
+    site = site_of(settings)
+    patience = timedelta(seconds=settings.sealing_reminder_seconds)
+
+    def expire() -> None:
+        for submission_id in database.read(followups.due_to_expire, now()):
+            database.write(followups.expire, submission_id, site, now())
+
+    def remind() -> None:
+        for submission_id in database.read(followups.waiting_for_seal, now(), patience):
+            database.write(followups.remind, submission_id, site, patience, now())
+        oldest, failed = database.read(followups.sealing_backlog)
+        SEALING_AGE.set((now() - oldest).total_seconds() if oldest else 0)
+        SEALING_FAILED.set(failed)
+
+    def remove(row: BlobRemovalRow) -> Outcome:
+        blobs.delete(row.key)
+        return Done()
+
+    return [
+        Every("expire", timedelta(seconds=settings.expiry_sweep_seconds), expire),
+        Every("remind-of-sealing", min(patience / 2, timedelta(seconds=30)), remind),
+        Every(
+            "forget-removals",
+            timedelta(hours=1),
+            lambda: database.write(followups.forget_removals, now() - REMOVALS_KEPT),
+        ),
+        DueWork(
+            "remove-blobs",
+            database,
+            BlobRemovalRow,
+            remove,
+            schedule=REMOVAL_SCHEDULE,
+            lease=timedelta(minutes=2),
+            concurrency=2,
+        ),
+    ]
+
+
+def site_of(settings: Settings) -> Site:
+    return Site(
+        settings.base_url, settings.link_secret.get_secret_value(), settings.file_link_ttl, settings.mailed_link_ttl
+    )

@@ -1,0 +1,291 @@
+"""Use cases of API users: load, decide, save, tell, in one transaction each. Everything slow was done before."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from contracts.audit_chain import START
+from contracts.errors import ServiceError, invalid
+from contracts.rpc import submissions as rpc
+from contracts.rpc.templates import TemplateSnapshot
+from contracts.runtime.clock import uuid7
+from contracts.runtime.outbox import once
+from contracts.types import Removed, Submission, SubmissionStatus, SubmitterStatus
+from services.submissions import announce, creation, domain, erasing, filling, queries, store, trail
+from services.submissions.announce import Telling
+from services.submissions.creation import Plan, PlannedSubmitter
+from services.submissions.domain import Refused
+from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
+from services.submissions.preparing import Prepared
+from services.submissions.problems import Problems
+from services.submissions.sealing import signing
+from services.submissions.site import Site
+
+
+def create(
+    session: Session,
+    command: rpc.CreateSubmission,
+    template: TemplateSnapshot,
+    plan: Plan,
+    prepared: Sequence[Prepared],
+    site: Site,
+    now: datetime,
+) -> Submission:
+    """A submission as planned, with the first group invited; sealed at once when everybody was completed in advance."""
+
+    def decide() -> Submission:
+        with session.no_autoflush:  # rows that are changed several times are written once
+            return begin()
+
+    def begin() -> Submission:
+        row = _submission_row(command, plan, now)
+        kept = _keep_template(session, template)
+        row.template_id = template.id
+        session.add(row)
+        session.flush()
+        submitters = [_submitter_row(row.id, position, one, now) for position, one in enumerate(plan.submitters)]
+        session.add_all(submitters)
+        session.flush()
+        snapshot = _snapshot_row(row.id, command, template, plan)
+        session.add(snapshot)
+        found = store.Loaded(
+            session,
+            row,
+            submitters,
+            store.state_of(row, submitters),
+            kept,
+            _snapshot=snapshot,
+            _fields=plan.fields,
+            _attachments=[],
+        )
+        store.index(found)
+        attach(found, prepared, now)
+        completed = [one for one, planned in zip(submitters, plan.submitters, strict=True) if planned.completed]
+        for one in completed:
+            complete_by_api(found, one, command.actor.email, now)
+        state, happened = domain.create(found.state, [one.id for one in completed], seal_id=uuid7())
+        store.save(found, state, now)
+        telling = Telling(found, site, now, {"by": command.actor.email}, by_api=command.actor.email)
+        announce.announce(telling, happened)
+        return queries.presented(session, found, site, now, unmasked=True)
+
+    return once(session, rpc.CREATE, command.request_id, decide)
+
+
+def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: datetime) -> Submission:
+    """Name, expiry, archive: only what is set changes."""
+
+    def decide() -> Submission:
+        found = store.lock_for(session, command.actor, command.id)
+        at, given = store.moment(found, now), command.model_fields_set
+        problems = Problems()
+        name = creation.checked_name(command.name, "name", problems) if "name" in given else found.row.name
+        expire_at = creation.checked_expiry(command.expire_at, now, problems) if "expire_at" in given else None
+        problems.refuse()
+        if name != found.row.name:
+            found.row.name, found.row.updated_at = name, at
+            store.index(found)
+        telling = Telling(found, site, at, {"by": command.actor.email})
+        if "expire_at" in given and expire_at != found.row.expire_at:
+            _reschedule(telling, expire_at)
+        if command.archived is not None:
+            _decided(telling, domain.archive(found.state) if command.archived else domain.restore(found.state))
+        return queries.presented(session, found, site, now, unmasked=True)
+
+    return once(session, rpc.UPDATE, command.request_id, decide)
+
+
+def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: datetime) -> Removed:
+    """Archive, or erase for good: then nothing of the documents, values and people is left."""
+
+    def decide() -> Removed:
+        found = store.lock_for(session, command.actor, command.id)
+        telling = Telling(found, site, store.moment(found, now), {"by": command.actor.email})
+        if command.permanently:
+            erasing.erase(telling)
+            return Removed(id=command.id)
+        _decided(telling, domain.archive(found.state))
+        return Removed(id=command.id, archived_at=found.row.archived_at)
+
+    return once(session, rpc.REMOVE, command.request_id, decide)
+
+
+def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: datetime) -> Submission:
+    """Begin a failed sealing anew, under a new ``seal_id``."""
+
+    def decide() -> Submission:
+        found = store.lock_for(session, command.actor, command.id)
+        telling = Telling(found, site, store.moment(found, now))
+        try:
+            state, happened = domain.retry_seal(found.state, seal_id=uuid7())
+        except Refused as refused:
+            raise invalid(refused.message, "sealing_status", f"is {refused.state}") from None
+        store.save(found, state, telling.now)
+        trail.append(found, [trail.Line(trail.RETRY_SEALING, None, {"by": command.actor.email})], telling.now)
+        announce.announce(telling, happened)
+        return queries.presented(session, found, site, now, unmasked=True)
+
+    return once(session, rpc.RETRY_SEAL, command.request_id, decide)
+
+
+def attach(found: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> None:
+    """Record the files that values name."""
+    owners = {one.party_uuid: one.id for one in found.submitters}
+    found.attach(
+        [
+            AttachmentRow(
+                uuid=one.source.uuid,
+                submission_id=found.row.id,
+                submitter_id=owners[one.source.party_uuid],
+                type=one.source.type.value,
+                filename=one.filename,
+                file=one.file.model_dump(mode="json"),
+                created_at=now,
+            )
+            for one in prepared
+        ]
+    )
+
+
+def complete_by_api(found: store.Loaded, submitter: SubmitterRow, by: str, now: datetime) -> None:
+    """The values of a party that the API user completes: defaults and conditions apply, required ones are not asked for."""
+    finish_values(found, submitter, submitter.values, now)
+    submitter.completed_by_api = by
+
+
+def finish_values(
+    found: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime
+) -> filling.Faults:
+    """Store the values as they are on completion; returns what a signer would have to mend."""
+    own = found.fields_of(submitter)
+    account = queries.account_of(found.snapshot)
+    filled = filling.with_defaults(own, values, signing(found.row, submitter, now, account))
+    others = {uuid: value for one in found.submitters if one.id != submitter.id for uuid, value in one.values.items()}
+    kept, faults = filling.finished(own, found.fields, filled, others)
+    submitter.values = kept
+    found.row.values_version += 1
+    if not submitter.phone:
+        phones = (kept.get(field.uuid) for field in own if field.type == "phone")
+        submitter.phone = next((phone for phone in phones if phone), None)
+        store.index(found)
+    return faults
+
+
+def _reschedule(telling: Telling, expire_at: datetime | None) -> None:
+    found = telling.found
+    try:
+        state, happened = domain.reschedule(found.state, expire_at, telling.now)
+    except Refused as refused:
+        raise invalid(refused.message, "expire_at") from None
+    store.save(found, state, telling.now)
+    trail.append(found, [trail.Line(trail.RESCHEDULE_SUBMISSION, None, telling.data)], telling.now)
+    announce.announce(telling, happened)
+
+
+def _decided(telling: Telling, decision: domain.Decision) -> None:
+    state, happened = decision
+    store.save(telling.found, state, telling.now)
+    announce.announce(telling, happened)
+
+
+def _keep_template(session: Session, template: TemplateSnapshot) -> TemplateRow:
+    """Remember the template for lists and access; what ``template.updated`` said of later is not overwritten."""
+    known = session.get(TemplateRow, template.id)
+    if known is not None and known.updated_at >= template.updated_at:
+        return known
+    keep_template(
+        session,
+        TemplateRow(
+            id=template.id,
+            name=template.name,
+            external_id=template.external_id,
+            folder_name=template.folder_name,
+            shared=template.shared_link,
+            author_id=template.author_id,
+            created_at=template.created_at,
+            updated_at=template.updated_at,
+        ),
+    )
+    return session.get_one(TemplateRow, template.id, populate_existing=True)
+
+
+def keep_template(session: Session, row: TemplateRow) -> None:
+    """Insert or update, unless what is there is newer: news of a template may come late and in any order."""
+    names = ("id", "name", "external_id", "folder_name", "shared", "author_id", "created_at", "updated_at")
+    values = {name: getattr(row, name) for name in names}
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    insert = dialect.insert(TemplateRow).values(values)
+    newer = TemplateRow.updated_at < insert.excluded.updated_at
+    session.execute(insert.on_conflict_do_update(index_elements=["id"], set_=values, where=newer))
+
+
+def _submission_row(command: rpc.CreateSubmission, plan: Plan, now: datetime) -> SubmissionRow:
+    return SubmissionRow(
+        slug=store.new_slug(),
+        name=plan.name,
+        source="api",
+        created_by_id=command.actor.user_id,
+        created_by_email=command.actor.email,
+        created_by_name=command.actor.name or None,
+        order=plan.order.value,
+        status=SubmissionStatus.PENDING.value,
+        unfinished=True,
+        expire_at=plan.expire_at,
+        created_at=now,
+        updated_at=now,
+        preferences=plan.preferences,
+        details=plan.details,
+        variables=command.variables,
+        values_version=1,
+        event_sequence=0,
+        trail_length=0,
+        trail_hash=START,
+        trail_at=now,
+        search="",
+    )
+
+
+def _submitter_row(submission_id: int, position: int, planned: PlannedSubmitter, now: datetime) -> SubmitterRow:
+    return SubmitterRow(
+        submission_id=submission_id,
+        position=position,
+        party_uuid=planned.party.uuid,
+        role=planned.party.name,
+        email=planned.email,
+        name=planned.name,
+        phone=planned.phone,
+        external_id=planned.external_id,
+        slug=store.new_slug(),
+        group=planned.group,
+        viewer=planned.viewer,
+        status=SubmitterStatus.PENDING.value,
+        values=planned.values,
+        metadata_=planned.metadata,
+        preferences=planned.preferences,
+        message=planned.message,
+        visit={},
+        created_at=now,
+        updated_at=now,
+        search="",
+    )
+
+
+def _snapshot_row(
+    submission_id: int, command: rpc.CreateSubmission, template: TemplateSnapshot, plan: Plan
+) -> SnapshotRow:
+    return SnapshotRow(
+        submission_id=submission_id,
+        template_name=template.name,
+        documents=[one.model_dump(mode="json") for one in template.documents],
+        fields=[one.model_dump(mode="json") for one in plan.fields],
+        parties=[one.party.model_dump(mode="json") for one in plan.submitters],
+        account=command.account.model_dump(mode="json"),
+    )
+
+
+def refused_for_api(refused: Refused) -> ServiceError:
+    """A refusal of the state machine as an API user reads it."""
+    return ServiceError("invalid", refused.message, [{"field": "state", "reason": str(refused.state)}])

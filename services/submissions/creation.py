@@ -1,0 +1,321 @@
+"""What a request for a submission means (specification 4.3.1, 4.3.3), worked out before anything is done.
+
+``planned`` checks everything that can be checked without asking anybody and raises one refusal that names all faults.
+The plan says what has to be prepared outside (``sources``, ``texts``); then one transaction writes it all.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from contracts.errors import ServiceError
+from contracts.rpc.submissions import CreateSubmission, Message, NewSubmitter
+from contracts.rpc.templates import TemplateSnapshot
+from contracts.types import FieldDefinition, Order, Party, Role
+from services.submissions import addresses, preferences, roles
+from services.submissions import values as rules
+from services.submissions.naming import labels
+from services.submissions.overrides import Given, Overrides, Source, template_defaults
+from services.submissions.overrides import planned as planned_overrides
+from services.submissions.problems import Problems
+
+LONGEST_SUBJECT = 500
+LONGEST_BODY = 20_000
+LONGEST_KEY = 255
+LARGEST_ORDER = 10_000
+
+
+class Limits(Protocol):
+    """How much one submission may hold; the service's settings."""
+
+    @property
+    def max_submitters(self) -> int: ...
+    @property
+    def max_fields(self) -> int: ...
+    @property
+    def max_values_bytes(self) -> int: ...
+    @property
+    def max_attachments(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class PlannedSubmitter:
+    """One party as it will be stored. ``group`` is its place in the order."""
+
+    party: Party
+    group: int
+    viewer: bool
+    completed: bool
+    email: str | None
+    name: str | None
+    phone: str | None
+    external_id: str | None
+    values: dict[str, Any]
+    metadata: dict[str, Any]
+    preferences: dict[str, Any]
+    message: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A submission as it will be stored. ``details``: ``send_email``, ``message``, ``reply_to``, ``bcc_completed``,
+    ``completed_redirect_url``, as the submission itself has them."""
+
+    name: str | None
+    order: Order
+    expire_at: datetime | None
+    preferences: dict[str, Any]
+    details: dict[str, Any]
+    fields: list[FieldDefinition]
+    submitters: list[PlannedSubmitter]
+    sources: list[Source]
+    texts: list[tuple[str, str]]
+
+
+def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limits, now: datetime) -> Plan:
+    """The submission that ``request`` asks for. Raises ServiceError naming each field that is wrong."""
+    if request.actor.role is Role.VIEWER:
+        raise ServiceError("forbidden", "Not authorized")
+    _check_template(template, limits)
+    problems = Problems()
+    _check_count(request.submitters, limits, problems)
+    problems.refuse()
+    parties = roles.matched(template.parties, request.submitters, problems)
+    problems.refuse()
+    names = labels(template.fields)
+    chosen = {**preferences.of_template(template.preferences), **preferences.checked(request.preferences, problems)}
+    found = [
+        _overrides(given, party, template.fields, names, f"submitters[{index}].", problems)
+        for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
+    ]
+    submitters = [
+        _submitter(index, given, party, overrides, template, request, problems)
+        for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
+    ]
+    plan = Plan(
+        name=checked_name(request.name, "name", problems),
+        order=request.order or Order(chosen.get("submitters_order", Order.PRESERVED)),
+        expire_at=checked_expiry(request.expire_at, now, problems),
+        preferences=chosen,
+        details=_details(request, problems),
+        fields=_fields(template, parties, found, problems),
+        submitters=submitters,
+        sources=[source for overrides in found for source in overrides.sources],
+        texts=[text for overrides in found for text in overrides.texts],
+    )
+    _check_whole(plan, limits, problems)
+    problems.refuse()
+    return plan
+
+
+def _check_template(template: TemplateSnapshot, limits: Limits) -> None:
+    if template.archived:
+        raise ServiceError("invalid", "Template has been archived", [{"field": "template_id", "reason": "is archived"}])
+    if not template.fields or not template.parties:
+        reason = [{"field": "template_id", "reason": "has no fields"}]
+        raise ServiceError("invalid", "Template does not contain fields", reason)
+    if len(template.fields) > limits.max_fields:
+        reason = [{"field": "template_id", "reason": f"has more than {limits.max_fields} fields"}]
+        raise ServiceError("invalid", f"A submission can have at most {limits.max_fields} fields", reason)
+
+
+def _check_count(submitters: Sequence[NewSubmitter], limits: Limits, problems: Problems) -> None:
+    if not submitters:
+        problems.add("submitters", "is required", "submitters is required")
+    if len(submitters) > limits.max_submitters:
+        problems.add("submitters", f"must not be more than {limits.max_submitters}")
+
+
+def _overrides(
+    given: NewSubmitter,
+    party: Party,
+    fields: Sequence[FieldDefinition],
+    names: dict[str, str],
+    path: str,
+    problems: Problems,
+) -> Overrides:
+    own = [field for field in fields if field.submitter_uuid == party.uuid]
+    found = planned_overrides(Given(given.values, given.fields, given.readonly_fields, path), own, names, (), problems)
+    for field in own:
+        template_defaults(field, found)
+    if given.name and any(isinstance(field.default_value, str) and "name" in field.default_value for field in own):
+        found.texts.append((f"{path}name", given.name))
+    return found
+
+
+def _submitter(
+    index: int,
+    given: NewSubmitter,
+    party: Party,
+    overrides: Overrides,
+    template: TemplateSnapshot,
+    request: CreateSubmission,
+    problems: Problems,
+) -> PlannedSubmitter:
+    path = f"submitters[{index}]"
+    email, name, phone = checked_contact(given.email, given.name, given.phone, path, problems)
+    if not (given.email or "").strip() and not (given.phone or "").strip():
+        problems.add(f"{path}.email", "is required unless phone is given", f"email or phone is required in `{path}`.")
+    viewer = not any(field.submitter_uuid == party.uuid for field in template.fields)
+    if viewer and given.completed:
+        problems.add(f"{path}.completed", f"cannot be true: {party.name} has no fields")
+    kept: dict[str, Any] = {
+        "send_email": request.send_email if given.send_email is None else given.send_email,
+        "send_sms": False,
+        **checked_wishes(given.reply_to, given.completed_redirect_url, f"{path}.", problems),
+    }
+    if given.go_to_last is not None:
+        kept["go_to_last"] = given.go_to_last
+    return PlannedSubmitter(
+        party=party,
+        group=_group(index, given.order, path, problems),
+        viewer=viewer,
+        completed=given.completed,
+        email=email,
+        name=name,
+        phone=phone,
+        external_id=checked_key(given.external_id, f"{path}.external_id", problems),
+        values=overrides.values,
+        metadata=given.metadata,
+        preferences=kept,
+        message=checked_message(given.message, f"{path}.message", problems),
+    )
+
+
+def _group(index: int, order: int | None, path: str, problems: Problems) -> int:
+    if order is not None and not 0 <= order <= LARGEST_ORDER:
+        problems.add(f"{path}.order", f"must be from 0 to {LARGEST_ORDER}")
+    return index if order is None else order
+
+
+def _details(request: CreateSubmission, problems: Problems) -> dict[str, Any]:
+    details: dict[str, Any] = {
+        "send_email": request.send_email,
+        "message": checked_message(request.message, "message", problems),
+        **checked_wishes(request.reply_to, request.completed_redirect_url, "", problems),
+    }
+    if request.bcc_completed and request.bcc_completed.strip():
+        try:
+            details["bcc_completed"] = ", ".join(addresses.emails(request.bcc_completed))
+        except addresses.BadAddress as bad:
+            problems.add("bcc_completed", bad.reason, "bcc_completed email is invalid")
+    return {key: value for key, value in details.items() if value is not None}
+
+
+def _fields(
+    template: TemplateSnapshot, parties: Sequence[Party], found: Sequence[Overrides], problems: Problems
+) -> list[FieldDefinition]:
+    """The fields of the parties that take part, with what the request changes in them."""
+    by_party = dict(zip((party.uuid for party in parties), found, strict=True))
+    fields = []
+    for field in template.fields:
+        if (overrides := by_party.get(field.submitter_uuid)) is None:
+            continue
+        if field.type in rules.NOT_YET:
+            problems.add(
+                "template_id", f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
+            )
+        pattern = field.validation.get("pattern")
+        if pattern and (reason := rules.unusable_pattern(str(pattern))):
+            problems.add("template_id", f"has the field {field.name or field.uuid} whose pattern {reason}")
+        fields.append(overrides.apply(field))
+    return fields
+
+
+def _check_whole(plan: Plan, limits: Limits, problems: Problems) -> None:
+    if all(submitter.viewer for submitter in plan.submitters):
+        problems.add("submitters", "must have at least one role with fields", "No submitter has anything to fill in")
+    check_size([{**s.values, "metadata": s.metadata} for s in plan.submitters], limits, problems)
+    if len(plan.sources) > limits.max_attachments:
+        problems.add("submitters", f"must not have more than {limits.max_attachments} files and pictures")
+
+
+def check_size(values: Any, limits: Limits, problems: Problems) -> None:
+    """All values and metadata of a submission together. Also refuses what is no JSON (NaN)."""
+    size = len(json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    if size > limits.max_values_bytes:
+        problems.add("submitters", f"must not have more than {limits.max_values_bytes} bytes of values and metadata")
+
+
+def checked_contact(
+    email: str | None, name: str | None, phone: str | None, path: str, problems: Problems
+) -> tuple[str | None, str | None, str | None]:
+    """E-mail address, name and telephone number of a submitter, cleaned; blank is None."""
+    found: list[str | None] = [None, None, None]
+    if email and email.strip():
+        try:
+            found[0] = addresses.email(email)
+        except addresses.BadAddress as bad:
+            problems.add(f"{path}.email".lstrip("."), bad.reason, f"email is invalid{_inside(path)}")
+    try:
+        found[1] = addresses.name(name)
+    except addresses.BadAddress as bad:
+        problems.add(f"{path}.name".lstrip("."), bad.reason)
+    if phone and phone.strip():
+        try:
+            found[2] = addresses.phone(phone)
+        except addresses.BadAddress as bad:
+            message = f"phone should start with +<country code> and contain only digits{_inside(path)}"
+            problems.add(f"{path}.phone".lstrip("."), bad.reason, message)
+    return found[0], found[1], found[2]
+
+
+def checked_wishes(reply_to: str | None, redirect_url: str | None, path: str, problems: Problems) -> dict[str, Any]:
+    """``reply_to`` and ``completed_redirect_url``, those that were given."""
+    found: dict[str, Any] = {}
+    try:
+        if reply_to and reply_to.strip():
+            found["reply_to"] = ", ".join(addresses.emails(reply_to))
+    except addresses.BadAddress as bad:
+        problems.add(f"{path}reply_to", bad.reason, "reply_to email is invalid")
+    try:
+        if url := addresses.web_url(redirect_url):
+            found["completed_redirect_url"] = url
+    except addresses.BadAddress as bad:
+        problems.add(f"{path}completed_redirect_url", bad.reason)
+    return found
+
+
+def checked_message(message: Message | None, path: str, problems: Problems) -> dict[str, Any] | None:
+    """The text of a mail; an empty object is as none."""
+    if message is None or not (message.subject or message.body):
+        return None
+    if not (message.body or "").strip():
+        problems.add(f"{path}.body", "is required", f"body is required in `{path}`.")
+    if len(message.body or "") > LONGEST_BODY:
+        problems.add(f"{path}.body", f"must not be longer than {LONGEST_BODY} characters")
+    subject = (message.subject or "").strip()
+    if len(subject) > LONGEST_SUBJECT or any(ord(character) < 32 for character in subject):
+        problems.add(f"{path}.subject", f"must be one line of at most {LONGEST_SUBJECT} characters")
+    return {"subject": subject or None, "body": message.body}
+
+
+def checked_expiry(expire_at: datetime | None, now: datetime, problems: Problems) -> datetime | None:
+    """A moment in the future; without a zone it is UTC."""
+    if expire_at is None:
+        return None
+    moment = expire_at.replace(tzinfo=UTC) if expire_at.tzinfo is None else expire_at.astimezone(UTC)
+    if moment <= now:
+        problems.add("expire_at", "must be in the future")
+    return moment
+
+
+def checked_name(name: str | None, path: str, problems: Problems) -> str | None:
+    try:
+        return addresses.name(name)
+    except addresses.BadAddress as bad:
+        problems.add(path, bad.reason)
+        return None
+
+
+def checked_key(key: str | None, path: str, problems: Problems) -> str | None:
+    """The caller's own key, as it was written."""
+    if key is not None and len(key) > LONGEST_KEY:
+        problems.add(path, f"must not be longer than {LONGEST_KEY} characters")
+    return key or None
+
+
+def _inside(path: str) -> str:
+    return f" in `{path}`." if path else ""

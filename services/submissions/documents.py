@@ -1,0 +1,127 @@
+"""GET /submissions/:id/documents (specification 4.3): the sealed documents, or what they look like so far.
+
+Rendering makes what is not there yet, outside any transaction; what it made is kept with the submission. Two at once make it
+twice and keep one.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from contracts.blobs import BlobRef
+from contracts.rpc import rendering
+from contracts.rpc import submissions as rpc
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
+from contracts.types import DocumentLink, SubmissionDocuments
+from services.submissions import erasing, present, queries, sealing, store
+from services.submissions.preparing import Bus
+from services.submissions.site import Site
+
+
+@dataclass(frozen=True)
+class Documents:
+    """``documents`` as asked for, each with name and file; ``merged`` one PDF of all, when that was asked for."""
+
+    bus: Bus
+    database: Database
+    site: Site
+
+    def of(self, query: rpc.GetDocuments) -> SubmissionDocuments:
+        state = self.database.read(state_of, query, self.site.base_url)
+        if state.filled is not None and state.kept is None:
+            state = self._drafted(state)
+        files = (state.kept or {}).get("documents", [])
+        if query.merge and len(files) > 1:
+            files = [{"name": state.title, "file": self._merged(state).model_dump()}]
+        links = self.site.expiring(now())
+        return SubmissionDocuments(
+            id=query.id,
+            documents=[
+                DocumentLink(name=one["name"], url=links.to_pdf(one["file"], one["name"]), sha256=one["file"]["sha256"])
+                for one in files
+            ],
+        )
+
+    def combined(self, query: rpc.GetSubmission) -> None:
+        """Make the one PDF of all sealed documents, if there are several and it is not there yet."""
+        state = self.database.read(state_of, rpc.GetDocuments(actor=query.actor, id=query.id), self.site.base_url)
+        if state.filled is None and state.kept is not None and len(state.kept["documents"]) > 1:
+            self._merged(state)
+
+    def _drafted(self, state: "State") -> "State":
+        drafts = self.bus.call(rendering.FILL_DRAFTS, state.filled)
+        made = {"version": state.version, "documents": [one.model_dump() for one in drafts.documents]}
+        kept = self.database.write(keep_drafts, state.id, made, self.site, now())
+        return State(state.id, state.title, state.version, kept, state.filled)
+
+    def _merged(self, state: "State") -> BlobRef:
+        kept = state.kept or {}
+        if kept.get("merged"):
+            return BlobRef.model_validate(kept["merged"])
+        order = rendering.Combine(
+            files=[BlobRef.model_validate(one["file"]) for one in kept["documents"]],
+            seal=state.filled is None,
+            name=state.title,
+        )
+        made = self.bus.call(rendering.COMBINE, order).file
+        return self.database.write(keep_merged, state.id, kept, made, now())
+
+
+@dataclass(frozen=True)
+class State:
+    """``filled`` is what drafts are made of, None once the documents are sealed. ``kept`` is what there is already:
+    ``SubmissionRow.results``, or ``drafts`` of the present values."""
+
+    id: int
+    title: str
+    version: int
+    kept: dict[str, Any] | None
+    filled: rendering.FillRequest | None
+
+
+def state_of(session: Session, query: rpc.GetDocuments, base_url: str) -> State:
+    row, template = queries.found(session, query.actor, query.id)
+    title = present.title(row, template)
+    if row.results:
+        return State(row.id, title, row.values_version, row.results, None)
+    loaded = store.loaded(session, row)
+    filled = sealing.fill_request(row, loaded.snapshot, loaded.submitters, loaded.attachments, base_url)
+    current = row.drafts if row.drafts and row.drafts["version"] == row.values_version else None
+    return State(row.id, title, row.values_version, current, filled)
+
+
+def keep_drafts(session: Session, submission_id: int, made: dict[str, Any], site: Site, at: datetime) -> dict[str, Any]:
+    """Remember drafts. The files that they replace go when the links to them have run out."""
+    found = store.lock(session, submission_id)
+    later = at + timedelta(seconds=site.link_ttl)
+    if found is None or found.row.results or found.row.values_version != made["version"]:
+        erasing.remove_blobs(session, erasing.blobs_in(made), at, at=later)
+        return made
+    known = found.row.drafts
+    if known and known["version"] == made["version"]:
+        erasing.remove_blobs(session, erasing.blobs_in(made), at)
+        return known
+    if known:
+        erasing.remove_blobs(session, erasing.blobs_in(known), at, at=later)
+    found.row.drafts = made
+    return made
+
+
+def keep_merged(session: Session, submission_id: int, of: dict[str, Any], made: BlobRef, at: datetime) -> BlobRef:
+    """Remember the merged file beside the documents that it was made of; the first one counts."""
+    found = store.lock(session, submission_id)
+    row = found.row if found else None
+    for column in ("results", "drafts"):
+        known = getattr(row, column, None)
+        if row is None or not known or known["documents"] != of["documents"]:
+            continue
+        if known.get("merged"):
+            erasing.remove_blobs(session, [made.key], at)
+            return BlobRef.model_validate(known["merged"])
+        setattr(row, column, {**known, "merged": made.model_dump()})
+        return made
+    erasing.remove_blobs(session, [made.key], at, at=at + timedelta(days=1))
+    return made

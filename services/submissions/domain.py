@@ -1,0 +1,302 @@
+"""The state machine of a submission (specification section 3): state, command and time in, state and facts out.
+
+Nothing here reads a clock, a database or a value that somebody typed. A command either returns the new state with what
+happened, in order, or raises Refused and nothing happened; ``sealed`` and the other answers to events that may come
+late, twice or out of order return no facts instead.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from contracts.types import Order, SealingStatus, SubmissionStatus, SubmitterStatus
+
+
+class FormState(StrEnum):
+    """What a signer's link shows (``SigningForm.state``)."""
+
+    OPEN = "open"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+    ARCHIVED = "archived"
+
+
+class Fact(StrEnum):
+    """What can happen to a submission."""
+
+    CREATED = "created"
+    INVITED = "invited"
+    INVITED_AGAIN = "invited again"
+    VIEWED = "viewed"
+    STARTED = "started"
+    COMPLETED = "completed"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+    ARCHIVED = "archived"
+    RESTORED = "restored"
+    SEALING = "sealing"
+    SEALING_FAILED = "sealing failed"
+    SEALED = "sealed"
+
+
+@dataclass(frozen=True)
+class Happened:
+    """A fact; ``submitter_id`` says whose, None when it is about the whole submission."""
+
+    fact: Fact
+    submitter_id: int | None = None
+
+
+class Refused(Exception):
+    """The command is not possible in this state. ``state`` is what the page should show now."""
+
+    def __init__(self, state: str, message: str) -> None:
+        super().__init__(message)
+        self.state = state
+        self.message = message
+
+
+REFUSALS = {
+    FormState.WAITING: "It is not your turn to sign yet.",
+    FormState.COMPLETED: "Form has been completed already.",
+    FormState.DECLINED: "Form has been declined.",
+    FormState.EXPIRED: "Form has been expired.",
+    FormState.ARCHIVED: "Form has been archived.",
+}
+
+
+@dataclass(frozen=True)
+class Submitter:
+    """One party. ``group`` is its place in the order, equal numbers sign in parallel. A ``viewer`` has no fields: it may
+    look and never blocks. ``invited``: its turn has come."""
+
+    id: int
+    group: int
+    viewer: bool = False
+    status: SubmitterStatus = SubmitterStatus.PENDING
+    invited: bool = False
+    started: bool = False
+
+    @property
+    def awaited(self) -> bool:
+        """The submission cannot be completed without it."""
+        return not self.viewer and self.status is SubmitterStatus.PENDING
+
+
+@dataclass(frozen=True)
+class Submission:
+    """``status`` is what has been decided; ``status_at`` adds that time may have run out since.
+
+    ``seal_id`` names the sealing that is under way or done: only its result counts.
+    """
+
+    order: Order
+    submitters: tuple[Submitter, ...]
+    expire_at: datetime | None = None
+    status: SubmissionStatus = SubmissionStatus.PENDING
+    archived: bool = False
+    sealing: SealingStatus | None = None
+    seal_id: str | None = None
+
+    def submitter(self, submitter_id: int) -> Submitter:
+        return next(s for s in self.submitters if s.id == submitter_id)
+
+    @property
+    def all_signed(self) -> bool:
+        return all(s.viewer or s.status is SubmitterStatus.COMPLETED for s in self.submitters)
+
+    def status_at(self, now: datetime) -> SubmissionStatus:
+        """Expiry wins on access, before the sweep has seen it; what everybody signed in time does not expire."""
+        due = self.expire_at is not None and self.expire_at <= now
+        if due and self.status is SubmissionStatus.PENDING and not self.all_signed:
+            return SubmissionStatus.EXPIRED
+        return self.status
+
+    def turn(self) -> int | None:
+        """The group that signs now; None when nobody is left."""
+        return min((s.group for s in self.submitters if s.awaited), default=None)
+
+    def reached(self, submitter: Submitter) -> bool:
+        """The turn has come to this party. A viewer comes with the signers before the next group that signs."""
+        turn = self.turn()
+        if self.order is Order.RANDOM or turn is None:
+            return True
+        if not submitter.viewer:
+            return submitter.group <= turn
+        later = [s.group for s in self.submitters if s.awaited and s.group > turn]
+        return submitter.group < min(later, default=submitter.group + 1)
+
+    def form_state(self, submitter_id: int, now: datetime) -> FormState:
+        """What the link of this party shows."""
+        submitter = self.submitter(submitter_id)
+        if self.archived:
+            return FormState.ARCHIVED
+        status = self.status_at(now)
+        if status is not SubmissionStatus.PENDING:
+            return FormState(status.value)
+        if submitter.status is SubmitterStatus.COMPLETED or (submitter.viewer and self.all_signed):
+            return FormState.COMPLETED
+        return FormState.OPEN if self.reached(submitter) else FormState.WAITING
+
+
+Decision = tuple[Submission, tuple[Happened, ...]]
+
+
+def create(submission: Submission, completed: Iterable[int], *, seal_id: str) -> Decision:
+    """Begin. ``completed`` are the submitters whom the API user completed in advance; the first group that has somebody
+    left is invited at once, whoever was skipped."""
+    happened = [Happened(Fact.CREATED)]
+    for submitter_id in completed:
+        submission = _change(submission, submitter_id, status=SubmitterStatus.COMPLETED)
+        happened.append(Happened(Fact.COMPLETED, submitter_id))
+    return _go_on(submission, happened, seal_id)
+
+
+def view(submission: Submission, submitter_id: int, now: datetime) -> Decision:
+    """The signing page was shown. It may be shown in any state; only an open form is a view that is told of."""
+    if submission.form_state(submitter_id, now) is not FormState.OPEN:
+        return submission, ()
+    return submission, (Happened(Fact.VIEWED, submitter_id),)
+
+
+def save(submission: Submission, submitter_id: int, now: datetime) -> Decision:
+    """Values come in. The first ones start the form."""
+    _must_be_open(submission, submitter_id, now)
+    if submission.submitter(submitter_id).started:
+        return submission, ()
+    return _change(submission, submitter_id, started=True), (Happened(Fact.STARTED, submitter_id),)
+
+
+def complete(submission: Submission, submitter_id: int, now: datetime, *, seal_id: str) -> Decision:
+    """The signer is done. The next group is invited, or everybody is done and sealing ``seal_id`` begins."""
+    _must_be_open(submission, submitter_id, now)
+    return _completed(submission, submitter_id, seal_id)
+
+
+def complete_for(submission: Submission, submitter_id: int, now: datetime, *, seal_id: str) -> Decision:
+    """As ``complete``, by the API user in the signer's place: he need not wait for the signer's turn."""
+    _must_be_pending(submission, submitter_id, now)
+    return _completed(submission, submitter_id, seal_id)
+
+
+def decline(submission: Submission, submitter_id: int, now: datetime) -> Decision:
+    """The signer refuses. That ends the submission: nobody further is invited."""
+    _must_be_open(submission, submitter_id, now)
+    submission = _change(submission, submitter_id, status=SubmitterStatus.DECLINED)
+    return replace(submission, status=SubmissionStatus.DECLINED), (Happened(Fact.DECLINED, submitter_id),)
+
+
+def change(submission: Submission, submitter_id: int) -> None:
+    """May details of this submitter still be changed? Raises Refused once he has completed or declined."""
+    status = submission.submitter(submitter_id).status
+    if status is not SubmitterStatus.PENDING:
+        raise Refused(status.value, f"Submitter has already {status.value} the submission.")
+    if submission.all_signed:
+        raise Refused(FormState.COMPLETED, "Submitter has already completed the submission.")
+
+
+def invite_again(submission: Submission, submitter_id: int, now: datetime) -> Decision:
+    """Send the invitation once more. Before his turn nothing is sent: he will be invited when it comes."""
+    _must_be_pending(submission, submitter_id, now)
+    submitter = submission.submitter(submitter_id)
+    if not submission.reached(submitter):
+        return submission, ()
+    return _change(submission, submitter_id, invited=True), (Happened(Fact.INVITED_AGAIN, submitter_id),)
+
+
+def reschedule(submission: Submission, expire_at: datetime | None, now: datetime) -> Decision:
+    """Another expiry, or none. An expired submission lives again; what is signed or declined keeps its end."""
+    if expire_at is not None and (submission.all_signed or submission.status is SubmissionStatus.DECLINED):
+        raise Refused(submission.status.value, "The submission has ended, it cannot expire any more.")
+    if submission.status is SubmissionStatus.EXPIRED:
+        submission = replace(submission, status=SubmissionStatus.PENDING)
+    return _go_on(replace(submission, expire_at=expire_at), [], None)
+
+
+def expire(submission: Submission, now: datetime) -> Decision:
+    """Time has run out, once for each expiry. Nothing happens when it has not, or when there is nothing left to stop."""
+    if submission.archived or submission.status is SubmissionStatus.EXPIRED:
+        return submission, ()
+    if submission.status_at(now) is not SubmissionStatus.EXPIRED:
+        return submission, ()
+    return replace(submission, status=SubmissionStatus.EXPIRED), (Happened(Fact.EXPIRED),)
+
+
+def archive(submission: Submission) -> Decision:
+    if submission.archived:
+        return submission, ()
+    return replace(submission, archived=True), (Happened(Fact.ARCHIVED),)
+
+
+def restore(submission: Submission) -> Decision:
+    """Undo ``archive``; who should have been invited in the meantime is invited now."""
+    if not submission.archived:
+        return submission, ()
+    return _go_on(replace(submission, archived=False), [Happened(Fact.RESTORED)], None)
+
+
+def sealed(submission: Submission, seal_id: str) -> Decision:
+    """The final documents and the audit trail exist: only now is the submission completed."""
+    if submission.seal_id != seal_id or submission.sealing is SealingStatus.SEALED:
+        return submission, ()
+    completed = replace(submission, sealing=SealingStatus.SEALED, status=SubmissionStatus.COMPLETED)
+    return completed, (Happened(Fact.SEALED),)
+
+
+def sealing_failed(submission: Submission, seal_id: str) -> Decision:
+    """Rendering gave up. The submission stays as it is until somebody asks for a retry."""
+    if submission.seal_id != seal_id or submission.sealing is not SealingStatus.SEALING:
+        return submission, ()
+    return replace(submission, sealing=SealingStatus.FAILED), (Happened(Fact.SEALING_FAILED),)
+
+
+def retry_seal(submission: Submission, *, seal_id: str) -> Decision:
+    """Seal again under a new ``seal_id``; a late answer to the old one counts no more."""
+    if submission.sealing is not SealingStatus.FAILED:
+        state = submission.sealing.value if submission.sealing else submission.status.value
+        raise Refused(state, f"Only a failed sealing can be retried, this submission is {state}.")
+    return replace(submission, sealing=SealingStatus.SEALING, seal_id=seal_id), (Happened(Fact.SEALING),)
+
+
+def _completed(submission: Submission, submitter_id: int, seal_id: str) -> Decision:
+    if submission.submitter(submitter_id).viewer:
+        raise Refused(FormState.OPEN, "Form is view only.")
+    submission = _change(submission, submitter_id, status=SubmitterStatus.COMPLETED)
+    return _go_on(submission, [Happened(Fact.COMPLETED, submitter_id)], seal_id)
+
+
+def _go_on(submission: Submission, happened: list[Happened], seal_id: str | None) -> Decision:
+    """Seal when everybody has signed, else invite everybody whose turn has come."""
+    if submission.status is not SubmissionStatus.PENDING or submission.archived:
+        return submission, tuple(happened)
+    if submission.all_signed and submission.seal_id is None and seal_id is not None:
+        submission = replace(submission, sealing=SealingStatus.SEALING, seal_id=seal_id)
+        happened.append(Happened(Fact.SEALING))
+    for submitter in submission.submitters:
+        if submitter.status is SubmitterStatus.PENDING and not submitter.invited and submission.reached(submitter):
+            submission = _change(submission, submitter.id, invited=True)
+            happened.append(Happened(Fact.INVITED, submitter.id))
+    return submission, tuple(happened)
+
+
+def _must_be_open(submission: Submission, submitter_id: int, now: datetime) -> None:
+    state = submission.form_state(submitter_id, now)
+    if state is not FormState.OPEN:
+        raise Refused(state, REFUSALS[state])
+    if submission.submitter(submitter_id).viewer:
+        raise Refused(FormState.OPEN, "Form is view only.")
+
+
+def _must_be_pending(submission: Submission, submitter_id: int, now: datetime) -> None:
+    change(submission, submitter_id)
+    state = submission.form_state(submitter_id, now)
+    if state not in (FormState.OPEN, FormState.WAITING):
+        raise Refused(state, REFUSALS[state])
+
+
+def _change(submission: Submission, submitter_id: int, **changes: object) -> Submission:
+    submitters = tuple(replace(s, **changes) if s.id == submitter_id else s for s in submission.submitters)  # type: ignore[arg-type]
+    return replace(submission, submitters=submitters)

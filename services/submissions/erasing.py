@@ -1,0 +1,91 @@
+"""Removing a submission for good (decisions, 'Permanent deletion').
+
+Rows go at once; files through rows of ``blob_removals``, so that a crash leaves none behind. The documents that the template
+was made with stay: they are the template's and that of its other submissions.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.events import DocumentsSealed
+from contracts.rpc.submissions import CREATE
+from contracts.runtime.database import to_json
+from contracts.runtime.tables import answers
+from contracts.types import Order, Submission, SubmissionStatus
+from services.submissions import announce, trail
+from services.submissions.announce import Telling
+from services.submissions.models import AttachmentRow, BlobRemovalRow, SnapshotRow, SubmissionRow, SubmitterRow
+
+
+def erase(telling: Telling) -> None:
+    """Forget the submission; the trail keeps types, times and hashes. Tells the services that keep anything of it."""
+    found, session = telling.found, telling.found.session
+    row = found.row
+    trail.append(found, [trail.Line(trail.ERASE_SUBMISSION)], telling.now)
+    trail.erase(session, row.id)
+    session.flush()
+    remove_blobs(session, blobs_of(row, telling.attachments), telling.now)
+    _forget_answers(telling)
+    announce.erased(telling)
+    for table in (AttachmentRow, SubmitterRow, SnapshotRow):
+        session.execute(sa.delete(table).where(table.submission_id == row.id))
+    session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
+    session.expunge_all()
+
+
+def blobs_of(row: SubmissionRow, attachments: Iterable[AttachmentRow]) -> list[str]:
+    """The keys of the files that belong to this submission alone."""
+    keys = [one.file["key"] for one in attachments]
+    for made in (row.results, row.drafts):
+        if made:
+            keys += blobs_in(made)
+    return keys
+
+
+def blobs_in(made: dict[str, Any]) -> list[str]:
+    """The keys of ``SubmissionRow.results`` or ``drafts``."""
+    keys = [one["file"]["key"] for one in made["documents"]]
+    return keys + [made[name]["key"] for name in ("audit_trail", "merged") if made.get(name)]
+
+
+def unwanted(session: Session, sealed: DocumentsSealed, kept: dict[str, Any] | None, now: datetime) -> None:
+    """Files of a sealing that nobody waits for any more, unless they are those that were accepted."""
+    keys = [one.file.key for one in sealed.documents] + [sealed.audit_trail.key]
+    taken = set(blobs_in(kept)) if kept else set()
+    remove_blobs(session, [key for key in keys if key not in taken], now)
+
+
+def remove_blobs(session: Session, keys: Iterable[str], now: datetime, *, at: datetime | None = None) -> None:
+    """Have the background process delete these files, after the commit or later (``at``)."""
+    session.add_all(BlobRemovalRow(key=key, created_at=now, next_attempt_at=at or now) for key in dict.fromkeys(keys))
+    session.flush()
+
+
+def _forget_answers(telling: Telling) -> None:
+    """Answers to requests are kept for a while to repeat them; those about this submission name one of its secrets.
+
+    Of the answer to its creation the id stays: the same request must not create it again.
+    """
+    row = telling.found.row
+    session = telling.found.session
+    secrets = [row.slug, *(one.slug for one in telling.found.submitters), *(one.uuid for one in telling.attachments)]
+    about = sa.or_(*(answers.c.answer.contains(secret, autoescape=True) for secret in secrets))
+    recent = sa.and_(answers.c.method.like("submissions.%"), answers.c.at >= row.created_at, about)
+    created = f"{CREATE.service}.{CREATE.method}"
+    remains = Submission(
+        id=row.id,
+        slug="",
+        status=SubmissionStatus(row.status),
+        order=Order(row.order),
+        submitters_order=Order(row.order),
+        archived=True,
+        created_at=row.created_at,
+        updated_at=telling.now,
+        submitters=[],
+    )
+    session.execute(sa.delete(answers).where(recent, answers.c.method != created))
+    session.execute(sa.update(answers).where(recent).values(answer=to_json(CREATE.encode(remains))))

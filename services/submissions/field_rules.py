@@ -1,0 +1,107 @@
+"""What an override may say about a field: ``validation`` and ``preferences`` (specification 2.7).
+
+Known keys are checked strictly, because a mistake shows only when somebody signs; unknown keys are dropped.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from contracts.types import FieldDefinition, FieldType
+from services.submissions import values as rules
+from services.submissions.problems import Problems
+
+LONGEST_LABEL = 10_000
+
+_NUMBER_FORMATS = ("usd", "eur", "gbp", "comma", "dot", "space", "percent", "percent_space", "none")
+_SIGNATURE_FORMATS = ("drawn", "typed", "drawn_or_typed", "upload")
+_COLORS = ("black", "white", "blue", "red")
+_WORDS: dict[str, tuple[str, ...]] = {
+    "font_type": ("bold", "italic", "bold_italic"),
+    "font": ("Times", "Helvetica", "Courier"),
+    "align": ("left", "center", "right"),
+    "valign": ("top", "center", "bottom"),
+}
+_DATE_TOKEN = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
+
+
+def validation(definition: FieldDefinition, given: Mapping[str, Any], path: str, problems: Problems) -> dict[str, Any]:
+    """``pattern``, ``message``, ``min``, ``max``, ``step``; numbers and dates in the form that values have."""
+    known = {
+        key: given[key] for key in ("pattern", "message", "min", "max", "step") if given.get(key) not in (None, "")
+    }
+    pattern, message = known.get("pattern"), known.get("message")
+    if pattern is not None and (reason := rules.unusable_pattern(str(pattern))):
+        problems.add(f"{path}.validation.pattern", reason)
+    if message is not None and (not isinstance(message, str) or len(message) > LONGEST_LABEL):
+        problems.add(f"{path}.validation.message", f"must be text of at most {LONGEST_LABEL} characters")
+    for key in ("min", "max", "step") if definition.type in (FieldType.NUMBER, FieldType.DATE) else ():
+        if key not in known:
+            continue
+        kind = FieldType.NUMBER if key == "step" else definition.type
+        try:
+            known[key] = rules.coerce(definition.model_copy(update={"type": kind}), known[key])
+        except rules.BadValue as bad:
+            problems.add(f"{path}.validation.{key}", bad.reason)
+    return known
+
+
+def preferences(definition: FieldDefinition, given: Mapping[str, Any], path: str, problems: Problems) -> dict[str, Any]:
+    """The known keys; whoever draws relies on their kinds."""
+    found = {}
+    for key, value in given.items():
+        if key not in _KNOWN or value is None:
+            continue
+        if wrong := _wrong(definition.type, key, value):
+            problems.add(f"{path}.preferences.{key}", wrong)
+        found[key] = value
+    return found
+
+
+_KNOWN = {
+    *_WORDS,
+    "font_size",
+    "color",
+    "background",
+    "format",
+    "price",
+    "currency",
+    "mask",
+    "reasons",
+    "with_signature_id",
+}
+
+
+def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
+    if key in _WORDS:
+        return None if value in _WORDS[key] else f"must be one of {', '.join(_WORDS[key])}"
+    if key in ("color", "background"):
+        fits = value in _COLORS or (isinstance(value, str) and re.fullmatch(r"#(?:[0-9a-fA-F]{3}){1,2}", value))
+        return None if fits else f"must be one of {', '.join(_COLORS)} or a hex colour"
+    if key == "format":
+        return _wrong_format(kind, value)
+    if key == "font_size":
+        return None if isinstance(value, int | float) and 1 <= value <= 200 else "must be a number from 1 to 200"
+    if key == "mask":
+        return (
+            None
+            if isinstance(value, int) and abs(value) <= rules.LONGEST_TEXT
+            else "must be true, false or a whole number"
+        )
+    if key == "reasons":
+        fits = isinstance(value, list) and len(value) <= 50 and all(isinstance(v, str) and len(v) <= 255 for v in value)
+        return None if fits else "must be a list of at most 50 texts"
+    return None
+
+
+def _wrong_format(kind: FieldType, value: Any) -> str | None:
+    if not isinstance(value, str) or len(value) > 50:
+        return "must be text of at most 50 characters"
+    if kind is FieldType.NUMBER:
+        return None if value in _NUMBER_FORMATS else f"must be one of {', '.join(_NUMBER_FORMATS)}"
+    if kind in (FieldType.SIGNATURE, FieldType.INITIALS):
+        return None if value in _SIGNATURE_FORMATS else f"must be one of {', '.join(_SIGNATURE_FORMATS)}"
+    if kind is FieldType.DATE:
+        rest = _DATE_TOKEN.sub("", value)
+        return "must be a date format such as DD/MM/YYYY" if rest == value or re.search(r"[A-Za-z0-9]", rest) else None
+    return None

@@ -1,0 +1,126 @@
+"""What the fields of one party hold: defaults, what comes in, what is missing. Pure.
+
+``stored`` is ``SubmitterRow.values``: by field uuid; a key with None was emptied by the signer, and its default is gone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from contracts.errors import ServiceError
+from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
+from services.submissions import conditions, placeholders
+from services.submissions import values as rules
+
+Faults = list[tuple[FieldDefinition, str]]
+
+
+@dataclass(frozen=True)
+class Signing:
+    """Who fills in, when and where: what placeholders in default values are resolved with."""
+
+    details: Mapping[str, Any]
+    at: datetime
+    time_zone: str
+
+
+def with_defaults(own: Sequence[FieldDefinition], stored: Mapping[str, Any], signing: Signing) -> dict[str, Any]:
+    """``stored`` and the default values of the fields that nobody has touched."""
+    filled = dict(stored)
+    for field in own:
+        if field.uuid in filled or field.default_value is None or field.type in rules.UNTOUCHABLE:
+            continue
+        try:
+            value = rules.coerce(field, placeholders.resolve(field, signing.details, signing.at, signing.time_zone))
+        except rules.BadValue:
+            continue
+        if value is not None:
+            filled[field.uuid] = value
+    return filled
+
+
+def merged(
+    own: Sequence[FieldDefinition],
+    stored: Mapping[str, Any],
+    incoming: Mapping[str, Any],
+    attached: Mapping[str, FieldType],
+    signing: Signing,
+) -> dict[str, Any]:
+    """``stored`` with what the signing page sent. Raises ServiceError whose details name the fields by uuid.
+
+    ``attached`` are this party's attachments with the type of field they were uploaded for.
+    """
+    by_uuid = {field.uuid: field for field in own}
+    values = dict(stored)
+    faults: Faults = []
+    for uuid, raw in incoming.items():
+        field = by_uuid.get(uuid)
+        if field is None or field.type in STATIC_TYPES:
+            raise ServiceError(
+                "invalid", "Invalid field", [{"field": uuid[:64], "reason": "is no field of this signer"}]
+            )
+        try:
+            value = _received(field, raw, attached)
+        except rules.BadValue as bad:
+            faults.append((field, bad.reason))
+            continue
+        if field.readonly:
+            if not placeholders.has_placeholder(field.default_value) and value != _present(field, stored, signing):
+                raise ServiceError("invalid", "Read-only field", [{"field": uuid, "reason": "is read-only"}])
+            continue
+        values[uuid] = value
+    refuse(faults)
+    return values
+
+
+def finished(
+    own: Sequence[FieldDefinition],
+    everything: Sequence[FieldDefinition],
+    values: Mapping[str, Any],
+    of_others: Mapping[str, Any],
+) -> tuple[dict[str, Any], Faults]:
+    """The values as they are when the party completes, and what speaks against it.
+
+    Fields that conditions hide lose their value and are not required.
+    """
+    hidden = conditions.hidden(everything, {**of_others, **values})
+    kept = {uuid: value for uuid, value in values.items() if uuid not in hidden}
+    return kept, broken(own, kept, hidden) + [
+        (field, field.validation.get("message") or "is required")
+        for field in own
+        if field.uuid not in hidden and rules.is_missing(field, kept.get(field.uuid))
+    ]
+
+
+def broken(own: Sequence[FieldDefinition], values: Mapping[str, Any], hidden: set[str]) -> Faults:
+    """The visible fields whose value breaks their own rules; read-only ones are not the signer's to mend."""
+    return [
+        (field, reason)
+        for field in own
+        if field.uuid not in hidden
+        and not field.readonly
+        and (reason := rules.violation(field, values.get(field.uuid)))
+    ]
+
+
+def refuse(faults: Faults) -> None:
+    """Raises ServiceError("invalid") when there is any fault. Details name the fields by uuid, first the first to mend."""
+    if not faults:
+        return
+    field, reason = faults[0]
+    details = [{"field": one.uuid, "reason": why} for one, why in faults[:50]]
+    raise ServiceError("invalid", f"{field.title or field.name or field.type.value} {reason}", details)
+
+
+def _received(field: FieldDefinition, raw: Any, attached: Mapping[str, FieldType]) -> Any:
+    value = rules.coerce(field, raw)
+    for uuid in rules.attachments_in(field, value):
+        uploaded_for = attached.get(uuid)
+        if uploaded_for is None or (field.type is not FieldType.FILE and uploaded_for is FieldType.FILE):
+            raise rules.BadValue("must be a file that was uploaded for it")
+    return value
+
+
+def _present(field: FieldDefinition, stored: Mapping[str, Any], signing: Signing) -> Any:
+    return with_defaults([field], stored, signing).get(field.uuid)

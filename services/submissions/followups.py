@@ -1,0 +1,185 @@
+"""What follows from other services' events and from time passing. Each may come late, twice or out of order."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome
+from contracts.runtime.outbox import first_time
+from contracts.types import SealingStatus, SubmissionStatus, Template
+from services.submissions import announce, commands, domain, erasing, store, trail
+from services.submissions.announce import Telling
+from services.submissions.models import BlobRemovalRow, SubmissionRow, TemplateRow
+from services.submissions.site import Site
+
+INVITATION = "invitation"
+
+
+def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site: Site, now: datetime) -> None:
+    """The final documents exist. Only those of the present ``seal_id`` complete the submission; others are thrown away."""
+    if not first_time(session, "accept_sealed", event_id):
+        return
+    found = store.lock(session, sealed.submission_id)
+    if found is None:
+        erasing.unwanted(session, sealed, None, now)
+        return
+    state, happened = domain.sealed(found.state, sealed.seal_id)
+    if not happened:
+        erasing.unwanted(session, sealed, found.row.results, now)
+        return
+    row, at = found.row, store.moment(found, now)
+    row.results = {
+        "documents": [one.model_dump(mode="json") for one in sealed.documents],
+        "audit_trail": sealed.audit_trail.model_dump(mode="json"),
+        "report": [one.model_dump(mode="json") for one in sealed.report],
+    }
+    row.pades_level, row.sealing_error = sealed.pades_level, None
+    if row.drafts:
+        erasing.remove_blobs(session, erasing.blobs_in(row.drafts), now, at=now + timedelta(seconds=site.link_ttl))
+        row.drafts = None
+    store.save(found, state, at)
+    facts = {"seal_id": sealed.seal_id, "pades_level": sealed.pades_level}
+    announce.announce(Telling(found, site, at, facts), happened)
+
+
+def accept_failure(session: Session, event_id: str, failed: DocumentsFailed, site: Site, now: datetime) -> None:
+    """Rendering gave up: the reason is shown, and an API user may ask for a retry."""
+    if not first_time(session, "accept_failure", event_id):
+        return
+    found = store.lock(session, failed.submission_id)
+    if found is None:
+        return
+    state, happened = domain.sealing_failed(found.state, failed.seal_id)
+    if not happened:
+        return
+    at = store.moment(found, now)
+    found.row.sealing_error = failed.reason[:2_000]
+    store.save(found, state, at)
+    announce.announce(Telling(found, site, at, {"seal_id": failed.seal_id}), happened)
+
+
+def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site: Site, now: datetime) -> None:
+    """An invitation has left: the audit trail says so, and ``sent_at`` the first time."""
+    if outcome.kind != INVITATION or not first_time(session, "accept_mail_sent", event_id):
+        return
+    found = store.lock(session, outcome.submission_id)
+    submitter = next((one for one in found.submitters if one.id == outcome.submitter_id), None) if found else None
+    if found is None or submitter is None:
+        return
+    at = store.moment(found, now)
+    submitter.sent_at = submitter.sent_at or at
+    submitter.updated_at = found.row.updated_at = at
+    trail.append(found, [trail.Line(trail.SEND_EMAIL, submitter.id)], at)
+    announce.form_sent(Telling(found, site, at), submitter.id)
+
+
+def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, now: datetime) -> None:
+    """A mail will never arrive. The sender sees it in the submission's events, with the mail server's words."""
+    if not first_time(session, "accept_mail_failed", event_id):
+        return
+    found = store.lock(session, outcome.submission_id)
+    if found is None:
+        return
+    known = any(one.id == outcome.submitter_id for one in found.submitters)
+    data: dict[str, Any] = {"kind": outcome.kind, "reason": (outcome.error or "")[:500] or None}
+    line = trail.Line(trail.BOUNCE_EMAIL, outcome.submitter_id if known else None, data)
+    trail.append(found, [line], store.moment(found, now))
+
+
+def accept_template(session: Session, template: Template) -> None:
+    """Submissions follow their template: its sharing, author, name and folder. What is older than what is known is ignored."""
+    if session.get(TemplateRow, template.id) is None:
+        return
+    commands.keep_template(
+        session,
+        TemplateRow(
+            id=template.id,
+            name=template.name,
+            external_id=template.external_id,
+            folder_name=template.folder_name,
+            shared=template.shared_link,
+            author_id=template.author_id,
+            created_at=template.created_at,
+            updated_at=template.updated_at,
+        ),
+    )
+
+
+def due_to_expire(session: Session, now: datetime, limit: int = 200) -> list[int]:
+    """Submissions whose time is over and that nobody has told of it."""
+    wanted = (
+        sa.select(SubmissionRow.id)
+        .where(
+            SubmissionRow.status == SubmissionStatus.PENDING.value,
+            SubmissionRow.expire_at.is_not(None),
+            SubmissionRow.expire_at <= now,
+            SubmissionRow.unfinished,
+            SubmissionRow.archived_at.is_(None),
+        )
+        .order_by(SubmissionRow.expire_at)
+    )
+    return list(session.scalars(wanted.limit(limit)))
+
+
+def expire(session: Session, submission_id: int, site: Site, now: datetime) -> bool:
+    """Expire one submission, if that is still due once its row is locked. True when it was."""
+    found = store.lock(session, submission_id)
+    if found is None:
+        return False
+    at = store.moment(found, now)
+    state, happened = domain.expire(found.state, at)
+    store.save(found, state, at)
+    announce.announce(Telling(found, site, at), happened)
+    return bool(happened)
+
+
+def waiting_for_seal(session: Session, now: datetime, patience: timedelta) -> list[int]:
+    """Submissions whose sealing was ordered longer than ``patience`` ago without an answer. The time doubles with each
+    reminder: a time-stamp authority that is down for hours must not be answered with a flood of orders."""
+    rows = session.execute(
+        sa.select(SubmissionRow.id, SubmissionRow.sealing_since, SubmissionRow.sealing_asked_at)
+        .where(
+            SubmissionRow.sealing_status == SealingStatus.SEALING.value,
+            SubmissionRow.sealing_asked_at <= now - patience,
+        )
+        .order_by(SubmissionRow.sealing_asked_at)
+        .limit(200)
+    )
+    return [row.id for row in rows if now - row.sealing_asked_at >= row.sealing_asked_at - row.sealing_since]
+
+
+def remind(session: Session, submission_id: int, site: Site, patience: timedelta, now: datetime) -> bool:
+    """Order the same sealing again: rendering does it once, whoever lost the first order."""
+    found = store.lock(session, submission_id)
+    if found is None or found.state.sealing is not SealingStatus.SEALING:
+        return False
+    asked_at = found.row.sealing_asked_at
+    if asked_at is not None and asked_at > now - patience:
+        return False
+    found.row.sealing_asked_at = now
+    announce.order_seal(Telling(found, site, now))
+    return True
+
+
+def forget_removals(session: Session, before: datetime) -> None:
+    """Drop the notes of files that were removed long ago."""
+    session.execute(
+        sa.delete(BlobRemovalRow).where(BlobRemovalRow.state == "done", BlobRemovalRow.finished_at < before)
+    )
+
+
+def sealing_backlog(session: Session) -> tuple[datetime | None, int]:
+    """Since when the longest waiting sealing waits, and how many have failed: for the metrics."""
+    oldest = session.scalar(
+        sa.select(sa.func.min(SubmissionRow.sealing_since)).where(
+            SubmissionRow.sealing_status == SealingStatus.SEALING.value
+        )
+    )
+    failed = session.scalar(
+        sa.select(sa.func.count())
+        .select_from(SubmissionRow)
+        .where(SubmissionRow.sealing_status == SealingStatus.FAILED.value)
+    )
+    return oldest, failed or 0

@@ -1,0 +1,183 @@
+"""Use cases of the signing page. The slug is the signer's key: it opens this one form and nothing else."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, invalid
+from contracts.rpc import submissions as rpc
+from contracts.runtime.clock import uuid7
+from contracts.runtime.outbox import once
+from contracts.types import Attachment, FieldType
+from services.submissions import addresses, commands, conditions, domain, filling, queries, store
+from services.submissions.announce import Telling, announce
+from services.submissions.creation import Limits
+from services.submissions.domain import FormState, Refused
+from services.submissions.models import AttachmentRow, SubmitterRow
+from services.submissions.preparing import Prepared
+from services.submissions.sealing import signing
+from services.submissions.site import Site
+
+SAME_VIEW = timedelta(seconds=5)
+"""A message that is delivered again after a lost connection must not count as a second look at the form."""
+
+LONGEST_REASON = 2_000
+
+
+def view(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.Done:
+    """The page was shown. Who looks again at once is not counted twice."""
+    found, submitter = store.lock_by_slug(session, visit.slug)
+    at = store.moment(found, now)
+    seen = _visit(visit, submitter)
+    repeated = submitter.opened_at is not None and at - submitter.opened_at < SAME_VIEW and seen == submitter.visit
+    state, happened = domain.view(found.state, submitter.id, at)
+    if happened and not repeated:
+        submitter.opened_at, submitter.visit = at, seen
+        announce(Telling(found, site, at, seen), happened)
+    return rpc.Done(state=state.form_state(submitter.id, at))
+
+
+def save(session: Session, command: rpc.SaveValues, limits: Limits, site: Site, now: datetime) -> rpc.Done:
+    """Store values step by step; the first ones start the form. Required ones are asked for on completion."""
+
+    def decide() -> rpc.Done:
+        found, submitter = store.lock_by_slug(session, command.slug)
+        at = store.moment(found, now)
+        try:
+            state, happened = domain.save(found.state, submitter.id, at)
+        except Refused as refused:
+            raise refused_for_page(refused) from None
+        values = _received(found, submitter, command.values, limits, at)
+        own = found.fields_of(submitter)
+        hidden = conditions.hidden(found.fields, {**found.values, **values})
+        changed = [field for field in own if field.uuid in command.values]
+        filling.refuse(filling.broken(changed, values, hidden))
+        store.set_values(found, submitter, values)
+        _seen(submitter, command, at)
+        store.save(found, state, at)
+        announce(Telling(found, site, at, submitter.visit), happened)
+        return rpc.Done(state=FormState.OPEN)
+
+    return once(session, rpc.SAVE_VALUES, command.request_id, decide)
+
+
+def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: Site, now: datetime) -> rpc.Done:
+    """The last step: save, check everything, complete; then the next group is invited or the sealing begins."""
+
+    def decide() -> rpc.Done:
+        found, submitter = store.lock_by_slug(session, command.slug)
+        at = store.moment(found, now)
+        try:
+            started, first = domain.save(found.state, submitter.id, at)
+            state, happened = domain.complete(started, submitter.id, at, seal_id=uuid7())
+        except Refused as refused:
+            raise refused_for_page(refused) from None
+        values = _received(found, submitter, command.values, limits, at)
+        filling.refuse(commands.finish_values(found, submitter, values, at))
+        _seen(submitter, command, at)
+        store.save(found, state, at)
+        announce(Telling(found, site, at, submitter.visit), (*first, *happened))
+        return rpc.Done(state=FormState.COMPLETED)
+
+    return once(session, rpc.COMPLETE_FORM, command.request_id, decide)
+
+
+def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetime) -> rpc.Done:
+    """The signer refuses: the submission ends, and its sender is told why."""
+
+    def decide() -> rpc.Done:
+        found, submitter = store.lock_by_slug(session, command.slug)
+        at = store.moment(found, now)
+        reason = command.reason.strip()
+        if len(reason) > LONGEST_REASON:
+            raise invalid(f"reason must not be longer than {LONGEST_REASON} characters", "reason")
+        try:
+            state, happened = domain.decline(found.state, submitter.id, at)
+        except Refused as refused:
+            raise refused_for_page(refused) from None
+        _seen(submitter, command, at)
+        submitter.decline_reason = reason or None
+        store.save(found, state, at)
+        announce(Telling(found, site, at, {**submitter.visit, "reason": reason or None}), happened)
+        return rpc.Done(state=FormState.DECLINED)
+
+    return once(session, rpc.DECLINE_FORM, command.request_id, decide)
+
+
+def attach(
+    session: Session, command: rpc.AttachFile, prepared: Prepared, limits: Limits, site: Site, now: datetime
+) -> Attachment:
+    """Record an uploaded file; its uuid is then a value of a field."""
+
+    def decide() -> Attachment:
+        found, submitter = store.lock_by_slug(session, command.slug)
+        at = store.moment(found, now)
+        must_take_files(found, submitter, command.type, at)
+        if len(found.attachments) >= limits.max_attachments:
+            raise invalid(f"A submission can have at most {limits.max_attachments} files", "file")
+        row = AttachmentRow(
+            uuid=prepared.source.uuid,
+            submission_id=found.row.id,
+            submitter_id=submitter.id,
+            type=command.type,
+            filename=prepared.filename,
+            file=prepared.file.model_dump(mode="json"),
+            created_at=at,
+        )
+        found.attach([row])
+        return queries.attachment(row, site.expiring(now))
+
+    return once(session, rpc.ATTACH_FILE, command.request_id, decide)
+
+
+def must_take_files(found: store.Loaded, submitter: SubmitterRow, kind: str, now: datetime) -> FieldType:
+    """The form is open for this signer, and he has a field of this type. Raises ServiceError otherwise."""
+    state = found.state.form_state(submitter.id, now)
+    if state is not FormState.OPEN:
+        raise refused_for_page(Refused(state, domain.REFUSALS[state]))
+    if not any(field.type == kind for field in found.fields_of(submitter)):
+        raise invalid(f"type must be that of a field of this signer, not {kind[:40]}", "type")
+    return FieldType(kind)
+
+
+def refused_for_page(refused: Refused) -> ServiceError:
+    """403 while it is another one's turn, else 422; the details say what the page should show now (``state``)."""
+    code = "forbidden" if refused.state == FormState.WAITING else "invalid"
+    return ServiceError(code, refused.message, [{"field": "state", "reason": str(refused.state)}])
+
+
+def _received(
+    found: store.Loaded, submitter: SubmitterRow, incoming: dict[str, Any], limits: Limits, now: datetime
+) -> dict[str, Any]:
+    """The signer's values with those that came in."""
+    attached: Sequence[AttachmentRow] = found.attachments
+    values = filling.merged(
+        found.fields_of(submitter),
+        submitter.values,
+        incoming,
+        store.attached_types(attached, submitter),
+        signing(found.row, submitter, now, queries.account_of(found.snapshot)),
+    )
+    others = sum(len(json.dumps(one.values)) for one in found.submitters if one.id != submitter.id)
+    if others + len(json.dumps(values)) > limits.max_values_bytes:
+        raise invalid(f"The values of a submission must not be more than {limits.max_values_bytes} bytes", "values")
+    return values
+
+
+def _seen(submitter: SubmitterRow, visit: rpc.Visit, now: datetime) -> None:
+    """Who acts has opened the form, whether or not the page could say so."""
+    submitter.opened_at = submitter.opened_at or now
+    submitter.visit = _visit(visit, submitter)
+
+
+def _visit(visit: rpc.Visit, submitter: SubmitterRow) -> dict[str, Any]:
+    """What the audit trail says of a visit; what this one does not say is kept from the last."""
+    said = {
+        "ip": (visit.ip or "")[:64],
+        "user_agent": (addresses.name((visit.user_agent or "")[:250]) or ""),
+        "time_zone": (visit.time_zone or "")[:64],
+    }
+    return {**submitter.visit, **{key: value for key, value in said.items() if value}}

@@ -1,0 +1,210 @@
+"""What the signing page shows to one signer (contracts.rpc.submissions.SigningForm), and nothing that is not his to see."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError, not_found
+from contracts.rpc import submissions as rpc
+from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
+from services.submissions import conditions, domain, filling, formats, placeholders, present, queries, store
+from services.submissions import values as rules
+from services.submissions.domain import FormState
+from services.submissions.form_commands import must_take_files, refused_for_page
+from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
+from services.submissions.sealing import signing
+from services.submissions.site import Site
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What one slug opens."""
+
+    row: SubmissionRow
+    submitter: SubmitterRow
+    submitters: list[SubmitterRow]
+    snapshot: SnapshotRow
+    template: TemplateRow | None
+    state: FormState
+
+
+def form(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.SigningForm:
+    """The form of this slug. Only reads."""
+    opened = _opened(session, visit.slug, now)
+    shown = _outline(opened)
+    if opened.state is FormState.OPEN:
+        _add_fields(session, opened, shown, site, now)
+    elif opened.state is FormState.COMPLETED:
+        links = site.expiring(now)
+        shown.sealing_status = opened.row.sealing_status
+        shown.results = present.result_links(opened.row, links)
+        shown.audit_log_url = present.audit_trail_url(opened.row, opened.template, links)
+        shown.completed_redirect_url = _redirect(opened)
+    return shown
+
+
+def file_of(session: Session, query: rpc.FormPage, now: datetime) -> rpc.FormFile:
+    """A document as it was sent to the signers, for drawing its pages. Only while he may see the form."""
+    opened = _opened(session, query.slug, now)
+    if opened.state not in (FormState.OPEN, FormState.COMPLETED):
+        raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
+    for one in opened.snapshot.documents:
+        if one["uuid"] == query.document_uuid:
+            document = StoredDocument.model_validate(one)
+            return rpc.FormFile(file=document.file, pages=document.pages)
+    raise not_found("Document")
+
+
+def check_upload(session: Session, command: rpc.AttachFile, now: datetime) -> tuple[str, FieldType]:
+    """Before a file is worked on: may this signer upload for a field of this type now? His party's uuid and the type."""
+    opened = _opened(session, command.slug, now)
+    found = store.Loaded(
+        session,
+        opened.row,
+        opened.submitters,
+        store.state_of(opened.row, opened.submitters),
+        opened.template,
+        _snapshot=opened.snapshot,
+    )
+    kind = must_take_files(found, opened.submitter, command.type, now)
+    if kind not in rules.ATTACHED:
+        raise ServiceError(
+            "invalid", f"A {kind.value} field takes no file", [{"field": "type", "reason": "takes no file"}]
+        )
+    return opened.submitter.party_uuid, kind
+
+
+def _opened(session: Session, slug: str, now: datetime) -> Opened:
+    found = session.execute(
+        sa.select(SubmitterRow, SubmissionRow, SnapshotRow, TemplateRow)
+        .join(SubmissionRow, SubmissionRow.id == SubmitterRow.submission_id)
+        .join(SnapshotRow, SnapshotRow.submission_id == SubmissionRow.id)
+        .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
+        .where(SubmitterRow.slug == slug)
+    ).first()
+    if found is None:
+        raise not_found("Submitter")
+    submitter, row, snapshot, template = found
+    submitters = queries.submitters_of(session, [row.id])
+    state = store.state_of(row, submitters).form_state(submitter.id, now)
+    return Opened(row, submitter, submitters, snapshot, template, state)
+
+
+def _outline(opened: Opened) -> rpc.SigningForm:
+    row, submitter = opened.row, opened.submitter
+    account = Account.model_validate(opened.snapshot.account)
+    decliner = next((one for one in opened.submitters if one.declined_at), None)
+    declined = opened.state is FormState.DECLINED and decliner is not None
+    return rpc.SigningForm(
+        state=opened.state.value,
+        submission_name=row.name or opened.snapshot.template_name or f"Submission {row.id}",
+        account_name=account.name,
+        submitter_id=submitter.id,
+        submitter_name=submitter.name,
+        submitter_email=submitter.email,
+        role=submitter.role,
+        sender_name=row.created_by_name,
+        locale=account.locale,
+        expire_at=row.expire_at,
+        declined_by=(decliner.name or decliner.role) if declined and decliner else None,
+        decline_reason=decliner.decline_reason if declined and decliner else None,
+    )
+
+
+def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: Site, now: datetime) -> None:
+    account = Account.model_validate(opened.snapshot.account)
+    links = site.expiring(now)
+    everything = [FieldDefinition.model_validate(one) for one in opened.snapshot.fields]
+    own = [field for field in everything if field.submitter_uuid == opened.submitter.party_uuid]
+    mine = filling.with_defaults(own, opened.submitter.values, signing(opened.row, opened.submitter, now, account))
+    done = {uuid: value for one in opened.submitters if one.completed_at for uuid, value in one.values.items()}
+    hidden = conditions.hidden(everything, {**done, **mine})
+    owners = {one.party_uuid: one for one in opened.submitters}
+    for field in everything:
+        whose = owners[field.submitter_uuid]
+        if whose.id == opened.submitter.id:
+            made = _own_field(field, own, mine, done, account, signing(opened.row, whose, now, account))
+        elif field.uuid in hidden:
+            continue
+        else:
+            made = _shown_field(field, done.get(field.uuid), account, signing(opened.row, whose, now, account))
+        if made is not None:
+            shown.fields.append(made)
+    shown.documents = [_document(one, links) for one in opened.snapshot.documents]
+    visible = {uuid for field in shown.fields for uuid in rules.attachments_in(field, field.value)}
+    attachments = store.attachments_of(session, [opened.row.id])
+    shown.attachments = [
+        queries.attachment(one, links)
+        for one in attachments
+        if one.uuid in visible or one.submitter_id == opened.submitter.id
+    ]
+    preferred = opened.submitter.preferences.get("go_to_last")
+    shown.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
+    shown.completed_redirect_url = _redirect(opened)
+
+
+def _own_field(
+    field: FieldDefinition,
+    own: Sequence[FieldDefinition],
+    mine: Mapping[str, Any],
+    done: Mapping[str, Any],
+    account: Account,
+    whose: filling.Signing,
+) -> rpc.FormField | None:
+    """A field that this signer fills in; what depends on others is decided, so that he needs not know their values."""
+    left = conditions.settled(field.conditions, {one.uuid for one in own}, done)
+    if left is None:
+        return None
+    changes: dict[str, Any] = {"conditions": left}
+    if field.type is FieldType.HEADING:
+        changes["default_value"] = placeholders.resolve(field, whose.details, whose.at, whose.time_zone)
+    value = mine.get(field.uuid)
+    settled = field.model_copy(update=changes)
+    text = formats.display(settled, settled.default_value if field.type is FieldType.HEADING else value, account.locale)
+    return rpc.FormField(**dict(settled), value=value, display=text, mine=True)
+
+
+def _shown_field(field: FieldDefinition, value: Any, account: Account, whose: filling.Signing) -> rpc.FormField | None:
+    """A field of another party, as it stands on the page: no definition, no masked value, no files."""
+    static = field.type in rules.UNTOUCHABLE
+    if field.type is FieldType.FILE or (not static and value in (None, False, "", [])):
+        return None
+    shown_value: Any = None if formats.is_masked(field) else value
+    text = formats.display(field, value, account.locale)
+    if field.type is FieldType.HEADING:
+        resolved = placeholders.resolve(field, whose.details, whose.at, whose.time_zone)
+        text, shown_value = formats.display(field, resolved, account.locale), None
+    return rpc.FormField(
+        uuid=field.uuid,
+        submitter_uuid=field.submitter_uuid,
+        role=field.role,
+        name=field.name,
+        type=field.type,
+        required=False,
+        readonly=True,
+        title=field.title,
+        options=field.options,
+        preferences=field.preferences,
+        areas=field.areas,
+        value=shown_value,
+        display=text,
+        mine=False,
+    )
+
+
+def _document(stored: Mapping[str, Any], links: Any) -> rpc.FormDocument:
+    document = StoredDocument.model_validate(stored)
+    file: BlobRef = document.file
+    url = links.to_pdf(file.model_dump(), document.name)
+    return rpc.FormDocument(uuid=document.uuid, name=document.name, pages=document.pages, url=url)
+
+
+def _redirect(opened: Opened) -> str | None:
+    return opened.submitter.preferences.get("completed_redirect_url") or opened.row.details.get(
+        "completed_redirect_url"
+    )

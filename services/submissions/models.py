@@ -1,0 +1,215 @@
+"""Tables of the submissions service. The row of a submission is the lock for everything that belongs to it."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from contracts.runtime.background import DueRow
+from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+
+
+class Base(DeclarativeBase):
+    metadata = metadata()
+
+
+class TemplateRow(Base):
+    """What lists and access rules need of a template: follows ``template.updated``, newest ``updated_at`` wins."""
+
+    __tablename__ = "templates"
+
+    id: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
+    name: Mapped[str] = mapped_column(sa.Text)
+    external_id: Mapped[str | None] = mapped_column(sa.Text)
+    folder_name: Mapped[str] = mapped_column(sa.Text, index=True)
+    shared: Mapped[bool] = mapped_column(sa.Boolean)
+    author_id: Mapped[int] = mapped_column(sa.BigInteger)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class SubmissionRow(Base):
+    """One signing request. ``status`` is what was decided; a pending one whose ``expire_at`` is over counts as expired.
+
+    ``unfinished`` is true until the last party has signed: only such ones expire. ``search`` is the lower-cased name and
+    the searchable details of all submitters. ``trail_hash`` and ``trail_at`` are those of the last line of the trail.
+    ``drafts`` caches the partly filled documents of ``values_version``.
+    """
+
+    __tablename__ = "submissions"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    slug: Mapped[str] = mapped_column(sa.Text, unique=True)
+    name: Mapped[str | None] = mapped_column(sa.Text)
+    source: Mapped[str] = mapped_column(sa.Text)
+    template_id: Mapped[int | None] = mapped_column(sa.ForeignKey("templates.id"))
+    created_by_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    created_by_email: Mapped[str | None] = mapped_column(sa.Text)
+    created_by_name: Mapped[str | None] = mapped_column(sa.Text)
+    order: Mapped[str] = mapped_column("signing_order", sa.Text)
+    status: Mapped[str] = mapped_column(sa.Text)
+    unfinished: Mapped[bool] = mapped_column(sa.Boolean)
+    sealing_status: Mapped[str | None] = mapped_column(sa.Text)
+    seal_id: Mapped[str | None] = mapped_column(sa.Text)
+    sealing_error: Mapped[str | None] = mapped_column(sa.Text)
+    sealing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    sealing_asked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    pades_level: Mapped[str | None] = mapped_column(sa.Text)
+    expire_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    signed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    completed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    preferences: Mapped[dict[str, Any]] = mapped_column(Json)
+    details: Mapped[dict[str, Any]] = mapped_column(Json)
+    variables: Mapped[dict[str, Any]] = mapped_column(Json)
+    results: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    drafts: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    values_version: Mapped[int] = mapped_column(sa.Integer)
+    event_sequence: Mapped[int] = mapped_column(sa.Integer)
+    trail_length: Mapped[int] = mapped_column(sa.Integer)
+    trail_hash: Mapped[str] = mapped_column(sa.Text)
+    trail_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    search: Mapped[str] = mapped_column(sa.Text)
+
+    __table_args__ = (
+        sa.CheckConstraint("status IN ('pending', 'completed', 'declined', 'expired')", name="status"),
+        sa.CheckConstraint("signing_order IN ('preserved', 'random')", name="signing_order"),
+        sa.CheckConstraint("sealing_status IN ('sealing', 'sealed', 'failed')", name="sealing_status"),
+        sa.CheckConstraint("status <> 'completed' OR results IS NOT NULL", name="completed_has_results"),
+        sa.Index("ix_submissions_status", "status", "id"),
+        sa.Index("ix_submissions_template", "template_id", "id"),
+        sa.Index("ix_submissions_created_by", "created_by_id", "id"),
+        sa.Index(
+            "ix_submissions_archived",
+            "id",
+            postgresql_where=sa.text("archived_at IS NOT NULL"),
+            sqlite_where=sa.text("archived_at IS NOT NULL"),
+        ),
+        sa.Index(
+            "ix_submissions_expiring",
+            "expire_at",
+            postgresql_where=sa.text("status = 'pending' AND expire_at IS NOT NULL"),
+            sqlite_where=sa.text("status = 'pending' AND expire_at IS NOT NULL"),
+        ),
+        sa.Index(
+            "ix_submissions_sealing",
+            "sealing_asked_at",
+            postgresql_where=sa.text("sealing_status = 'sealing'"),
+            sqlite_where=sa.text("sealing_status = 'sealing'"),
+        ),
+        {"sqlite_autoincrement": True},
+    )
+
+
+class SnapshotRow(Base):
+    """What the submission was made from, copied: editing or deleting the template never touches signing.
+
+    ``documents`` are StoredDocuments, ``fields`` FieldDefinitions with the overrides of this submission (those of the
+    parties that take part), ``parties`` Parties, ``account`` the account's settings.
+    """
+
+    __tablename__ = "snapshots"
+
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), primary_key=True)
+    template_name: Mapped[str | None] = mapped_column(sa.Text)
+    documents: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    fields: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    parties: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    account: Mapped[dict[str, Any]] = mapped_column(Json)
+
+
+class SubmitterRow(Base):
+    """One party. ``values`` by field uuid; a key with null was emptied by the signer, so that no default comes back.
+
+    ``visit`` is what the audit trail says of his last visit (``ip``, ``user_agent``, ``time_zone``).
+    """
+
+    __tablename__ = "submitters"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"))
+    position: Mapped[int] = mapped_column(sa.Integer)
+    party_uuid: Mapped[str] = mapped_column(sa.Text)
+    role: Mapped[str] = mapped_column(sa.Text)
+    email: Mapped[str | None] = mapped_column(sa.Text)
+    name: Mapped[str | None] = mapped_column(sa.Text)
+    phone: Mapped[str | None] = mapped_column(sa.Text)
+    external_id: Mapped[str | None] = mapped_column(sa.Text)
+    slug: Mapped[str] = mapped_column(sa.Text, unique=True)
+    group: Mapped[int] = mapped_column("signing_group", sa.Integer)
+    viewer: Mapped[bool] = mapped_column(sa.Boolean)
+    status: Mapped[str] = mapped_column(sa.Text)
+    values: Mapped[dict[str, Any]] = mapped_column("field_values", Json)
+    metadata_: Mapped[dict[str, Any]] = mapped_column("metadata", Json)
+    preferences: Mapped[dict[str, Any]] = mapped_column(Json)
+    message: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    visit: Mapped[dict[str, Any]] = mapped_column(Json)
+    decline_reason: Mapped[str | None] = mapped_column(sa.Text)
+    completed_by_api: Mapped[str | None] = mapped_column(sa.Text)
+    invited_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    sent_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    opened_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    completed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    declined_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    search: Mapped[str] = mapped_column(sa.Text)
+
+    __table_args__ = (
+        sa.CheckConstraint("status IN ('pending', 'completed', 'declined')", name="status"),
+        sa.UniqueConstraint("submission_id", "position"),
+        sa.Index("ix_submitters_external_id", "external_id", "id"),
+        sa.Index("ix_submitters_completed_at", "completed_at", "id"),
+        {"sqlite_autoincrement": True},
+    )
+
+
+class AttachmentRow(Base):
+    """A file that a party put into a field; its ``uuid`` is then the field's value. ``file`` is a BlobRef."""
+
+    __tablename__ = "attachments"
+
+    uuid: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    submitter_id: Mapped[int] = mapped_column(sa.ForeignKey("submitters.id", ondelete="CASCADE"))
+    type: Mapped[str] = mapped_column(sa.Text)
+    filename: Mapped[str] = mapped_column(sa.Text)
+    file: Mapped[dict[str, Any]] = mapped_column(Json)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class TrailRow(Base):
+    """A line of the audit trail: appended under the submission's row lock, never changed.
+
+    ``hash`` chains it to the line before (contracts.audit_chain). It outlives the submission: when that is erased, ``data``
+    is emptied and the hashes remain, which prove what the printed trail says.
+    """
+
+    __tablename__ = "trail"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.BigInteger)
+    position: Mapped[int] = mapped_column(sa.Integer)
+    submitter_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    event_type: Mapped[str] = mapped_column(sa.Text)
+    occurred_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    data: Mapped[dict[str, Any]] = mapped_column(Json)
+    hash: Mapped[str] = mapped_column(sa.Text)
+
+    __table_args__ = (sa.UniqueConstraint("submission_id", "position"), {"sqlite_autoincrement": True})
+
+
+class BlobRemovalRow(DueRow, Base):
+    """A file that must go: written in the transaction that forgot it, so that no crash leaves it behind."""
+
+    __tablename__ = "blob_removals"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    key: Mapped[str] = mapped_column(sa.Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (sa.Index("ix_blob_removals_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})

@@ -1,0 +1,217 @@
+"""What an API user says about fields (specification 2.7, override definition) and gives as values, for one party.
+
+Pure: what has to be fetched, drawn or asked for is listed (``sources``, ``texts``) and done before the transaction.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from contracts.rpc.submissions import FieldOverride
+from contracts.types import FieldDefinition, FieldType
+from services.submissions import field_rules
+from services.submissions import values as rules
+from services.submissions.naming import fields_called
+from services.submissions.placeholders import has_placeholder
+from services.submissions.problems import Problems
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that becomes an attachment: a URL, base64, a data URI, or a name to be drawn as a signature.
+
+    The attachment will have this ``uuid``, which is already the field's value. ``path`` is where the API user wrote it.
+    """
+
+    uuid: str
+    party_uuid: str
+    type: FieldType
+    raw: str
+    path: str
+
+
+@dataclass
+class Overrides:
+    """Changes of field definitions and values, by field uuid."""
+
+    changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    sources: list[Source] = field(default_factory=list)
+    texts: list[tuple[str, str]] = field(default_factory=list)
+
+    def apply(self, definition: FieldDefinition) -> FieldDefinition:
+        changes = self.changes.get(definition.uuid)
+        if not changes:
+            return definition
+        merged = dict(changes)
+        for key in ("validation", "preferences"):
+            if key in changes:
+                merged[key] = {**getattr(definition, key), **changes[key]}
+        return definition.model_copy(update=merged)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The request's part for one party; ``path`` is its place in the body, empty or ending with a dot."""
+
+    values: Mapping[str, Any]
+    fields: Sequence[FieldOverride]
+    readonly_fields: Sequence[str]
+    path: str
+
+
+def planned(
+    given: Given,
+    own: Sequence[FieldDefinition],
+    names: Mapping[str, str],
+    attached: Collection[str],
+    problems: Problems,
+) -> Overrides:
+    """``own`` are the party's fields, ``names`` what they are called, ``attached`` the uuids of attachments that exist.
+
+    Unknown names are an error in ``fields`` and ``readonly_fields``, and ignored in ``values`` (decisions).
+    """
+    found = Overrides()
+    for index, override in enumerate(given.fields):
+        path = f"{given.path}fields[{index}]"
+        for definition in _overridden(override, own, names, path, problems):
+            _override(found, definition, override, path, attached, problems)
+    for index, key in enumerate(given.readonly_fields):
+        meant = fields_called(key, own, names)
+        if not meant:
+            problems.add(
+                f"{given.path}readonly_fields[{index}]", f"is no field of this role: {key}", f"Unknown field: {key}"
+            )
+        for definition in meant:
+            found.changes.setdefault(definition.uuid, {})["readonly"] = True
+    for key, raw in given.values.items():
+        for definition in fields_called(key, own, names):
+            _take(found, definition, raw, f"{given.path}values.{key}", attached, problems, preset=False)
+    return found
+
+
+def template_defaults(definition: FieldDefinition, found: Overrides) -> None:
+    """Pictures and files that the template itself names by URL, and texts that may have no font."""
+    default = definition.default_value
+    if default is None or definition.uuid in found.values or "default_value" in found.changes.get(definition.uuid, {}):
+        return
+    if definition.type in rules.ATTACHED:
+        problems = Problems()
+        _take(found, definition, default, f"fields.{definition.name}.default_value", (), problems, preset=True)
+        problems.refuse()
+    elif isinstance(default, str) and rules.needs_font_check(default):
+        found.texts.append((f"fields.{definition.name}.default_value", default))
+
+
+def _overridden(
+    override: FieldOverride, own: Sequence[FieldDefinition], names: Mapping[str, str], path: str, problems: Problems
+) -> list[FieldDefinition]:
+    key = override.uuid or override.name
+    if not key:
+        problems.add(path, "must have a name", f"name or uuid is required in `{path}`.")
+        return []
+    found = fields_called(key, own, names)
+    if not found:
+        problems.add(f"{path}.name", f"is no field of this role: {key}", f"Unknown field: {key}")
+    return found
+
+
+def _override(
+    found: Overrides,
+    definition: FieldDefinition,
+    override: FieldOverride,
+    path: str,
+    attached: Collection[str],
+    problems: Problems,
+) -> None:
+    changes = found.changes.setdefault(definition.uuid, {})
+    for key in ("readonly", "required"):
+        if getattr(override, key) is not None:
+            changes[key] = getattr(override, key)
+    for key in ("title", "description"):
+        text = getattr(override, key)
+        if text and text.strip():
+            changes[key] = text
+            if len(text) > field_rules.LONGEST_LABEL:
+                problems.add(f"{path}.{key}", f"must not be longer than {field_rules.LONGEST_LABEL} characters")
+    if override.preferences:
+        changes["preferences"] = field_rules.preferences(definition, override.preferences, path, problems)
+    if override.validation:
+        changes["validation"] = field_rules.validation(definition, override.validation, path, problems)
+    key = "default_value" if override.default_value is not None else "value"
+    raw = getattr(override, key)
+    if raw is not None:
+        _take(found, definition, raw, f"{path}.{key}", attached, problems, preset=True)
+
+
+def _take(
+    found: Overrides,
+    definition: FieldDefinition,
+    raw: Any,
+    path: str,
+    attached: Collection[str],
+    problems: Problems,
+    *,
+    preset: bool,
+) -> None:
+    """One value. ``preset``: it is the field's default from now on too. A text with a placeholder is only that: it is
+    resolved when the party completes."""
+    changes = found.changes.setdefault(definition.uuid, {})
+    if definition.type is FieldType.STRIKETHROUGH:
+        return
+    if definition.type is FieldType.HEADING or has_placeholder(raw):
+        text = "" if raw is None else str(raw)
+        if len(text) > rules.LONGEST_TEXT:
+            problems.add(path, f"must not be longer than {rules.LONGEST_TEXT} characters")
+        changes["default_value"] = text
+        _check_text(found, text, path)
+        return
+    try:
+        value = _attached(found, definition, raw, path, attached) if definition.type in rules.ATTACHED else None
+        value = (
+            rules.coerce(definition.model_copy(update=_merged_rules(definition, changes)), raw)
+            if value is None
+            else value
+        )
+        if reason := rules.violation(definition.model_copy(update=_merged_rules(definition, changes)), value):
+            raise rules.BadValue(reason)
+    except rules.BadValue as bad:
+        problems.add(path, bad.reason)
+        return
+    found.values[definition.uuid] = value
+    if preset:
+        changes["default_value"] = value
+    for text in value if isinstance(value, list) else [value]:
+        if definition.type not in rules.ATTACHED and isinstance(text, str):
+            _check_text(found, text, path)
+
+
+def _attached(
+    found: Overrides, definition: FieldDefinition, raw: Any, path: str, attached: Collection[str]
+) -> str | list[str] | None:
+    """The uuids that the given pictures or files will have as attachments. Blank is None."""
+    given = [item for item in (raw if isinstance(raw, list) else [raw]) if item not in (None, "")]
+    if len(given) > 1 and definition.type is not FieldType.FILE:
+        raise rules.BadValue("must be one picture")
+    uuids = []
+    for item in given:
+        if not isinstance(item, str):
+            raise rules.BadValue("must be a URL, base64 or text shorter than 60 characters")
+        if item not in attached:
+            found.sources.append(Source(str(uuid4()), definition.submitter_uuid, definition.type, item, path))
+        uuids.append(item if item in attached else found.sources[-1].uuid)
+    if definition.type is FieldType.FILE:
+        return uuids or None
+    return uuids[0] if uuids else None
+
+
+def _check_text(found: Overrides, text: str, path: str) -> None:
+    if rules.needs_font_check(text):
+        found.texts.append((path, text))
+
+
+def _merged_rules(definition: FieldDefinition, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: {**getattr(definition, key), **changes[key]} for key in ("validation", "preferences") if changes.get(key)
+    }

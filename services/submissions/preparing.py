@@ -1,0 +1,247 @@
+"""What must be done outside before a transaction: pictures fetched, drawn and cleaned, texts tried against the fonts.
+
+It may be done in vain, when the transaction then refuses; the files made are removed again. A crash in between leaves files
+that nothing refers to, never a record whose file is missing.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError, invalid
+from contracts.rpc import Rpc, rendering
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
+from contracts.types import IMAGE_TYPES, FieldType
+from services.submissions import values as rules
+from services.submissions.overrides import Source
+from services.submissions.site import file_name
+
+LONGEST_TYPED = 60
+FETCH_SECONDS = 10.0
+PREFIX = "submissions/"
+
+_DATA_URI = re.compile(r"data:([\w.+/-]*)((?:;[\w=-]+)*?)(;base64)?,", re.ASCII)
+_EXTENSIONS = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    "application/pdf": "pdf",
+}
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+_DANGEROUS = {
+    *(
+        "apk",
+        "app",
+        "bat",
+        "bin",
+        "cgi",
+        "cmd",
+        "com",
+        "cpl",
+        "dll",
+        "dmg",
+        "exe",
+        "gadget",
+        "hta",
+        "htm",
+        "html",
+        "inf",
+    ),
+    *(
+        "jar",
+        "js",
+        "jse",
+        "lnk",
+        "mjs",
+        "msc",
+        "msi",
+        "msp",
+        "php",
+        "pif",
+        "ps1",
+        "py",
+        "reg",
+        "rb",
+        "scr",
+        "sh",
+        "svg",
+    ),
+    *("shtml", "vb", "vbe", "vbs", "ws", "wsf", "wsh", "xhtml", "xml"),
+}
+
+R = TypeVar("R")
+
+
+class Bus(Protocol):
+    def call(self, rpc: Rpc[Any, R], request: Any) -> R: ...
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The file of an attachment, ready to be recorded."""
+
+    source: Source
+    filename: str
+    file: BlobRef
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Everything outside that preparing needs. ``max_bytes`` is the limit of one file."""
+
+    bus: Bus
+    blobs: BlobStore
+    outbound: Outbound
+    max_bytes: int
+
+    def prepared(self, sources: Sequence[Source], texts: Sequence[tuple[str, str]]) -> list[Prepared]:
+        """All of it, or a ServiceError that names the field at fault."""
+        check_texts(self.bus, texts)
+        made: list[Prepared] = []
+        try:
+            for source in sources:
+                made.append(self._made(source))  # noqa: PERF401 - what is made must be known when the next one fails
+        except BaseException:
+            self.discard(made)
+            raise
+        return made
+
+    def picture(self, file: BlobRef, kind: FieldType) -> BlobRef:
+        """An uploaded picture, checked and encoded anew. The upload is removed, unless the same may be tried again."""
+        try:
+            made = self.bus.call(rendering.PREPARE_IMAGE, rendering.PrepareImage(file=file, type=kind))
+        except ServiceError as error:
+            if error.code != "unavailable":
+                self.blobs.delete(file.key)
+            raise
+        self.blobs.delete(file.key)
+        return made
+
+    def discard(self, made: Sequence[Prepared]) -> None:
+        """Nobody will refer to these files."""
+        for one in made:
+            self.blobs.delete(one.file.key)
+
+    def _made(self, source: Source) -> Prepared:
+        try:
+            return self._drawn(source) if _is_typed(source) else self._uploaded(source)
+        except ServiceError as error:
+            if error.code != "invalid":
+                raise
+            raise invalid(f"{source.path}: {error.message}", source.path, error.message) from error
+
+    def _drawn(self, source: Source) -> Prepared:
+        drawn = self.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=source.raw.strip()))
+        return Prepared(source, f"{source.type.value}.png", drawn)
+
+    def _uploaded(self, source: Source) -> Prepared:
+        data, media_type, name = self._bytes(source)
+        if not data:
+            raise invalid("the file is empty")
+        if len(data) > self.max_bytes:
+            raise invalid(f"the file is larger than {self.max_bytes} bytes")
+        media_type = next((known for magic, known in _MAGIC if data.startswith(magic)), media_type)
+        name = name or f"{source.type.value}.{extension(media_type)}"
+        if source.type not in IMAGE_TYPES:
+            refuse_dangerous(name)
+        file = self.blobs.put(data, media_type, PREFIX)
+        if source.type in IMAGE_TYPES:
+            file = self.picture(file, source.type)
+        return Prepared(source, file_name(name), file)
+
+    def _bytes(self, source: Source) -> tuple[bytes, str, str]:
+        raw = source.raw.strip()
+        if raw[:8].lower().startswith(("http://", "https:/")):
+            return self._fetched(raw)
+        if found := _DATA_URI.match(raw):
+            rest = raw[found.end() :]
+            data = _base64(rest) if found[3] else unquote_to_bytes(rest)
+            return data, found[1] or "application/octet-stream", ""
+        return _base64(raw), "application/octet-stream", ""
+
+    def _fetched(self, url: str) -> tuple[bytes, str, str]:
+        try:
+            fetched = self.outbound.fetch(url, max_bytes=self.max_bytes, timeout=FETCH_SECONDS)
+        except (OutboundRefused, OutboundFailed) as error:
+            raise invalid(f"Error loading: {url[:200]}. {error.reason}") from error
+        media_type = fetched.media_type.partition(";")[0].strip().lower()
+        if not re.fullmatch(r"[\w.+-]{1,100}/[\w.+-]{1,100}", media_type, re.ASCII):
+            media_type = "application/octet-stream"
+        return fetched.data, media_type, fetched.filename
+
+
+def check_texts(bus: Bus, texts: Sequence[tuple[str, str]]) -> None:
+    """``texts`` with their fields: raises ServiceError naming the characters that no font can draw."""
+    doubtful = [(field, text) for field, text in texts if rules.needs_font_check(text)]
+    if not doubtful:
+        return
+    answer = bus.call(rendering.CHECK_TEXT, rendering.CheckText(texts=[text for _, text in doubtful]))
+    details = [
+        {"field": field, "reason": f"has characters that no font can draw: {characters}"}
+        for (field, _), characters in zip(doubtful, answer.characters, strict=True)
+        if characters
+    ]
+    if details:
+        raise ServiceError("invalid", f"{details[0]['field']} {details[0]['reason']}", details)
+
+
+def texts_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All texts among values that came in, with the key they came under."""
+    return [
+        (key, item)
+        for key, value in values.items()
+        for item in (value if isinstance(value, list) else [value])
+        if isinstance(item, str) and len(item) <= rules.LONGEST_TEXT
+    ]
+
+
+def extension(media_type: str) -> str:
+    return _EXTENSIONS.get(media_type, "bin")
+
+
+def refuse_dangerous(filename: str) -> None:
+    """Files that a computer would run or a browser would show as a page of ours are not taken (peer facts 1.5)."""
+    ending = filename.rpartition(".")[2].lower() if "." in filename else ""
+    if ending in _DANGEROUS:
+        raise invalid(f"File type '.{ending}' is not allowed.", "file")
+
+
+def discarding(workshop: Workshop, made: Sequence[Prepared], work: Callable[[], R]) -> R:
+    """``work()``, and the prepared files are removed again when it refuses."""
+    try:
+        return work()
+    except ServiceError as error:
+        if error.code != "unavailable":
+            workshop.discard(made)
+        raise
+
+
+def _is_typed(source: Source) -> bool:
+    """A name to be drawn: for signatures and initials, anything short that is neither a URL nor a data URI."""
+    raw = source.raw.strip()
+    if source.type not in (FieldType.SIGNATURE, FieldType.INITIALS) or len(raw) >= LONGEST_TYPED:
+        return False
+    return not raw.lower().startswith(("http://", "https://", "data:"))
+
+
+def _base64(text: str) -> bytes:
+    compact = re.sub(r"\s", "", text)
+    try:
+        if "-" in compact or "_" in compact:
+            return base64.urlsafe_b64decode(compact + "=" * (-len(compact) % 4))
+        return base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        shown = text if len(text) <= 40 else f"{text[:40]}..."
+        raise invalid(f"Invalid value, url, base64 or text < 60 chars is expected: {shown}") from None

@@ -1,0 +1,362 @@
+"""Reads, straight to contract models. Lists take two queries whatever their length."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import not_found
+from contracts.rpc import Rpc
+from contracts.rpc import submissions as rpc
+from contracts.runtime.tables import answers
+from contracts.types import (
+    Account,
+    Actor,
+    Attachment,
+    FieldDefinition,
+    Page,
+    Pagination,
+    Submission,
+    SubmissionStatus,
+    Submitter,
+)
+from services.submissions import present, store, trail
+from services.submissions.access import may_see_masked, visible_to
+from services.submissions.addresses import searchable
+from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow, TrailRow
+from services.submissions.site import FileLinks, Site
+
+LARGEST_PAGE = 100
+LARGEST_ID = 2**63 - 1
+
+
+def remembered(session: Session, call: Rpc[Any, Any], request_id: str) -> Any | None:
+    """The stored answer to this request, so that what is slow need not be done again; None when there is none."""
+    stored = session.scalar(
+        sa.select(answers.c.answer).where(
+            answers.c.method == f"{call.service}.{call.method}", answers.c.request_id == request_id
+        )
+    )
+    return None if stored is None else call.decode(json.loads(stored))
+
+
+def submission(session: Session, query: rpc.GetSubmission, site: Site, now: datetime) -> Submission:
+    """One submission with everything; ``include=fields`` adds the field definitions."""
+    row, template = found(session, query.actor, query.id)
+    links = site.expiring(now)
+    submitters = submitters_of(session, [row.id])
+    fields = fields_of(session, [row.id])[row.id]
+    attachments = {one.uuid: one for one in store.attachments_of(session, [row.id])}
+    combined = (row.results or {}).get("merged") or only_document(row.results)
+    return present.submission(
+        present.Shown(
+            row=row,
+            template=template,
+            submitters=submitters,
+            status=status_now(row, now),
+            links=links,
+            values=present.ValuesView(fields, attachments, links, may_see_masked(query.actor)),
+            events=trail.for_api(trail.lines_of(session, [row.id])),
+            fields=fields if "fields" in query.include else None,
+            combined=combined if "combined_document_url" in query.include else None,
+        )
+    )
+
+
+def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: datetime) -> Page[Submission]:
+    """A page of submissions without values and events."""
+    rows, following = page(session, _listed(query, now), SubmissionRow.id, query)
+    ids = [row.id for row in rows]
+    by_submission: dict[int, list[Any]] = {submission_id: [] for submission_id in ids}
+    for one in session.execute(_LISTED_SUBMITTERS.where(SubmitterRow.submission_id.in_(ids))) if ids else ():
+        by_submission[one.submission_id].append(one)
+    fields = fields_of(session, ids) if "fields" in query.include else {}
+    links = site.expiring(now)
+    data = [
+        present.submission(
+            present.Shown(
+                row=row,
+                template=_template_in(row),
+                submitters=by_submission[row.id],
+                status=status_now(row, now),
+                links=links,
+                fields=fields.get(row.id),
+            )
+        )
+        for row in rows
+    ]
+    return Page(data=data, pagination=pagination(ids, following))
+
+
+def submitter(session: Session, query: rpc.GetSubmitter, site: Site, now: datetime) -> Submitter:
+    """One submitter with values, documents, template and events."""
+    wanted = _joined(sa.select(SubmitterRow.id)).where(SubmitterRow.id == query.id, visible_to(query.actor))
+    if session.scalar(wanted) is None:
+        raise not_found("Submitter")
+    return _submitters(session, [query.id], query.actor, query.include, site, now)[0]
+
+
+def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: datetime) -> Page[Submitter]:
+    """A page of submitters, each as ``submitter`` gives him."""
+    rows, following = page(session, _listed_submitters(query), SubmitterRow.id, query)
+    ids = [row.id for row in rows]
+    data = _submitters(session, ids, query.actor, query.include, site, now) if ids else []
+    return Page(data=data, pagination=pagination(ids, following))
+
+
+def presented(session: Session, changed: store.Loaded, site: Site, now: datetime, *, unmasked: bool) -> Submission:
+    """The answer to a command: the submission as it is now, without events."""
+    links = site.expiring(now)
+    attachments = {one.uuid: one for one in changed.attachments}
+    return present.submission(
+        present.Shown(
+            row=changed.row,
+            template=changed.template,
+            submitters=changed.submitters,
+            status=status_now(changed.row, now),
+            links=links,
+            values=present.ValuesView(changed.fields, attachments, links, unmasked),
+        )
+    )
+
+
+def presented_submitter(
+    session: Session, changed: store.Loaded, row: SubmitterRow, site: Site, now: datetime
+) -> Submitter:
+    """The answer to a change of a submitter (peer facts 1.2, SubmitterUpdate)."""
+    return next(one for one in presented(session, changed, site, now, unmasked=True).submitters if one.id == row.id)
+
+
+def own_fields(
+    session: Session, actor: Actor, submitter_id: int
+) -> tuple[list[FieldDefinition], list[FieldDefinition], set[str]]:
+    """For a change: the submitter's fields, all fields of the submission, and the uuids of his attachments."""
+    row = session.execute(
+        _joined(sa.select(SubmitterRow.submission_id, SubmitterRow.party_uuid)).where(
+            SubmitterRow.id == submitter_id, visible_to(actor)
+        )
+    ).first()
+    if row is None:
+        raise not_found("Submitter")
+    fields = fields_of(session, [row.submission_id])[row.submission_id]
+    attached = {
+        one.uuid for one in store.attachments_of(session, [row.submission_id]) if one.submitter_id == submitter_id
+    }
+    return [field for field in fields if field.submitter_uuid == row.party_uuid], fields, attached
+
+
+def found(session: Session, actor: Actor, submission_id: int) -> tuple[SubmissionRow, TemplateRow | None]:
+    """The submission that the actor may see, and its template."""
+    statement = sa.select(SubmissionRow, TemplateRow).outerjoin(
+        TemplateRow, TemplateRow.id == SubmissionRow.template_id
+    )
+    row = session.execute(statement.where(SubmissionRow.id == submission_id, visible_to(actor))).first()
+    if row is None:
+        raise not_found("Submission")
+    return row[0], row[1]
+
+
+def submitters_of(session: Session, submission_ids: Sequence[int]) -> list[SubmitterRow]:
+    wanted = sa.select(SubmitterRow).where(SubmitterRow.submission_id.in_(submission_ids))
+    return list(session.scalars(wanted.order_by(SubmitterRow.submission_id, SubmitterRow.position)))
+
+
+def fields_of(session: Session, submission_ids: Sequence[int]) -> dict[int, list[FieldDefinition]]:
+    wanted = sa.select(SnapshotRow.submission_id, SnapshotRow.fields).where(
+        SnapshotRow.submission_id.in_(submission_ids)
+    )
+    return {
+        row.submission_id: [FieldDefinition.model_validate(one) for one in row.fields]
+        for row in session.execute(wanted)
+    }
+
+
+def account_of(snapshot: SnapshotRow) -> Account:
+    return Account.model_validate(snapshot.account)
+
+
+def attachment(row: AttachmentRow, links: FileLinks) -> Attachment:
+    return Attachment(
+        uuid=row.uuid,
+        created_at=row.created_at,
+        url=links.to(row.file, row.filename),
+        filename=row.filename,
+        content_type=row.file["media_type"],
+    )
+
+
+def status_now(row: Any, now: datetime) -> SubmissionStatus:
+    """Expired from the moment on that ``expire_at`` is over, before the sweep has seen it."""
+    if row.status == SubmissionStatus.PENDING and row.unfinished and row.expire_at is not None and row.expire_at <= now:
+        return SubmissionStatus.EXPIRED
+    return SubmissionStatus(row.status)
+
+
+def only_document(results: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The file of the document when there is just one: then nothing needs to be merged."""
+    documents = (results or {}).get("documents", ())
+    return documents[0]["file"] if len(documents) == 1 else None
+
+
+def page(session: Session, statement: sa.Select[Any], key: Any, query: Any) -> tuple[list[Any], bool]:
+    """The rows of a page by keyset, ascending, and whether anything follows (decisions, 'Order and cursors')."""
+    limit = max(1, min(query.limit, LARGEST_PAGE))
+    if not all(
+        -LARGEST_ID <= getattr(query, name, 0) <= LARGEST_ID for name in _IDS if getattr(query, name, None) is not None
+    ):
+        return [], False
+    if query.before is not None and query.after is None:
+        rows = list(session.execute(statement.where(key < query.before).order_by(key.desc()).limit(limit)))
+        follows = session.execute(statement.where(key >= query.before).order_by(key).limit(1)).first() is not None
+        return rows[::-1], follows
+    if query.after is not None:
+        statement = statement.where(key > query.after)
+    if query.before is not None:
+        statement = statement.where(key < query.before)
+    rows = list(session.execute(statement.order_by(key).limit(limit + 1)))
+    return rows[:limit], len(rows) > limit
+
+
+_IDS = ("after", "before", "template_id", "submission_id")
+
+
+def pagination(ids: Sequence[int], following: bool) -> Pagination:
+    if not ids:
+        return Pagination(count=0)
+    return Pagination(count=len(ids), prev=ids[0], next=ids[-1] if following else None)
+
+
+_OF_TEMPLATE = ("name", "external_id", "folder_name", "created_at", "updated_at")
+_LISTED = (
+    sa.select(
+        *(SubmissionRow.id, SubmissionRow.slug, SubmissionRow.name, SubmissionRow.source, SubmissionRow.order),
+        *(SubmissionRow.status, SubmissionRow.unfinished, SubmissionRow.expire_at, SubmissionRow.archived_at),
+        *(SubmissionRow.sealing_status, SubmissionRow.sealing_error, SubmissionRow.pades_level, SubmissionRow.results),
+        *(SubmissionRow.created_at, SubmissionRow.updated_at, SubmissionRow.completed_at),
+        *(SubmissionRow.variables, SubmissionRow.preferences, SubmissionRow.template_id),
+        *(SubmissionRow.created_by_id, SubmissionRow.created_by_email, SubmissionRow.created_by_name),
+        *(getattr(TemplateRow, name).label(f"template_{name}") for name in _OF_TEMPLATE),
+    )
+    .select_from(SubmissionRow)
+    .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
+)
+_LISTED_SUBMITTERS = sa.select(
+    *(SubmitterRow.id, SubmitterRow.submission_id, SubmitterRow.party_uuid, SubmitterRow.role, SubmitterRow.email),
+    *(SubmitterRow.name, SubmitterRow.phone, SubmitterRow.external_id, SubmitterRow.slug, SubmitterRow.status),
+    *(SubmitterRow.group, SubmitterRow.metadata_, SubmitterRow.preferences, SubmitterRow.decline_reason),
+    *(SubmitterRow.sent_at, SubmitterRow.opened_at, SubmitterRow.completed_at, SubmitterRow.declined_at),
+    *(SubmitterRow.created_at, SubmitterRow.updated_at),
+).order_by(SubmitterRow.submission_id, SubmitterRow.position)
+
+
+def _listed(query: rpc.ListSubmissions, now: datetime) -> sa.Select[Any]:
+    conditions = [visible_to(query.actor)]
+    if query.q and query.q.strip():
+        conditions.append(SubmissionRow.search.contains(searchable(query.q.strip()), autoescape=True))
+    if query.template_id is not None:
+        conditions.append(SubmissionRow.template_id == query.template_id)
+    if query.template_folder is not None:
+        conditions.append(TemplateRow.folder_name == query.template_folder)
+    if query.archived is not None:
+        conditions.append(
+            SubmissionRow.archived_at.is_not(None) if query.archived else SubmissionRow.archived_at.is_(None)
+        )
+    if query.slug is not None:
+        conditions.append(SubmissionRow.slug == query.slug)
+    if query.status is not None:
+        conditions.append(_has_status(query.status, now))
+    return _LISTED.where(*conditions)
+
+
+def _has_status(status: SubmissionStatus, now: datetime) -> sa.ColumnElement[bool]:
+    over = sa.and_(
+        SubmissionRow.status == SubmissionStatus.PENDING.value,
+        SubmissionRow.unfinished,
+        SubmissionRow.expire_at.is_not(None),
+        SubmissionRow.expire_at <= now,
+    )
+    if status is SubmissionStatus.EXPIRED:
+        return sa.or_(SubmissionRow.status == status.value, over)
+    if status is SubmissionStatus.PENDING:
+        return sa.and_(
+            SubmissionRow.status == status.value,
+            sa.or_(SubmissionRow.expire_at.is_(None), SubmissionRow.expire_at > now, sa.not_(SubmissionRow.unfinished)),
+        )
+    return SubmissionRow.status == status.value
+
+
+def _listed_submitters(query: rpc.ListSubmitters) -> sa.Select[Any]:
+    conditions = [visible_to(query.actor)]
+    if query.q and query.q.strip():
+        conditions.append(SubmitterRow.search.contains(searchable(query.q.strip()), autoescape=True))
+    for column, wanted in (
+        (SubmitterRow.submission_id, query.submission_id),
+        (SubmissionRow.template_id, query.template_id),
+        (SubmitterRow.external_id, query.external_id),
+        (SubmitterRow.slug, query.slug),
+    ):
+        if wanted is not None:
+            conditions.append(column == wanted)
+    if query.completed_after is not None:
+        conditions.append(SubmitterRow.completed_at >= store.aware(query.completed_after))
+    if query.completed_before is not None:
+        conditions.append(SubmitterRow.completed_at <= store.aware(query.completed_before))
+    statement: sa.Select[Any] = _joined(sa.select(SubmitterRow.id)).where(*conditions)
+    return statement
+
+
+def _joined(statement: Any) -> Any:
+    """``statement`` about submitters, with their submission and its template."""
+    return (
+        statement.select_from(SubmitterRow)
+        .join(SubmissionRow, SubmissionRow.id == SubmitterRow.submission_id)
+        .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
+    )
+
+
+def _submitters(
+    session: Session, ids: Sequence[int], actor: Actor, include: str, site: Site, now: datetime
+) -> list[Submitter]:
+    """Submitters as they are read alone. Five queries for the whole page."""
+    rows = session.execute(
+        _joined(sa.select(SubmitterRow, SubmissionRow, TemplateRow))
+        .where(SubmitterRow.id.in_(ids))
+        .order_by(SubmitterRow.id)
+    ).all()
+    submission_ids = sorted({row[1].id for row in rows})
+    fields = fields_of(session, submission_ids)
+    attachments = {one.uuid: one for one in store.attachments_of(session, submission_ids)}
+    events: dict[int, list[TrailRow]] = {one: [] for one in submission_ids}
+    for line in trail.lines_of(session, submission_ids):
+        events[line.submission_id].append(line)
+    links = site.expiring(now)
+    found = []
+    for row, parent, template in rows:
+        shown = present.Shown(
+            row=parent,
+            template=template,
+            submitters=[row],
+            status=status_now(parent, now),
+            links=links,
+            values=present.ValuesView(fields[parent.id], attachments, links, may_see_masked(actor)),
+            events=trail.for_api([line for line in events[parent.id] if line.submitter_id in (row.id, None)]),
+            fields=fields[parent.id] if "fields" in include else None,
+        )
+        found.append(present.submitter(row, shown, present.result_links(parent, links), alone=True))
+    return found
+
+
+class _Template:
+    """The template's columns of a list row, under their own names."""
+
+    def __init__(self, row: Any) -> None:
+        self.id = row.template_id
+        for name in _OF_TEMPLATE:
+            setattr(self, name, getattr(row, f"template_{name}"))
+
+
+def _template_in(row: Any) -> Any:
+    return None if row.template_id is None or row.template_name is None else _Template(row)

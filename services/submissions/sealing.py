@@ -1,0 +1,141 @@
+"""What rendering gets: documents with the values that go onto them, and for sealing the audit trail as well."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from contracts.blobs import BlobRef
+from contracts.rpc.rendering import (
+    FieldValue,
+    FilledAttachment,
+    FillRequest,
+    PartySummary,
+    SealRequest,
+    SignatureNote,
+)
+from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType, StoredDocument
+from services.submissions import conditions, filling, placeholders, trail
+from services.submissions import values as rules
+from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
+
+
+def seal_request(
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    attachments: Sequence[AttachmentRow],
+    lines: Sequence[TrailRow],
+    base_url: str,
+) -> SealRequest:
+    """Everything for the sealing that the row's ``seal_id`` names. Asked for again it says the same."""
+    filled = fill_request(row, snapshot, submitters, attachments, base_url)
+    if row.seal_id is None or row.signed_at is None:
+        raise ValueError(f"submission {row.id} is not signed")
+    return SealRequest(
+        **dict(filled),
+        seal_id=row.seal_id,
+        trail=trail.for_seal(lines),
+        created_at=row.created_at,
+        completed_at=row.signed_at,
+    )
+
+
+def fill_request(
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    attachments: Sequence[AttachmentRow],
+    base_url: str,
+) -> FillRequest:
+    """Documents with what has been filled in so far; of parties that are not done also their defaults."""
+    account = Account.model_validate(snapshot.account)
+    fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
+    filled = _field_values(row, fields, submitters, account)
+    used = {uuid for one in filled for uuid in rules.attachments_in(one.field, one.value)}
+    return FillRequest(
+        submission_id=row.id,
+        submission_slug=row.slug,
+        name=row.name or snapshot.template_name or f"Submission {row.id}",
+        account=account,
+        documents=[StoredDocument.model_validate(one) for one in snapshot.documents],
+        values=filled,
+        attachments=[
+            FilledAttachment(
+                uuid=one.uuid,
+                filename=one.filename,
+                file=BlobRef.model_validate(one.file),
+                created_at=one.created_at,
+            )
+            for one in attachments
+            if one.uuid in used
+        ],
+        parties=[_party(one) for one in submitters],
+        notes=_notes(filled, account),
+        base_url=base_url,
+    )
+
+
+def signing(row: Any, submitter: Any, at: Any, account: Account) -> filling.Signing:
+    """What default values of this party are resolved with."""
+    details = {
+        "id": row.id,
+        "role": submitter.role,
+        "name": submitter.name,
+        "email": submitter.email,
+        "phone": submitter.phone,
+    }
+    return filling.Signing(details, at, account.time_zone)
+
+
+def _field_values(
+    row: SubmissionRow, fields: Sequence[FieldDefinition], submitters: Sequence[SubmitterRow], account: Account
+) -> list[FieldValue]:
+    owners = {one.party_uuid: one for one in submitters}
+    values: dict[str, Any] = {}
+    for one in submitters:
+        own = [field for field in fields if field.submitter_uuid == one.party_uuid]
+        if one.completed_at is None:
+            values.update(filling.with_defaults(own, one.values, signing(row, one, row.updated_at, account)))
+        else:
+            values.update(one.values)
+    hidden = conditions.hidden(fields, values)
+    filled = []
+    for field in fields:
+        owner, value = owners[field.submitter_uuid], values.get(field.uuid)
+        if field.uuid in hidden or (value in (None, False, "", []) and field.type not in STATIC_TYPES):
+            continue
+        at = owner.completed_at or row.updated_at
+        if field.type is FieldType.HEADING:
+            whose = signing(row, owner, at, account)
+            text = placeholders.resolve(field, whose.details, at, account.time_zone)
+            field = field.model_copy(update={"default_value": text})
+        filled.append(FieldValue(field=field, value=value, submitter_id=owner.id))
+    return filled
+
+
+def _party(one: SubmitterRow) -> PartySummary:
+    return PartySummary(
+        id=one.id,
+        role=one.role,
+        name=one.name,
+        email=one.email,
+        phone=one.phone,
+        status=one.status,
+        ip=one.visit.get("ip"),
+        user_agent=one.visit.get("user_agent"),
+        time_zone=one.visit.get("time_zone"),
+        sent_at=one.sent_at,
+        opened_at=one.opened_at,
+        completed_at=one.completed_at,
+        completed_by_api=one.completed_by_api,
+        decline_reason=one.decline_reason,
+    )
+
+
+def _notes(filled: Sequence[FieldValue], account: Account) -> list[SignatureNote]:
+    return [
+        SignatureNote(field_uuid=one.field.uuid)
+        for one in filled
+        if one.field.type is FieldType.SIGNATURE
+        and one.value
+        and (account.with_signature_id or one.field.preferences.get("with_signature_id"))
+    ]

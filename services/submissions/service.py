@@ -1,0 +1,210 @@
+"""Entrypoints: contract in, one call, contract out. What is slow (other services, files, HTTP) is done before the write."""
+
+from typing import Any
+
+from contracts import events
+from contracts.errors import ServiceError, not_found
+from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOutcome, PublicData
+from contracts.rpc import health, templates
+from contracts.rpc import submissions as rpc
+from contracts.runtime.clock import now, uuid7
+from contracts.runtime.outbound import Outbound
+from contracts.runtime.worker import Context, handles, subscribes
+from contracts.types import IMAGE_TYPES, Attachment, Page, Removed, Submission, SubmissionDocuments, Submitter, Template
+from services.submissions import (
+    commands,
+    creation,
+    followups,
+    form_commands,
+    forms,
+    preparing,
+    queries,
+    submitter_commands,
+)
+from services.submissions.access import require_writer
+from services.submissions.background import site_of
+from services.submissions.documents import Documents
+from services.submissions.overrides import Source
+from services.submissions.preparing import Prepared, Workshop
+from services.submissions.settings import Settings
+from services.submissions.site import Site, file_name
+
+LARGEST_ID = 2**63 - 1
+
+
+class SubmissionsService:
+    name = "submissions"
+    context = Context(Settings)
+
+    @handles(rpc.CREATE)
+    def create(self, command: rpc.CreateSubmission) -> Submission:
+        require_writer(command.actor)
+        _known(command, template_id="Template")
+        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
+        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        plan = creation.planned(command, template, self.context.settings, now())
+        made = self._workshop.prepared(plan.sources, plan.texts)
+        return preparing.discarding(
+            self._workshop,
+            made,
+            lambda: self.context.database.write(commands.create, command, template, plan, made, self._site, now()),
+        )
+
+    @handles(rpc.GET)
+    def get(self, query: rpc.GetSubmission) -> Submission:
+        _known(query, id="Submission")
+        if "combined_document_url" in query.include:
+            self._documents.combined(query)
+        return self.context.database.read(queries.submission, query, self._site, now())
+
+    @handles(rpc.LIST)
+    def list(self, query: rpc.ListSubmissions) -> Page[Submission]:
+        return self.context.database.read(queries.submissions, query, self._site, now())
+
+    @handles(rpc.UPDATE)
+    def update(self, command: rpc.UpdateSubmission) -> Submission:
+        _known(command, id="Submission")
+        return self.context.database.write(commands.update, command, self._site, now())
+
+    @handles(rpc.REMOVE)
+    def remove(self, command: rpc.RemoveSubmission) -> Removed:
+        _known(command, id="Submission")
+        return self.context.database.write(commands.remove, command, self._site, now())
+
+    @handles(rpc.DOCUMENTS)
+    def documents(self, query: rpc.GetDocuments) -> SubmissionDocuments:
+        _known(query, id="Submission")
+        return self._documents.of(query)
+
+    @handles(rpc.RETRY_SEAL)
+    def retry_seal(self, command: rpc.RetrySeal) -> Submission:
+        _known(command, id="Submission")
+        return self.context.database.write(commands.retry_seal, command, self._site, now())
+
+    @handles(rpc.GET_SUBMITTER)
+    def get_submitter(self, query: rpc.GetSubmitter) -> Submitter:
+        _known(query, id="Submitter")
+        return self.context.database.read(queries.submitter, query, self._site, now())
+
+    @handles(rpc.LIST_SUBMITTERS)
+    def list_submitters(self, query: rpc.ListSubmitters) -> Page[Submitter]:
+        return self.context.database.read(queries.submitters, query, self._site, now())
+
+    @handles(rpc.UPDATE_SUBMITTER)
+    def update_submitter(self, command: rpc.UpdateSubmitter) -> Submitter:
+        require_writer(command.actor)
+        _known(command, id="Submitter")
+        own, everything, attached = self.context.database.read(queries.own_fields, command.actor, command.id)
+        change = submitter_commands.planned(command, own, everything, attached)
+        made = self._workshop.prepared(change.overrides.sources, change.texts)
+        settings: Settings = self.context.settings
+        return preparing.discarding(
+            self._workshop,
+            made,
+            lambda: self.context.database.write(
+                submitter_commands.update, command, change, made, settings, self._site, now()
+            ),
+        )
+
+    @handles(rpc.OPEN_FORM)
+    def open_form(self, visit: rpc.OpenForm) -> rpc.SigningForm:
+        return self.context.database.read(forms.form, visit, self._site, now())
+
+    @handles(rpc.FORM_FILE)
+    def form_file(self, query: rpc.FormPage) -> rpc.FormFile:
+        return self.context.database.read(forms.file_of, query, now())
+
+    @handles(rpc.VIEW_FORM)
+    def view_form(self, visit: rpc.Visit) -> rpc.Done:
+        return self.context.database.write(form_commands.view, visit, self._site, now())
+
+    @handles(rpc.SAVE_VALUES)
+    def save_values(self, command: rpc.SaveValues) -> rpc.Done:
+        preparing.check_texts(self.context.bus, preparing.texts_in(command.values))
+        return self.context.database.write(form_commands.save, command, self.context.settings, self._site, now())
+
+    @handles(rpc.COMPLETE_FORM)
+    def complete_form(self, command: rpc.CompleteForm) -> rpc.Done:
+        preparing.check_texts(self.context.bus, preparing.texts_in(command.values))
+        return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
+
+    @handles(rpc.DECLINE_FORM)
+    def decline_form(self, command: rpc.DeclineForm) -> rpc.Done:
+        return self.context.database.write(form_commands.decline, command, self._site, now())
+
+    @handles(rpc.ATTACH_FILE)
+    def attach_file(self, command: rpc.AttachFile) -> Attachment:
+        answered: Attachment | None = self.context.database.read(
+            queries.remembered, rpc.ATTACH_FILE, command.request_id
+        )
+        if answered is not None:
+            return answered
+        made = self._uploaded(command)
+        return preparing.discarding(
+            self._workshop,
+            [made],
+            lambda: self.context.database.write(
+                form_commands.attach, command, made, self.context.settings, self._site, now()
+            ),
+        )
+
+    @handles(health.PING["submissions"])
+    def ping(self, request: health.Ping) -> health.Pong:
+        return self.context.pong()
+
+    @subscribes(events.DOCUMENTS_SEALED)
+    def on_documents_sealed(self, envelope: Envelope, data: DocumentsSealed) -> None:
+        self.context.database.write(followups.accept_sealed, envelope.id, data, self._site, now())
+
+    @subscribes(events.DOCUMENTS_FAILED)
+    def on_documents_failed(self, envelope: Envelope, data: DocumentsFailed) -> None:
+        self.context.database.write(followups.accept_failure, envelope.id, data, self._site, now())
+
+    @subscribes(events.MAIL_SENT)
+    def on_mail_sent(self, envelope: Envelope, data: MailOutcome) -> None:
+        self.context.database.write(followups.accept_mail_sent, envelope.id, data, self._site, now())
+
+    @subscribes(events.MAIL_FAILED)
+    def on_mail_failed(self, envelope: Envelope, data: MailOutcome) -> None:
+        self.context.database.write(followups.accept_mail_failed, envelope.id, data, now())
+
+    @subscribes(events.TEMPLATE_UPDATED)
+    def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
+        self.context.database.write(followups.accept_template, Template.model_validate(data.data))
+
+    @property
+    def _site(self) -> Site:
+        return site_of(self.context.settings)
+
+    @property
+    def _workshop(self) -> Workshop:
+        settings = self.context.settings
+        outbound = Outbound(settings.allowed_private_networks)
+        return Workshop(self.context.bus, self.context.blobs, outbound, settings.max_file_bytes)
+
+    @property
+    def _documents(self) -> Documents:
+        return Documents(self.context.bus, self.context.database, self._site)
+
+    def _uploaded(self, command: rpc.AttachFile) -> Prepared:
+        """The upload as it will be kept: pictures encoded anew, other files as they are."""
+        party_uuid, kind = self.context.database.read(forms.check_upload, command, now())
+        file, name = command.file, file_name(command.filename)
+        try:
+            if file.size > self.context.settings.max_file_bytes:
+                raise ServiceError("too_large", f"A file may have at most {self.context.settings.max_file_bytes} bytes")
+            preparing.refuse_dangerous(name)
+        except ServiceError:
+            self.context.blobs.delete(file.key)
+            raise
+        if kind in IMAGE_TYPES:
+            file = self._workshop.picture(file, kind)
+            name = f"{name.rpartition('.')[0] or name}.{preparing.extension(file.media_type)}"
+        return Prepared(Source(uuid7(), party_uuid, kind, "", "file"), name, file)
+
+
+def _known(request: Any, **nouns: str) -> None:
+    """An id that no database can hold is an id of nothing."""
+    for field, noun in nouns.items():
+        if not 0 < getattr(request, field) <= LARGEST_ID:
+            raise not_found(noun)

@@ -1,0 +1,30 @@
+"""Settings of the submissions service, from the environment."""
+
+from pydantic import Field
+
+from contracts.runtime.settings import ServiceSettings
+
+
+class Settings(ServiceSettings):
+    database_url: str = Field(
+        validation_alias="SUBMISSIONS_DATABASE_URL", description="SQLAlchemy URL of this service's database"
+    )
+    file_link_ttl: int = Field(
+        86_400, ge=60, description="Seconds that a link to a file lives which an API answer gives"
+    )
+    mailed_link_ttl: int = Field(
+        2_592_000,
+        ge=60,
+        description="Seconds that a link to a result lives which a mail holds because the file is too big",
+    )
+    max_submitters: int = Field(50, ge=1, description="Submitters of one submission")
+    max_fields: int = Field(2_000, ge=1, description="Fields of one submission")
+    max_values_bytes: int = Field(1_000_000, ge=1_000, description="Values and metadata of one submission, as JSON")
+    max_file_bytes: int = Field(25_000_000, ge=1_000, description="One file that a value is made of")
+    max_attachments: int = Field(300, ge=1, description="Files that the parties of one submission put into fields")
+    expiry_sweep_seconds: float = Field(
+        5.0, gt=0, description="Time between two looks for submissions that have expired"
+    )
+    sealing_reminder_seconds: float = Field(
+        60.0, gt=0, description="Age of an unanswered sealing order after which it is sent again; doubles each time"
+    )

@@ -1,0 +1,61 @@
+"""Links that this service gives out: to signing pages and to files."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from contracts import links
+
+_NOT_IN_FILE_NAMES = re.compile(r'[\x00-\x1f\\/:*?"<>|]')
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the outside finds the suite. ``link_ttl`` and ``mailed_link_ttl`` in seconds."""
+
+    base_url: str
+    link_secret: str
+    link_ttl: int
+    mailed_link_ttl: int
+
+    def signing_page(self, slug: str) -> str:
+        return f"{self.base_url}/s/{slug}"
+
+    def submission_page(self, slug: str) -> str:
+        return f"{self.base_url}/e/{slug}"
+
+    def expiring(self, now: datetime) -> "FileLinks":
+        """For API answers: whoever has the link may fetch the file, for a while."""
+        return FileLinks(self, int(now.timestamp()) + self.link_ttl)
+
+    def mailed(self, now: datetime) -> "FileLinks":
+        """For mails whose files are too big to be attached: their readers have no API key and do not read at once."""
+        return FileLinks(self, int(now.timestamp()) + self.mailed_link_ttl)
+
+    def lasting(self) -> "FileLinks":
+        """For events, which are kept for ever: the link does not end, but works only with an API key."""
+        return FileLinks(self, None)
+
+
+@dataclass(frozen=True)
+class FileLinks:
+    site: Site
+    expires_at: int | None
+
+    def to(self, file: Mapping[str, Any], name: str) -> str:
+        """The URL of a file, given its BlobRef as JSON; ``name`` with extension is what it is saved as."""
+        link = links.FileLink(file["key"], file["media_type"], file_name(name), self.expires_at)
+        return links.url(self.site.base_url, self.site.link_secret, link)
+
+    def to_pdf(self, file: Mapping[str, Any], name: str) -> str:
+        return self.to(file, f"{name}.pdf")
+
+
+def file_name(name: str) -> str:
+    """What a file is called when it is saved: never a path, whatever somebody called it."""
+    stem, _, extension = _NOT_IN_FILE_NAMES.sub("_", name).strip(" .").rpartition(".")
+    if not stem:
+        return extension[:150] or "file"
+    return f"{stem.strip(' .')[:150]}.{extension[:20]}"

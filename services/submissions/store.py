@@ -1,0 +1,225 @@
+"""Rows to the state machine and back. Whoever changes a submission locks its row first: everything about it is in turn."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, not_found
+from contracts.runtime.database import for_update
+from contracts.types import Actor, FieldDefinition, FieldType, Order, SealingStatus, SubmissionStatus, SubmitterStatus
+from services.submissions import addresses, domain
+from services.submissions.access import require_writer, visible_to
+from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
+from services.submissions.values import ATTACHED
+
+_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+def new_slug() -> str:
+    """22 characters of base 58: 128.9 bits from ``secrets``."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(22))
+
+
+@dataclass
+class Loaded:
+    """A locked submission: its rows, and the same as the state machine sees it."""
+
+    session: Session
+    row: SubmissionRow
+    submitters: list[SubmitterRow]
+    state: domain.Submission
+    template: TemplateRow | None = None
+    _snapshot: SnapshotRow | None = field(default=None, repr=False)
+    _fields: list[FieldDefinition] | None = field(default=None, repr=False)
+    _attachments: list[AttachmentRow] | None = field(default=None, repr=False)
+
+    def submitter(self, submitter_id: int) -> SubmitterRow:
+        return next(row for row in self.submitters if row.id == submitter_id)
+
+    @property
+    def snapshot(self) -> SnapshotRow:
+        if self._snapshot is None:
+            self._snapshot = self.session.get_one(SnapshotRow, self.row.id)
+        return self._snapshot
+
+    @property
+    def fields(self) -> list[FieldDefinition]:
+        if self._fields is None:
+            self._fields = [FieldDefinition.model_validate(one) for one in self.snapshot.fields]
+        return self._fields
+
+    def fields_of(self, submitter: SubmitterRow) -> list[FieldDefinition]:
+        return [one for one in self.fields if one.submitter_uuid == submitter.party_uuid]
+
+    def change_fields(self, changed: Sequence[FieldDefinition]) -> None:
+        self._fields = list(changed)
+        self.snapshot.fields = [one.model_dump(mode="json") for one in changed]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The stored values of all parties by field uuid."""
+        return {uuid: value for row in self.submitters for uuid, value in row.values.items()}
+
+    @property
+    def attachments(self) -> list[AttachmentRow]:
+        """The files of all parties; no query when no field takes a file."""
+        if self._attachments is None:
+            takes_files = any(one.type in ATTACHED for one in self.fields)
+            self._attachments = attachments_of(self.session, [self.row.id]) if takes_files else []
+        return self._attachments
+
+    def attach(self, rows: Sequence[AttachmentRow]) -> None:
+        """Record new files."""
+        self.session.add_all(rows)
+        self._attachments = [*self.attachments, *rows]
+
+
+def lock(session: Session, submission_id: int) -> Loaded | None:
+    """The submission, locked until the transaction ends; None when there is none."""
+    return _locked(session, SubmissionRow.id == submission_id)
+
+
+def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
+    """As ``lock``, for an API user who wants to change it: 404 when he may not see it, 403 when he may only see it."""
+    visible = session.scalar(
+        sa.select(SubmissionRow.id)
+        .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
+        .where(SubmissionRow.id == submission_id, visible_to(actor))
+    )
+    found = lock(session, submission_id) if visible else None
+    if found is None:
+        raise not_found("Submission")
+    require_writer(actor)
+    return found
+
+
+def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tuple[Loaded, SubmitterRow]:
+    """The submission of a submitter, locked, for an API user who wants to change him."""
+    submission_id = session.scalar(sa.select(SubmitterRow.submission_id).where(SubmitterRow.id == submitter_id))
+    if submission_id is None:
+        raise not_found("Submitter")
+    try:
+        found = lock_for(session, actor, submission_id)
+    except ServiceError as error:
+        raise not_found("Submitter") if error.code == "not_found" else error from None
+    return found, found.submitter(submitter_id)
+
+
+def lock_by_slug(session: Session, slug: str) -> tuple[Loaded, SubmitterRow]:
+    """The submission that the signer with this slug takes part in, locked, and himself."""
+    mine = sa.select(SubmitterRow.submission_id).where(SubmitterRow.slug == slug).scalar_subquery()
+    found = _locked(session, SubmissionRow.id == mine)
+    if found is None:
+        raise not_found("Submitter")
+    return found, next(one for one in found.submitters if one.slug == slug)
+
+
+def _locked(session: Session, condition: sa.ColumnElement[bool]) -> Loaded | None:
+    """Everything else is read after the lock was got: what is joined to a row that one waits for is read too early."""
+    statement = for_update(sa.select(SubmissionRow).where(condition))
+    row = session.scalar(statement.execution_options(populate_existing=True))
+    return None if row is None else loaded(session, row)
+
+
+def loaded(session: Session, row: SubmissionRow) -> Loaded:
+    statement = sa.select(SubmitterRow).where(SubmitterRow.submission_id == row.id).order_by(SubmitterRow.position)
+    submitters = list(session.scalars(statement.execution_options(populate_existing=True)))
+    template = session.get(TemplateRow, row.template_id) if row.template_id is not None else None
+    return Loaded(session, row, submitters, state_of(row, submitters), template)
+
+
+def attachments_of(session: Session, submission_ids: Sequence[int]) -> list[AttachmentRow]:
+    wanted = sa.select(AttachmentRow).where(AttachmentRow.submission_id.in_(submission_ids))
+    return list(session.scalars(wanted.order_by(AttachmentRow.created_at, AttachmentRow.uuid)))
+
+
+def state_of(row: Any, submitters: Sequence[Any]) -> domain.Submission:
+    """What the state machine needs to know."""
+    return domain.Submission(
+        order=Order(row.order),
+        submitters=tuple(
+            domain.Submitter(
+                id=one.id,
+                group=one.group,
+                viewer=one.viewer,
+                status=SubmitterStatus(one.status),
+                invited=one.invited_at is not None,
+                started=one.started_at is not None,
+            )
+            for one in submitters
+        ),
+        expire_at=row.expire_at,
+        status=SubmissionStatus(row.status),
+        archived=row.archived_at is not None,
+        sealing=SealingStatus(row.sealing_status) if row.sealing_status else None,
+        seal_id=row.seal_id,
+    )
+
+
+def save(found: Loaded, state: domain.Submission, now: datetime) -> None:
+    """Write what the state machine decided into the rows."""
+    row, before = found.row, found.state
+    row.status = state.status.value
+    row.unfinished = not state.all_signed
+    row.expire_at = state.expire_at
+    row.sealing_status = state.sealing.value if state.sealing else None
+    if state.archived != before.archived:
+        row.archived_at = now if state.archived else None
+    if state.seal_id != before.seal_id:
+        row.seal_id, row.sealing_since, row.sealing_asked_at, row.sealing_error = state.seal_id, now, now, None
+        row.signed_at = row.signed_at or now
+    if state.status is SubmissionStatus.COMPLETED and row.completed_at is None:
+        row.completed_at = row.signed_at
+    for one in state.submitters:
+        _save_submitter(found.submitter(one.id), one, now)
+    if state != before:
+        row.updated_at = now
+    found.state = state
+
+
+def _save_submitter(row: SubmitterRow, state: domain.Submitter, now: datetime) -> None:
+    if row.status != state.status.value:
+        row.status = state.status.value
+        row.updated_at = now
+        if state.status is SubmitterStatus.COMPLETED:
+            row.completed_at = now
+        elif state.status is SubmitterStatus.DECLINED:
+            row.declined_at = now
+    if state.invited and row.invited_at is None:
+        row.invited_at = now
+    if state.started and row.started_at is None:
+        row.started_at = now
+
+
+def moment(found: Loaded, now: datetime) -> datetime:
+    """``now``, but never before what was recorded last: times never decrease within a submission, whatever clocks do."""
+    return max(now, found.row.trail_at)
+
+
+def aware(moment: datetime) -> datetime:
+    """A time without a zone is UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def set_values(found: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]) -> None:
+    """Store values; drafts of the old ones are out of date."""
+    if dict(values) != submitter.values:
+        submitter.values = dict(values)
+        found.row.values_version += 1
+
+
+def index(found: Loaded) -> None:
+    """Renew what searches look through."""
+    for submitter in found.submitters:
+        submitter.search = addresses.searchable(submitter.name, submitter.email, submitter.phone)
+    found.row.search = addresses.searchable(found.row.name, *(submitter.search for submitter in found.submitters))
+
+
+def attached_types(attachments: Sequence[AttachmentRow], submitter: SubmitterRow) -> dict[str, FieldType]:
+    """The attachments that this submitter may name in his values, with the field type they were made for."""
+    return {one.uuid: FieldType(one.type) for one in attachments if one.submitter_id == submitter.id}

@@ -1,0 +1,123 @@
+"""PUT /submitters/:id (specification 4.4, peer facts 2.8): details, values, the invitation again, completion by the API."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from contracts.rpc import submissions as rpc
+from contracts.runtime.clock import uuid7
+from contracts.runtime.outbox import once
+from contracts.types import FieldDefinition, Submitter
+from services.submissions import commands, creation, domain, overrides, queries, store
+from services.submissions.announce import Telling, announce
+from services.submissions.creation import Limits
+from services.submissions.domain import Refused
+from services.submissions.models import SubmitterRow
+from services.submissions.naming import labels
+from services.submissions.preparing import Prepared
+from services.submissions.problems import Problems
+from services.submissions.site import Site
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a request changes, checked. ``details`` are columns, ``preferences`` merge (None removes a key)."""
+
+    details: dict[str, Any]
+    preferences: dict[str, Any]
+    message: dict[str, Any] | None
+    overrides: overrides.Overrides
+    texts: list[tuple[str, str]]
+
+
+def planned(
+    command: rpc.UpdateSubmitter,
+    own: Sequence[FieldDefinition],
+    everything: Sequence[FieldDefinition],
+    attached: set[str],
+) -> Change:
+    """What ``command`` means for a submitter with the fields ``own``. Raises ServiceError naming what is wrong."""
+    problems = Problems()
+    given = command.model_fields_set
+    email, name, phone = creation.checked_contact(command.email, command.name, command.phone, "", problems)
+    cleaned = {"email": email, "name": name, "phone": phone}
+    details: dict[str, Any] = {key: value for key, value in cleaned.items() if key in given}
+    if "external_id" in given:
+        details["external_id"] = creation.checked_key(command.external_id, "external_id", problems)
+    if command.metadata is not None:
+        details["metadata_"] = command.metadata
+    preferences = creation.checked_wishes(command.reply_to, command.completed_redirect_url, "", problems)
+    for key in ("reply_to", "completed_redirect_url"):
+        if key in given and key not in preferences:
+            preferences[key] = None
+    if command.go_to_last is not None:
+        preferences["go_to_last"] = command.go_to_last
+    if "send_email" in given:
+        preferences["send_email"] = command.send_email
+    asked = overrides.Given(command.values, command.fields, command.readonly_fields, "")
+    found = overrides.planned(asked, own, labels(everything), attached, problems)
+    message = creation.checked_message(command.message, "message", problems)
+    problems.refuse()
+    return Change(details, preferences, message, found, found.texts)
+
+
+def update(
+    session: Session,
+    command: rpc.UpdateSubmitter,
+    change: Change,
+    prepared: Sequence[Prepared],
+    limits: Limits,
+    site: Site,
+    now: datetime,
+) -> Submitter:
+    """Change the submitter, then complete him or invite him again, when that is asked for."""
+
+    def decide() -> Submitter:
+        found, submitter = store.lock_submitter_for(session, command.actor, command.id)
+        at = store.moment(found, now)
+        telling = Telling(found, site, at, {"by": command.actor.email}, by_api=command.actor.email)
+        try:
+            domain.change(found.state, submitter.id)
+            _apply(found, submitter, change, limits, at)
+            commands.attach(found, prepared, at)
+            session.flush()
+            if command.completed:
+                commands.complete_by_api(found, submitter, command.actor.email, at)
+                state, happened = domain.complete_for(found.state, submitter.id, at, seal_id=uuid7())
+            elif command.send_email:
+                state, happened = domain.invite_again(found.state, submitter.id, at)
+            else:
+                state, happened = found.state, ()
+        except Refused as refused:
+            raise commands.refused_for_api(refused) from None
+        store.save(found, state, at)
+        announce(telling, happened)
+        return queries.presented_submitter(session, found, submitter, site, now)
+
+    return once(session, rpc.UPDATE_SUBMITTER, command.request_id, decide)
+
+
+def _apply(found: store.Loaded, submitter: SubmitterRow, change: Change, limits: Limits, now: datetime) -> None:
+    for key, value in change.details.items():
+        setattr(submitter, key, value)
+    problems = Problems()
+    if not submitter.email and not submitter.phone:
+        problems.add("email", "is required unless phone is given", "email or phone is required")
+    merged = {**submitter.preferences, **change.preferences}
+    submitter.preferences = {key: value for key, value in merged.items() if value is not None}
+    if change.message is not None:
+        submitter.message = change.message
+    if change.overrides.changes:
+        found.change_fields([change.overrides.apply(field) for field in found.fields])
+        found.row.values_version += 1
+    store.set_values(found, submitter, {**submitter.values, **change.overrides.values})
+    everybody = [{**one.values, "metadata": one.metadata_} for one in found.submitters]
+    creation.check_size(everybody, limits, problems)
+    if len(found.attachments) + len(change.overrides.sources) > limits.max_attachments:
+        problems.add("values", f"must not have more than {limits.max_attachments} files and pictures in a submission")
+    problems.refuse()
+    submitter.updated_at = found.row.updated_at = now
+    store.index(found)

@@ -1,0 +1,107 @@
+"""The audit trail: lines appended under the submission's row lock, chained by hash, never changed (contracts.audit_chain).
+
+Event types are the peer's where it has one (peer facts 1.2); what happens to the submission as a whole has types of ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.audit_chain import next_hash
+from contracts.rpc.rendering import TrailEvent
+from contracts.types import SubmissionEvent
+from services.submissions.models import TrailRow
+from services.submissions.store import Loaded
+
+CREATE_SUBMISSION = "create_submission"
+SEND_EMAIL = "send_email"
+BOUNCE_EMAIL = "bounce_email"
+VIEW_FORM = "view_form"
+START_FORM = "start_form"
+COMPLETE_FORM = "complete_form"
+API_COMPLETE_FORM = "api_complete_form"
+DECLINE_FORM = "decline_form"
+EXPIRE_SUBMISSION = "expire_submission"
+RESCHEDULE_SUBMISSION = "reschedule_submission"
+ARCHIVE_SUBMISSION = "archive_submission"
+RESTORE_SUBMISSION = "restore_submission"
+FAIL_SEALING = "fail_sealing"
+RETRY_SEALING = "retry_sealing"
+COMPLETE_SUBMISSION = "complete_submission"
+ERASE_SUBMISSION = "erase_submission"
+
+
+@dataclass(frozen=True)
+class Line:
+    """What to record: ``submitter_id`` None for the whole submission, ``data`` plain JSON without values of fields."""
+
+    event_type: str
+    submitter_id: int | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def append(found: Loaded, lines: Sequence[Line], at: datetime) -> None:
+    """Add lines, all at the moment ``at``, which must not lie before the last one."""
+    row = found.row
+    rows = []
+    for line in lines:
+        data = {key: value for key, value in line.data.items() if value is not None}
+        row.trail_hash = next_hash(
+            row.trail_hash, submitter_id=line.submitter_id, event_type=line.event_type, occurred_at=at, data=data
+        )
+        row.trail_length += 1
+        row.trail_at = at
+        rows.append(
+            {
+                "submission_id": row.id,
+                "position": row.trail_length,
+                "submitter_id": line.submitter_id,
+                "event_type": line.event_type,
+                "occurred_at": at,
+                "data": data,
+                "hash": row.trail_hash,
+            }
+        )
+    if rows:
+        found.session.execute(sa.insert(TrailRow), rows)
+
+
+def erase(session: Session, submission_id: int) -> None:
+    """Drop what the lines say of people. Types, times and hashes stay: they prove what was printed."""
+    session.execute(sa.update(TrailRow).where(TrailRow.submission_id == submission_id).values(data={}))
+
+
+def lines_of(session: Session, submission_ids: Sequence[int]) -> list[TrailRow]:
+    wanted = sa.select(TrailRow).where(TrailRow.submission_id.in_(submission_ids))
+    return list(session.scalars(wanted.order_by(TrailRow.submission_id, TrailRow.position)))
+
+
+def for_seal(rows: Sequence[TrailRow]) -> list[TrailEvent]:
+    return [
+        TrailEvent(
+            submitter_id=row.submitter_id,
+            event_type=row.event_type,
+            occurred_at=row.occurred_at,
+            data=row.data,
+            hash=row.hash,
+        )
+        for row in rows
+    ]
+
+
+def for_api(rows: Sequence[TrailRow]) -> list[SubmissionEvent]:
+    return [
+        SubmissionEvent(
+            id=row.id,
+            submitter_id=row.submitter_id,
+            event_type=row.event_type,
+            event_timestamp=row.occurred_at,
+            data=row.data,
+            hash=row.hash,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,33 @@
+"""Who may do what with a template (specification 5, decisions): every query and every command asks here.
+
+An admin sees and does everything. An editor sees his own and the shared ones, and changes his own. A viewer sees the shared
+ones. What may not be seen does not exist (404); what may be seen and not be changed is forbidden (403).
+"""
+
+import sqlalchemy as sa
+
+from contracts.errors import ServiceError
+from contracts.types import Actor, Role
+from services.templates.models import TemplateRow
+
+
+def visible_to(actor: Actor) -> sa.ColumnElement[bool]:
+    """The condition that every query for templates carries."""
+    if actor.role == Role.ADMIN:
+        return sa.true()
+    if actor.role == Role.EDITOR:
+        return sa.or_(TemplateRow.author_id == actor.user_id, TemplateRow.shared_link.is_(True))
+    return TemplateRow.shared_link.is_(True)
+
+
+def require_writer(actor: Actor) -> None:
+    """Raises ServiceError("forbidden") for a viewer."""
+    if actor.role == Role.VIEWER:
+        raise ServiceError("forbidden", "A viewer may not create or change templates")
+
+
+def require_owner(actor: Actor, template: TemplateRow) -> None:
+    """Raises ServiceError("forbidden") unless the actor may change this template."""
+    require_writer(actor)
+    if actor.role != Role.ADMIN and template.author_id != actor.user_id:
+        raise ServiceError("forbidden", "Only its author or an admin may change this template")

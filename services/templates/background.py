@@ -1,0 +1,10 @@
+"""Loops of the background process: the outbox relay is all there is, and every service has it from the runtime."""
+
+from contracts.runtime.background import DueWork, Every
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.database import Database
+from services.templates.settings import Settings
+
+
+def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
+    return []

@@ -1,0 +1,215 @@
+"""The rules of a template: which roles and fields follow from its documents, and how later changes apply.
+
+Pure: takes what was sent and what there is, gives back roles and fields, or refuses with every problem named.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from contracts.errors import invalid
+from contracts.rpc.rendering import TagField
+from contracts.rpc.templates import AreaInput, FieldInput
+from contracts.types import FieldDefinition, Notice, PageSize, Party
+from services.templates import names
+from services.templates.field_list import FieldList, Origin, Place, PlaceOf
+from services.templates.problems import Problems
+from services.templates.roles import Roles, own_uuid
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a template may hold (decisions)."""
+
+    documents: int = 30
+    fields: int = 2_000
+    areas: int = 20_000
+    roles: int = 50
+
+
+@dataclass(frozen=True)
+class DocumentFields:
+    """A prepared document with the fields that the API user gave (``explicit``) and those found in it.
+
+    ``path`` is the document's place in the request body; ``part`` the key there that holds the file's content.
+    """
+
+    uuid: str
+    name: str
+    path: str
+    part: str
+    pages: list[PageSize]
+    explicit: Sequence[FieldInput] = ()
+    found: Sequence[TagField] = ()
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Roles in order, fields in the order in which a signer goes through them, and what there is to report."""
+
+    parties: list[Party]
+    fields: list[FieldDefinition]
+    notices: list[Notice] = field(default_factory=list)
+
+
+def define(documents: Sequence[DocumentFields], limits: Limits, previous: Definition | None = None) -> Definition:
+    """Roles and fields of new documents.
+
+    Roles come in order of first appearance, those of explicit fields first; a field without one belongs to the first.
+    Fields of the same name and role are one field with several areas, defined by the first explicit one. Roles and
+    fields that ``previous`` had too keep their uuids.
+    """
+    check_documents(len(documents), limits)
+    explicit = [given for document in documents for given in document.explicit]
+    found = [tag for document in documents for tag in document.found]
+    _check_size("documents", [*explicit, *found], limits)
+    problems = Problems()
+    roles = Roles(previous.parties if previous else ())
+    for document in documents:
+        for i, given in enumerate(document.explicit):
+            roles.learn(names.key(given.role or "", f"{document.path}.fields[{i}].role", problems))
+    for tag in found:
+        roles.learn(names.cleaned(tag.role or ""))
+    fields = FieldList(roles, problems, previous.fields if previous else ())
+    for document in documents:
+        where = _on_document(document)
+        for i, given in enumerate(document.explicit):
+            fields.add_explicit(given, f"{document.path}.fields[{i}]", where, document.uuid)
+    for document in documents:
+        for tag in document.found:
+            fields.add_found(
+                tag, Origin(document.uuid, document.name, f"{document.path}.{document.part}", document.pages)
+            )
+    return _finished(roles, fields, [document.uuid for document in documents], "documents", limits)
+
+
+def redefine(
+    given: Sequence[FieldInput], parties: list[Party], documents: Mapping[str, list[PageSize]], limits: Limits
+) -> Definition:
+    """The whole list of fields, as PUT gives it: fields keep the uuid they come with, roles not there yet are appended.
+
+    ``documents`` maps the uuid of each document to its pages. An area of a template with one document need not name it.
+    """
+    _check_size("fields", given, limits)
+    problems = Problems()
+    roles = Roles((), parties)
+    for i, one in enumerate(given):
+        if not roles.has(one.submitter_uuid):
+            roles.learn(names.key(one.role or "", f"fields[{i}].role", problems))
+    fields = FieldList(roles, problems, ())
+    where = _on_documents(documents, problems)
+    for i, one in enumerate(given):
+        fields.add_explicit(one, f"fields[{i}]", where, "")
+    return _finished(roles, fields, [""], "fields", limits)
+
+
+def with_role_names(parties: Sequence[Party], given: Sequence[str], limits: Limits) -> list[Party]:
+    """Roles renamed by position, further ones appended; none is ever taken away."""
+    problems = Problems()
+    chosen = [names.key(name, f"roles[{i}]", problems) for i, name in enumerate(given)]
+    uuids = [party.uuid for party in parties] + [str(uuid.uuid4()) for _ in chosen[len(parties) :]]
+    kept = [party.name for party in parties[len(chosen) :]]
+    return _parties(uuids, chosen + kept, "roles", problems, limits)
+
+
+def with_parties(parties: Sequence[Party], given: Sequence[Party], limits: Limits) -> list[Party]:
+    """Roles renamed by uuid (the peer's ``submitters`` array), unknown ones appended; none is ever taken away."""
+    problems = Problems()
+    renamed = {party.uuid: party.name for party in parties}
+    for i, one in enumerate(given):
+        known = one.uuid if one.uuid in renamed else own_uuid(one.uuid, f"submitters[{i}].uuid", problems)
+        renamed[known] = names.key(one.name, f"submitters[{i}].name", problems)
+    return _parties(list(renamed), list(renamed.values()), "submitters", problems, limits)
+
+
+def with_roles_written(fields: Iterable[FieldDefinition], parties: Sequence[Party]) -> list[FieldDefinition]:
+    """The fields with the present name of their role in ``role``."""
+    called = {party.uuid: party.name for party in parties}
+    return [one.model_copy(update={"role": called[one.submitter_uuid]}) for one in fields]
+
+
+def cloned(definition: Definition, documents: Mapping[str, str]) -> Definition:
+    """The same with fresh uuids everywhere; ``documents`` maps old uuids of documents to new ones."""
+    old = [party.uuid for party in definition.parties] + [one.uuid for one in definition.fields]
+    fresh = {one: str(uuid.uuid4()) for one in old}
+    return Definition(
+        parties=[Party(uuid=fresh[party.uuid], name=party.name) for party in definition.parties],
+        fields=[
+            one.model_copy(
+                update={
+                    "uuid": fresh[one.uuid],
+                    "submitter_uuid": fresh[one.submitter_uuid],
+                    "areas": [
+                        area.model_copy(update={"attachment_uuid": documents[area.attachment_uuid]})
+                        for area in one.areas
+                    ],
+                    "conditions": [c.model_copy(update={"field_uuid": fresh[c.field_uuid]}) for c in one.conditions],
+                }
+            )
+            for one in definition.fields
+        ],
+    )
+
+
+def clone_name(name: str) -> str:
+    """The name of a copy, cut so that it is still a name."""
+    suffix = " (Clone)"
+    return name[: names.LONGEST - len(suffix)] + suffix
+
+
+def check_documents(count: int, limits: Limits) -> None:
+    """Refuses a template without documents or with too many."""
+    if count == 0:
+        raise invalid("documents is required", "documents", "is required")
+    if count > limits.documents:
+        reason = f"must not have more than {limits.documents} entries"
+        raise invalid(f"documents {reason}", "documents", reason)
+
+
+def _check_size(path: str, fields: Sequence[FieldInput | TagField], limits: Limits) -> None:
+    counts = (("fields", len(fields), limits.fields), ("areas", sum(len(one.areas) for one in fields), limits.areas))
+    for what, count, most in counts:
+        if count > most:
+            reason = f"must not have more than {most} {what} in all (there are {count})"
+            raise invalid(f"{path} {reason}", path, reason)
+
+
+def _finished(roles: Roles, fields: FieldList, order: Sequence[str], path: str, limits: Limits) -> Definition:
+    found = fields.in_order(order)
+    parties = roles.all()
+    if len(parties) > limits.roles:
+        reason = f"must not have more than {limits.roles} roles"
+        raise invalid(f"{path} {reason}", path, reason)
+    return Definition(parties, found, fields.notices)
+
+
+def _on_document(document: DocumentFields) -> PlaceOf:
+    return lambda _area, _path: Place(document.uuid, document.pages)
+
+
+def _on_documents(documents: Mapping[str, list[PageSize]], problems: Problems) -> PlaceOf:
+    only = next(iter(documents)) if len(documents) == 1 else None
+
+    def place(area: AreaInput, path: str) -> Place | None:
+        document = area.attachment_uuid or only
+        if document is None or document not in documents:
+            problems.add(f"{path}.attachment_uuid", "must be the uuid of one of the template's documents")
+            return None
+        return Place(document, documents[document])
+
+    return place
+
+
+def _parties(uuids: list[str], chosen: list[str], path: str, problems: Problems, limits: Limits) -> list[Party]:
+    suffix = ".name" if path == "submitters" else ""
+    seen: set[str] = set()
+    for i, name in enumerate(chosen):
+        if not name:
+            problems.add(f"{path}[{i}]{suffix}", "must not be blank")
+        elif name.casefold() in seen:
+            problems.add(f"{path}[{i}]{suffix}", f"repeats the role {name!r}")
+        seen.add(name.casefold())
+    if len(chosen) > limits.roles:
+        problems.add(path, f"must not have more than {limits.roles} entries")
+    problems.refuse()
+    return [Party(uuid=one, name=name) for one, name in zip(uuids, chosen, strict=True)]

@@ -1,0 +1,65 @@
+"""Names that people give: what may be in them.
+
+Control characters and the ones that turn the direction of text around would let a name read as something else in the
+audit trail and in mails (U+202E makes ``gpj.exe`` of ``exe.jpg``).
+"""
+
+import re
+
+from services.templates.problems import Problems
+
+LONGEST = 255
+DEFAULT_FOLDER = "Default"
+
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+_FORBIDDEN_IN_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_NOT_IN_FILE_NAMES = re.compile(r'[\\/:*?"<>|]')
+
+
+def cleaned(name: str) -> str:
+    """Without the forbidden characters and outer blanks, not longer than a name may be: for names found in files."""
+    return _FORBIDDEN.sub("", name).strip()[:LONGEST].rstrip()
+
+
+def cleaned_text(text: str) -> str:
+    """A text of several lines (Markdown) without forbidden characters; line breaks and tabs stay."""
+    return _FORBIDDEN_IN_TEXT.sub("", text)
+
+
+def key(name: str, path: str, problems: Problems) -> str:
+    """A name that values are found by (field, role, option, external_id): refused rather than changed."""
+    name = name.strip()
+    if len(name) > LONGEST:
+        problems.add(path, f"must not be longer than {LONGEST} characters")
+    if _FORBIDDEN.search(name):
+        problems.add(path, "must not contain control characters or marks that change the direction of text")
+    return name
+
+
+def title(name: str, path: str, problems: Problems) -> str:
+    """A name that is only shown (template, document, folder): forbidden characters are dropped."""
+    name = _FORBIDDEN.sub("", name).strip()
+    if len(name) > LONGEST:
+        problems.add(path, f"must not be longer than {LONGEST} characters")
+    return name[:LONGEST]
+
+
+def folder(name: str | None) -> str:
+    """``A / B`` is a folder in a folder; blank means the default folder."""
+    parts = [part.strip() for part in (name or "").split(" / ")]
+    return " / ".join(part for part in parts if part) or DEFAULT_FOLDER
+
+
+def document(name: str) -> str:
+    """A document's name without the extension that the published clients send with it."""
+    return name[:-4].rstrip() or name if name.lower().endswith(".pdf") else name
+
+
+def file_name(name: str) -> str:
+    """What the file is called when it is saved: never a path, whatever the document is called."""
+    return _NOT_IN_FILE_NAMES.sub("_", name).lstrip(".")[:200] + ".pdf"
+
+
+def searchable(name: str) -> str:
+    """The form that searches compare: case does not matter."""
+    return name.casefold()

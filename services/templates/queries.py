@@ -1,0 +1,202 @@
+"""Reads, straight to contract models."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError, invalid, not_found
+from contracts.rpc import templates as rpc
+from contracts.types import Actor, Page, Pagination, StoredDocument, Template
+from services.templates import names
+from services.templates.access import visible_to
+from services.templates.links import FileLinks, LinkMaker
+from services.templates.models import DocumentRow, Folder, TemplateRow
+
+LARGEST_ID = 2**63 - 1
+LARGEST_PAGE = 100
+
+
+def template(session: Session, request: rpc.GetTemplate, links: LinkMaker, now: datetime) -> Template:
+    """One template, archived or not."""
+    return as_template(found(session, request.actor, request.id), links.expiring(now))
+
+
+def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, now: datetime) -> Page[Template]:
+    """A page, ids ascending. ``before`` gives the page nearest below the cursor."""
+    conditions = _filters(request)
+    if conditions is None:
+        return Page(data=[], pagination=Pagination(count=0))
+    limit = page_size(request.limit)
+    nearest_below = request.before is not None and request.after is None
+    rows = session.scalars(
+        sa.select(TemplateRow)
+        .where(*conditions, *_cursors(request))
+        .order_by(TemplateRow.id.desc() if nearest_below else TemplateRow.id)
+        .limit(limit + 1)
+    ).all()
+    shown = list(rows[:limit])
+    if nearest_below:
+        shown.reverse()
+        more = bool(shown) and _follows(session, conditions, shown[-1].id)
+    else:
+        more = len(rows) > limit
+    ready = links.expiring(now)
+    return Page(
+        data=[as_template(row, ready) for row in shown],
+        pagination=Pagination(
+            count=len(shown), prev=shown[0].id if shown else None, next=shown[-1].id if more else None
+        ),
+    )
+
+
+def snapshot(session: Session, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
+    """All that a submission copies of a template."""
+    row = found(session, request.actor, request.id)
+    return rpc.TemplateSnapshot.model_validate(
+        {
+            "id": row.id,
+            "name": row.name,
+            "external_id": row.external_id,
+            "folder_name": row.folder.name,
+            "slug": row.slug,
+            "archived": row.archived_at is not None,
+            "shared_link": row.shared_link,
+            "author_id": row.author_id,
+            "parties": row.parties,
+            "fields": row.fields,
+            "documents": [_stored(document) for document in row.documents],
+            "preferences": row.preferences,
+            "created_at": row.created_at,
+            "updated_at": row.updated_at,
+        }
+    )
+
+
+def holder_of(session: Session, external_id: str) -> int | None:
+    """The author of the template that has this key, whoever may see it."""
+    return session.scalar(sa.select(TemplateRow.author_id).where(TemplateRow.external_id == external_id))
+
+
+def found(session: Session, actor: Actor, template_id: int, *, lock: bool = False) -> TemplateRow:
+    """The template, or ServiceError("not_found") when it is not there for this actor. ``lock`` it before changing it."""
+    if not 0 < template_id <= LARGEST_ID:
+        raise not_found("Template")
+    statement = sa.select(TemplateRow).where(TemplateRow.id == template_id, visible_to(actor))
+    row = session.scalar(statement.with_for_update(of=TemplateRow) if lock else statement)
+    if row is None:
+        raise not_found("Template")
+    return row
+
+
+def as_template(row: TemplateRow, links: FileLinks) -> Template:
+    """The public form."""
+    documents = [_document(document, links) for document in row.documents]
+    return Template.model_validate(
+        {
+            "id": row.id,
+            "slug": row.slug,
+            "name": row.name,
+            "external_id": row.external_id,
+            "application_key": row.external_id,
+            "folder_id": row.folder.id,
+            "folder_name": row.folder.name,
+            "roles": [party["name"] for party in row.parties],
+            "submitters": row.parties,
+            "fields": row.fields,
+            "documents": documents,
+            "schema": [{"attachment_uuid": document["uuid"], "name": document["name"]} for document in documents],
+            "preferences": row.preferences,
+            "shared_link": row.shared_link,
+            "archived": row.archived_at is not None,
+            "archived_at": row.archived_at,
+            "author_id": row.author_id,
+            "author": row.author,
+            "report": row.report,
+            "created_at": row.created_at,
+            "updated_at": row.updated_at,
+        }
+    )
+
+
+def page_size(limit: int) -> int:
+    """1 to 100; above 100 is cut (decisions)."""
+    if limit < 1:
+        raise invalid("limit must be at least 1", "limit", "must be at least 1")
+    return min(limit, LARGEST_PAGE)
+
+
+def _filters(request: rpc.ListTemplates) -> list[sa.ColumnElement[bool]] | None:
+    """None when nothing can match."""
+    archived = TemplateRow.archived_at.is_not(None) if request.archived else TemplateRow.archived_at.is_(None)
+    conditions = [visible_to(request.actor), archived]
+    if request.q:
+        if len(request.q) > names.LONGEST:
+            return None
+        conditions.append(TemplateRow.name_lower.like(f"%{_escaped(names.searchable(request.q))}%", escape="\\"))
+    if request.folder is not None:
+        folder = sa.select(Folder.id).where(Folder.name == names.folder(request.folder)).scalar_subquery()
+        conditions.append(TemplateRow.folder_id == folder)
+    if request.external_id is not None:
+        conditions.append(TemplateRow.external_id == request.external_id)
+    if request.slug is not None:
+        conditions.append(TemplateRow.slug == request.slug)
+    return conditions
+
+
+def _cursors(request: rpc.ListTemplates) -> list[sa.ColumnElement[bool]]:
+    conditions = []
+    if request.after is not None:
+        conditions.append(TemplateRow.id > max(-1, min(request.after, LARGEST_ID)))
+    if request.before is not None:
+        conditions.append(TemplateRow.id < max(0, min(request.before, LARGEST_ID)))
+    return conditions
+
+
+def _follows(session: Session, conditions: list[sa.ColumnElement[bool]], last: int) -> bool:
+    statement = sa.select(TemplateRow.id).where(*conditions, TemplateRow.id > last).limit(1)
+    return session.scalar(statement) is not None
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _document(row: DocumentRow, links: FileLinks) -> dict[str, Any]:
+    file = BlobRef.model_validate(row.file)
+    return {
+        "id": row.id,
+        "uuid": row.uuid,
+        "name": row.name,
+        "filename": names.file_name(row.name),
+        "url": links.to_file(file, row.name),
+        "preview_image_url": links.to_preview(file, row.name),
+        "sha256": file.sha256,
+        "pages": row.pages,
+    }
+
+
+def _stored(row: DocumentRow) -> StoredDocument:
+    return StoredDocument.model_validate(
+        {
+            "uuid": row.uuid,
+            "name": row.name,
+            "file": row.file,
+            "original": row.original,
+            "pages": row.pages,
+            "signed": row.signed,
+        }
+    )
+
+
+def require_free(session: Session, external_id: str, but: int | None = None) -> None:
+    """Raises ServiceError("invalid") when another template has this key."""
+    statement = sa.select(TemplateRow.id).where(TemplateRow.external_id == external_id, TemplateRow.id != (but or 0))
+    if session.scalar(statement) is not None:
+        raise taken()
+
+
+def taken() -> ServiceError:
+    return invalid("external_id belongs to another template", "external_id", "belongs to another template")

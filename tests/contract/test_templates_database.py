@@ -1,0 +1,482 @@
+"""The templates service on real databases: what is stored, who sees it, what is announced, races, repeated requests."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from contracts import links
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError
+from contracts.rpc import templates as rpc
+from contracts.rpc.rendering import PreparedDocument, TagField
+from contracts.runtime import migrations, tables
+from contracts.runtime.database import Database
+from contracts.types import Actor, Area, Notice, Page, PageSize, Role, Template
+from services.templates import commands, queries
+from services.templates.domain import DocumentFields, Limits
+from services.templates.links import LinkMaker
+from services.templates.models import Folder, TemplateRow
+from services.templates.preparing import Ready
+
+ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com", name="Ana Ray")
+EDITOR = Actor(user_id=2, role=Role.EDITOR, email="editor@example.com")
+OTHER = Actor(user_id=3, role=Role.EDITOR, email="other@example.com")
+VIEWER = Actor(user_id=4, role=Role.VIEWER, email="viewer@example.com")
+NOW = datetime(2026, 3, 4, 5, 6, 7, 89_000, tzinfo=UTC)
+LINKS = LinkMaker("https://sign.example.com", "for tests", 3600)
+LIMITS = Limits()
+BOX = {"x": 0.1, "y": 0.1, "w": 0.2, "h": 0.05}
+numbers = itertools.count()
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    migrations.upgrade("templates", database_url)
+    database = Database(database_url)
+    yield database
+    database.dispose()
+
+
+def blob(name: str, kind: str = "application/pdf") -> BlobRef:
+    return BlobRef(key=f"rendering/{name}", sha256=f"{next(numbers):064x}", size=1000, media_type=kind)
+
+
+def ready(*names: str, fields: list[rpc.FieldInput] | None = None, tags: list[TagField] | None = None) -> list[Ready]:
+    found = []
+    for i, name in enumerate(names or ("contract",)):
+        prepared = PreparedDocument(file=blob(name), original=blob("original"), pages=[PageSize(width=612, height=792)])
+        found.append(
+            Ready(
+                name=name,
+                file=prepared.file,
+                original=prepared.original,
+                signed=False,
+                fields=DocumentFields(
+                    uuid=f"{next(numbers):08x}-0000-4000-8000-000000000000",
+                    name=name,
+                    path=f"documents[{i}]",
+                    part="file",
+                    pages=prepared.pages,
+                    explicit=fields or [],
+                    found=tags or [],
+                ),
+                report=[Notice(code="repaired", message="The file was repaired", document=name)],
+            )
+        )
+    return found
+
+
+def request_id() -> str:
+    return f"request-{next(numbers)}"
+
+
+def create(database: Database, actor: Actor = ADMIN, documents: list[Ready] | None = None, **more: Any) -> Template:
+    command = rpc.CreateTemplate.model_validate({"request_id": request_id(), "actor": actor, **more})
+    return database.write(commands.create, command, documents or ready(), LINKS, LIMITS, NOW)
+
+
+def update(database: Database, template: Template, actor: Actor = ADMIN, **changes: Any) -> Template:
+    body = {"request_id": request_id(), "actor": actor, "id": template.id, **changes}
+    command = rpc.UpdateTemplate.model_validate(body)
+    return database.write(commands.update, command, LINKS, LIMITS, NOW + timedelta(minutes=1))
+
+
+def remove(database: Database, template: Template, actor: Actor = ADMIN, **more: Any) -> Any:
+    command = rpc.RemoveTemplate(request_id=request_id(), actor=actor, id=template.id, **more)
+    return database.write(commands.remove, command, NOW)
+
+
+def clone(database: Database, template: Template, actor: Actor = ADMIN, **more: Any) -> Template:
+    command = rpc.CloneTemplate(request_id=request_id(), actor=actor, id=template.id, **more)
+    return database.write(commands.clone, command, LINKS, NOW)
+
+
+def get(database: Database, number: int, actor: Actor = ADMIN) -> Template:
+    return database.read(queries.template, rpc.GetTemplate(actor=actor, id=number), LINKS, NOW)
+
+
+def listed(database: Database, actor: Actor = ADMIN, **filters: Any) -> Page[Template]:
+    return database.read(queries.templates, rpc.ListTemplates(actor=actor, **filters), LINKS, NOW)
+
+
+def without_links(template: Template) -> dict[str, Any]:
+    """What stays the same from one moment to the next."""
+    return template.model_dump(exclude={"documents": {"__all__": {"url", "preview_image_url"}}})
+
+
+def ids(page: Page[Template]) -> list[int]:
+    return [one.id for one in page.data]
+
+
+def events(database: Database) -> list[dict[str, Any]]:
+    with database.engine.connect() as connection:
+        return [
+            json.loads(body) for body in connection.execute(sa.select(tables.outbox.c.body).order_by("seq")).scalars()
+        ]
+
+
+def refused(code: str, call: Any, *args: Any, **more: Any) -> ServiceError:
+    with pytest.raises(ServiceError) as caught:
+        call(*args, **more)
+    assert caught.value.code == code, caught.value.message
+    return caught.value
+
+
+def test_the_migration_makes_the_tables_of_the_models(database_url: str) -> None:
+    migrations.upgrade("templates", database_url)
+    assert migrations.differences("templates", database_url) == []
+    migrations.downgrade("templates", database_url)
+    migrations.upgrade("templates", database_url)
+
+
+def test_a_template_is_read_as_it_was_made(database: Database) -> None:
+    fields = [rpc.FieldInput(name="Name", role="Tenant", areas=[rpc.AreaInput(**BOX)])]
+    tags = [TagField(name="Sig", type="signature", role="Landlord", areas=[Area(**BOX)])]
+    made = create(database, documents=ready("lease", fields=fields, tags=tags), external_id="L-1", folder_name="A /  B")
+    assert get(database, made.id) == made
+    assert made.name == "lease"
+    assert (made.external_id, made.application_key) == ("L-1", "L-1")
+    assert made.folder_name == "A / B"
+    assert made.roles == [party.name for party in made.submitters] == ["Tenant", "Landlord"]
+    assert [(one.name, one.role) for one in made.fields] == [("Name", "Tenant"), ("Sig", "Landlord")]
+    assert made.document_schema[0].attachment_uuid == made.documents[0].uuid == made.fields[0].areas[0].attachment_uuid
+    assert (made.documents[0].name, made.documents[0].filename) == ("lease", "lease.pdf")
+    assert made.author is not None
+    assert (made.author.email, made.author.first_name) == ("admin@example.com", "Ana Ray")
+    assert made.shared_link is True
+    assert (made.archived, made.archived_at) == (False, None)
+    assert made.report[0].code == "repaired"
+    assert len(made.slug) >= 22
+    assert json.loads(made.model_dump_json())["schema"][0]["name"] == "lease"
+    assert json.loads(made.model_dump_json())["created_at"] == "2026-03-04T05:06:07.089Z"
+
+
+def test_links_in_answers_expire_and_links_in_events_do_not(database: Database) -> None:
+    made = create(database, documents=ready("a/b"))
+    document = made.documents[0]
+    assert document.preview_image_url is not None
+    for url, page in ((document.url, None), (document.preview_image_url, 1)):
+        link = links.read("for tests", url.split("/")[4])
+        assert link.expires_at == int(NOW.timestamp()) + 3600
+        assert (link.page, link.media_type) == (page, "application/pdf")
+        assert link.key.startswith("rendering/")
+    assert document.filename == "a_b.pdf"
+    stated = events(database)[0]["data"]["data"]["documents"][0]
+    assert links.read("for tests", stated["url"].split("/")[4]).expires_at is None
+    assert links.read("for tests", stated["preview_image_url"].split("/")[4]).page == 1
+
+
+def test_names_when_none_is_given(database: Database) -> None:
+    assert create(database, documents=ready("first", "second")).name == "first"
+    page = [rpc.HtmlDocumentInput(html="<p>")]
+    assert len(create(database, html_documents=page, documents=ready("x")).name) == 36
+    assert create(database, name="  Lease\u202e 2026 ").name == "Lease 2026"
+    assert refused("invalid", create, database, name="x" * 256).details[0]["field"] == "name"
+
+
+def test_events_are_numbered_without_gaps_and_say_everything(database: Database) -> None:
+    made = create(database, actor=EDITOR, shared_link=False)
+    update(database, made, EDITOR, name="B")
+    update(database, made, EDITOR, archived=True)
+    update(database, made, EDITOR, archived=False)
+    remove(database, made, EDITOR)
+    told = events(database)
+    kinds = [f"template.{word}" for word in ("created", "updated", "updated", "archived", "updated", "archived")]
+    assert [(one["type"], one["sequence"], one["subject"]) for one in told] == [
+        (kind, number, f"template:{made.id}") for number, kind in enumerate(kinds, start=1)
+    ]
+    first, last = told[0]["data"], told[-1]["data"]
+    assert (first["author_id"], first["template_id"], first["shared"]) == (2, made.id, False)
+    assert Template.model_validate(first["data"]).fields == made.fields
+    assert last["data"] == {"id": made.id, "archived_at": "2026-03-04T05:06:07.089Z"}
+    assert told[2]["data"]["data"]["archived"] is True
+
+
+def test_a_repeated_request_gets_the_first_answer_and_has_no_further_effect(database: Database) -> None:
+    command = rpc.CreateTemplate(request_id="same", actor=ADMIN)
+    first = database.write(commands.create, command, ready("a"), LINKS, LIMITS, NOW)
+    again = database.write(commands.create, command, ready("b"), LINKS, LIMITS, NOW + timedelta(hours=1))
+    assert again == first
+    assert len(events(database)) == 1
+    away = rpc.RemoveTemplate(request_id="gone", actor=ADMIN, id=first.id, permanently=True)
+    assert database.write(commands.remove, away, NOW) == database.write(commands.remove, away, NOW)
+    assert len(events(database)) == 2
+
+
+def test_a_known_external_id_updates_its_template(database: Database) -> None:
+    field = rpc.FieldInput(name="Name", role="A", areas=[rpc.AreaInput(**BOX)])
+    made = create(database, documents=ready("one", fields=[field]), external_id="x", name="Old", folder_name="F")
+    update(database, made, archived=True, shared_link=False)
+    again = create(database, documents=ready("two", "three", fields=[field]), external_id="x")
+    assert again.id == made.id
+    assert again.slug == made.slug
+    assert (again.name, again.folder_name, again.shared_link, again.archived) == ("Old", "F", False, False)
+    assert [document.name for document in again.documents] == ["two", "three"]
+    assert not {document.id for document in again.documents} & {document.id for document in made.documents}
+    assert again.fields[0].uuid == made.fields[0].uuid
+    assert again.submitters == made.submitters
+    assert len(again.fields[0].areas) == 2
+    renamed = create(database, external_id="x", name="New", shared_link=True)
+    assert (renamed.name, renamed.shared_link) == ("New", True)
+    assert listed(database).pagination.count == 1
+    kinds = ["template.created", "template.updated", "template.archived", "template.updated", "template.updated"]
+    assert [one["type"] for one in events(database)] == kinds
+
+
+def test_a_known_external_id_of_somebody_else_is_forbidden(database: Database) -> None:
+    made = create(database, EDITOR, external_id="x", shared_link=False)
+    refused("forbidden", create, database, OTHER, ready("evil"), external_id="x")
+    assert get(database, made.id) == made
+    assert create(database, ADMIN, ready("new"), external_id="x").id == made.id
+    assert get(database, made.id).author_id == EDITOR.user_id
+
+
+def test_a_refused_update_changes_nothing(database: Database) -> None:
+    made = create(database, external_id="x")
+    bad = ready("two", fields=[rpc.FieldInput(name="a", type="select")])
+    refused("invalid", create, database, ADMIN, bad, external_id="x", name="New", folder_name="Elsewhere")
+    refused("invalid", update, database, made, name="New", fields=[{"name": "a", "areas": [{**BOX, "page": 9}]}])
+    assert get(database, made.id) == made
+    assert len(events(database)) == 1
+    with database.engine.connect() as connection:
+        assert connection.execute(sa.select(Folder.name)).scalars().all() == ["Default"]
+
+
+def test_twenty_posts_at_once_make_one_template(database: Database) -> None:
+    with ThreadPoolExecutor(20) as pool:
+        made = list(pool.map(lambda _: create(database, external_id="same", folder_name="New"), range(20)))
+    assert len({one.id for one in made}) == 1
+    assert listed(database).pagination.count == 1
+    told = events(database)
+    assert sorted(one["sequence"] for one in told) == list(range(1, 21))
+    assert [one["type"] for one in told].count("template.created") == 1
+
+
+@pytest.mark.parametrize(
+    ("reader", "seen"), [(ADMIN, [1, 2, 3, 4]), (EDITOR, [1, 2, 3]), (OTHER, [1, 3, 4]), (VIEWER, [1, 3])]
+)
+def test_who_sees_what(database: Database, reader: Actor, seen: list[int]) -> None:
+    made = [create(database, EDITOR), create(database, EDITOR, shared_link=False)]
+    made += [create(database, OTHER), create(database, OTHER, shared_link=False)]
+    wanted = [made[n - 1].id for n in seen]
+    assert ids(listed(database, reader)) == wanted
+    for template in made:
+        if template.id in wanted:
+            assert get(database, template.id, reader).id == template.id
+            assert database.read(queries.snapshot, rpc.GetTemplate(actor=reader, id=template.id)).id == template.id
+        else:
+            refused("not_found", get, database, template.id, reader)
+            refused("not_found", database.read, queries.snapshot, rpc.GetTemplate(actor=reader, id=template.id))
+            expected = "forbidden" if reader is VIEWER else "not_found"
+            refused(expected, update, database, template, reader, name="mine")
+            refused(expected, remove, database, template, reader)
+            refused(expected, clone, database, template, reader)
+
+
+def test_who_changes_what(database: Database) -> None:
+    shared = create(database, EDITOR)
+    for actor in (OTHER, VIEWER):
+        refused("forbidden", update, database, shared, actor, name="mine")
+        refused("forbidden", remove, database, shared, actor)
+        refused("forbidden", remove, database, shared, actor, permanently=True)
+    refused("forbidden", create, database, VIEWER)
+    refused("forbidden", clone, database, shared, VIEWER)
+    assert clone(database, shared, OTHER).author_id == OTHER.user_id
+    assert update(database, shared, ADMIN, name="theirs").name == "theirs"
+    assert remove(database, shared, EDITOR).archived_at == NOW
+
+
+@pytest.mark.parametrize("number", [0, -1, 999, 2**31, 2**63 - 1, 2**63, 10**30])
+def test_a_number_that_is_no_template_is_not_found(database: Database, number: int) -> None:
+    refused("not_found", get, database, number)
+    refused(
+        "not_found", update, database, create(database).model_copy(update={"id": number}), name="x"
+    ) if number != 999 else None
+    page = listed(database, after=number - 1, before=number + 1)
+    assert len(page.data) <= 1
+
+
+def test_filters_find_what_they_say(database: Database) -> None:
+    lease = create(database, name="Lease Straße 100%", folder_name="Homes")
+    sale = create(database, name="Sale_of goods", external_id="S-1")
+    plain = create(database, name="Saleof 100 goods")
+    gone = create(database, name="Old lease")
+    remove(database, gone)
+    assert ids(listed(database, q="LEASE")) == [lease.id]
+    assert ids(listed(database, q="strasse")) == [lease.id]
+    assert ids(listed(database, q="%")) == [lease.id]
+    assert ids(listed(database, q="e_o")) == [sale.id]
+    assert ids(listed(database, q="\\")) == []
+    assert ids(listed(database, q="x" * 10_000)) == []
+    assert ids(listed(database, q="")) == [lease.id, sale.id, plain.id]
+    assert ids(listed(database, folder="Homes")) == [lease.id]
+    assert ids(listed(database, folder="Default")) == [sale.id, plain.id]
+    assert ids(listed(database, folder="Nowhere")) == []
+    assert ids(listed(database, external_id="S-1")) == [sale.id]
+    assert ids(listed(database, slug=plain.slug)) == [plain.id]
+    assert ids(listed(database, slug=plain.slug, q="Lease")) == []
+    assert ids(listed(database, archived=True)) == [gone.id]
+    assert get(database, gone.id).archived is True
+
+
+def test_pages_follow_one_another_both_ways(database: Database) -> None:
+    made = [create(database, name=f"t{n % 2}").id for n in range(7)]
+    first = listed(database, limit=3)
+    assert ids(first) == made[:3]
+    assert (first.pagination.count, first.pagination.prev, first.pagination.next) == (3, made[0], made[2])
+    second = listed(database, limit=3, after=first.pagination.next)
+    assert ids(second) == made[3:6]
+    last = listed(database, limit=3, after=second.pagination.next)
+    assert ids(last) == made[6:]
+    assert last.pagination.next is None
+    # Exactly full, and nothing follows.
+    assert listed(database, limit=4, after=made[2]).pagination.next is None
+    back = listed(database, limit=3, before=last.pagination.prev)
+    assert ids(back) == made[3:6]
+    assert back.pagination.next == made[5]
+    assert ids(listed(database, limit=3, before=made[1])) == made[:1]
+    assert ids(listed(database, limit=100, before=made[0])) == []
+    assert ids(listed(database, limit=2, q="t1", after=made[1])) == [made[3], made[5]]
+    assert listed(database, limit=2, q="t1", after=made[1]).pagination.next is None
+    assert ids(listed(database, limit=2, q="t0", before=made[6])) == [made[2], made[4]]
+    empty = listed(database, after=made[-1]).pagination
+    assert (empty.count, empty.prev, empty.next) == (0, None, None)
+
+
+def test_limits_of_pages(database: Database) -> None:
+    create(database)
+    assert listed(database, limit=10**9).pagination.count == 1
+    assert queries.page_size(101) == 100
+    for limit in (0, -1):
+        assert refused("invalid", listed, database, limit=limit).details[0]["field"] == "limit"
+
+
+def test_update_changes_only_what_is_set(database: Database) -> None:
+    made = create(
+        database, name="A", external_id="x", folder_name="F", documents=ready(tags=[TagField(name="n", role="R")])
+    )
+    changed = update(database, made, roles=["Tenant", "Witness"], name=None, folder_name=None, fields=None)
+    assert changed.roles == ["Tenant", "Witness"]
+    assert changed.fields[0].role == "Tenant"
+    assert changed.fields[0].uuid == made.fields[0].uuid
+    assert (changed.name, changed.external_id, changed.folder_name) == ("A", "x", "F")
+    assert changed.updated_at == NOW + timedelta(minutes=1)
+    assert changed.created_at == NOW
+    assert without_links(get(database, made.id)) == without_links(changed)
+    assert update(database, made, external_id=None).external_id is None
+    assert update(database, made, folder_name="").folder_name == "Default"
+    assert update(database, made, shared_link=False).shared_link is False
+    back = [one.model_dump(mode="json") for one in changed.fields]
+    assert update(database, made, fields=back).fields == changed.fields
+    assert update(database, made, fields=[]).fields == []
+    assert refused("invalid", update, database, made, name=" ").details[0]["field"] == "name"
+
+
+def test_an_update_of_nothing_is_no_event(database: Database) -> None:
+    made = create(database)
+    assert without_links(update(database, made)) == without_links(made)
+    assert len(events(database)) == 1
+
+
+def test_an_external_id_belongs_to_one_template(database: Database) -> None:
+    first, second = create(database, external_id="x"), create(database, external_id="y")
+    for call in (lambda: update(database, second, external_id="x"), lambda: clone(database, second, external_id="x")):
+        assert refused("invalid", call).details[0]["field"] == "external_id"
+    assert update(database, first, external_id="x").external_id == "x"
+    remove(database, first, permanently=True)
+    assert update(database, second, external_id="x").external_id == "x"
+
+
+def test_parallel_claims_of_an_external_id_have_one_winner(database: Database) -> None:
+    made = [create(database) for _ in range(8)]
+
+    def claim(template: Template) -> bool:
+        try:
+            update(database, template, external_id="wanted")
+        except ServiceError as refusal:
+            if refusal.code != "invalid" or refusal.details[0]["field"] != "external_id":
+                raise
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(claim, made)) == 1
+    assert listed(database, external_id="wanted").pagination.count == 1
+
+
+def test_archiving_twice_is_archiving_once(database: Database) -> None:
+    made = create(database)
+    assert remove(database, made).archived_at == NOW
+    command = rpc.RemoveTemplate(request_id=request_id(), actor=ADMIN, id=made.id)
+    assert database.write(commands.remove, command, NOW + timedelta(days=1)).archived_at == NOW
+    update(database, made, archived=True)
+    assert [one["type"] for one in events(database)] == ["template.created", "template.archived", "template.updated"]
+    assert update(database, made, archived=False).archived is False
+
+
+def test_a_template_removed_for_good_is_gone(database: Database) -> None:
+    made = create(database, external_id="x")
+    assert remove(database, made, permanently=True).archived_at is None
+    refused("not_found", get, database, made.id)
+    assert events(database)[-1]["data"]["data"] == {"id": made.id, "archived_at": None}
+    # Its number is not given again.
+    assert create(database, external_id="x").id > made.id
+    with database.engine.connect() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(TemplateRow)).scalar() == 1
+
+
+def test_a_clone_is_a_template_of_its_own(database: Database) -> None:
+    tags = [TagField(name="n", role="R", areas=[Area(**BOX)], condition="m"), TagField(name="m", role="R")]
+    made = create(database, EDITOR, ready("one", "two", tags=tags), name="Lease", folder_name="F", external_id="x")
+    copy = clone(database, made, OTHER)
+    assert (copy.name, copy.folder_name, copy.external_id, copy.author_id) == (
+        "Lease (Clone)",
+        "F",
+        None,
+        OTHER.user_id,
+    )
+    assert copy.slug != made.slug
+    assert [document.name for document in copy.documents] == ["one", "two"]
+    assert [document.sha256 for document in copy.documents] == [document.sha256 for document in made.documents]
+    # The first tag merged with its namesake of the second document: an area on each.
+    assert [area.attachment_uuid for area in copy.fields[0].areas] == [document.uuid for document in copy.documents]
+    assert not {one.uuid for one in copy.fields} & {one.uuid for one in made.fields}
+    assert copy.fields[0].conditions[0].field_uuid == copy.fields[1].uuid
+    remove(database, made, EDITOR, permanently=True)
+    assert get(database, copy.id) == copy
+    other = clone(database, copy, ADMIN, name="New", folder_name="G / H", external_id="z")
+    assert (other.name, other.folder_name, other.external_id) == ("New", "G / H", "z")
+
+
+def test_a_snapshot_holds_the_files_themselves(database: Database) -> None:
+    documents = ready("one")
+    made = create(database, documents=documents)
+    snapshot = database.read(queries.snapshot, rpc.GetTemplate(actor=ADMIN, id=made.id))
+    assert snapshot.documents[0].file == documents[0].file
+    assert snapshot.documents[0].original == documents[0].original
+    assert snapshot.parties == made.submitters
+    assert snapshot.fields == made.fields
+
+
+def test_folders_appear_once_however_many_ask(database: Database) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda n: create(database, folder_name="Shared" if n % 2 else " Shared "), range(8)))
+    assert len({one.folder_id for one in made}) == 1
+
+
+def test_texts_that_databases_choke_on_are_refused_or_kept(database: Database) -> None:
+    for text in ("\ud800", "a\x00b"):
+        refused("invalid", create, database, documents=ready(fields=[rpc.FieldInput(name=text)]))
+        refused("invalid", create, database, external_id=text)
+        made = create(database, name=f"n{text}", documents=ready(fields=[rpc.FieldInput(name="n", title=text + "t")]))
+        assert made.name == "n" + text.strip("\ud800").replace("\x00", "")
+        refused("invalid", listed, database, q=text)
+    naughty = ["'; DROP TABLE templates; --", "${jndi:ldap://x}", "{{7*7}}", "🏳️‍🌈", "ﷺ", "null", "Ω≈ç√∫"]
+    made = create(database, documents=ready(fields=[rpc.FieldInput(name=text) for text in naughty]))
+    assert [one.name for one in get(database, made.id).fields] == naughty

@@ -1,0 +1,71 @@
+"""Events as submissions writes them, for the tests of the mails."""
+
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from contracts.blobs import BlobRef
+from contracts.events import CompletionMails, DeclineMail, InvitationDue, MailContext, MailedFile, Recipient
+from contracts.rpc.submissions import Message
+from contracts.types import Account, DocumentLink
+
+COMPLETED_AT = datetime(2026, 3, 4, 17, 5, tzinfo=UTC)
+
+
+def party(number: int, email: str | None = None, **more: Any) -> Recipient:
+    facts = {
+        "submitter_id": number,
+        "role": f"Role {number}",
+        "email": email or f"signer{number}@example.com",
+        "link": f"https://sign.example.com/s/slug{number}",
+        "slug": f"slug{number}",
+    }
+    return Recipient(**(facts | more))
+
+
+def context(*parties: Recipient, **more: Any) -> MailContext:
+    facts = {
+        "submission_id": 31,
+        "submission_name": "Lease 2026",
+        "submission_link": "https://sign.example.com/e/sub",
+        "template_id": 7,
+        "template_name": "Lease",
+        "account": Account(name="Acme Ltd", time_zone="Europe/Vienna", locale="en-GB"),
+        "sender_id": 1,
+        "sender_name": "Ana Ray",
+        "sender_email": "ana@acme.example",
+        "parties": list(parties) or [party(1, name="Bo Buyer")],
+    }
+    return MailContext(**(facts | more))
+
+
+def invitation(
+    *parties: Recipient, message: Message | None = None, invitation_id: str = "i-1", **more: Any
+) -> InvitationDue:
+    due = {key: more.pop(key) for key in ("reply_to", "needs_signature", "submitter_id") if key in more}
+    wanted = {"invitation_id": invitation_id, "submitter_id": 1, "message": message, "context": context(*parties)}
+    if "context" in more or more:
+        wanted["context"] = context(*parties, **more)
+    return InvitationDue(**(wanted | due))
+
+
+def file(name: str, size: int = 1000, key: str | None = None) -> MailedFile:
+    blob = BlobRef(key=key or f"submissions/31/{name}", sha256="0" * 64, size=size, media_type="application/pdf")
+    return MailedFile(
+        name=name, file=blob, link=DocumentLink(name=name, url=f"https://sign.example.com/file/{quote(name)}")
+    )
+
+
+def completion(*parties: Recipient, sender: dict[str, Any] | None = None, **more: Any) -> CompletionMails:
+    wanted = {
+        "context": context(*parties, **(sender or {})),
+        "completed_at": COMPLETED_AT,
+        "documents": [file("Lease")],
+        "audit_trail": file("Audit Log - Lease"),
+        "notify_sender": True,
+    }
+    return CompletionMails(**(wanted | more))
+
+
+def decline(reason: str = "", **more: Any) -> DeclineMail:
+    return DeclineMail(context=context(party(1, name="Bo Buyer"), **more), submitter_id=1, reason=reason)

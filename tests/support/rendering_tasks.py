@@ -1,0 +1,60 @@
+"""Tasks for the children of the pool tests: one of each kind that goes wrong."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from services.rendering.jobs.refused import Refused
+
+Answer = tuple[dict[str, Any], Sequence[bytes]]
+
+
+def echo(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    return arguments, parts
+
+
+def identity(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    return {"pid": os.getpid(), "environment": dict(os.environ)}, []
+
+
+def refuse(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    raise Refused("No, thank you")
+
+
+def fail(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    raise KeyError("/Size")
+
+
+def crash(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    os._exit(3)
+
+
+def spin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    while True:
+        pass
+
+
+def sleep(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    time.sleep(arguments["seconds"])
+    return {"pid": os.getpid()}, []
+
+
+def hoard(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    return {"size": len(bytearray(arguments["size"]))}, []
+
+
+def recurse(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    return recurse(arguments, parts)
+
+
+def connect(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    socket.create_connection(("127.0.0.1", arguments["port"]), timeout=2)
+    return {}, []
+
+
+def start_program(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    subprocess.run(["/bin/true"], check=True)
+    return {}, []

@@ -1,0 +1,214 @@
+"""Material for the tests of the submissions service: templates, commands, and a database with the service's tables."""
+
+import itertools
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from contracts.blobs import BlobRef
+from contracts.events import DocumentsFailed, DocumentsSealed, SealedDocument
+from contracts.rpc import submissions as rpc
+from contracts.rpc.templates import TemplateSnapshot
+from contracts.runtime import migrations, tables
+from contracts.runtime.clock import uuid7
+from contracts.runtime.database import Database
+from contracts.types import Account, Actor, FieldDefinition, PageSize, Party, Role, StoredDocument, Submission
+from services.submissions import commands, creation, followups, form_commands, forms, queries, submitter_commands
+from services.submissions.site import Site
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+SITE = Site("https://sign.example.com", "secret", 86_400, 2_592_000)
+ADMIN = Actor(user_id=1, role=Role.ADMIN, email="ada@example.com", name="Ada Lovelace King")
+_numbers = itertools.count(1)
+
+
+class Limits:
+    max_submitters = 50
+    max_fields = 2_000
+    max_values_bytes = 1_000_000
+    max_attachments = 300
+
+
+def blob(prefix: str = "templates/", media_type: str = "application/pdf") -> BlobRef:
+    return BlobRef(key=f"{prefix}{uuid4().hex}", sha256="a" * 64, size=1_000, media_type=media_type)
+
+
+def field(role: str = "First Party", name: str = "Name", type: str = "text", **more: Any) -> FieldDefinition:  # noqa: A002
+    party = f"uuid of {role}"
+    return FieldDefinition(
+        uuid=more.pop("uuid", str(uuid4())), submitter_uuid=party, role=role, name=name, type=type, **more
+    )
+
+
+def template(
+    *fields: FieldDefinition, roles: tuple[str, ...] = (), documents: int = 1, **more: Any
+) -> TemplateSnapshot:
+    """A template with these fields; its roles are those of the fields and ``roles``, in order."""
+    names = list(dict.fromkeys([*(one.role for one in fields), *roles]))
+    stored = [
+        StoredDocument(
+            uuid=str(uuid4()),
+            name=f"agreement {n}",
+            file=blob(),
+            original=blob(),
+            pages=[PageSize(width=612, height=792)],
+        )
+        for n in range(1, documents + 1)
+    ]
+    values: dict[str, Any] = {
+        "id": next(_numbers),
+        "name": "Agreement",
+        "folder_name": "Default",
+        "slug": uuid4().hex,
+        "archived": False,
+        "shared_link": True,
+        "author_id": ADMIN.user_id,
+        "parties": [Party(uuid=f"uuid of {name}", name=name) for name in names],
+        "fields": list(fields),
+        "documents": stored,
+        "created_at": NOW - timedelta(days=1),
+        "updated_at": NOW - timedelta(days=1),
+    }
+    return TemplateSnapshot(**{**values, **more})
+
+
+def two_signers(**more: Any) -> TemplateSnapshot:
+    return template(field("First Party", "Name"), field("Second Party", "Name"), **more)
+
+
+def create_command(found: TemplateSnapshot, *submitters: dict[str, Any], **more: Any) -> rpc.CreateSubmission:
+    given = [
+        rpc.NewSubmitter(**{"email": f"signer{n}@example.com", **one}) for n, one in enumerate(submitters, start=1)
+    ]
+    values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "template_id": found.id, **more}
+    return rpc.CreateSubmission(submitters=given, **values)
+
+
+class Desk:
+    """The service's use cases on a real database, at a time that the test sets."""
+
+    def __init__(self, url: str) -> None:
+        migrations.upgrade("submissions", url)
+        self.url = url
+        self.database = Database(url)
+        self.now = NOW
+        self.limits = Limits()
+
+    def create(self, found: TemplateSnapshot | None = None, *submitters: dict[str, Any], **more: Any) -> Submission:
+        found = found or two_signers()
+        return self.run_create(create_command(found, *(submitters or ({}, {})), **more), found)
+
+    def run_create(self, command: rpc.CreateSubmission, found: TemplateSnapshot) -> Submission:
+        plan = creation.planned(command, found, self.limits, self.now)
+        assert not plan.sources
+        return self.database.write(commands.create, command, found, plan, [], SITE, self.now)
+
+    def get(self, submission_id: int, actor: Actor = ADMIN, include: str = "") -> Submission:
+        query = rpc.GetSubmission(actor=actor, id=submission_id, include=include)
+        return self.database.read(queries.submission, query, SITE, self.now)
+
+    def listed(self, actor: Actor = ADMIN, **filters: Any) -> list[int]:
+        query = rpc.ListSubmissions(actor=actor, **filters)
+        return [one.id for one in self.database.read(queries.submissions, query, SITE, self.now).data]
+
+    def form(self, slug: str) -> rpc.SigningForm:
+        return self.database.read(forms.form, rpc.OpenForm(slug=slug), SITE, self.now)
+
+    def view(self, slug: str, **more: Any) -> rpc.Done:
+        return self.database.write(form_commands.view, rpc.Visit(slug=slug, **more), SITE, self.now)
+
+    def save(self, slug: str, values: dict[str, Any], **more: Any) -> rpc.Done:
+        command = rpc.SaveValues(request_id=more.pop("request_id", uuid7()), slug=slug, values=values, **more)
+        return self.database.write(form_commands.save, command, self.limits, SITE, self.now)
+
+    def complete(self, slug: str, values: dict[str, Any] | None = None, **more: Any) -> rpc.Done:
+        """Complete; without ``values`` every text field of the signer gets one."""
+        if values is None:
+            mine = [one for one in self.form(slug).fields if one.mine and one.type == "text" and one.value is None]
+            values = {one.uuid: "something" for one in mine}
+        command = rpc.CompleteForm(request_id=more.pop("request_id", uuid7()), slug=slug, values=values, **more)
+        return self.database.write(form_commands.complete, command, self.limits, SITE, self.now)
+
+    def decline(self, slug: str, reason: str = "") -> rpc.Done:
+        command = rpc.DeclineForm(request_id=uuid7(), slug=slug, reason=reason)
+        return self.database.write(form_commands.decline, command, SITE, self.now)
+
+    def update_submitter(self, submitter_id: int, actor: Actor = ADMIN, **changes: Any) -> Any:
+        command = rpc.UpdateSubmitter(request_id=uuid7(), actor=actor, id=submitter_id, **changes)
+        own, everything, attached = self.database.read(queries.own_fields, actor, submitter_id)
+        change = submitter_commands.planned(command, own, everything, attached)
+        assert not change.overrides.sources
+        return self.database.write(submitter_commands.update, command, change, [], self.limits, SITE, self.now)
+
+    def update(self, submission_id: int, actor: Actor = ADMIN, **changes: Any) -> Submission:
+        command = rpc.UpdateSubmission(request_id=uuid7(), actor=actor, id=submission_id, **changes)
+        return self.database.write(commands.update, command, SITE, self.now)
+
+    def remove(self, submission_id: int, actor: Actor = ADMIN, *, permanently: bool = False) -> Any:
+        command = rpc.RemoveSubmission(request_id=uuid7(), actor=actor, id=submission_id, permanently=permanently)
+        return self.database.write(commands.remove, command, SITE, self.now)
+
+    def seal(self, submission_id: int, *, event_id: str | None = None, seal_id: str | None = None) -> DocumentsSealed:
+        """Rendering is done."""
+        data = sealed(submission_id, seal_id or str(self.column(submission_id, "seal_id")))
+        self.database.write(followups.accept_sealed, event_id or uuid7(), data, SITE, self.now)
+        return data
+
+    def seal_fails(self, submission_id: int, reason: str = "broken", *, seal_id: str | None = None) -> None:
+        data = DocumentsFailed(
+            submission_id=submission_id, seal_id=seal_id or str(self.column(submission_id, "seal_id")), reason=reason
+        )
+        self.database.write(followups.accept_failure, uuid7(), data, SITE, self.now)
+
+    def signed(self, found: TemplateSnapshot | None = None, *submitters: dict[str, Any], **more: Any) -> Submission:
+        """A submission that all parties have completed, not sealed yet."""
+        made = self.create(found, *submitters, **more)
+        for one in made.submitters:
+            self.complete(one.slug)
+        return made
+
+    def signed_with(
+        self, found: TemplateSnapshot, *submitters: dict[str, Any], values: dict[str, Any], **more: Any
+    ) -> Submission:
+        """As ``signed``, with these values by field name."""
+        made = self.create(found, *submitters, **more)
+        for one in made.submitters:
+            mine = [each for each in self.form(one.slug).fields if each.mine and each.name in values]
+            self.complete(one.slug, {each.uuid: values[each.name] for each in mine})
+        return made
+
+    def column(self, submission_id: int, name: str) -> Any:
+        return self.rows(f"SELECT {name} AS it FROM submissions WHERE id = {submission_id}")[0].it
+
+    def rows(self, statement: str) -> list[Any]:
+        return self.database.read(lambda session: list(session.execute(sa.text(statement))))
+
+    def events(self, *types: str) -> list[dict[str, Any]]:
+        """The envelopes in the outbox, in order, of these types (all when none is named)."""
+        chosen = sa.select(tables.outbox.c.body).order_by(tables.outbox.c.seq)
+        found = self.database.read(lambda session: list(session.scalars(chosen)))
+        envelopes = [json.loads(one) for one in found]
+        return [one for one in envelopes if not types or one["type"] in types]
+
+    def count(self, event_type: str) -> int:
+        return len(self.events(event_type))
+
+
+def sealed(submission_id: int, seal_id: str) -> DocumentsSealed:
+    return DocumentsSealed(
+        submission_id=submission_id,
+        seal_id=seal_id,
+        documents=[
+            SealedDocument(uuid=str(uuid4()), name="agreement 1", file=blob("rendering/"), original_sha256="b" * 64)
+        ],
+        audit_trail=blob("rendering/"),
+        pades_level="B-B",
+    )
+
+
+def sqlite_url(folder: Path) -> str:
+    return f"sqlite:///{folder}/submissions.sqlite"

@@ -1,0 +1,264 @@
+"""Who gets which mail, and what our own texts say."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from contracts.events import WebhookDisabled
+from contracts.types import Account
+from services.notifications import addresses, composing, domain
+from services.notifications.domain import Letter
+from tests.support.letters import completion, context, decline, file, invitation, party
+
+
+def to(letters: list[Letter]) -> list[tuple[str, str]]:
+    return [(letter.to_address, letter.kind.value) for letter in letters]
+
+
+def attached(letter: Letter) -> list[str]:
+    return [one.name for one in letter.files]
+
+
+ALL = ["Lease", "Audit Log - Lease"]
+
+
+def test_an_invitation_goes_to_the_invited_party_alone() -> None:
+    due = invitation(party(1), party(2, name="Ben"), submitter_id=2)
+    assert to(domain.invitation(due)) == [("signer2@example.com", "invitation")]
+    mail = composing.invitations(due)[0]
+    assert mail.letter.to_name == "Ben"
+    assert mail.sender_name == "Acme Ltd"
+    for words in (mail.text, mail.html):
+        assert "https://sign.example.com/s/slug2" in words
+        assert "slug1" not in words
+        assert "signer1@example.com" not in words
+    assert mail.links == ["https://sign.example.com/s/slug2"]
+
+
+def test_several_addresses_of_a_party_are_several_mails() -> None:
+    due = invitation(party(1, "a@example.com, b@example.com; A@example.com"))
+    assert [letter.to_address for letter in domain.invitation(due)] == ["a@example.com", "b@example.com"]
+    assert len({letter.key for letter in domain.invitation(due)}) == 2
+
+
+def test_a_party_without_an_address_gets_nothing() -> None:
+    assert domain.invitation(invitation(party(1, email="").model_copy(update={"email": None}))) == []
+    assert domain.invitation(invitation(party(1), submitter_id=9)) == []
+
+
+def test_the_same_fact_has_the_same_key_and_another_one_another() -> None:
+    first = domain.invitation(invitation(party(1)))[0].key
+    assert domain.invitation(invitation(party(1, "SIGNER1@example.com")))[0].key == first
+    assert domain.invitation(invitation(party(1), invitation_id="i-2"))[0].key != first
+    assert domain.invitation(invitation(party(1, "other@example.com")))[0].key != first
+
+
+@pytest.mark.parametrize(
+    ("due", "of_context", "sender", "expected"),
+    [
+        ("boss@acme.example", "office@acme.example", "ana@acme.example", ["boss@acme.example"]),
+        (None, "office@acme.example", "ana@acme.example", ["office@acme.example"]),
+        (None, None, "ana@acme.example", ["ana@acme.example"]),
+        (None, "no-reply@acme.example", "ana@acme.example", ["ana@acme.example"]),
+        ("NoReply+7@acme.example", "do-not-reply@acme.example", None, []),
+        ("a@x.example, b@x.example", None, None, ["a@x.example", "b@x.example"]),
+        ("a@x.example\r\nBcc: evil@x.example", None, "ana@acme.example", ["ana@acme.example"]),
+        (None, None, "signer1@example.com", []),
+    ],
+)
+def test_who_gets_the_replies(due: str | None, of_context: str | None, sender: str | None, expected: list[str]) -> None:
+    wanted = invitation(party(1), reply_to=due).model_copy(
+        update={"context": context(party(1), reply_to=of_context, sender_email=sender)}
+    )
+    assert domain.invitation(wanted)[0].reply_to == expected
+
+
+def test_completion_tells_signers_sender_and_bccs_each_on_their_own() -> None:
+    due = completion(party(1), party(2), bcc=["law@x.example", "tax@x.example, law@x.example"])
+    letters = domain.completion(due)
+    assert to(letters) == [
+        ("signer1@example.com", "documents_copy"),
+        ("signer2@example.com", "documents_copy"),
+        ("ana@acme.example", "completed"),
+        ("law@x.example", "completed"),
+        ("tax@x.example", "completed"),
+    ]
+    assert all(attached(letter) == ALL for letter in letters)
+    assert [letter.link for letter in letters] == [
+        "https://sign.example.com/s/slug1",
+        "https://sign.example.com/s/slug2",
+        "https://sign.example.com/e/sub",
+        "",
+        "",
+    ]
+    assert letters[0].reply_to == ["ana@acme.example"]
+    assert letters[2].reply_to == []
+
+
+def test_whoever_is_several_of_these_gets_one_mail_with_all_that_he_may_have() -> None:
+    due = completion(
+        party(1, "Ana@acme.example"),
+        party(2, "ana@ACME.example"),
+        bcc=["ana@acme.example"],
+        copy_attach_documents=False,
+    )
+    letters = domain.completion(due)
+    assert to(letters) == [("Ana@acme.example", "documents_copy")]
+    assert sorted(attached(letters[0])) == sorted(ALL)
+
+
+@pytest.mark.parametrize(
+    ("switches", "signer", "sender"),
+    [
+        ({}, ALL, ALL),
+        ({"copy_attach_documents": False}, ALL[1:], ALL),
+        ({"copy_attach_audit": False}, ALL[:1], ALL),
+        ({"sender_attach_documents": False, "sender_attach_audit": False}, ALL, []),
+        ({"copy_signers": False}, None, ALL),
+        ({"notify_sender": False}, ALL, None),
+        ({"account": {"documents_copy_email_enabled": False}}, None, ALL),
+        ({"account": {"completed_notification_email_enabled": False}}, ALL, None),
+        ({"account": {"documents_copy_email_attach_audit": False}}, ALL[:1], ALL),
+        ({"account": {"completed_notification_email_attach_documents": False}}, ALL, ALL[1:]),
+    ],
+)
+def test_toggles(switches: dict[str, Any], signer: list[str] | None, sender: list[str] | None) -> None:
+    account = Account(name="Acme", **switches.pop("account", {}))
+    found = {
+        one.to_address: attached(one) for one in domain.completion(completion(sender={"account": account}, **switches))
+    }
+    assert found.get("signer1@example.com") == signer
+    assert found.get("ana@acme.example") == sender
+
+
+def test_a_party_that_wants_no_mail_gets_none() -> None:
+    letters = domain.completion(completion(party(1, send_email=False), party(2)))
+    assert [letter.to_address for letter in letters] == ["signer2@example.com", "ana@acme.example"]
+
+
+def test_files_are_attached_up_to_ten_megabytes_in_all_and_linked_beyond() -> None:
+    small = composing.completions(
+        completion(documents=[file("Lease", 5_000_000)], audit_trail=file("Audit", 5_000_000)), 10_000_000
+    )
+    assert [[one.name for one in mail.files] for mail in small] == [["Lease", "Audit"]] * 2
+    assert all("/file/" not in mail.html + mail.text for mail in small)
+    assert "- Lease.pdf" in small[0].text
+    assert small[0].unattached is not None
+    assert "https://sign.example.com/file/Lease" in small[0].unattached["text"]
+    large = composing.completions(
+        completion(documents=[file("Lease", 5_000_001)], audit_trail=file("Audit", 5_000_000)), 10_000_000
+    )
+    for mail in large:
+        assert list(mail.files) == []
+        for words in (mail.text, mail.html):
+            assert "https://sign.example.com/file/Lease" in words
+            assert "too large for a mail" in words
+
+
+def test_the_completion_mails_say_who_signed_without_telling_addresses() -> None:
+    signer, sender = composing.completions(completion(party(1, name="Bo"), party(2)), 0)[::2]
+    assert sender.subject == "“Lease 2026” has been completed"
+    for words in (sender.text, sender.html):
+        assert "4 March 2026, 18:05 CET" in words
+        assert "Role 2" in words
+        assert "signer2@example.com" not in words
+    assert signer.subject == "Your copy of “Lease 2026”"
+    assert signer.letter.to_name == "Bo"
+
+
+def test_a_decline_tells_the_sender_and_the_reply_goes_to_who_declined() -> None:
+    (mail,) = composing.declines(decline("Wrong address.\n<script>alert(1)</script>\x00\r\nThanks"))
+    assert (mail.letter.to_address, mail.letter.reply_to) == ("ana@acme.example", ["signer1@example.com"])
+    assert mail.subject == "“Lease 2026” was declined by Bo Buyer"
+    assert "> Wrong address.\n> <script>alert(1)</script>\n> Thanks\n" in mail.text
+    assert "<script>" not in mail.html
+    (silent,) = composing.declines(decline())
+    assert "No reason was given" in silent.text
+    assert composing.declines(decline(sender_email=None)) == []
+
+
+def test_a_disabled_webhook_is_told_to_each_admin_once() -> None:
+    disabled = WebhookDisabled(
+        webhook_id=4,
+        url="https://hooks.example.com/in?x=<b>",
+        reason="410 Gone",
+        admins=["a@x.example", "b@x.example", "A@x.example"],
+    )
+    mails = composing.webhooks_disabled("e-1", disabled, "https://sign.example.com")
+    assert [mail.letter.to_address for mail in mails] == ["a@x.example", "b@x.example"]
+    assert mails[0].subject == "Webhook 4 to hooks.example.com was switched off"
+    assert "410 Gone" in mails[0].text
+    assert "<b>" not in mails[0].html
+    assert mails[0].letter.key == domain.webhook_disabled("e-1", disabled)[0].key
+    assert mails[0].letter.key != domain.webhook_disabled("e-2", disabled)[0].key
+
+
+def test_an_invitation_says_until_when_with_the_zone() -> None:
+    until = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
+    due = invitation(party(1), expire_at=until)
+    assert "It is open until 1 July 2026, 14:00 CEST." in composing.invitations(due)[0].text
+    due.context.account = Account(name="Acme", time_zone="Nowhere/At all", locale="de-DE")
+    assert "1 July 2026, 12:00 UTC" in composing.invitations(due)[0].html
+
+
+def test_a_form_without_a_signature_is_filled_in() -> None:
+    mail = composing.invitations(invitation(party(1), needs_signature=False))[0]
+    assert mail.subject == "Ana Ray asks you to fill in “Lease 2026”"
+    assert "sign it" not in mail.text
+
+
+HOSTILE = '"><script>alert(1)</script>\r\nBcc: evil@example.com\u202e{{7*7}}{% raw %}'
+
+
+def test_hostile_names_are_only_names() -> None:
+    parties = [party(1, name=HOSTILE, role=HOSTILE)]
+    more: dict[str, Any] = {
+        "submission_name": HOSTILE,
+        "sender_name": HOSTILE,
+        "account": Account(name=HOSTILE),
+        "template_name": HOSTILE,
+    }
+    mails = [
+        *composing.invitations(invitation(*parties, **more)),
+        *composing.completions(completion(*parties, sender=more, documents=[file(HOSTILE)]), 10_000_000),
+        *composing.completions(completion(*parties, sender=more, documents=[file(HOSTILE)]), 0),
+        *composing.declines(decline(HOSTILE, **more)),
+    ]
+    assert len(mails) == 6
+    for mail in mails:
+        for line in (mail.subject, mail.sender_name, mail.letter.to_name):
+            assert line == addresses.one_line(line)
+        assert "<script>" not in mail.html
+        assert "\u202e" not in mail.text + mail.html
+        assert "{{7*7}}" in mail.subject
+        assert "\nBcc:" not in mail.text
+
+
+@pytest.mark.parametrize(
+    ("address", "good"),
+    [
+        ("a@example.com", True),
+        ("first.last+tag@sub.example.co", True),
+        ("müller@exämple.de", True),
+        ("a@localhost", True),
+        ("a@b@c", False),
+        ("a b@example.com", False),
+        ("a@example.com\r\nRCPT TO:<evil@example.com>", False),
+        ("<a@example.com>", False),
+        ("a@example..com", False),
+        ("a\x00@example.com", False),
+        ("@example.com", False),
+        ("a@", False),
+        ("", False),
+        ("x" * 65 + "@example.com", False),
+    ],
+)
+def test_addresses(address: str, good: bool) -> None:
+    assert addresses.valid(address) is good
+    assert addresses.split(address) == ([address] if good else [])
+
+
+def test_addresses_on_the_wire_are_ascii_where_they_can_be() -> None:
+    assert addresses.for_wire("a@exämple.de") == "a@xn--exmple-cua.de"
+    assert addresses.for_wire("a@example.de") == "a@example.de"

@@ -1,0 +1,647 @@
+"""Values on pages: every type of field, every kind of page, and what must never happen to them."""
+
+import io
+from typing import Any
+
+import pikepdf
+import pytest
+from pikepdf import Array, Dictionary, Name
+from PIL import Image
+
+from contracts.rpc.rendering import FieldValue, FillRequest
+from contracts.types import Account
+from services.rendering.jobs.fill import Drawn, check, drawn_values, fill_into, overlay_pdf
+from services.rendering.jobs.reading import is_found
+from services.rendering.jobs.refused import Refused
+from tests.support.drawing import (
+    DOCUMENT,
+    LETTER,
+    area,
+    attachment,
+    blank_pdf,
+    encoded,
+    field_value,
+    note,
+    party,
+    picture_of,
+    poppler_text,
+    request,
+    saved,
+    signature_png,
+    stored,
+    text_in,
+)
+
+SIGNATURE = "5f0c5d0e-0000-4000-8000-00000000abcd"
+PHOTO = "5f0c5d0e-0000-4000-8000-00000000beef"
+CONTRACT = "5f0c5d0e-0000-4000-8000-00000000f11e"
+FILES = {
+    SIGNATURE: signature_png(),
+    PHOTO: encoded(Image.new("RGB", (300, 200), (20, 160, 60)), "JPEG"),
+    CONTRACT: b"%PDF-1.7",
+}
+ATTACHMENTS = [attachment(SIGNATURE), attachment(PHOTO, "photo.jpg"), attachment(CONTRACT, "Umowa żółw.pdf")]
+
+
+def fill(*items: FieldValue, pdf: pikepdf.Pdf | None = None, **more: Any) -> tuple[bytes, list[Drawn]]:
+    pdf = pdf or blank_pdf()
+    filled: FillRequest = request(*items, **{"attachments": ATTACHMENTS, **more})
+    drawn = fill_into(pdf, stored(), filled, FILES)
+    return saved(pdf), drawn
+
+
+def found(data: bytes, one: Drawn) -> str:
+    return text_in(data, one.page, one.rectangle)
+
+
+def pixels(data: bytes, one: Drawn, scale: float = 3) -> Image.Image:
+    """The field's area as it looks on an unrotated Letter page."""
+    box = one.rectangle
+    whole = picture_of(data, one.page, scale)
+    return whole.crop(
+        (
+            round(box.left * scale),
+            round((LETTER[1] - box.top) * scale),
+            round(box.right * scale),
+            round((LETTER[1] - box.bottom) * scale),
+        )
+    )
+
+
+def is_blank(picture: Image.Image) -> bool:
+    return picture.convert("L").getextrema() == (255, 255)
+
+
+# --- types ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "definition", "expected"),
+    [
+        ("text", "Ana Kowalska", {}, "Ana Kowalska"),
+        ("text", "Łódź, Ελλάδα, мир, שלום, 王小明", {}, "Łódź, Ελλάδα, мир, שלום, 王小明"),
+        ("date", "2026-03-05", {"preferences": {"format": "DD/MM/YYYY"}}, "05/03/2026"),
+        ("number", 1234.5, {"preferences": {"format": "usd"}}, "$1,234.50"),
+        ("checkbox", True, {}, "✔"),
+        ("radio", "Blue", {"options": ["Red", "Blue"]}, "Blue"),
+        ("select", "Second", {"options": ["First", "Second"]}, "Second"),
+        ("multiple", ["A", "C"], {"options": ["A", "B", "C"]}, "A, C"),
+        ("phone", "+48 600 123 456", {"preferences": {"mask": -3}}, "+XX XXX XXX 456"),
+        ("cells", "PL123", {}, "PL123"),
+        ("heading", None, {"default_value": "Section 1"}, "Section 1"),
+        ("verification", "done", {}, "Verified"),
+        ("payment", 25, {"preferences": {"currency": "USD"}}, "$25.00"),
+        ("file", [CONTRACT, PHOTO], {}, "📎 Umowa żółw.pdf\n📎 photo.jpg"),
+    ],
+)
+def test_values_that_are_text(type_: str, value: Any, definition: dict[str, Any], expected: str) -> None:
+    data, drawn = fill(field_value(type_, value, area(0.1, 0.1, 0.4, 0.05), **definition))
+    assert [one.text for one in drawn] == [expected]
+    assert is_found(expected, found(data, drawn[0]))
+    assert not is_blank(pixels(data, drawn[0]))
+
+
+@pytest.mark.parametrize("type_", ["signature", "initials", "image", "stamp"])
+def test_pictures_fill_their_area_and_keep_their_proportions(type_: str) -> None:
+    data, drawn = fill(field_value(type_, PHOTO, area(0.1, 0.1, 0.4, 0.05)))
+    assert drawn[0].text is None
+    picture = pixels(data, drawn[0])
+    green = picture.convert("RGB").split()[0].point(lambda value: 255 if value < 100 else 0).getbbox()
+    assert green is not None
+    assert (green[2] - green[0]) / (green[3] - green[1]) == pytest.approx(1.5, rel=0.03)
+    assert green[3] - green[1] == pytest.approx(picture.height, abs=2)
+    assert (green[0] + green[2]) / 2 == pytest.approx(picture.width / 2, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("text", None),
+        ("text", ""),
+        ("text", "  "),
+        ("checkbox", False),
+        ("multiple", []),
+        ("signature", None),
+        ("file", []),
+        ("stamp", None),
+        ("heading", None),
+        ("radio", None),
+    ],
+)
+def test_no_value_draws_nothing(type_: str, value: Any) -> None:
+    pending = [party(completed_at=None, status="pending")]
+    data, drawn = fill(field_value(type_, value, preferences={"background": "blue"}), parties=pending)
+    assert drawn == []
+    assert is_blank(picture_of(data))
+
+
+def test_a_hidden_field_is_not_drawn() -> None:
+    data, drawn = fill(field_value("text", "secret", preferences={"hidden": "true"}))
+    assert drawn == []
+    assert is_blank(picture_of(data))
+
+
+def test_radio_and_multiple_tick_the_areas_of_their_options() -> None:
+    boxes = [area(0.1, 0.1 * row, 0.03, 0.02, option=option) for row, option in enumerate(["Red", "Blue", ""], 1)]
+    _, drawn = fill(field_value("radio", "Blue", *boxes, options=["Red", "Blue", ""]))
+    assert [(one.text, round(792 - one.rectangle.top)) for one in drawn] == [("✔", 158)]
+    _, drawn = fill(field_value("multiple", ["Red", "Option 3"], *boxes, options=["Red", "Blue", ""]))
+    assert [round(792 - one.rectangle.top) for one in drawn] == [79, 238]
+
+
+def test_a_check_mark_is_in_the_middle_of_its_area() -> None:
+    data, drawn = fill(field_value("checkbox", True, area(0.2, 0.2, 0.2, 0.05), preferences={"color": "blue"}))
+    picture = pixels(data, drawn[0])
+    ink = picture.convert("L").point(lambda value: 255 if value < 200 else 0).getbbox()
+    assert ink is not None
+    assert (ink[0] + ink[2]) / 2 == pytest.approx(picture.width / 2, abs=2)
+    assert (ink[1] + ink[3]) / 2 == pytest.approx(picture.height / 2, abs=2)
+    assert 0.6 < (ink[3] - ink[1]) / picture.height < 0.9
+    darkest = min(picture.get_flattened_data(), key=sum)
+    assert darkest[2] > 2 * max(darkest[0], darkest[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "columns"),
+    [
+        ("ABC", {}, {"A": 0, "B": 1, "C": 2}),
+        ("AB", {"preferences": {"align": "right"}}, {"A": 8, "B": 9}),
+        ("אב", {}, {"א": 9, "ב": 8}),
+        ("ABCDEFGHIJKLMNOPQRST", {}, {"A": 0, "C": 1, "T": 9}),
+    ],
+)
+def test_cells_have_one_character_each(text: str, more: dict[str, Any], columns: dict[str, int]) -> None:
+    width = 0.04
+    data, drawn = fill(field_value("cells", text, area(0.1, 0.1, 0.4, 0.03, cell_w=width), **more))
+    assert is_found(text, found(data, drawn[0]))
+    box = drawn[0].rectangle
+    for character, column in columns.items():
+        left = box.left + column * width * LETTER[0]
+        inside = (left - 0.5, box.bottom, left + width * LETTER[0] + 0.5, box.top)
+        assert character in text_in(data, 1, inside)
+
+
+def test_a_strike_goes_through_and_a_cross_over() -> None:
+    data, drawn = fill(
+        field_value("strikethrough", None, area(0.1, 0.1, 0.3, 0.02)),
+        field_value("strikethrough", None, area(0.5, 0.1, 0.3, 0.2), preferences={"color": "#0000ff"}),
+    )
+    once, cross = pixels(data, drawn[0]), pixels(data, drawn[1])
+    middle = once.getpixel((once.width // 2, once.height // 2))
+    assert isinstance(middle, tuple)
+    assert middle[0] > 180 > 100 > max(middle[1:3])
+    assert once.getpixel((once.width // 2, 1)) == (255, 255, 255)
+    assert cross.getpixel((cross.width // 2, cross.height // 2)) == (0, 0, 255)
+    assert cross.getpixel((cross.width // 4, cross.height // 4)) == (0, 0, 255)
+    assert cross.getpixel((cross.width // 2, 5)) == (255, 255, 255)
+
+
+def test_files_link_to_where_they_can_be_had() -> None:
+    data, drawn = fill(field_value("file", [CONTRACT]))
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        (link,) = pdf.pages[0].obj.Annots
+        assert str(link.A.URI) == "https://sign.example.com/e/k3VtR9mQzXw2Lp"
+        assert [float(value) for value in link.Rect] == pytest.approx(list(drawn[0].rectangle), abs=0.001)
+
+
+def test_what_is_no_picture_is_shown_as_a_file() -> None:
+    _, drawn = fill(field_value("image", CONTRACT))
+    assert drawn[0].text == "📎 Umowa żółw.pdf"
+
+
+def test_a_stamp_says_who_signed() -> None:
+    signers = [party(), party(2, role="Landlord", name="Bob")]
+    data, drawn = fill(field_value("stamp", None, area(0.1, 0.1, 0.3, 0.1)), parties=signers)
+    expected = (
+        "Digitally signed by\nAna Kowalska\nana@example.com\nRole: First Party\nNov 21, 2026, 2:05:07\u00a0PM CET"
+    )
+    assert drawn[0].text == expected
+    assert is_found(expected, found(data, drawn[0]))
+
+
+# --- signatures -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_signature_is_drawn_without_its_margins() -> None:
+    data, drawn = fill(field_value("signature", SIGNATURE, area(0.1, 0.1, 0.3, 0.1)))
+    assert drawn[0].text is None
+    picture = pixels(data, drawn[0])
+    ink = picture.convert("L").point(lambda value: 255 if value < 128 else 0).getbbox()
+    assert ink is not None
+    assert ink[2] - ink[0] > 0.97 * picture.width
+
+
+@pytest.mark.parametrize(("name", "expected"), [("red", (217, 23, 23)), ("#00aa00", (0, 170, 0))])
+def test_a_signature_takes_the_colour_of_its_field(name: str, expected: tuple[int, int, int]) -> None:
+    data, drawn = fill(field_value("signature", SIGNATURE, area(0.1, 0.1, 0.4, 0.1), preferences={"color": name}))
+    assert expected in set(pixels(data, drawn[0]).get_flattened_data())
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_reason_name_and_time_stand_beside_a_signature(wide: bool) -> None:
+    box = area(0.05, 0.1, 0.6, 0.06) if wide else area(0.05, 0.1, 0.35, 0.12)
+    item = field_value("signature", SIGNATURE, box)
+    data, drawn = fill(item, notes=[note(item, "I approve")])
+    expected = (
+        f"ID: {SIGNATURE.upper()} Reason: I approve Ana Kowalska ana@example.com Nov 21, 2026, 2:05:07\u00a0PM CET"
+    )
+    assert " ".join((drawn[0].text or "").split("\n")) == expected
+    assert is_found(expected, found(data, drawn[0]))
+    whole = drawn[0].rectangle
+    half = (whole.left + whole.right) / 2
+    beside = text_in(data, 1, (half, whole.bottom - 3, whole.right + 3, whole.top + 3))
+    assert is_found(expected, beside) == wide
+    picture = pixels(data, drawn[0])
+    upper = picture.crop((0, 0, picture.width // 2 if wide else picture.width, picture.height // 2))
+    assert not is_blank(upper)
+
+
+def test_the_account_may_want_ids_on_signatures() -> None:
+    item = field_value("signature", SIGNATURE, area(0.05, 0.1, 0.35, 0.12))
+    _, drawn = fill(item, account=Account(with_signature_id=True, time_zone="Asia/Tokyo"))
+    assert "Digitally signed by Ana Kowalska ana@example.com" in (drawn[0].text or "").replace("\n", " ")
+    assert "10:05:07\u00a0PM JST" in (drawn[0].text or "")
+
+
+def test_the_signers_own_zone_is_printed_when_it_is_known() -> None:
+    item = field_value("signature", SIGNATURE, area(0.05, 0.1, 0.35, 0.12))
+    _, drawn = fill(item, notes=[note(item, "ok")], parties=[party(time_zone="America/New_York")])
+    assert "8:05:07\u00a0AM EST" in (drawn[0].text or "")
+
+
+def test_in_a_tiny_area_the_note_gives_way_and_the_signature_stays() -> None:
+    item = field_value("signature", SIGNATURE, area(0.1, 0.1, 0.08, 0.02))
+    data, drawn = fill(item, notes=[note(item, "A long reason why this was signed by me today")])
+    assert "ID:" not in (drawn[0].text or "")
+    assert "..." in (drawn[0].text or "")
+    picture = pixels(data, drawn[0])
+    assert not is_blank(picture.crop((0, 0, picture.width, picture.height // 2)))
+
+
+def test_a_signature_that_is_no_picture_is_refused() -> None:
+    with pytest.raises(Refused, match=r"Field 'Sign here': .* no picture"):
+        fill(field_value("signature", CONTRACT, name="Sign here"))
+
+
+def test_a_missing_file_is_refused() -> None:
+    with pytest.raises(Refused, match=r"Field 'Sign here': the file of attachment gone is missing"):
+        fill(field_value("signature", "gone", name="Sign here"))
+
+
+# --- preferences ----------------------------------------------------------------------------------------------------------
+
+
+def test_text_has_the_font_size_and_colour_of_its_field() -> None:
+    preferences = {"font": "Times", "font_type": "bold_italic", "font_size": 14, "color": "#ff0000"}
+    data, drawn = fill(field_value("text", "Hello", area(0.1, 0.1, 0.4, 0.05), preferences=preferences))
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        form = pdf.pages[0].obj.Resources.XObject.CountersignFill0
+        assert "LiberationSerif-BoldItalic" in str(form.Resources.Font.F1.BaseFont)
+        content = form.read_bytes()
+        assert b"1 0 0 rg" in content
+        assert b"/F1 14 Tf" in content
+    assert (255, 0, 0) in set(pixels(data, drawn[0]).get_flattened_data())
+
+
+@pytest.mark.parametrize(
+    ("background", "expected"), [("blue", (0, 33, 166)), ("black", (0, 0, 0)), ("#fe9", (255, 238, 153))]
+)
+def test_the_background_fills_the_area(background: str, expected: tuple[int, int, int]) -> None:
+    preferences = {"background": background, "color": "white"}
+    data, drawn = fill(field_value("text", "Hello", area(0.1, 0.1, 0.4, 0.05), preferences=preferences))
+    picture = pixels(data, drawn[0])
+    assert picture.getpixel((2, 2)) == expected
+    assert picture.getpixel((picture.width - 4, picture.height - 4)) == expected
+
+
+def test_the_default_size_grows_with_the_page() -> None:
+    sizes = []
+    for width, height in (LETTER, (1224.0, 1584.0)):
+        pdf = blank_pdf(size=(width, height))
+        fill_into(pdf, stored([(width, height)]), request(field_value("text", "Hello")), {})
+        content = pdf.pages[0].obj.Resources.XObject.CountersignFill0.read_bytes()
+        sizes.append(float(content.split(b"/F1 ")[1].split()[0]))
+    assert sizes == [11, 22]
+
+
+# --- nothing leaves its area ----------------------------------------------------------------------------------------------
+
+
+def test_long_text_shrinks_and_wraps_within_its_area() -> None:
+    text = "A rather long value that does not fit on one line of this small field at all"
+    data, drawn = fill(field_value("text", text, area(0.1, 0.1, 0.26, 0.023)))
+    assert is_found(text, found(data, drawn[0]))
+    around = picture_of(data, scale=3)
+    box = drawn[0].rectangle
+    around.paste((255, 255, 255), _pixel_box(box, 3))
+    assert is_blank(around), "ink outside of the area"
+
+
+def _pixel_box(box: tuple[float, float, float, float], scale: float) -> tuple[int, int, int, int]:
+    left, bottom, right, top = box
+    return (
+        int(left * scale) - 1,
+        int((LETTER[1] - top) * scale) - 1,
+        int(right * scale) + 1,
+        int((LETTER[1] - bottom) * scale) + 1,
+    )
+
+
+def test_a_text_that_fits_nowhere_is_refused_by_name() -> None:
+    item = field_value("text", "word " * 500, area(0.1, 0.1, 0.2, 0.02), name="Remarks")
+    with pytest.raises(
+        Refused, match=r"Field 'Remarks': .*2500 characters does not fit into the area of 122 x 16 points"
+    ):
+        fill(item)
+    with pytest.raises(Refused, match="Field 'Remarks'"):
+        check(stored(), request(item), {})
+
+
+def test_undrawable_characters_are_refused_by_name() -> None:
+    item = field_value("text", "ok \U0001fae0", name="Remarks")
+    with pytest.raises(Refused, match=r"Field 'Remarks': no font can draw '\U0001fae0' \(U\+1FAE0 MELTING FACE\)"):
+        fill(item)
+
+
+def test_a_file_name_nobody_can_draw_is_still_shown() -> None:
+    _, drawn = fill(field_value("file", [PHOTO]), attachments=[attachment(PHOTO, "\U0001fae0.jpg")])
+    assert drawn[0].text == "📎 \ufffd.jpg"
+
+
+def test_a_page_that_is_not_there_is_refused_by_name() -> None:
+    item = field_value("text", "x", area(0.1, 0.1, 0.2, 0.02, page=2), name="Remarks")
+    with pytest.raises(Refused, match="Field 'Remarks': the document has no page 2"):
+        fill(item)
+    with pytest.raises(Refused, match="Field 'Remarks': the document has no page 2"):
+        check(stored(), request(item), {})
+
+
+def test_a_value_that_fits_passes_the_check() -> None:
+    check(stored(), request(field_value("text", "Ana")), {})
+
+
+def test_fields_of_other_documents_are_left_out() -> None:
+    other = area(0.1, 0.1, 0.2, 0.02, attachment_uuid="another")
+    nameless = area(0.1, 0.2, 0.2, 0.02, attachment_uuid="")
+    _, drawn = fill(field_value("text", "x", other), field_value("text", "y", nameless))
+    assert [one.text for one in drawn] == ["y"]
+    second = request(field_value("text", "y", nameless), documents=[stored(document="first"), stored()])
+    assert fill_into(blank_pdf(), stored(), second, {}) == []
+
+
+# --- kinds of pages -------------------------------------------------------------------------------------------------------
+
+PAGES = [
+    (rotation, crop, unit)
+    for rotation in (0, 90, 180, 270)
+    for crop in (None, (100.0, 50.0, 500.0, 650.0))
+    for unit in (1.0, 2.5)
+]
+
+
+def odd_page(rotation: int, crop: tuple[float, ...] | None, unit: float) -> pikepdf.Pdf:
+    pdf = blank_pdf()
+    page = pdf.pages[0].obj
+    page.Rotate = rotation
+    if crop:
+        page.CropBox = Array(crop)
+    if unit != 1:
+        page.UserUnit = unit
+    return pdf
+
+
+@pytest.mark.parametrize(("rotation", "crop", "unit"), PAGES)
+def test_values_stand_upright_in_their_area_on_any_page(
+    rotation: int, crop: tuple[float, ...] | None, unit: float
+) -> None:
+    box = area(0.2, 0.3, 0.4, 0.05)
+    look = {"background": "#ffff00", "color": "#000000", "align": "left", "valign": "top"}
+    pdf = odd_page(rotation, crop, unit)
+    drawn = fill_into(pdf, stored(), request(field_value("text", "II", box, preferences=look)), {})
+    data = saved(pdf)
+    assert is_found("II", text_in(data, 1, drawn[0].rectangle))
+    picture = picture_of(data, scale=2)
+    yellow = picture.split()[2].point(lambda value: 255 if value < 100 else 0).getbbox()
+    assert yellow is not None
+    expected = (0.2 * picture.width, 0.3 * picture.height, 0.6 * picture.width, 0.35 * picture.height)
+    assert yellow == pytest.approx(expected, abs=1.5)
+    letters = picture.crop(yellow).split()[0].point(lambda value: 255 if value < 100 else 0).getbbox()
+    assert letters is not None
+    # Upright text at the left: its two strokes are near the left edge, higher than wide apart, and in the upper half.
+    assert letters[0] < 0.1 * (yellow[2] - yellow[0])
+    assert letters[2] < 0.25 * (yellow[2] - yellow[0])
+    assert letters[3] - letters[1] > 1.2 * (letters[2] - letters[0])
+    assert letters[1] < (yellow[3] - yellow[1]) / 3
+
+
+@pytest.mark.parametrize(("rotation", "crop", "unit"), PAGES)
+def test_an_overlay_has_the_coordinates_of_the_page_it_is_for(
+    rotation: int, crop: tuple[float, ...] | None, unit: float
+) -> None:
+    pdf = odd_page(rotation, crop, unit)
+    item = field_value("text", "Łódź II", area(0.2, 0.3, 0.4, 0.05))
+    filled = request(item, field_value("signature", SIGNATURE, area(0.5, 0.6, 0.2, 0.1)), attachments=ATTACHMENTS)
+    sheets = overlay_pdf(pdf, stored(), filled, FILES)
+    places = drawn_values(pdf, stored(), filled, FILES)
+    assert places == fill_into(odd_page(rotation, crop, unit), stored(), filled, FILES)
+    assert list(sheets) == [1]
+    assert is_found("Łódź II", text_in(sheets[1], 1, places[0].rectangle))
+    with pikepdf.open(io.BytesIO(sheets[1])) as sheet:
+        box = [float(value) for value in sheet.pages[0].obj.MediaBox]
+        assert box == pytest.approx(list(crop or (0, 0, *LETTER)))
+
+
+def test_only_pages_with_values_get_overlays() -> None:
+    filled = request(field_value("text", "x", area(0.1, 0.1, 0.2, 0.02, page=3)), field_value("text", None))
+    assert list(overlay_pdf(blank_pdf(4), stored([LETTER] * 4), filled, {})) == [3]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"q 0.5 0 0 0.5 100 100 cm",
+        b"q q q 2 0 0 2 0 0 cm q",
+        b"Q Q 0.5 0 0 0.5 300 300 cm",
+        b"q Q Q 0.5 0 0 0.5 300 300 cm q",
+        b"0.5 0 0 0.5 100 100 cm",
+        b"BT /F9 12 Tf 0.5 0 0 0.5 100 100 Tm",
+        b"q 0 0 10 10 re W n",
+        b"1 0 0 RG (unclosed",
+        b"0 1 0 rg 0 0 20 20 re f BI /W 1 /H 1 /BPC 8 /CS /G ID",
+        b"[ (a) 5 <4",
+        b"/Span BMC q BT",
+        b"BI /W 1 /H 1 /BPC 8 /CS /G ID q EI q 0.5 0 0 0.5 100 100 cm",
+    ],
+)
+def test_a_broken_page_cannot_move_or_clip_the_values(content: bytes) -> None:
+    data, drawn = fill(field_value("text", "Ana Kowalska", area(0.5, 0.5, 0.3, 0.03)), pdf=blank_pdf(content=content))
+    plain, _ = fill(field_value("text", "Ana Kowalska", area(0.5, 0.5, 0.3, 0.03)))
+    assert is_found("Ana Kowalska", found(data, drawn[0]))
+    assert pixels(data, drawn[0]).tobytes() == pixels(plain, drawn[0]).tobytes()
+
+
+def test_a_hidden_layer_that_was_left_open_does_not_hide_the_values() -> None:
+    pdf = blank_pdf(content=b"/OC /Hidden BDC q")
+    layer = pdf.make_indirect(Dictionary(Type=Name.OCG, Name=pikepdf.String("hidden")))
+    pdf.pages[0].obj.Resources = Dictionary(Properties=Dictionary(Hidden=layer))
+    pdf.Root.OCProperties = Dictionary(OCGs=Array([layer]), D=Dictionary(OFF=Array([layer])))
+    data, drawn = fill(field_value("text", "Ana Kowalska"), pdf=pdf)
+    assert not is_blank(pixels(data, drawn[0]))
+
+
+def test_resources_that_pages_share_stay_as_they_are() -> None:
+    pdf = blank_pdf(2)
+    shared = pdf.make_indirect(Dictionary(XObject=Dictionary(), Font=Dictionary()))
+    for page in pdf.pages:
+        page.obj.Resources = shared
+    pdf.Root.Shared = shared
+    data, drawn = fill(
+        field_value("text", "one", area(0.1, 0.1, 0.2, 0.02)),
+        field_value("text", "two", area(0.1, 0.1, 0.2, 0.02, page=2)),
+        pdf=pdf,
+    )
+    assert [is_found(one.text or "", found(data, one)) for one in drawn] == [True, True]
+    with pikepdf.open(io.BytesIO(data)) as filled:
+        assert list(filled.Root.Shared.XObject.keys()) == []
+
+
+def test_a_filled_document_can_be_filled_again() -> None:
+    pdf = blank_pdf()
+    first = fill_into(pdf, stored(), request(field_value("text", "first", area(0.1, 0.1, 0.2, 0.02))), {})
+    second = fill_into(pdf, stored(), request(field_value("text", "second", area(0.1, 0.2, 0.2, 0.02))), {})
+    data = saved(pdf)
+    assert is_found("first", found(data, first[0]))
+    assert is_found("second", found(data, second[0]))
+
+
+def test_many_fields_of_many_signers_are_all_found(tmp_path: Any) -> None:
+    """Pain 2 of the users: ten signers, sixty fields each, long names, several scripts, rotated pages."""
+    names = [
+        "Maximiliane Freifrau von Mustermann-Beispiel",
+        "Αλέξανδρος Παπαδόπουλος",
+        "שמואל בן־דוד",
+        "王小明",
+        "Łukasz Żółć",
+    ]
+    pdf = blank_pdf(10)
+    for number, page in enumerate(pdf.pages):
+        page.obj.Rotate = 90 * (number % 4)
+    items = [
+        field_value(
+            "text",
+            f"{names[(page + row) % len(names)]} {page}{row}",
+            area(0.05 + 0.3 * (row % 3), 0.04 + 0.045 * (row // 3), 0.27, 0.03, page=page),
+            submitter=page,
+        )
+        for page in range(1, 11)
+        for row in range(60)
+    ]
+    drawn = fill_into(pdf, stored([LETTER] * 10), request(*items), {})
+    data = saved(pdf)
+    assert len(drawn) == 600
+    missing = [one.text for one in drawn if not is_found(one.text or "", found(data, one))]
+    assert missing == []
+    assert len(data) < 120_000
+    assert "Maximiliane" in poppler_text(data, tmp_path)
+
+
+# --- forms and annotations that were there before -------------------------------------------------------------------------
+
+
+def form_pdf(*fields: Dictionary, need_appearances: bool = False) -> pikepdf.Pdf:
+    pdf = blank_pdf()
+    widgets = []
+    for field in fields:
+        field.Type, field.Subtype = Name.Annot, Name.Widget
+        field["/F"] = field.get("/F", 4)
+        widgets.append(pdf.make_indirect(field))
+    pdf.pages[0].obj.Annots = Array(widgets)
+    pdf.Root.AcroForm = Dictionary(Fields=Array(widgets), DA=pikepdf.String("/Helv 0 Tf 0 g"))
+    if need_appearances:
+        pdf.Root.AcroForm.NeedAppearances = True
+    return pdf
+
+
+def text_widget(value: str, **more: Any) -> Dictionary:
+    return Dictionary(
+        FT=Name.Tx, T=pikepdf.String("t"), V=pikepdf.String(value), Rect=Array([100, 600, 300, 620]), **more
+    )
+
+
+WIDGET = (100.0, 600.0, 300.0, 620.0)
+
+
+@pytest.mark.parametrize("value", ["Ana Kowalska", "Łódź Żółć", "שלום עולם", "王小明"])
+def test_a_form_value_without_appearance_does_not_vanish(value: str) -> None:
+    data, _ = fill(field_value("text", "x"), pdf=form_pdf(text_widget(value)))
+    assert is_found(value, text_in(data, 1, WIDGET))
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert "/AcroForm" not in pdf.Root
+        assert "/Annots" not in pdf.pages[0].obj
+
+
+def test_an_outdated_appearance_is_drawn_anew() -> None:
+    pdf = form_pdf(text_widget("new value"), need_appearances=True)
+    old = pdf.make_stream(b"BT ET")
+    old.stream_dict.update(Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=Array([0, 0, 200, 20])))
+    pdf.pages[0].obj.Annots[0].AP = Dictionary(N=old)
+    data, _ = fill(pdf=pdf)
+    assert is_found("new value", text_in(data, 1, WIDGET))
+
+
+def test_choices_passwords_and_multi_line_values() -> None:
+    options = Array([Array([pikepdf.String("at"), pikepdf.String("Austria")])])
+    combo = Dictionary(FT=Name.Ch, Ff=1 << 17, T=pikepdf.String("c"), V=pikepdf.String("at"), Opt=options)
+    combo.Rect = Array([100, 500, 300, 520])
+    password = text_widget("secret", Ff=1 << 13)
+    lines = text_widget("one\nand two", Ff=1 << 12)
+    lines.Rect = Array([100, 300, 300, 360])
+    data, _ = fill(pdf=form_pdf(combo, password, lines))
+    assert is_found("Austria", text_in(data, 1, (100, 500, 300, 520)))
+    assert is_found("******", text_in(data, 1, WIDGET))
+    assert is_found("one and two", text_in(data, 1, (100, 300, 300, 360)))
+
+
+def test_a_ticked_box_without_appearance_stays_ticked() -> None:
+    def box(value: Name, bottom: int) -> Dictionary:
+        return Dictionary(
+            FT=Name.Btn, T=pikepdf.String("b"), V=value, AS=value, Rect=Array([100, bottom, 120, bottom + 20])
+        )
+
+    data, _ = fill(pdf=form_pdf(box(Name.Yes, 600), box(Name.Off, 500)))
+    assert is_found("✔", text_in(data, 1, (100, 600, 120, 620)))
+    assert text_in(data, 1, (100, 500, 120, 520)) == ""
+
+
+def test_links_stay_hidden_annotations_stay_hidden_and_others_become_content() -> None:
+    pdf = blank_pdf()
+
+    def annotation(subtype: Name, flags: int, bottom: int) -> pikepdf.Object:
+        look = pdf.make_stream(b"1 0 0 rg 0 0 50 20 re f")
+        look.stream_dict.update(Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=Array([0, 0, 50, 20])))
+        made = Dictionary(Type=Name.Annot, Subtype=subtype, F=flags, Rect=Array([100, bottom, 150, bottom + 20]))
+        made.AP = Dictionary(N=look)
+        return pdf.make_indirect(made)
+
+    link = Dictionary(Type=Name.Annot, Subtype=Name.Link, Rect=Array([100, 300, 150, 320]), Border=Array([0, 0, 0]))
+    link.A = Dictionary(S=Name.URI, URI=pikepdf.String("https://example.com"))
+    pdf.pages[0].obj.Annots = Array(
+        [annotation(Name.Stamp, 4, 600), annotation(Name.Stamp, 2, 500), pdf.make_indirect(link)]
+    )
+    data, _ = fill(pdf=pdf)
+    with pikepdf.open(io.BytesIO(data)) as filled:
+        assert [str(one.A.URI) for one in filled.pages[0].obj.Annots] == ["https://example.com"]
+    picture = picture_of(data)
+    assert picture.getpixel((125, 792 - 610)) == (255, 0, 0)
+    assert picture.getpixel((125, 792 - 510)) == (255, 255, 255)
+
+
+def test_a_plain_document_is_not_flattened_needlessly() -> None:
+    pdf = blank_pdf(content=b"0 0 10 10 re f")
+    before = pdf.pages[0].obj.Contents.objgen
+    fill_into(pdf, stored(), request(), {})
+    assert pdf.pages[0].obj.Contents.objgen == before
+
+
+def test_the_document_has_the_uuid_that_areas_name() -> None:
+    assert stored().uuid == DOCUMENT

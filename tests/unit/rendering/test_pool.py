@@ -1,0 +1,234 @@
+"""Children that crash, hang, hoard or wear out: the caller hears of it, the next caller does not."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.rendering.pool import Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut
+from tests.support.suite import wait_until
+
+TOP = Path(__file__).parents[3]
+TASKS = "tests.support.rendering_tasks"
+
+
+@pytest.fixture
+def pool() -> Iterator[ChildPool]:
+    made = ChildPool(size=1, tasks=TASKS).start()
+    yield made
+    made.close()
+
+
+def pid(pool: ChildPool) -> int:
+    return int(pool.run("identity", {})[0]["pid"])
+
+
+def test_values_and_bytes_go_there_and_back(pool: ChildPool) -> None:
+    parts = [b"", os.urandom(3_000_000), b"\x00\xff"]
+    assert pool.run("echo", {"words": ["ä", None, 1.5]}, parts) == ({"words": ["ä", None, 1.5]}, parts)
+
+
+def test_a_refusal_is_an_answer_and_the_child_lives(pool: ChildPool) -> None:
+    before = pid(pool)
+    with pytest.raises(JobRefused) as caught:
+        pool.run("refuse", {})
+    assert caught.value.reason == "No, thank you"
+    assert pid(pool) == before
+
+
+def test_an_error_says_what_and_where(pool: ChildPool) -> None:
+    with pytest.raises(JobFailed) as caught:
+        pool.run("fail", {})
+    assert caught.value.reason == "KeyError: '/Size'"
+    assert "in fail" in caught.value.trace
+    assert not isinstance(caught.value, JobRefused)
+
+
+def test_endless_recursion_does_not_end_the_child(pool: ChildPool) -> None:
+    before = pid(pool)
+    with pytest.raises(JobFailed, match="RecursionError"):
+        pool.run("recurse", {})
+    assert pid(pool) == before
+
+
+def test_a_crash_is_reported_and_the_child_replaced(pool: ChildPool) -> None:
+    before = pid(pool)
+    with pytest.raises(JobCrashed):
+        pool.run("crash", {})
+    assert pid(pool) != before
+
+
+@pytest.mark.parametrize("task", ["spin", "sleep"])
+def test_a_late_child_is_killed_and_replaced(pool: ChildPool, task: str) -> None:
+    before = pid(pool)
+    with pytest.raises(JobTimedOut):
+        pool.run(task, {"seconds": 60}, seconds=0.3)
+    assert pid(pool) != before
+    with pytest.raises(ProcessLookupError):
+        os.kill(before, 0)
+
+
+def test_memory_is_limited_and_the_parent_keeps_its_own() -> None:
+    pool = ChildPool(size=1, tasks=TASKS, memory=512 * 2**20).start()
+    try:
+        before = pid(pool)
+        with pytest.raises(JobCrashed) as caught:
+            pool.run("hoard", {"size": 600 * 2**20})
+        assert caught.value.reason == "memory"
+        assert pid(pool) != before
+        assert pool.run("hoard", {"size": 10_000})[0] == {"size": 10_000}
+    finally:
+        pool.close()
+
+
+def test_a_child_that_has_grown_is_replaced() -> None:
+    pool = ChildPool(size=1, tasks=TASKS, memory=512 * 2**20).start()
+    try:
+        before = pid(pool)
+        pool.run("hoard", {"size": 300 * 2**20})
+        assert pid(pool) != before
+    finally:
+        pool.close()
+
+
+def test_a_child_is_replaced_after_its_jobs() -> None:
+    pool = ChildPool(size=1, tasks=TASKS, jobs_per_child=3).start()
+    try:
+        pids = [pid(pool) for _ in range(7)]
+        assert len(set(pids)) == 3
+        assert pids[0] == pids[2] != pids[3] == pids[5] != pids[6]
+    finally:
+        pool.close()
+
+
+def test_as_many_jobs_at_once_as_there_are_children() -> None:
+    pool = ChildPool(size=3, tasks=TASKS).start()
+    try:
+        barrier = threading.Barrier(3, timeout=20)
+
+        def job(_: int) -> Any:
+            barrier.wait()
+            return pool.run("sleep", {"seconds": 0.5})[0]["pid"]
+
+        with ThreadPoolExecutor(3) as threads:
+            assert len(set(threads.map(job, range(3)))) == 3
+    finally:
+        pool.close()
+
+
+def test_who_finds_no_free_child_is_told_so(pool: ChildPool) -> None:
+    running = threading.Event()
+
+    def occupy() -> None:
+        running.set()
+        pool.run("sleep", {"seconds": 1.5})
+
+    thread = threading.Thread(target=occupy)
+    thread.start()
+    running.wait()
+    with pytest.raises(Busy):
+        _ask_until_refused(pool)
+    thread.join()
+    assert pool.run("echo", {"again": True})[0] == {"again": True}
+
+
+def _ask_until_refused(pool: ChildPool) -> None:
+    """Until the other thread has got the child."""
+    while True:
+        pool.run("echo", {}, wait=0.05)
+
+
+def test_children_that_are_not_needed_end_but_one() -> None:
+    pool = ChildPool(size=3, tasks=TASKS, idle=0.2).start()
+    try:
+        with ThreadPoolExecutor(3) as threads:
+            pids = set(threads.map(lambda _: pool.run("sleep", {"seconds": 0.4})[0]["pid"], range(3)))
+        assert len(pids) == 3
+        wait_until(lambda: len(_alive(pids)) == 1, within=20)
+        alive = _alive(pids)
+        assert pid(pool) in alive
+    finally:
+        pool.close()
+
+
+def _alive(pids: set[int]) -> list[int]:
+    return [one for one in pids if Path(f"/proc/{one}").exists()]
+
+
+def test_a_child_sees_no_secrets(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINK_SECRET", "canary")
+    monkeypatch.setenv("RENDERING_DATABASE_URL", "postgresql://user:canary@host/db")
+    fresh = ChildPool(size=1, tasks=TASKS).start()
+    try:
+        assert "canary" not in str(fresh.run("identity", {})[0]["environment"])
+    finally:
+        fresh.close()
+
+
+def test_a_child_connects_nowhere_and_starts_nothing(pool: ChildPool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as canary:
+        canary.settimeout(0.2)
+        with pytest.raises(JobFailed, match="PermissionError"):
+            pool.run("connect", {"port": canary.getsockname()[1]})
+        with pytest.raises(TimeoutError):
+            canary.accept()
+    with pytest.raises(JobFailed, match="PermissionError"):
+        pool.run("start_program", {})
+
+
+def test_a_child_ends_with_its_parent(pool: ChildPool) -> None:
+    child = pid(pool)
+    pool._idle[0]._connection.close()
+    wait_until(lambda: _has_ended(child), within=20)
+
+
+def _has_ended(child: int) -> bool:
+    """Gone, or a zombie that waits for its parent to ask."""
+    stat = Path(f"/proc/{child}/stat")
+    return not stat.exists() or stat.read_text().split()[2] == "Z"
+
+
+IN_A_WORKER = """
+from contracts.runtime.worker.patch import patch
+patch()
+import sys, time
+import eventlet
+from services.rendering.pool import ChildPool, JobTimedOut
+
+pool = ChildPool(size=2, tasks="tests.support.rendering_tasks").start()
+for _ in eventlet.GreenPool(2).imap(lambda _: pool.run("echo", {}), range(2)):
+    pass
+beats = [0]
+
+def beat():
+    while True:
+        beats[0] += 1
+        eventlet.sleep(0.005)
+
+beating = eventlet.spawn(beat)
+pids = {answer[0]["pid"] for answer in eventlet.GreenPool(4).imap(lambda _: pool.run("sleep", {"seconds": 0.5}), range(4))}
+while_sleeping = beats[0]
+try:
+    pool.run("spin", {}, seconds=0.5)
+    late = False
+except JobTimedOut:
+    late = True
+while_late = beats[0] - while_sleeping
+big = pool.run("echo", {}, [bytes(20_000_000)])[1]
+beating.kill()
+pool.close()
+print(len(pids), late, len(big[0]), while_sleeping > 10, while_late > 10)
+"""
+
+
+def test_green_threads_go_on_while_children_work() -> None:
+    """The same code under eventlet: two jobs at once, a late one killed, and another green thread goes on meanwhile."""
+    done = subprocess.run([sys.executable, "-c", IN_A_WORKER], capture_output=True, text=True, timeout=60, cwd=TOP)
+    assert done.stdout.split() == ["2", "True", "20000000", "True", "True"], done.stderr

@@ -1,0 +1,146 @@
+"""How values read."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from contracts.types import Account, FieldDefinition, FieldType
+from services.rendering.jobs.values import display, printed_time
+
+AMERICAN = Account(locale="en-US", time_zone="America/New_York")
+POLISH = Account(locale="pl-PL", time_zone="Europe/Warsaw")
+
+
+def field(type_: str, options: list[str] | None = None, **preferences: Any) -> FieldDefinition:
+    return FieldDefinition(
+        uuid="f", submitter_uuid="s", role="r", type=FieldType(type_), options=options or [], preferences=preferences
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "format_", "account", "expected"),
+    [
+        ("2026-03-05", None, AMERICAN, "03/05/2026"),
+        ("2026-03-05", None, POLISH, "03/05/2026"),
+        ("2026-03-05", "DD/MM/YYYY", AMERICAN, "05/03/2026"),
+        ("2026-03-05", "D.M.YY", AMERICAN, "5.3.26"),
+        ("2026-03-05", "MMM D, YYYY", AMERICAN, "Mar 5, 2026"),
+        ("2026-03-05", "D MMMM YYYY", POLISH, "5 marca 2026"),
+        ("2026-03-05", "YYYY-MM-DD", AMERICAN, "2026-03-05"),
+        ("2026-03-05", "[Day] D", AMERICAN, "Day 5"),
+        ("2026-03", "MM/YYYY", AMERICAN, "03/2026"),
+        ("2026-03-05T23:07:09.000Z", "DD/MM/YYYY HH:mm:ss z", POLISH, "06/03/2026 00:07:09 CET"),
+        ("2026-07-05T23:07:09Z", "MM/DD/YYYY hh:mm A z", AMERICAN, "07/05/2026 07:07 PM EDT"),
+        ("2026-07-05T16:00:00Z", "h:m a", AMERICAN, "12:0 pm"),
+        ("2026-02-30", None, AMERICAN, "2026-02-30"),
+        ("next week", "DD/MM/YYYY", AMERICAN, "next week"),
+    ],
+)
+def test_dates(value: str, format_: str | None, account: Account, expected: str) -> None:
+    preferences = {"format": format_} if format_ else {}
+    assert display(field("date", **preferences), value, account) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "format_", "expected"),
+    [
+        (1234.5, "usd", "$1,234.50"),
+        (-1234567.891, "usd", "-$1,234,567.89"),
+        (0.005, "usd", "$0.01"),
+        (-0.001, "usd", "$0.00"),
+        (1234.5, "gbp", "£1,234.50"),
+        (1234.5, "eur", "1\u00a0234,50\u00a0€"),
+        (1234.5, "cad", "CA$1,234.50"),
+        (1234.5, "comma", "1,234.5"),
+        (1234.5, "dot", "1.234,5"),
+        (1234.5, "space", "1\u00a0234,5"),
+        (5, "percent", "5%"),
+        (5.5, "percent_space", "5,5\u00a0%"),
+        (1234.5, None, "1234.5"),
+        (7, None, "7"),
+        (7.0, None, "7"),
+        (100, None, "100"),
+        (0, "usd", "$0.00"),
+        (0, None, "0"),
+        ("12.50", "usd", "$12.50"),
+        ("about ten", "usd", "about ten"),
+        ("1e999999", None, "1e999999"),
+        (1234.5, "unknown", "1234.5"),
+    ],
+)
+def test_numbers(value: Any, format_: str | None, expected: str) -> None:
+    preferences = {"format": format_} if format_ else {}
+    assert display(field("number", **preferences), value, AMERICAN) == expected
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (True, "+XX XXX-XXX"),
+        ("true", "+XX XXX-XXX"),
+        (3, "+48 XXX-XXX"),
+        ("3", "+48 XXX-XXX"),
+        (-4, "+XX XXX-456"),
+        (50, "+48 123-456"),
+        (False, "+48 123-456"),
+        (None, "+48 123-456"),
+        (0, "+48 123-456"),
+        ("false", "+48 123-456"),
+    ],
+)
+def test_masks(mask: Any, expected: str) -> None:
+    assert display(field("phone", mask=mask), "+48 123-456", AMERICAN) == expected
+
+
+def test_a_mask_hides_the_formatted_value() -> None:
+    assert display(field("date", mask=True), "2026-03-05", AMERICAN) == "XXXXXXXXXX"
+    assert display(field("text", mask=True), "Ana, (ok)? [x]_y.", AMERICAN) == "XXX, (XX)? [X]_X."
+
+
+@pytest.mark.parametrize(
+    ("definition", "value", "expected"),
+    [
+        (field("text"), "Ana", "Ana"),
+        (field("text"), None, ""),
+        (field("text"), "", ""),
+        (field("select", ["A", "B"]), "B", "B"),
+        (field("radio", ["A", "B"]), "A", "A"),
+        (field("radio", ["A", "", "C"]), "C", "C"),
+        (field("multiple", ["A", "B", "C"]), ["A", "C"], "A, C"),
+        (field("multiple", ["A", ""]), ["A", ""], "A, Option 2"),
+        (field("multiple", ["A"]), [], ""),
+        (field("checkbox"), True, "✔"),
+        (field("checkbox"), False, ""),
+        (field("checkbox"), None, ""),
+        (field("cells"), "PL123", "PL123"),
+        (field("verification"), "anything", "Verified"),
+        (field("payment", currency="GBP"), 25, "£25.00"),
+        (field("payment"), "Paid", "Paid"),
+        (field("signature"), "an-uuid", ""),
+        (field("file"), ["an-uuid"], ""),
+        (field("strikethrough"), None, ""),
+    ],
+)
+def test_other_types(definition: FieldDefinition, value: Any, expected: str) -> None:
+    assert display(definition, value, AMERICAN) == expected
+
+
+def test_a_heading_shows_its_default_value() -> None:
+    heading = field("heading")
+    heading.default_value = "Section 1"
+    assert display(heading, None, AMERICAN) == "Section 1"
+
+
+@pytest.mark.parametrize(
+    ("zone", "locale", "expected"),
+    [
+        ("Europe/Vienna", "en-US", "Nov 21, 2026, 2:05:07\u00a0PM CET"),
+        ("America/Sao_Paulo", "en-US", "Nov 21, 2026, 10:05:07\u00a0AM UTC-3"),
+        ("Asia/Kathmandu", "en-US", "Nov 21, 2026, 6:50:07\u00a0PM UTC+5:45"),
+        ("Mars/Olympus", "xx-nonsense", "Nov 21, 2026, 1:05:07\u00a0PM UTC"),
+        ("Europe/Warsaw", "pl-PL", "21 lis 2026, 14:05:07 CET"),
+    ],
+)
+def test_printed_times_have_their_zone(zone: str, locale: str, expected: str) -> None:
+    assert printed_time(datetime(2026, 11, 21, 13, 5, 7, tzinfo=UTC), zone, locale) == expected

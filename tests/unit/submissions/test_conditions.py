@@ -1,0 +1,95 @@
+"""Conditions: which fields are there."""
+
+from typing import Any
+
+import pytest
+
+from contracts.types import Condition, FieldDefinition
+from services.submissions.conditions import grouped, hidden, holds, settled
+
+
+def field(uuid: str, *conditions: Condition) -> FieldDefinition:
+    return FieldDefinition(uuid=uuid, submitter_uuid="p", role="r", conditions=list(conditions))
+
+
+def when(uuid: str, action: str = "not_empty", value: Any = None, operation: Any = None) -> Condition:
+    return Condition(field_uuid=uuid, action=action, value=value, operation=operation)
+
+
+@pytest.mark.parametrize(
+    ("action", "wanted", "true_of", "false_of"),
+    [
+        ("empty", None, [None, "", [], False], ["x", 0, True, ["a"]]),
+        ("unchecked", None, [None, False], [True]),
+        ("not_empty", None, ["x", 0, True, ["a"]], [None, "", [], False]),
+        ("checked", None, [True], [False, None]),
+        ("equal", "a", ["a", ["b", "a"]], ["A", None, "", ["b"], 1]),
+        ("equal", "true", [True], [False, None]),
+        ("equal", 2, [2, 2.0, "2"], [3, None]),
+        ("not_equal", "a", ["b", None, ["b"]], ["a", ["a"]]),
+        ("contains", "ell", ["Hello", "ELL"], ["help", None]),
+        ("contains", "a", [["a", "b"]], [["b"]]),
+        ("contains", "", [], ["anything", None]),
+        ("does_not_contain", "ell", ["help", None], ["Hello"]),
+        ("greater_than", "10", [11, 10.5, "11"], [10, 9, None, "", True]),
+        ("less_than", 10, [9, 0, -1], [10, 11, None]),
+        ("greater_than", "2026-01-01", ["2026-01-02"], ["2025-12-31", None]),
+        ("what nobody knows", None, ["x", None], []),
+    ],
+)
+def test_actions(action: str, wanted: Any, true_of: list[Any], false_of: list[Any]) -> None:
+    condition = when("other", action, wanted)
+    assert [value for value in true_of if not holds(condition, value)] == []
+    assert [value for value in false_of if holds(condition, value)] == []
+
+
+def test_a_and_b_or_c() -> None:
+    """Acceptance cases 72 to 75 of the peer."""
+    target = field("t", when("a"), when("b"), when("c", operation="or"))
+    fields = [field("a"), field("b"), field("c"), target]
+    shown = [
+        "".join(chosen)
+        for chosen in ("abc", "ab", "ac", "a", "b", "bc", "")
+        if "t" not in hidden(fields, dict.fromkeys(chosen, "x"))
+    ]
+    assert shown == ["abc", "ab", "ac"]
+
+
+def test_a_hidden_field_has_no_value_for_others() -> None:
+    fields = [field("a"), field("b", when("a")), field("c", when("b"))]
+    assert hidden(fields, {"b": "kept from before"}) == {"b", "c"}
+    assert hidden(fields, {"a": "x", "b": "y"}) == set()
+
+
+def test_conditions_in_a_circle_end() -> None:
+    fields = [field("a", when("b")), field("b", when("a"))]
+    assert hidden(fields, {"a": "x", "b": "y"}) == set()
+    assert "a" in hidden(fields, {"a": "x"})
+
+
+def test_a_condition_on_a_field_that_is_not_there() -> None:
+    assert hidden([field("a", when("gone"))], {}) == {"a"}
+    assert hidden([field("a", when("gone", "empty"))], {}) == set()
+
+
+def test_what_others_decided_is_settled_before_the_browser_sees_it() -> None:
+    conditions = [when("mine"), when("theirs", "equal", "x"), when("mine too", operation="or")]
+    assert settled(conditions, {"mine", "mine too"}, {"theirs": "x"}) == [when("mine")]
+    left = settled(conditions, {"mine", "mine too"}, {"theirs": "y"})
+    assert left == [when("mine"), when("mine too")]
+    assert settled([when("theirs")], {"mine"}, {}) is None
+    assert settled([], {"mine"}, {}) == []
+
+
+@pytest.mark.parametrize("theirs", [None, "x"])
+@pytest.mark.parametrize("mine", [None, "x"])
+@pytest.mark.parametrize("too", [None, "x"])
+def test_settled_conditions_mean_the_same(theirs: Any, mine: Any, too: Any) -> None:
+    conditions = [when("theirs", operation=None), when("mine", operation="or"), when("too")]
+    values = {"theirs": theirs, "mine": mine, "too": too}
+
+    def all_hold(items: list[Condition]) -> bool:
+        return all(any(holds(item, values[item.field_uuid]) for item in group) for group in grouped(items))
+
+    left = settled(conditions, {"mine", "too"}, values)
+    assert (left is not None and all_hold(left)) == all_hold(conditions)

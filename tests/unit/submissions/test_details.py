@@ -1,0 +1,238 @@
+"""The smaller rules: addresses, formats, placeholders, names of fields, preferences and who gets mail."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from contracts.types import Account, FieldDefinition
+from services.submissions import addresses, formats, naming, placeholders, preferences
+from services.submissions.site import Site, file_name
+from services.submissions.store import new_slug
+
+NOON = datetime(2026, 3, 4, 23, 30, tzinfo=UTC)
+
+
+def field(kind: str = "text", **more: Any) -> FieldDefinition:
+    return FieldDefinition(**{"uuid": "u", "submitter_uuid": "p", "role": "r", "name": "It", "type": kind, **more})
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (" ann@example.com ", "ann@example.com"),
+        ("Ann <ann@example.com>", "ann@example.com"),
+        ("Ann.Smith+tag_x-y@mail.sub.example.museum", "Ann.Smith+tag_x-y@mail.sub.example.museum"),
+        ("ann@münchen.de", "ann@münchen.de"),
+        ("ann@office.local", "ann@office.local"),
+    ],
+)
+def test_addresses_that_are_accepted(given: str, kept: str) -> None:
+    assert addresses.email(given) == kept
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(
+            "ann@",
+            "ann@example",
+            "a..b@example.com",
+            "a@ex..com",
+            "a@-ex.com",
+            "a@ex-.com",
+            "a@[IPv6:::1]",
+            "a b@ex.com",
+        ),
+        *(".a@ex.com", "a@.ex.com", "a@ex.c", "a@@ex.com", "a@b.co d@e.fg", "a@b.co,d@e.fg", "a@1.2.3.4"),
+        "x" * 300 + "@ex.com",
+    ],
+)
+def test_addresses_that_are_refused(given: str) -> None:
+    with pytest.raises(addresses.BadAddress):
+        addresses.email(given)
+
+
+def test_lists_of_addresses() -> None:
+    assert addresses.emails("a@b.co, C@d.ef;A@B.co") == ["A@B.co", "C@d.ef"]
+    for bad in ("", " , ", "a@b.co c@d.ef", ", ".join(f"a{n}@b.co" for n in range(21))):
+        with pytest.raises(addresses.BadAddress):
+            addresses.emails(bad)
+
+
+@pytest.mark.parametrize("url", ["https://example.com/a?b=c#d", "http://localhost:8000/", "https://münchen.de/"])
+def test_urls_that_are_accepted(url: str) -> None:
+    assert addresses.web_url(f" {url} ") == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "//example.com",
+            "ftp://example.com",
+            "https://",
+            "https://a b.com/",
+        ),
+        *("https://example.com/\nx", 'https://example.com/"onload', "https://example.com:port/"),
+        "https://e.com/" + "x" * 2_100,
+    ],
+)
+def test_urls_that_are_refused(url: str) -> None:
+    with pytest.raises(addresses.BadAddress):
+        addresses.web_url(url)
+
+
+def test_search_text_is_lower_case_in_every_script() -> None:
+    assert addresses.searchable("Ödön ΣΟΦΙΑ", None, "A@B.co") == "ödön σοφια a@b.co"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (None, "03/04/2026"),
+        ("DD/MM/YYYY", "04/03/2026"),
+        ("D MMMM YYYY", "4 March 2026"),
+        ("MMM D, YY", "Mar 4, 26"),
+        ("YYYY-MM-DD", "2026-03-04"),
+        ("[Day] D", "Day 4"),
+    ],
+)
+def test_dates_on_paper(pattern: str | None, text: str) -> None:
+    assert formats.formatted_date(date(2026, 3, 4), pattern) == text
+
+
+def test_month_names_follow_the_locale() -> None:
+    assert formats.formatted_date(date(2026, 3, 4), "D. MMMM", "de-AT") == "4. März"
+    assert formats.formatted_date(date(2026, 3, 4), "D MMMM", "xx-nonsense") == "4 March"
+
+
+@pytest.mark.parametrize("pattern", ["DD/MM/YYYY", "MM/DD/YYYY", "D MMM YYYY", "MMMM D, YYYY", "YYYY.M.D", "DD-MM-YY"])
+def test_written_dates_are_read_back(pattern: str) -> None:
+    day = date(2026, 11, 5)
+    assert formats.parsed_date(formats.formatted_date(day, pattern), pattern) == day
+
+
+@pytest.mark.parametrize("text", ["31/02/2026", "5", "", "2026", "aa/bb/cccc"])
+def test_what_is_no_date_in_that_format(text: str) -> None:
+    assert formats.parsed_date(text, "DD/MM/YYYY") is None
+
+
+@pytest.mark.parametrize(
+    ("style", "text"),
+    [
+        ("usd", "$1,234.50"),
+        ("gbp", "£1,234.50"),
+        ("eur", "1\u00a0234,50\u00a0€"),
+        ("comma", "1,234.5"),
+        ("dot", "1.234,5"),
+        ("space", "1\u00a0234,5"),
+        ("percent", "1234.5%"),
+        ("percent_space", "1234,5\u00a0%"),
+        (None, "1234.5"),
+    ],
+)
+def test_numbers_on_paper(style: str | None, text: str) -> None:
+    assert formats.formatted_number(1234.5, style) == text
+
+
+@pytest.mark.parametrize(
+    ("mask", "text"),
+    [(False, "AB-12 (x)"), (True, "XX-XX (X)"), (2, "AB-XX (X)"), (-3, "XX-XX (x)"), (99, "AB-12 (x)")],
+)
+def test_masks(mask: Any, text: str) -> None:
+    assert formats.display(field(preferences={"mask": mask}), "AB-12 (x)") == text
+
+
+def test_only_texts_can_be_masked() -> None:
+    assert formats.is_masked(field("number", preferences={"mask": True}))
+    assert not formats.is_masked(field("signature", preferences={"mask": True}))
+    assert not formats.is_masked(field(preferences={"mask": False}))
+
+
+def test_placeholders_are_resolved_in_the_account_s_zone() -> None:
+    details = {"id": 7, "role": "Buyer", "name": "Ann", "email": None}
+
+    def resolved(default: Any, kind: str = "text", **more: Any) -> Any:
+        return placeholders.resolve(field(kind, default_value=default, **more), details, NOON, "Europe/Vienna")
+
+    assert resolved("{{date}}", "date") == "2026-03-05"
+    assert resolved("{date}", preferences={"format": "DD.MM.YYYY"}) == "05.03.2026"
+    assert resolved("{{name}}, {role} #{{ id }} <{{email}}>") == "Ann, Buyer #7 <>"
+    assert resolved("{{time}} {{hour}} {{minute}} {{day}}.{{month}}.{{year}}") == "00:30 00 30 05.03.2026"
+    assert resolved("{{slug}} {{submitter.__class__}}") == "{{slug}} {{submitter.__class__}}"
+    assert placeholders.resolve(field(default_value="{{date}}"), {}, NOON, "No/Where") == "03/04/2026"
+
+
+def test_unnamed_fields_are_called_by_their_type() -> None:
+    fields = [field(uuid="a", name=""), field(uuid="b"), field("date", uuid="c", name=""), field(uuid="d", name="")]
+    assert naming.labels(fields) == {"a": "Text Field 1", "b": "It", "c": "Date Field 1", "d": "Text Field 3"}
+
+
+def test_of_fields_with_one_name_the_first_value_counts() -> None:
+    fields = [field(uuid="a"), field(uuid="b")]
+    names = naming.labels(fields)
+    assert naming.by_name(fields, names, {"a": None, "b": "x"}) == {"It": "x"}
+    assert naming.by_name(fields, names, {"a": "1", "b": "x"}) == {"It": "1"}
+    assert naming.by_name(fields, names, {}) == {}
+
+
+def mailing(account: dict[str, Any], chosen: dict[str, Any], **more: Any) -> preferences.Mailing:
+    given: dict[str, Any] = {"send_email": True, "sender": "me@x.co", "copied": ["ann@x.co"], "bcc": None, **more}
+    return preferences.mailing(Account(**account), chosen, **given)
+
+
+def test_the_account_is_the_ceiling_over_preferences() -> None:
+    key = "completed_notification_email_enabled"
+    assert mailing({}, {}).notify_sender
+    assert not mailing({}, {key: False}).notify_sender
+    assert not mailing({key: False}, {key: True}).notify_sender
+    assert not mailing({"documents_copy_email_enabled": False}, {"documents_copy_email_enabled": True}).copy_signers
+    assert not mailing({}, {"documents_copy_email_attach_audit": False}).copy_attach_audit
+    assert not mailing({"documents_copy_email_attach_documents": False}, {}).copy_attach_documents
+
+
+def test_nobody_gets_two_mails() -> None:
+    """Pain 59: the sender who is also a signer, and a BCC who is also one of them."""
+    both = mailing({}, {}, sender="Ann@x.co", bcc="ANN@x.co, third@x.co")
+    assert (both.notify_sender, both.bcc) == (False, ["third@x.co"])
+    assert mailing({}, {}, bcc="me@x.co").bcc == []
+    uncopied = mailing({}, {"documents_copy_email_enabled": False}, sender="ann@x.co")
+    assert uncopied.notify_sender
+
+
+def test_bcc_of_the_submission_comes_before_that_of_template_and_account() -> None:
+    account = {"bcc_emails": "account@x.co"}
+    assert mailing(account, {}).bcc == ["account@x.co"]
+    assert mailing(account, {"bcc_completed": "template@x.co"}).bcc == ["template@x.co"]
+    assert mailing(account, {"bcc_completed": "template@x.co"}, bcc="own@x.co").bcc == ["own@x.co"]
+    assert mailing({"bcc_emails": "no address"}, {}).bcc == []
+
+
+def test_without_mail_only_those_who_want_copies_get_any() -> None:
+    silent = mailing({"bcc_emails": "account@x.co"}, {}, send_email=False)
+    assert (silent.notify_sender, silent.bcc, silent.copy_signers) == (False, [], True)
+
+
+def test_slugs_are_long_and_random() -> None:
+    slugs = {new_slug() for _ in range(2_000)}
+    assert len(slugs) == 2_000
+    assert {len(slug) for slug in slugs} == {22}
+    assert len({slug[0] for slug in slugs}) > 50
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [("a.pdf", "a.pdf"), ("../../etc/passwd.pdf", "_.._etc_passwd.pdf"), ('a"b\r\n.pdf', "a_b__.pdf"), ("...", "file")],
+)
+def test_file_names_are_never_paths(name: str, safe: str) -> None:
+    assert file_name(name) == safe
+
+
+def test_links_of_answers_end_and_those_of_events_do_not() -> None:
+    site = Site("https://x.example", "secret", 60, 600)
+    assert site.expiring(NOON).expires_at == int(NOON.timestamp()) + 60
+    assert site.mailed(NOON).expires_at == int(NOON.timestamp()) + 600
+    assert site.lasting().expires_at is None

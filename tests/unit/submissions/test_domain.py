@@ -1,0 +1,265 @@
+"""The state machine of a submission, case by case: the table of specification section 3 and the rules of decisions."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from contracts.types import Order, SealingStatus, SubmissionStatus, SubmitterStatus
+from services.submissions import domain
+from services.submissions.domain import Fact, FormState, Happened, Refused, Submission, Submitter
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+
+
+def submission(
+    *groups: int, order: Order = Order.PRESERVED, viewers: tuple[int, ...] = (), **more: object
+) -> Submission:
+    """Submitters 1, 2, ... with these places in the order."""
+    parties = tuple(Submitter(id=n, group=group, viewer=n in viewers) for n, group in enumerate(groups, start=1))
+    return Submission(order=order, submitters=parties, **more)  # type: ignore[arg-type]
+
+
+def created(found: Submission, *completed: int) -> tuple[Submission, list[Happened]]:
+    state, happened = domain.create(found, completed, seal_id="seal-0")
+    return state, list(happened)
+
+
+def invited(happened: object) -> list[int | None]:
+    return [one.submitter_id for one in happened if one.fact is Fact.INVITED]  # type: ignore[attr-defined]
+
+
+def completed(state: Submission, submitter_id: int) -> tuple[Submission, tuple[Happened, ...]]:
+    return domain.complete(state, submitter_id, NOW, seal_id=f"seal-{submitter_id}")
+
+
+def test_preserved_order_invites_one_after_the_other() -> None:
+    state, happened = created(submission(0, 1, 2))
+    assert happened == [Happened(Fact.CREATED), Happened(Fact.INVITED, 1)]
+    state, happened = completed(state, 1)
+    assert happened == (Happened(Fact.COMPLETED, 1), Happened(Fact.INVITED, 2))
+    state, happened = completed(state, 2)
+    assert invited(happened) == [3]
+    state, happened = completed(state, 3)
+    assert happened == (Happened(Fact.COMPLETED, 3), Happened(Fact.SEALING))
+    assert state.status is SubmissionStatus.PENDING
+    assert (state.sealing, state.seal_id) == (SealingStatus.SEALING, "seal-3")
+
+
+def test_random_order_invites_everybody_at_once() -> None:
+    state, happened = created(submission(0, 5, 9, order=Order.RANDOM))
+    assert invited(happened) == [1, 2, 3]
+    state, _ = completed(state, 3)
+    assert state.form_state(1, NOW) is FormState.OPEN
+
+
+def test_equal_numbers_are_invited_together_and_the_next_group_waits_for_all_of_them() -> None:
+    state, happened = created(submission(0, 0, 1))
+    assert invited(happened) == [1, 2]
+    state, happened = completed(state, 2)
+    assert invited(happened) == []
+    _, happened = completed(state, 1)
+    assert invited(happened) == [3]
+
+
+def test_when_the_whole_first_group_was_completed_in_advance_the_next_one_is_invited_at_once() -> None:
+    _, happened = created(submission(0, 0, 1, 2), 1, 2)
+    assert [one.fact for one in happened] == [Fact.CREATED, Fact.COMPLETED, Fact.COMPLETED, Fact.INVITED]
+    assert invited(happened) == [3]
+
+
+def test_a_submitter_completed_in_advance_in_the_middle_is_skipped() -> None:
+    state, _ = created(submission(0, 1, 2), 2)
+    _, happened = completed(state, 1)
+    assert invited(happened) == [3]
+
+
+def test_everybody_completed_in_advance_is_sealed_at_once() -> None:
+    state, happened = created(submission(0, 1), 1, 2)
+    assert happened[-1] == Happened(Fact.SEALING)
+    assert state.seal_id == "seal-0"
+
+
+def test_a_viewer_comes_with_the_signers_before_the_next_signer_and_blocks_nobody() -> None:
+    state, happened = created(submission(0, 1, 2, 3, viewers=(2, 4)))
+    assert invited(happened) == [1, 2]
+    assert state.form_state(4, NOW) is FormState.WAITING
+    state, happened = completed(state, 1)
+    assert invited(happened) == [3, 4]
+    state, happened = completed(state, 3)
+    assert state.sealing is SealingStatus.SEALING
+    assert state.form_state(2, NOW) is FormState.COMPLETED
+
+
+def test_a_viewer_may_look_and_nothing_else() -> None:
+    state, _ = created(submission(0, 1, viewers=(1,)))
+    _, happened = domain.view(state, 1, NOW)
+    assert happened == (Happened(Fact.VIEWED, 1),)
+    with pytest.raises(Refused, match="view only"):
+        completed(state, 1)
+    with pytest.raises(Refused, match="view only"):
+        domain.save(state, 1, NOW)
+    with pytest.raises(Refused, match="view only"):
+        domain.decline(state, 1, NOW)
+    with pytest.raises(Refused, match="view only"):
+        domain.complete_for(state, 1, NOW, seal_id="x")
+
+
+def test_a_later_signer_who_opens_early_waits_and_his_values_are_refused() -> None:
+    state, _ = created(submission(0, 1))
+    assert state.form_state(2, NOW) is FormState.WAITING
+    for command in (domain.save, domain.decline):
+        with pytest.raises(Refused) as refused:
+            command(state, 2, NOW)
+        assert refused.value.state is FormState.WAITING
+    with pytest.raises(Refused) as refused:
+        completed(state, 2)
+    assert refused.value.state is FormState.WAITING
+    assert domain.view(state, 2, NOW) == (state, ())
+
+
+def test_the_form_starts_once() -> None:
+    state, _ = created(submission(0))
+    state, happened = domain.save(state, 1, NOW)
+    assert happened == (Happened(Fact.STARTED, 1),)
+    assert domain.save(state, 1, NOW) == (state, ())
+
+
+def test_a_form_is_completed_once() -> None:
+    state, _ = created(submission(0, 0))
+    state, _ = completed(state, 1)
+    for command in (
+        lambda: completed(state, 1),
+        lambda: domain.decline(state, 1, NOW),
+        lambda: domain.save(state, 1, NOW),
+    ):
+        with pytest.raises(Refused, match="completed already"):
+            command()
+
+
+def test_decline_ends_the_submission_for_everybody() -> None:
+    state, _ = created(submission(0, 0, 1))
+    state, happened = domain.decline(state, 1, NOW)
+    assert happened == (Happened(Fact.DECLINED, 1),)
+    assert state.status is SubmissionStatus.DECLINED
+    assert {state.form_state(n, NOW) for n in (1, 2, 3)} == {FormState.DECLINED}
+    with pytest.raises(Refused, match="declined"):
+        completed(state, 2)
+    with pytest.raises(Refused, match="declined"):
+        domain.complete_for(state, 2, NOW, seal_id="x")
+
+
+def test_expiry_wins_on_access_before_the_sweep_has_seen_it() -> None:
+    state, _ = created(submission(0, expire_at=LATER))
+    assert state.form_state(1, LATER - timedelta(milliseconds=1)) is FormState.OPEN
+    assert state.form_state(1, LATER) is FormState.EXPIRED
+    with pytest.raises(Refused, match="expired"):
+        domain.complete(state, 1, LATER, seal_id="x")
+    with pytest.raises(Refused, match="expired"):
+        domain.complete_for(state, 1, LATER, seal_id="x")
+
+
+def test_expiry_is_told_once() -> None:
+    state, _ = created(submission(0, expire_at=LATER))
+    assert domain.expire(state, NOW) == (state, ())
+    state, happened = domain.expire(state, LATER)
+    assert happened == (Happened(Fact.EXPIRED),)
+    assert domain.expire(state, LATER) == (state, ())
+
+
+def test_what_everybody_signed_in_time_does_not_expire_while_it_is_sealed() -> None:
+    state, _ = created(submission(0, expire_at=LATER))
+    state, _ = completed(state, 1)
+    assert domain.expire(state, LATER) == (state, ())
+    state, happened = domain.sealed(state, "seal-1")
+    assert happened == (Happened(Fact.SEALED),)
+    assert state.status_at(LATER) is SubmissionStatus.COMPLETED
+
+
+@pytest.mark.parametrize("ended", ["declined", "archived"])
+def test_nothing_that_has_ended_expires(ended: str) -> None:
+    state, _ = created(submission(0, expire_at=LATER))
+    state = domain.archive(state)[0] if ended == "archived" else domain.decline(state, 1, NOW)[0]
+    assert domain.expire(state, LATER) == (state, ())
+
+
+def test_a_later_expiry_brings_an_expired_submission_back() -> None:
+    state, _ = created(submission(0, expire_at=NOW))
+    state, _ = domain.expire(state, NOW)
+    state, _ = domain.reschedule(state, LATER, NOW)
+    assert state.form_state(1, NOW) is FormState.OPEN
+    _, happened = domain.expire(state, LATER)
+    assert happened == (Happened(Fact.EXPIRED),)
+
+
+def test_what_is_signed_gets_no_expiry() -> None:
+    state, _ = completed(created(submission(0))[0], 1)
+    with pytest.raises(Refused, match="has ended"):
+        domain.reschedule(state, LATER, NOW)
+    assert domain.reschedule(state, None, NOW) == (state, ())
+
+
+def test_archived_links_are_closed_and_open_again_afterwards() -> None:
+    state, _ = created(submission(0, 1))
+    state, happened = domain.archive(state)
+    assert happened == (Happened(Fact.ARCHIVED),)
+    assert domain.archive(state) == (state, ())
+    with pytest.raises(Refused, match="archived"):
+        completed(state, 1)
+    state, happened = domain.restore(state)
+    assert happened == (Happened(Fact.RESTORED),)
+    assert state.form_state(1, NOW) is FormState.OPEN
+
+
+def test_completed_only_when_the_present_sealing_is_done() -> None:
+    state, _ = completed(created(submission(0))[0], 1)
+    assert domain.sealed(state, "another") == (state, ())
+    assert state.status is SubmissionStatus.PENDING
+    state, _ = domain.sealed(state, "seal-1")
+    assert (state.status, state.sealing) == (SubmissionStatus.COMPLETED, SealingStatus.SEALED)
+    assert domain.sealed(state, "seal-1") == (state, ())
+    assert domain.sealing_failed(state, "seal-1") == (state, ())
+
+
+def test_a_failed_sealing_is_retried_under_a_new_id_and_the_old_one_counts_no_more() -> None:
+    state, _ = completed(created(submission(0))[0], 1)
+    with pytest.raises(Refused, match="Only a failed sealing"):
+        domain.retry_seal(state, seal_id="seal-2")
+    state, happened = domain.sealing_failed(state, "seal-1")
+    assert happened == (Happened(Fact.SEALING_FAILED),)
+    state, happened = domain.retry_seal(state, seal_id="seal-2")
+    assert happened == (Happened(Fact.SEALING),)
+    assert domain.sealed(state, "seal-1") == (state, ())
+    assert domain.sealing_failed(state, "seal-1") == (state, ())
+    assert domain.sealed(state, "seal-2")[0].status is SubmissionStatus.COMPLETED
+
+
+def test_sealed_after_failed_of_the_same_id_still_completes() -> None:
+    state, _ = completed(created(submission(0))[0], 1)
+    state, _ = domain.sealing_failed(state, "seal-1")
+    assert domain.sealed(state, "seal-1")[0].status is SubmissionStatus.COMPLETED
+
+
+def test_the_api_user_may_complete_out_of_turn_and_the_order_goes_on() -> None:
+    state, _ = created(submission(0, 1, 2))
+    state, happened = domain.complete_for(state, 2, NOW, seal_id="x")
+    assert happened == (Happened(Fact.COMPLETED, 2),)
+    _, happened = completed(state, 1)
+    assert invited(happened) == [3]
+
+
+def test_an_invitation_is_sent_again_only_when_the_turn_has_come() -> None:
+    state, _ = created(submission(0, 1))
+    _, happened = domain.invite_again(state, 1, NOW)
+    assert happened == (Happened(Fact.INVITED_AGAIN, 1),)
+    assert domain.invite_again(state, 2, NOW) == (state, ())
+
+
+@pytest.mark.parametrize("status", [SubmitterStatus.COMPLETED, SubmitterStatus.DECLINED])
+def test_details_of_a_submitter_who_is_done_cannot_be_changed(status: SubmitterStatus) -> None:
+    state, _ = created(submission(0, 1))
+    done = replace(state, submitters=(replace(state.submitters[0], status=status), state.submitters[1]))
+    with pytest.raises(Refused, match=f"already {status.value} the submission"):
+        domain.change(done, 1)
+    domain.change(done, 2)

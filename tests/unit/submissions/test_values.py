@@ -1,0 +1,196 @@
+"""Values: what is accepted, how it is stored, which rules it must keep."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.types import FieldDefinition, FieldType
+from services.submissions import values
+
+
+def field(kind: str = "text", **more: Any) -> FieldDefinition:
+    return FieldDefinition(uuid="u", submitter_uuid="p", role="r", name="It", type=kind, **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "stored"),
+    [
+        ("text", " as typed ", " as typed "),
+        ("text", 12, "12"),
+        ("text", "two\r\nlines\rthree", "two\nlines\nthree"),
+        ("cells", "12\n34", "12 34"),
+        ("number", "4", 4),
+        ("number", "4.0", 4),
+        ("number", " -1.50 ", -1.5),
+        ("number", 2.5, 2.5),
+        ("number", "1e3", 1000),
+        ("date", "2026-03-04", "2026-03-04"),
+        ("date", "2026-03-04T23:00:00Z", "2026-03-04"),
+        ("date", 0, "1970-01-01"),
+        ("date", "03/04/2026", "2026-03-04"),
+        ("checkbox", "YES", True),
+        ("checkbox", 0, False),
+        ("checkbox", True, True),
+        ("radio", "b", "b"),
+        ("multiple", ["b", "a", "b"], ["a", "b"]),
+        ("multiple", "a", ["a"]),
+        ("phone", "+1 (415) 555-0123", "+14155550123"),
+        ("signature", "0b3e", "0b3e"),
+        ("file", "one", ["one"]),
+        ("file", ["one", "two", "one"], ["one", "two"]),
+    ],
+)
+def test_values_are_stored_typed(kind: str, raw: Any, stored: Any) -> None:
+    made = values.coerce(field(kind, options=["a", "b"]), raw)
+    assert made == stored
+    assert type(made) is type(stored)
+
+
+def test_a_date_is_read_as_its_own_format_says() -> None:
+    european = field("date", preferences={"format": "DD/MM/YYYY"})
+    assert values.coerce(european, "03/04/2026") == "2026-04-03"
+    assert values.coerce(field("date", preferences={"format": "D MMM YYYY"}), "4 Mar 2026") == "2026-03-04"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FieldType if kind not in ("payment", "verification")])
+@pytest.mark.parametrize("blank", [None, "", []])
+def test_blank_is_no_value(kind: FieldType, blank: Any) -> None:
+    assert values.coerce(field(kind), blank) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw"),
+    [
+        ("text", {"a": 1}),
+        ("text", True),
+        ("text", "x" * 10_001),
+        ("text", "a\x07b"),
+        ("text", "a\x85b"),
+        ("text", "\ud800"),
+        ("number", "1,5"),
+        ("number", "abc"),
+        ("number", True),
+        ("number", float("nan")),
+        ("number", float("inf")),
+        ("number", 2**53 + 1),
+        ("number", "9" * 400),
+        ("date", "2026-02-30"),
+        ("date", "tomorrow"),
+        ("date", 1e300),
+        ("date", True),
+        ("checkbox", "perhaps"),
+        ("phone", "0664 123"),
+        ("phone", "+0123456"),
+        ("signature", {"x": 1}),
+        ("signature", "x" * 65),
+        ("file", [["a", "b"]]),
+        ("heading", "text"),
+        ("strikethrough", True),
+        ("payment", "5"),
+    ],
+)
+def test_what_is_no_such_value_is_refused(kind: str, raw: Any) -> None:
+    with pytest.raises(values.BadValue):
+        values.coerce(field(kind), raw)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules", "good", "bad"),
+    [
+        ("text", {"pattern": "[0-9]{3}"}, ["123"], ["1234", "12", "x123", "123\n"]),
+        ("text", {"pattern": "a|b"}, ["a", "b"], ["ab", "ca"]),
+        ("text", {"pattern": "\\u00e9+"}, ["éé"], ["e"]),
+        ("cells", {"pattern": "[A-Z]+"}, ["AB"], ["ab"]),
+        ("phone", {"pattern": "\\+43.*"}, ["+43123456"], ["+49123456"]),
+        ("number", {"min": 1, "max": "10"}, [1, 10, 5.5], [0.99, 10.01]),
+        ("number", {"step": 1}, [1, -7], [1.5]),
+        ("number", {"step": 0.01}, [1.1, 0.07, 19.99, 1e15], [1.001]),
+        ("number", {"step": "0.5", "min": 0.25}, [0.25, 0.75], [0.5]),
+        ("number", {"step": 1e-300}, [2**53, 0.1], []),
+        (
+            "date",
+            {"min": "2026-01-01", "max": "2026-12-31"},
+            ["2026-01-01", "2026-12-31"],
+            ["2025-12-31", "2027-01-01"],
+        ),
+        ("text", {"min": 5}, ["1"], []),
+    ],
+)
+def test_rules(kind: str, rules: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+    ruled = field(kind, validation=rules)
+    assert [value for value in good if values.violation(ruled, value)] == []
+    assert [value for value in bad if not values.violation(ruled, value)] == []
+    assert values.violation(ruled, None) is None
+
+
+@pytest.mark.parametrize(("kind", "bad"), [("select", "d"), ("radio", "d"), ("multiple", ["a", "d"])])
+def test_only_options_may_be_chosen(kind: str, bad: Any) -> None:
+    choice = field(kind, options=["a", "b"])
+    assert values.violation(choice, bad) == "must be one of a, b"
+    assert values.violation(choice, ["b"] if kind == "multiple" else "b") is None
+
+
+def test_the_field_says_why_in_its_own_words() -> None:
+    assert values.violation(field(validation={"pattern": "x", "message": "An x, please"}), "y") == "An x, please"
+
+
+def test_patterns_take_linear_time() -> None:
+    evil = field(validation={"pattern": "(a+)+$"})
+    began = time.perf_counter()
+    assert values.violation(evil, "a" * 9_999 + "!") is not None
+    assert time.perf_counter() - began < 5  # Python's re would need longer than the universe has
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", "(a)\\1", "[", "a{9999999}", "x" * 257])
+def test_patterns_that_cannot_be_used(pattern: str) -> None:
+    assert values.unusable_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "value", "missing"),
+    [
+        ("text", {}, None, True),
+        ("text", {}, "x", False),
+        ("text", {"required": False}, None, False),
+        ("text", {"readonly": True}, None, False),
+        ("checkbox", {}, False, True),
+        ("checkbox", {}, True, False),
+        ("number", {}, 0, False),
+        ("multiple", {}, [], True),
+        ("file", {}, None, True),
+        ("heading", {}, None, False),
+        ("stamp", {}, None, False),
+        ("strikethrough", {}, None, False),
+    ],
+)
+def test_what_is_missing(kind: str, more: dict[str, Any], value: Any, missing: bool) -> None:
+    assert values.is_missing(field(kind, **more), value) is missing
+
+
+@pytest.mark.parametrize(
+    "text", ["Wörner & Søn", "Zoë Łukasz Ångström", "Ελλάδα", "Київ", "10 € – “x”…", "a\tb\nc", ""]
+)
+def test_european_text_needs_no_question_to_rendering(text: str) -> None:
+    assert not values.needs_font_check(text)
+
+
+@pytest.mark.parametrize("text", ["漢字", "مرحبا", "😀", "a\u0301", "\u202eabc", "soft\u00adhyphen", "\u0378", "ไทย"])
+def test_other_text_is_asked_for(text: str) -> None:
+    assert values.needs_font_check(text)
+
+
+@given(
+    st.sampled_from(list(FieldType)),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
+)
+def test_whatever_comes_in_is_stored_or_refused(kind: FieldType, raw: Any) -> None:
+    ruled = field(kind, options=["a"], validation={"pattern": "a*", "min": 1, "max": 3, "step": 0.1})
+    try:
+        value = values.coerce(ruled, raw)
+    except values.BadValue:
+        return
+    values.violation(ruled, value)
+    assert values.coerce(ruled, value) == value
