@@ -99,6 +99,7 @@ def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Not
     reason: a file that cannot be sealed is refused now, not when everybody has signed. Notices are about signatures that
     the file came with and that do not hold."""
     from services.rendering.jobs import verify
+    from services.rendering.jobs.trust import PASSED
 
     request, document = _trial(pages, signed=signed)
     identity = _throw_away_identity()
@@ -112,7 +113,7 @@ def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Not
         read_back.check(sealed, drawn, fields, pages=len(pages), certificate=identity.encoded[0])
         verdict = verify.verify(sealed, [identity.encoded[-1]], datetime.now(UTC), sealed_here=True)
         ours = verdict.signatures[-1]
-        if ours.indication != verify.PASSED or not ours.covers_whole_document:
+        if ours.indication != PASSED or not ours.covers_whole_document:
             raise Refused(f"The PDF cannot be sealed: {ours.verification_result[0]['content']}")
         if signed:
             before = verify.verify(data, [], datetime.now(UTC)).signatures

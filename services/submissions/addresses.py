@@ -81,6 +81,12 @@ def name(given: str | None) -> str | None:
     return text or None
 
 
+def text(given: str) -> str:
+    """A text of several lines: as ``name``, but line breaks stay and nothing limits its length."""
+    kept = _TURNING.sub("", unicodedata.normalize("NFC", given.replace("\r\n", "\n")))
+    return "".join(c for c in kept if c == "\n" or unicodedata.category(c) not in ("Cc", "Cs")).strip()
+
+
 def web_url(given: str | None) -> str | None:
     """An http or https URL, as it was written; blank is None."""
     if not given or not given.strip():

@@ -15,6 +15,7 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.outbox import once
 from contracts.types import Removed, Submission, SubmissionStatus, SubmitterStatus
 from services.submissions import announce, creation, domain, erasing, filling, queries, store, trail
+from services.submissions import values as rules
 from services.submissions.announce import Telling
 from services.submissions.creation import Plan, PlannedSubmitter
 from services.submissions.domain import Refused
@@ -165,6 +166,7 @@ def finish_values(
     filled = filling.with_defaults(own, values, signing(found.row, submitter, now, account))
     others = {uuid: value for one in found.submitters if one.id != submitter.id for uuid, value in one.values.items()}
     kept, faults = filling.finished(own, found.fields, filled, others)
+    _drop_unused(found, submitter, kept, now)
     submitter.values = kept
     found.row.values_version += 1
     if not submitter.phone:
@@ -172,6 +174,17 @@ def finish_values(
         submitter.phone = next((phone for phone in phones if phone), None)
         store.index(found)
     return faults
+
+
+def _drop_unused(found: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime) -> None:
+    """Pictures that the signer made and did not use are nobody's business."""
+    used = {
+        uuid for field in found.fields_of(submitter) for uuid in rules.attachments_in(field, values.get(field.uuid))
+    }
+    unused = [one for one in found.attachments if one.submitter_id == submitter.id and one.uuid not in used]
+    if unused:
+        found.detach(unused)
+        erasing.remove_blobs(found.session, [one.file["key"] for one in unused], now)
 
 
 def _reschedule(telling: Telling, expire_at: datetime | None) -> None:
@@ -218,7 +231,7 @@ def keep_template(session: Session, row: TemplateRow) -> None:
     values = {name: getattr(row, name) for name in names}
     dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
     insert = dialect.insert(TemplateRow).values(values)
-    newer = TemplateRow.updated_at < insert.excluded.updated_at
+    newer = TemplateRow.updated_at <= insert.excluded.updated_at
     session.execute(insert.on_conflict_do_update(index_elements=["id"], set_=values, where=newer))
 
 

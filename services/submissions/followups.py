@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome
 from contracts.runtime.outbox import first_time
-from contracts.types import SealingStatus, SubmissionStatus, Template
+from contracts.types import SealingStatus, SubmissionStatus, Tolerant
 from services.submissions import announce, commands, domain, erasing, store, trail
 from services.submissions.announce import Telling
 from services.submissions.models import BlobRemovalRow, SubmissionRow, TemplateRow
@@ -88,7 +88,20 @@ def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, no
     trail.append(found, [line], store.moment(found, now))
 
 
-def accept_template(session: Session, template: Template) -> None:
+class TemplateNews(Tolerant):
+    """What this service wants to know of ``template.updated``."""
+
+    id: int
+    name: str
+    external_id: str | None = None
+    folder_name: str
+    shared_link: bool
+    author_id: int
+    created_at: datetime
+    updated_at: datetime
+
+
+def accept_template(session: Session, template: TemplateNews) -> None:
     """Submissions follow their template: its sharing, author, name and folder. What is older than what is known is ignored."""
     if session.get(TemplateRow, template.id) is None:
         return

@@ -24,7 +24,9 @@ from services.submissions.site import Site
 SAME_VIEW = timedelta(seconds=5)
 """A message that is delivered again after a lost connection must not count as a second look at the form."""
 
-LONGEST_REASON = 2_000
+LONGEST_REASON = 5_000
+MOST_LINES = 2_000
+"""Of the trail: beyond, looks are no longer recorded, so that nobody can make it grow for ever."""
 
 
 def view(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.Done:
@@ -34,7 +36,7 @@ def view(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.D
     seen = _visit(visit, submitter)
     repeated = submitter.opened_at is not None and at - submitter.opened_at < SAME_VIEW and seen == submitter.visit
     state, happened = domain.view(found.state, submitter.id, at)
-    if happened and not repeated:
+    if happened and not repeated and found.row.trail_length < MOST_LINES:
         submitter.opened_at, submitter.visit = at, seen
         announce(Telling(found, site, at, seen), happened)
     return rpc.Done(state=state.form_state(submitter.id, at))
@@ -91,7 +93,7 @@ def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetim
     def decide() -> rpc.Done:
         found, submitter = store.lock_by_slug(session, command.slug)
         at = store.moment(found, now)
-        reason = command.reason.strip()
+        reason = addresses.text(command.reason)
         if len(reason) > LONGEST_REASON:
             raise invalid(f"reason must not be longer than {LONGEST_REASON} characters", "reason")
         try:

@@ -81,13 +81,15 @@ def planned(
         meant = fields_called(key, own, names)
         if not meant:
             problems.add(
-                f"{given.path}readonly_fields[{index}]", f"is no field of this role: {key}", f"Unknown field: {key}"
+                f"{given.path}readonly_fields[{index}]",
+                f"is no field of this role: {key[:100]}",
+                f"Unknown field: {key[:100]}",
             )
         for definition in meant:
             found.changes.setdefault(definition.uuid, {})["readonly"] = True
     for key, raw in given.values.items():
         for definition in fields_called(key, own, names):
-            _take(found, definition, raw, f"{given.path}values.{key}", attached, problems, preset=False)
+            _take(found, definition, raw, f"{given.path}values.{key[:100]}", attached, problems, preset=False)
     return found
 
 
@@ -113,7 +115,7 @@ def _overridden(
         return []
     found = fields_called(key, own, names)
     if not found:
-        problems.add(f"{path}.name", f"is no field of this role: {key}", f"Unknown field: {key}")
+        problems.add(f"{path}.name", f"is no field of this role: {key[:100]}", f"Unknown field: {key[:100]}")
     return found
 
 

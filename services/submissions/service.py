@@ -10,7 +10,7 @@ from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.outbound import Outbound
 from contracts.runtime.worker import Context, handles, subscribes
-from contracts.types import IMAGE_TYPES, Attachment, Page, Removed, Submission, SubmissionDocuments, Submitter, Template
+from contracts.types import IMAGE_TYPES, Attachment, Page, Removed, Submission, SubmissionDocuments, Submitter
 from services.submissions import (
     commands,
     creation,
@@ -24,6 +24,7 @@ from services.submissions import (
 from services.submissions.access import require_writer
 from services.submissions.background import site_of
 from services.submissions.documents import Documents
+from services.submissions.followups import TemplateNews
 from services.submissions.overrides import Source
 from services.submissions.preparing import Prepared, Workshop
 from services.submissions.settings import Settings
@@ -170,7 +171,7 @@ class SubmissionsService:
 
     @subscribes(events.TEMPLATE_UPDATED)
     def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
-        self.context.database.write(followups.accept_template, Template.model_validate(data.data))
+        self.context.database.write(followups.accept_template, TemplateNews.model_validate(data.data))
 
     @property
     def _site(self) -> Site:
@@ -187,15 +188,16 @@ class SubmissionsService:
         return Documents(self.context.bus, self.context.database, self._site)
 
     def _uploaded(self, command: rpc.AttachFile) -> Prepared:
-        """The upload as it will be kept: pictures encoded anew, other files as they are."""
-        party_uuid, kind = self.context.database.read(forms.check_upload, command, now())
+        """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""
         file, name = command.file, file_name(command.filename)
         try:
+            party_uuid, kind = self.context.database.read(forms.check_upload, command, now())
             if file.size > self.context.settings.max_file_bytes:
                 raise ServiceError("too_large", f"A file may have at most {self.context.settings.max_file_bytes} bytes")
             preparing.refuse_dangerous(name)
-        except ServiceError:
-            self.context.blobs.delete(file.key)
+        except ServiceError as error:
+            if error.code != "unavailable":
+                self.context.blobs.delete(file.key)
             raise
         if kind in IMAGE_TYPES:
             file = self._workshop.picture(file, kind)

@@ -78,6 +78,13 @@ class Loaded:
         self.session.add_all(rows)
         self._attachments = [*self.attachments, *rows]
 
+    def detach(self, rows: Sequence[AttachmentRow]) -> None:
+        """Forget files; whoever calls has them removed."""
+        self.session.flush()
+        for row in rows:
+            self.session.delete(row)
+        self._attachments = [one for one in self.attachments if one not in rows]
+
 
 def lock(session: Session, submission_id: int) -> Loaded | None:
     """The submission, locked until the transaction ends; None when there is none."""

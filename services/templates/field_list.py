@@ -85,15 +85,20 @@ class FieldList:
             _merge(same, one)
 
     def add_found(self, tag: TagField, origin: Origin) -> None:
-        """A tag or form field. Its name and geometry are repaired; a mistake in its attributes is refused."""
+        """A tag or form field. Its name and geometry are repaired and a look that is not known is left out, both with
+        a notice; what would keep the field from being filled in is refused."""
         name = names.cleaned(tag.name)
         areas, notices = geometry.found(tag.areas, origin.pages, origin.uuid, name)
         self.notices += [notice.model_copy(update={"document": origin.name}) for notice in notices]
         mistakes = Problems()
         one = self._definition(tag, name, areas, "", mistakes)
         for mistake in mistakes.found:
-            reason = f"has a field {name!r} whose {mistake['field'].lstrip('.')} {mistake['reason']}"
-            self._problems.add(origin.path, reason)
+            reason = f"{mistake['field'].lstrip('.')} {mistake['reason']}"
+            if mistake["field"].startswith(".preferences"):
+                message = f"field {name!r}: {reason}, and was left out"
+                self.notices.append(Notice(code="preference_left_out", message=message, document=origin.name))
+            else:
+                self._problems.add(origin.path, f"has a field {name!r} whose {reason}")
         same = self._named.get((one.submitter_uuid, one.name))
         if same is not None and one.type in (same.type, FieldType.TEXT):
             _merge(same, one)

@@ -16,7 +16,7 @@ from contracts.events import REGISTRY, MailOutcome
 from contracts.rpc import submissions as rpc
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
-from contracts.types import Account, Actor, Order, Role, SealingStatus, SubmissionStatus, Template
+from contracts.types import Account, Actor, Order, Role, SealingStatus, SubmissionStatus
 from services.submissions import commands, followups, queries
 from tests.support.submissions import ADMIN, NOW, SITE, Desk, create_command, field, sealed, template, two_signers
 
@@ -872,18 +872,11 @@ def test_submissions_follow_the_sharing_of_their_template(desk: Desk) -> None:
     assert desk.listed(VIEWER) == [made.id]
 
     def template_says(shared: bool, hours: int) -> None:
-        news = Template(
+        news = followups.TemplateNews(
             id=made.template.id,
-            slug="s",
             name="Renamed",
-            folder_id=1,
             folder_name="Moved",
-            roles=[],
-            submitters=[],
-            fields=[],
-            documents=[],
             shared_link=shared,
-            archived=False,
             author_id=1,
             created_at=NOW,
             updated_at=NOW + timedelta(hours=hours),

@@ -31,11 +31,22 @@ class Delivery:
         """It is dealt with. When the connection is gone the broker has taken it back already, and delivers it again."""
         if self.channel.is_open:
             self.channel.basic_ack(self.tag)
+            self._send_now()
 
     def give_back(self) -> None:
         """To the queue again, soon."""
         if self.channel.is_open:
             self.channel.basic_nack(self.tag, requeue=True)
+            self._send_now()
+
+    def _send_now(self) -> None:
+        """Wake the I/O loop: while nothing else comes in it would sleep up to 5 s on what is to go out, and the broker
+        sends nothing new to a consumer whose prefetch is used up (measured: 10 events per 5 s)."""
+        self.channel.connection.ioloop.add_callback_threadsafe(_nothing)
+
+
+def _nothing() -> None:
+    """What the I/O loop is woken with."""
 
 
 class Reader(Protocol):

@@ -9,9 +9,9 @@ from typing import Any
 
 import eventlet
 from eventlet import patcher, tpool
-from prometheus_client import Gauge
 
 from contracts.runtime import database, declare, observe, process
+from contracts.runtime.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.settings import ServiceSettings
 
 with warnings.catch_warnings():
@@ -23,7 +23,6 @@ with warnings.catch_warnings():
 log = observe.logger(__name__)
 
 SQLITE_THREADS = 4
-TICK_SECONDS = 0.01
 
 
 def serve(names: tuple[str, ...]) -> int:
@@ -39,7 +38,7 @@ def serve(names: tuple[str, ...]) -> int:
     health = observe.serve_health(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
     stopped = _stop_on_signal(runner, settings[0].drain_seconds)
     runner.start()
-    eventlet.spawn(lateness.watch)
+    eventlet.spawn(_watch, lateness)
     log.info("worker.started", services=list(names))
     runner.wait()
     clean = bool(stopped.wait()) if stopped.begun else True
@@ -108,33 +107,8 @@ def _stop_on_signal(runner: ServiceRunner, seconds: float) -> _Stop:
     return stop
 
 
-class Lateness:
-    """How late the event loop is: a green thread asks to be woken and looks how much later it was."""
-
-    WINDOW_SECONDS = 60.0
-
-    def __init__(self) -> None:
-        self._worst: list[tuple[float, float]] = []
-        Gauge(
-            "countersign_event_loop_late_seconds", "The latest that the event loop was within the last minute"
-        ).set_function(self.worst)
-
-    def worst(self) -> float:
-        """Seconds, the maximum of the last minute."""
-        since = time.monotonic() - self.WINDOW_SECONDS
-        self._worst = [(at, late) for at, late in self._worst if at >= since]
-        return max((late for _, late in self._worst), default=0.0)
-
-    def watch(self) -> None:
-        while True:
-            asked = time.monotonic()
-            eventlet.sleep(TICK_SECONDS)
-            late = time.monotonic() - asked - TICK_SECONDS
-            if late > TICK_SECONDS / 4:
-                self._note(asked, late)
-
-    def _note(self, at: float, late: float) -> None:
-        # Only what is not outdone by something later and worse can ever be the maximum.
-        while self._worst and self._worst[-1][1] <= late:
-            self._worst.pop()
-        self._worst.append((at, late))
+def _watch(lateness: Lateness) -> None:
+    while True:
+        asked_at = time.monotonic()
+        eventlet.sleep(TICK_SECONDS)
+        lateness.slept(asked_at)

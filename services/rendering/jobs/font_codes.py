@@ -7,6 +7,7 @@ whoever uses the positions compares them with pdfium's own.
 import ctypes
 import functools
 import re
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,6 +36,15 @@ class FontCodes:
     def width(self, code: int) -> float:
         """Horizontal advance in text space units (1 = the font size)."""
         raise NotImplementedError
+
+    def measure(self, text: bytes) -> tuple[float, int, int]:
+        """Sum of the widths, number of codes, number of word spaces."""
+        total, count, spaces = 0.0, 0, 0
+        for start, end, code in self.split(text):
+            total += self.width(code)
+            count += 1
+            spaces += self.is_word_space(code, end - start)
+        return total, count, spaces
 
     def is_word_space(self, code: int, length: int) -> bool:
         """Whether word spacing applies: only to the single-byte code 32 (9.3.3)."""
@@ -72,6 +82,11 @@ class _SimpleFont(FontCodes):
             self._missing = self._missing or 0.0
         self._font = font
         self._standard: list[float] | None = None
+        self._table: list[float] = []
+
+    def measure(self, text: bytes) -> tuple[float, int, int]:
+        self._table = self._table or [self.width(code) for code in range(256)]
+        return sum(map(self._table.__getitem__, text)), len(text), text.count(32)
 
     def width(self, code: int) -> float:
         index = code - self._first
@@ -94,6 +109,12 @@ class _CompositeFont(FontCodes):
 
     def split(self, text: bytes) -> Iterator[tuple[int, int, int]]:
         return self._cmap.split(text)
+
+    def measure(self, text: bytes) -> tuple[float, int, int]:
+        if type(self._cmap) is not _CMap or len(text) % 2:
+            return super().measure(text)
+        codes = struct.unpack(f">{len(text) // 2}H", text)
+        return sum(self._widths.get(code, self._default) for code in codes) / 1000, len(codes), 0
 
     def width(self, code: int) -> float:
         return self._widths.get(self._cmap.cid(code), self._default) / 1000

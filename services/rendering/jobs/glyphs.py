@@ -14,7 +14,7 @@ from typing import Any
 import pikepdf
 
 from services.rendering.jobs.font_codes import FontCodes, font_codes
-from services.rendering.jobs.geometry import Matrix
+from services.rendering.jobs.geometry import Matrix, Rectangle
 
 _IDENTITY = Matrix(1, 0, 0, 1, 0, 0)
 _DEEPEST_FORM = 12
@@ -85,11 +85,14 @@ class _State:
     rise: float = 0.0
 
 
-def read_page(page: pikepdf.Page, fonts: dict[tuple[int, int], FontCodes]) -> Content:
-    """``fonts`` keeps what was read of fonts between pages. Raises pikepdf.PdfError for a content stream that cannot be
-    parsed, TooComplicated for one that is too long."""
+def read_page(
+    page: pikepdf.Page, fonts: dict[tuple[int, int], FontCodes], is_wanted: Callable[[Rectangle], bool] | None = None
+) -> Content:
+    """``fonts`` keeps what was read of fonts between pages. Only show operators get glyphs of whose stretch of text
+    ``is_wanted`` is true (default user space). Raises pikepdf.PdfError for a content stream that cannot be parsed,
+    TooComplicated for one that is too long."""
     resources = page.resources if isinstance(page.obj.get("/Resources"), pikepdf.Dictionary) else _inherited(page)
-    reader = _Reader(fonts)
+    reader = _Reader(fonts, is_wanted)
     return reader.read(page, resources, _State(), depth=0)
 
 
@@ -102,8 +105,9 @@ def _inherited(page: pikepdf.Page) -> pikepdf.Dictionary:
 
 
 class _Reader:
-    def __init__(self, fonts: dict[tuple[int, int], FontCodes]) -> None:
+    def __init__(self, fonts: dict[tuple[int, int], FontCodes], is_wanted: Callable[[Rectangle], bool] | None) -> None:
         self._fonts = fonts
+        self.is_wanted = is_wanted
         self._budget = _MOST_INSTRUCTIONS
         self._open_forms: list[tuple[int, int]] = []
 
@@ -225,15 +229,47 @@ class _Run:
         state, font = self._state, self._state.font
         if font is None or not font.readable:
             return
-        glyphs: list[Glyph] = []
         place = state.ctm.after(self._text)
+        parts = [bytes(element) if isinstance(element, pikepdf.String) else float(element) for element in elements]
+        advance = self._advance(parts, font)
+        if self._is_wanted(place, advance):
+            glyphs = self._glyphs(parts, font, place)
+            if glyphs:
+                self._content.glyphs[index] = glyphs
+        for opened in self._marked:
+            if opened is not None:
+                self._content.spoken[opened].shows.append(index)
+        self._text = self._text.after(Matrix(1, 0, 0, 1, advance, 0))
+
+    def _advance(self, parts: list[bytes | float], font: FontCodes) -> float:
+        """Of the whole operator, in text space (9.4.4)."""
+        state, x = self._state, 0.0
+        for part in parts:
+            if isinstance(part, float):
+                x -= part / 1000 * state.size
+            else:
+                width, count, spaces = font.measure(part)
+                x += width * state.size + count * state.character_spacing + spaces * state.word_spacing
+        return x * state.scale
+
+    def _is_wanted(self, place: Matrix, advance: float) -> bool:
+        if self._reader.is_wanted is None:
+            return True
+        size = abs(self._state.size) + abs(self._state.rise)
+        # Kerning can lead back behind the beginning: as far again is looked at on either side.
+        left, right = sorted((0.0, advance))
+        spread = right - left + size
+        return self._reader.is_wanted(place.bounds(Rectangle(left - spread, -size, right + spread, size)))
+
+    def _glyphs(self, parts: list[bytes | float], font: FontCodes, place: Matrix) -> list[Glyph]:
+        state, x = self._state, 0.0
         em = _shorter_side(place, state.size * state.scale, state.size)
-        x = 0.0
-        for number, element in enumerate(elements):
-            if not isinstance(element, pikepdf.String):
-                x -= float(element) / 1000 * state.size * state.scale
+        glyphs = []
+        for number, part in enumerate(parts):
+            if isinstance(part, float):
+                x -= part / 1000 * state.size * state.scale
                 continue
-            for start, end, code in font.split(bytes(element)):
+            for start, end, code in font.split(part):
                 width = font.width(code)
                 spacing = state.character_spacing
                 if font.is_word_space(code, end - start):
@@ -241,12 +277,7 @@ class _Run:
                 kern = -1000 * (width + spacing / state.size) if state.size else 0.0
                 glyphs.append(Glyph(*place.apply(x, state.rise), em, number, start, end, kern))
                 x += (width * state.size + spacing) * state.scale
-        self._text = self._text.after(Matrix(1, 0, 0, 1, x, 0))
-        if glyphs:
-            self._content.glyphs[index] = glyphs
-            for opened in self._marked:
-                if opened is not None:
-                    self._content.spoken[opened].shows.append(index)
+        return glyphs
 
     def draw(self, index: int, operands: Any) -> None:
         form = self._reader.form(self._content.resources, operands[0], self._state, self._depth)

@@ -108,7 +108,7 @@ def placed_tags(fields: HtmlFields, pages: Sequence[LaidOutPage], *, document: s
             shown, parsed = fields.tags[mark]
             area = rectangle_to_area(box, visible, page=number)
             area.option = parsed.option
-            tags.append(FoundTag(number, shown, 0, 0, parsed, area))
+            tags.append(FoundTag(number, shown, 0, 0, 0, 0, parsed, area))
             placed.add(mark)
     for mark, (shown, _) in fields.tags.items():
         if mark not in placed:

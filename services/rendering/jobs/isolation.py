@@ -52,7 +52,7 @@ def _wrapped(pdf: pikepdf.Pdf, page: pikepdf.Page, streams: list[Stream]) -> Str
 
 def _decoded(stream: Stream) -> bytes:
     try:
-        return stream.read_bytes()
+        return bytes(stream.read_bytes())
     except pikepdf.PdfError:
         return b""
 

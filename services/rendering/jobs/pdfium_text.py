@@ -13,6 +13,9 @@ from services.rendering.jobs.refused import Refused
 
 _MOST_DRAWN_OBJECTS = 5_000
 
+Box = tuple[float, float, float, float]
+"""(left, bottom, right, top); plain, because a page has hundreds."""
+
 
 @contextmanager
 def open_document(data: bytes) -> Iterator[pdfium.PdfDocument]:
@@ -39,61 +42,82 @@ class Character:
 
 
 class PageText:
-    """The text of one page while pdfium has it open."""
+    """The text of one page while pdfium has it open.
 
-    def __init__(self, page: pdfium.PdfPage) -> None:
-        self._page = page
-        self._text_page = page.get_textpage()
-        self.text: str = self._text_page.get_text_range(errors="surrogatepass")
+    It calls pdfium itself, without pypdfium2's wrappers: a document is read page by page here, and they cost a tenth.
+    """
+
+    def __init__(self, document: pdfium.PdfDocument, index: int) -> None:
+        """``index`` from 0. Raises pdfium.PdfiumError."""
+        self._page = pdfium_raw.FPDF_LoadPage(document.raw, index)
+        if not self._page:
+            raise pdfium.PdfiumError("page cannot be loaded")
+        self._text_page = pdfium_raw.FPDFText_LoadPage(self._page)
+        if not self._text_page:
+            pdfium_raw.FPDF_ClosePage(self._page)
+            raise pdfium.PdfiumError("text cannot be loaded")
+        self._count = max(int(pdfium_raw.FPDFText_CountChars(self._text_page)), 0)
+        buffer = (ctypes.c_ushort * (self._count + 1))()
+        length = max(pdfium_raw.FPDFText_GetText(self._text_page, 0, self._count, buffer) - 1, 0)
+        self.text: str = bytes(memoryview(buffer)[:length]).decode("utf-16-le", "surrogatepass")
 
     def close(self) -> None:
-        self._text_page.close()
+        pdfium_raw.FPDFText_ClosePage(self._text_page)
+        pdfium_raw.FPDF_ClosePage(self._page)
 
     def __len__(self) -> int:
         """Number of characters by pdfium's count; ``text`` may have more or fewer."""
-        return int(self._text_page.count_chars())
+        return self._count
 
     def character_index(self, position: int) -> int:
         """From a position in ``text`` to the index that the other methods take."""
         if not self.text.isascii():
             position = len(self.text[:position].encode("utf-16-le", "surrogatepass")) // 2
-        return int(pdfium_raw.FPDFText_GetCharIndexFromTextIndex(self._text_page.raw, position))
+        return int(pdfium_raw.FPDFText_GetCharIndexFromTextIndex(self._text_page, position))
 
     def is_generated(self, index: int) -> bool:
-        return bool(pdfium_raw.FPDFText_IsGenerated(self._text_page.raw, index) == 1)
+        return bool(pdfium_raw.FPDFText_IsGenerated(self._text_page, index) == 1)
 
     def characters(self, first: int, last: int) -> list[Character]:
         """Both ends included."""
-        raw = self._text_page.raw
         x, y = ctypes.c_double(), ctypes.c_double()
+        to_x, to_y = ctypes.byref(x), ctypes.byref(y)
         found = []
         for index in range(first, last + 1):
-            pdfium_raw.FPDFText_GetCharOrigin(raw, index, x, y)
-            code = pdfium_raw.FPDFText_GetUnicode(raw, index)
+            pdfium_raw.FPDFText_GetCharOrigin(self._text_page, index, to_x, to_y)
+            code = pdfium_raw.FPDFText_GetUnicode(self._text_page, index)
             found.append(Character(chr(code), x.value, y.value, self.is_generated(index)))
         return found
 
-    def rectangles(self, first: int = 0, count: int = -1) -> list[Rectangle]:
+    def rectangles(self, first: int, count: int) -> list[Rectangle]:
         """One for each stretch of text on a line."""
-        raw = self._text_page.raw
+        return [Rectangle(*box) for box in self._boxes(first, count)]
+
+    def all_boxes(self) -> list[Box]:
+        """(left, bottom, right, top) of all stretches of text on the page."""
+        return self._boxes(0, -1)
+
+    def _boxes(self, first: int, count: int) -> list[Box]:
         left, top, right, bottom = (ctypes.c_double() for _ in range(4))
+        place = [ctypes.byref(number) for number in (left, top, right, bottom)]
+        get, page = pdfium_raw.FPDFText_GetRect, self._text_page
         return [
-            Rectangle(left.value, bottom.value, right.value, top.value)
-            for index in range(pdfium_raw.FPDFText_CountRects(raw, first, count))
-            if pdfium_raw.FPDFText_GetRect(raw, index, left, top, right, bottom)
+            (left.value, bottom.value, right.value, top.value)
+            for index in range(pdfium_raw.FPDFText_CountRects(page, first, count))
+            if get(page, index, *place)
         ]
 
-    def drawn_rectangles(self) -> list[Rectangle]:
+    def drawn_boxes(self) -> list[Box]:
         """Around each path, shading and picture of the page itself: lines, frames, logos."""
-        raw = self._page.raw
         left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-        found = []
-        for index in range(min(pdfium_raw.FPDFPage_CountObjects(raw), _MOST_DRAWN_OBJECTS)):
-            drawn = pdfium_raw.FPDFPage_GetObject(raw, index)
+        places = [ctypes.byref(number) for number in (left, bottom, right, top)]
+        found: list[Box] = []
+        for index in range(min(pdfium_raw.FPDFPage_CountObjects(self._page), _MOST_DRAWN_OBJECTS)):
+            drawn = pdfium_raw.FPDFPage_GetObject(self._page, index)
             if pdfium_raw.FPDFPageObj_GetType(drawn) == pdfium_raw.FPDF_PAGEOBJ_TEXT:
                 continue
-            if pdfium_raw.FPDFPageObj_GetBounds(drawn, left, bottom, right, top):
-                found.append(Rectangle(left.value, bottom.value, right.value, top.value))
+            if pdfium_raw.FPDFPageObj_GetBounds(drawn, *places):
+                found.append((left.value, bottom.value, right.value, top.value))
         return found
 
 
@@ -112,12 +136,10 @@ def page_texts(data: bytes, expected: int) -> Iterator[PageText]:
 def open_page_text(document: pdfium.PdfDocument, index: int) -> Iterator[PageText]:
     """``index`` from 0."""
     try:
-        page = document[index]
-        text = PageText(page)
+        text = PageText(document, index)
     except pdfium.PdfiumError as error:
         raise Refused(f"The PDF is damaged: page {index + 1} cannot be read.") from error
     try:
         yield text
     finally:
         text.close()
-        page.close()

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from contracts.types import FieldDefinition
-from services.rendering.jobs import revocation, signature_fields
+from services.rendering.jobs import reading, revocation, signature_fields
 from services.rendering.jobs.fill import Drawn
 from services.rendering.jobs.pdfium_text import open_document
 from services.rendering.jobs.places import name_of
@@ -56,7 +56,7 @@ def check_texts(data: bytes, drawn: Sequence[Drawn], names: dict[str, str]) -> N
     """Raises SealBroken naming the first field whose text is not found in its area."""
     by_page: dict[int, list[Drawn]] = defaultdict(list)
     for one in drawn:
-        if one.text and _essence(one.text):
+        if one.text and one.text.strip():
             by_page[one.page].append(one)
     if not by_page:
         return
@@ -69,10 +69,9 @@ def _check_page(document: pdfium.PdfDocument, page: int, wanted: Sequence[Drawn]
     opened = document[page - 1]
     try:
         text = opened.get_textpage()
+        turned = _right_to_left(text.get_text_range(errors="ignore"))
         for one in wanted:
-            left, bottom, right, top = one.rectangle
-            found = text.get_text_bounded(left - _SLACK, bottom - _SLACK, right + _SLACK, top + _SLACK, errors="ignore")
-            if not contains(found, one.text or ""):
+            if not is_shown(one.text or "", reading.text_in(text, one.rectangle, _SLACK), turned=turned):
                 name = names.get(one.field_uuid, one.field_uuid)
                 raise SealBroken(f"Field '{name}': its value was not found on page {page} of the sealed file")
         text.close()
@@ -80,47 +79,50 @@ def _check_page(document: pdfium.PdfDocument, page: int, wanted: Sequence[Drawn]
         opened.close()
 
 
-def contains(found: str, wanted: str) -> bool:
-    """Is ``wanted`` in ``found``, as far as text extraction can tell? Line breaks, blanks and invisible characters do not
-    count, nor do different codes of one character. Text that runs from right to left may come out turned around, as a
-    whole or word by word."""
-    hay, needle = _essence(found), _essence(wanted)
-    if needle in hay:
-        return True
-    if not _right_to_left(needle):
+def is_shown(drawn: str, found: str, *, turned: bool = False) -> bool:
+    """Nothing of the text is missing, and its letters and digits come in their order; those of a label underneath may stand
+    between them. Where right-to-left text is near, extractors have an order of their own: pdfium turns a whole row of fields
+    around (``turned``: there is such text on the page)."""
+    if not reading.is_found(drawn, found):
         return False
-    return needle[::-1] in hay or all(_word_in(_essence(word), hay) for word in wanted.split())
+    return turned or _right_to_left(drawn + found) or _in_order(_letters(drawn), _letters(found))
 
 
-def _word_in(word: str, hay: str) -> bool:
-    """A word of both directions (``no. 12-ב``) may come out in any order of its runs."""
-    if word in hay or word[::-1] in hay:
-        return True
-    return _right_to_left(word) and all(hay.count(character) >= word.count(character) for character in set(word))
+def _in_order(wanted: str, there: str) -> bool:
+    rest = iter(there)
+    return all(character in rest for character in wanted)
+
+
+def _telling(text: str) -> str:
+    """Without marks and signs, of which readers have their own opinions."""
+    normal = unicodedata.normalize("NFKD", text)
+    return "".join(one for one in normal if (kind := unicodedata.category(one))[0] == "L" or kind in {"Nd", "Sc"})
 
 
 def _right_to_left(text: str) -> bool:
     return any(unicodedata.bidirectional(character) in {"R", "AL", "AN"} for character in text)
 
 
-def _essence(text: str) -> str:
-    normal = unicodedata.normalize("NFKC", text)
-    return "".join(
-        character
-        for character in normal
-        if not character.isspace() and unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Cn"}
-    )
-
-
 def _with_annotations_on_pages(data: bytes) -> bytes:
-    """On a document that came signed, values are annotations, which pdfium does not count as text of the page."""
+    """On a document that came signed, values are stamps, which pdfium does not count as text of the page."""
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        if not any("/AP" in annotation for page in pdf.pages for annotation in page.obj.get("/Annots", ())):
+        stamps = {number: _stamps(page) for number, page in enumerate(pdf.pages)}
+        if not any(stamps.values()):
             return data
+        for number, page in enumerate(pdf.pages):
+            page.obj.Annots = pikepdf.Array(stamps[number])
+        del pdf.Root.AcroForm
         pdf.flatten_annotations("all")
         output = io.BytesIO()
         pdf.save(output, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
         return output.getvalue()
+
+
+def _stamps(page: pikepdf.Page) -> list[pikepdf.Object]:
+    annotations = page.obj.get("/Annots")
+    if not isinstance(annotations, pikepdf.Array):
+        return []
+    return [one for one in annotations if isinstance(one, pikepdf.Dictionary) and one.get("/Subtype") == "/Stamp"]
 
 
 # --- signature ------------------------------------------------------------------------------------------------------------
@@ -163,7 +165,9 @@ def _check_signature(data: bytes, signature: Any, certificate: bytes) -> asn1_cm
     attributes = {attribute["type"].native: attribute["values"] for attribute in signer["signed_attrs"]}
     if attributes["message_digest"][0].native != digest.digest():
         raise SealBroken("the seal is for other content")
-    named = tsp.SigningCertificateV2.load(attributes["signing_certificate_v2"][0].dump())["certs"][0]["cert_hash"].native
+    named = tsp.SigningCertificateV2.load(attributes["signing_certificate_v2"][0].dump())["certs"][0][
+        "cert_hash"
+    ].native
     if named != hashlib.sha256(certificate).digest():
         raise SealBroken("the seal names another certificate")
     key = x509.load_der_x509_certificate(certificate).public_key()

@@ -65,6 +65,45 @@ def proven(certificate: asn1_x509.Certificate, crls: Iterable[bytes], ocsps: Ite
     )
 
 
+def revoked_since(
+    certificate: bytes, known: Sequence[bytes], crls: Iterable[bytes], ocsps: Iterable[bytes]
+) -> datetime | None:
+    """When, according to a genuine list or answer, the certificate (DER) was revoked; None when none says so."""
+    serial = x509.load_der_x509_certificate(certificate).serial_number
+    issuers = [x509.load_der_x509_certificate(data) for data in known]
+    for data in crls:
+        listed = _load_list(data)
+        if listed is not None and any(listed.issuer == one.subject and _list_signed(listed, one) for one in issuers):
+            entry = listed.get_revoked_certificate_by_serial_number(serial)
+            if entry is not None:
+                return entry.revocation_date_utc
+    for data in ocsps:
+        try:
+            response = ocsp.load_der_ocsp_response(data)
+            single = next(one for one in response.responses if one.serial_number == serial)
+        except (ValueError, StopIteration):
+            continue
+        if single.revocation_time_utc is not None and any(
+            _signed(response, key) for key in _responders(response, known)
+        ):
+            return single.revocation_time_utc
+    return None
+
+
+def _load_list(data: bytes) -> x509.CertificateRevocationList | None:
+    try:
+        return x509.load_der_x509_crl(data)
+    except ValueError:
+        return None
+
+
+def _list_signed(listed: x509.CertificateRevocationList, by: x509.Certificate) -> bool:
+    try:
+        return listed.is_signature_valid(by.public_key())  # type: ignore[arg-type]  # other kinds raise TypeError
+    except TypeError:
+        return False
+
+
 def questions(leaves: Sequence[bytes], known: Sequence[bytes]) -> list[Question]:
     """For each certificate (DER) in the chains of ``leaves`` that needs a proof; ``known`` has the issuers."""
     certificates = [asn1_x509.Certificate.load(data) for data in known]
@@ -109,8 +148,7 @@ def check_list(answer: bytes, serial: int, known: Sequence[bytes], now: datetime
     try:
         listed = x509.load_der_x509_crl(answer)
         issuers = [one for one in map(x509.load_der_x509_certificate, known) if one.subject == listed.issuer]
-        keys = [issuer.public_key() for issuer in issuers]
-        if not any(listed.is_signature_valid(key) for key in keys):  # type: ignore[arg-type]  # others: TypeError
+        if not any(_list_signed(listed, issuer) for issuer in issuers):
             raise Refused("the revocation list is not signed by the certificate's issuer")
         if listed.get_revoked_certificate_by_serial_number(serial) is not None:
             raise Revoked("the certificate was revoked")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from contracts.types import FieldType
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, clip
+from services.rendering.jobs.pdfium_text import Box
 from services.rendering.jobs.tag_grammar import ParsedTag
 
 TAG_PIXELS = 1400
@@ -32,8 +33,8 @@ def field_box(
     line: Rectangle,
     visible: VisiblePage,
     *,
-    texts: Sequence[Rectangle] = (),
-    drawn: Sequence[Rectangle] = (),
+    texts: Sequence[Box] = (),
+    drawn: Sequence[Box] = (),
 ) -> Rectangle | None:
     """Where the field goes, in upright points; None when the tag is not on the visible page.
 
@@ -67,7 +68,7 @@ def _is_mark(parsed: ParsedTag) -> bool:
 
 
 def _free_space(
-    box: Rectangle, texts: Sequence[Rectangle], drawn: Sequence[Rectangle], visible: VisiblePage
+    box: Rectangle, texts: Sequence[Box], drawn: Sequence[Box], visible: VisiblePage
 ) -> tuple[float, float]:
     """Lowest and highest y that the box can reach without covering anything."""
     floor, ceiling = 0.0, visible.height
@@ -79,9 +80,9 @@ def _free_space(
             ceiling = bottom - _GAP
         elif floor - _GAP < top <= middle:
             floor = top + _GAP
-    for frame in drawn:
-        if frame.left <= box.left and frame.right >= box.right and frame.bottom < middle < frame.top:
-            floor, ceiling = max(floor, frame.bottom + _GAP), min(ceiling, frame.top - _GAP)
+    for left, bottom, right, top in drawn:
+        if left <= box.left and right >= box.right and bottom < middle < top:
+            floor, ceiling = max(floor, bottom + _GAP), min(ceiling, top - _GAP)
     return floor, ceiling
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, Notice
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, rectangle_to_area
-from services.rendering.jobs.pdfium_text import PageText, page_texts
+from services.rendering.jobs.pdfium_text import Box, PageText, page_texts
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.tag_boxes import field_box
 from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, clean, parse_tag
@@ -29,11 +29,13 @@ _LINE_BREAK = re.compile(r"\s*[\r\n]+\s*")
 
 @dataclass
 class FoundTag:
-    """A tag with its place: ``first`` and ``last`` are indices of pdfium's characters of that page, ``area`` is where the
-    field goes. ``page`` from 1."""
+    """A tag with its place: ``start`` and ``end`` are positions in the page's text, ``first`` and ``last`` indices of
+    pdfium's characters, ``area`` is where the field goes. ``page`` from 1."""
 
     page: int
     text: str
+    start: int
+    end: int
     first: int
     last: int
     parsed: ParsedTag
@@ -95,8 +97,8 @@ def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, f
     def notice(code: str, message: str) -> None:
         found.report.append(Notice(code=code, message=message, document=document, page=page))
 
-    texts: list[Rectangle] = []
-    drawn: list[Rectangle] = []
+    texts: list[Box] = []
+    drawn: list[Box] = []
     for span in _spans(text):
         shown = clean(text.text[span.start : span.end], 120)
         if not span.closed:
@@ -112,8 +114,7 @@ def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, f
         first, last = text.character_index(span.start), text.character_index(span.end - 1)
         line = _widest_line(text, first, last, visible)
         if not texts:
-            texts = [visible.from_default_space(rectangle) for rectangle in text.rectangles()]
-            drawn = [visible.from_default_space(rectangle) for rectangle in text.drawn_rectangles()]
+            texts, drawn = _upright(text.all_boxes(), visible), _upright(text.drawn_boxes(), visible)
         box = line and field_box(parsed, line, visible, texts=texts, drawn=drawn)
         if not box:
             notice("tag_outside_page", f"“{shown}” lies outside the visible part of page {page}.")
@@ -121,22 +122,27 @@ def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, f
         texts.append(box)
         area = rectangle_to_area(box, visible, page=page)
         area.option = parsed.option
-        found.tags.append(FoundTag(page, text.text[span.start : span.end], first, last, parsed, area))
+        shown_text = text.text[span.start : span.end]
+        found.tags.append(FoundTag(page, shown_text, span.start, span.end, first, last, parsed, area))
         for remark in parsed.remarks:
             notice("tag_attribute", f"In “{shown}” on page {page} {remark}.")
 
 
+def _upright(boxes: list[Box], visible: VisiblePage) -> list[Box]:
+    if visible.rotation == 0 and visible.user_unit == 1 and visible.box[:2] == (0, 0):
+        return boxes
+    return [visible.from_default_space(Rectangle(*box)) for box in boxes]
+
+
 def _spans(text: PageText) -> Iterator[_Span]:
     end = 0
+    may_be_mirrored = not text.text.isascii()
     for opening in _BRACES.finditer(text.text):
         if opening.start() < end or not _is_pair(text, opening.start(), opening.end()):
             continue
-        line_end = text.text.find("\n", opening.start())
-        line_end = len(text.text) if line_end < 0 else line_end
-        line = text.text[text.text.rfind("\n", 0, opening.start()) + 1 : line_end]
-        if _RIGHT_TO_LEFT.search(line):
+        if may_be_mirrored and _RIGHT_TO_LEFT.search(_line_around(text.text, opening.start())):
             # Braces are mirrored there: either pair may open, and a tag ends on its line.
-            match = _MIRRORED_TAG.match(text.text, opening.start(), line_end)
+            match = _MIRRORED_TAG.match(text.text, opening.start())
         elif opening[1] == "}":
             continue
         else:
@@ -148,6 +154,11 @@ def _spans(text: PageText) -> Iterator[_Span]:
         yield _Span(match.start(), match.span(2), end)
 
 
+def _line_around(text: str, position: int) -> str:
+    end = text.find("\n", position)
+    return text[text.rfind("\n", 0, position) + 1 : len(text) if end < 0 else end]
+
+
 def _is_pair(text: PageText, start: int, end: int) -> bool:
     """``{{`` or ``}}``; a blank between the two is none when pdfium made it up from loose letter spacing."""
     return end - start == 2 or text.is_generated(text.character_index(start + 1))
@@ -156,18 +167,9 @@ def _is_pair(text: PageText, start: int, end: int) -> bool:
 def _parse(text: PageText, span: _Span) -> ParsedTag:
     """A tag may be broken over lines, or its letters set so loosely that pdfium sees blanks between them. Whether a blank
     belongs there cannot be seen, so the reading counts that is understood best. Raises NotATag when none is."""
-    inside = text.text[slice(*span.inside)]
-    exact = "".join(
-        character
-        for position, character in enumerate(inside, span.inside[0])
-        if not character.isspace() or not text.is_generated(text.character_index(position))
-    )
-    readings = [_LINE_BREAK.sub(" ", inside), _LINE_BREAK.sub("", inside), exact]
-    if span.inside[0] - span.start > 2:  # Loose letters: the braces themselves are apart.
-        readings.reverse()
     parsed: list[ParsedTag] = []
     failures: list[NotATag] = []
-    for reading in dict.fromkeys(readings):
+    for reading in _readings(text, span):
         try:
             parsed.append(parse_tag(reading))
         except NotATag as reason:
@@ -178,6 +180,21 @@ def _parse(text: PageText, span: _Span) -> ParsedTag:
     if not parsed:
         raise failures[0]
     return min(parsed, key=lambda one: len(one.remarks))
+
+
+def _readings(text: PageText, span: _Span) -> Iterator[str]:
+    inside = text.text[slice(*span.inside)]
+    loose = span.inside[0] - span.start > 2  # The braces themselves are apart.
+    if not loose:
+        yield _LINE_BREAK.sub(" ", inside)
+        yield _LINE_BREAK.sub("", inside)
+    yield "".join(
+        character
+        for position, character in enumerate(inside, span.inside[0])
+        if not character.isspace() or not text.is_generated(text.character_index(position))
+    )
+    if loose:
+        yield inside
 
 
 def _widest_line(text: PageText, first: int, last: int, visible: VisiblePage) -> Rectangle | None:

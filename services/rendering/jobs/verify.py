@@ -20,7 +20,7 @@ from typing import Any
 
 from asn1crypto import x509
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.sign.ades.report import AdESFailure, AdESIndeterminate, AdESSubIndic
+from pyhanko.sign.ades.report import AdESFailure, AdESSubIndic
 from pyhanko.sign.diff_analysis import ModificationLevel
 from pyhanko.sign.fields import enumerate_sig_fields
 from pyhanko.sign.validation.dss import DocumentSecurityStore
@@ -31,18 +31,15 @@ from pyhanko.sign.validation.pdf_embedded import (
     async_validate_pdf_timestamp,
 )
 from pyhanko.sign.validation.status import DocumentTimestampStatus, PdfSignatureStatus, SignatureCoverageLevel
-from pyhanko_certvalidator import ValidationContext
 
 from contracts.rpc.rendering import Verification, VerifiedSignature
-from services.rendering.jobs import revocation, signature_fields
+from services.rendering.jobs import signature_fields
 from services.rendering.jobs.signature_fields import SignatureField
+from services.rendering.jobs.trust import FAILED, INDETERMINATE, PADES, Note, Trust, indication_of, level, note, rely
 
-PASSED, FAILED, INDETERMINATE = "TOTAL-PASSED", "TOTAL-FAILED", "INDETERMINATE"
 TIME_STAMP = "ETSI.RFC3161"
-PADES = "ETSI.CAdES.detached"
 
 _SUPPORTED = {PADES, TIME_STAMP, "adbe.pkcs7.detached", "PBAD.PAdES"}
-_WEAK = {"md5", "sha1"}
 
 
 @dataclass(frozen=True)
@@ -63,8 +60,7 @@ class _Finding:
     modifications: ModificationLevel | None = None
     covers_file: bool = False
     document_time_stamp: bool = False
-    lasting: bool = False
-    notes: list[dict[str, str]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
@@ -82,6 +78,8 @@ def verify(data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here:
     if hidden := [name for name in view.fields if name not in {entry.field for entry in entries}]:
         entries += [SignatureField(name) for name in hidden]
         trick = trick or "Readers disagree about what this file holds"
+    if not entries and trick and b"/ByteRange" in data:
+        entries = [SignatureField("")]  # there was a signature, and nobody can read it any more
     if not entries:
         return Verification(checksum_status="unsigned", sealed_here=sealed_here)
     findings = sorted(_check_all(view, entries, anchors, now, trick), key=lambda finding: finding.order)
@@ -109,7 +107,7 @@ def _check_all(
             embedded = _embedded(view, entry)
             stated = str(embedded.sig_object.get("/SubFilter", "")).removeprefix("/")
             finding = (
-                _check(replace(entry, sub_filter=stated), embedded, _Trust(anchors, view.store, now))
+                _check(replace(entry, sub_filter=stated), embedded, Trust(anchors, view.store, now))
                 if stated in _SUPPORTED
                 else _unsupported(entry, number)
             )
@@ -146,31 +144,7 @@ def _open(data: bytes) -> _View:
     return _View(reader, fields, store)
 
 
-@dataclass(frozen=True)
-class _Trust:
-    """Trusted roots, what the file brings along for the check, and the time of the check."""
-
-    anchors: Sequence[bytes]
-    store: DocumentSecurityStore | None
-    now: datetime
-
-    def context(self, moment: datetime | None = None) -> ValidationContext:
-        """A context is used up by one validation. ``moment``: a time before now that is proven."""
-        roots = [x509.Certificate.load(anchor) for anchor in self.anchors]
-        store = self.store
-        return ValidationContext(
-            trust_roots=roots,
-            other_certs=list(store.load_certs()) if store else [],
-            crls=[item.get_object().data for item in store.crls] if store else [],
-            ocsps=[item.get_object().data for item in store.ocsps] if store else [],
-            moment=moment or self.now,
-            best_signature_time=moment or self.now,
-            retroactive_revinfo=True,
-            allow_fetching=False,
-        )
-
-
-def _check(entry: SignatureField, embedded: EmbeddedPdfSignature, trust: _Trust) -> _Finding:
+def _check(entry: SignatureField, embedded: EmbeddedPdfSignature, trust: Trust) -> _Finding:
     status = _validate(entry, embedded, trust, None)
     time_stamp = getattr(status, "timestamp_validity", None)
     proven = None
@@ -181,7 +155,7 @@ def _check(entry: SignatureField, embedded: EmbeddedPdfSignature, trust: _Trust)
 
 
 def _validate(
-    entry: SignatureField, embedded: EmbeddedPdfSignature, trust: _Trust, moment: datetime | None
+    entry: SignatureField, embedded: EmbeddedPdfSignature, trust: Trust, moment: datetime | None
 ) -> PdfSignatureStatus | DocumentTimestampStatus:
     if entry.sub_filter == TIME_STAMP:
         return asyncio.run(async_validate_pdf_timestamp(embedded, trust.context()))
@@ -196,23 +170,23 @@ def _finding(
     entry: SignatureField,
     embedded: EmbeddedPdfSignature,
     status: PdfSignatureStatus | DocumentTimestampStatus,
-    trust: _Trust,
+    trust: Trust,
     proven: datetime | None,
 ) -> _Finding:
     certificate: x509.Certificate = status.signing_cert
     digested = {attribute["type"].native for attribute in embedded.signer_info["signed_attrs"] or ()}
     problem = _integrity_problem(status, digested)
-    indication, sub_indication, trusted, notes = _trustworthiness(status, certificate, proven or trust.now)
+    reliance = rely(embedded, status, trust, proven or trust.now)
+    indication, sub_indication, notes = reliance.indication, reliance.sub_indication, reliance.notes
     stamp = status.timestamp if entry.sub_filter == TIME_STAMP else _stamp_time(status)
-    level, lasting = _level(entry, embedded, status, trust, digested)
     if problem:
         indication, sub_indication = FAILED, problem[0]
-        notes.insert(0, _note("error", problem[1]))
+        notes.insert(0, note("error", problem[1]))
     else:
-        notes.insert(0, _note("info", "The signed content is intact"))
+        notes.insert(0, note("info", "The signed content is intact"))
     if stamp and not proven and entry.sub_filter != TIME_STAMP:
         notes.append(
-            _note("warning", "The time-stamp comes from an authority that is not known here: it proves no time")
+            note("warning", "The time-stamp comes from an authority that is not known here: it proves no time")
         )
     answer = VerifiedSignature(
         field=entry.field,
@@ -223,11 +197,11 @@ def _finding(
         timestamp=_utc(stamp),
         signature_type=entry.sub_filter,
         digest=status.md_algorithm,
-        level=level,
+        level=level(embedded, status, trust, sub_filter=entry.sub_filter, signed_attributes=digested),
         indication=indication,
         sub_indication=sub_indication,
         integrity="invalid" if problem else "valid",
-        trust=trusted,
+        trust=reliance.trusted,
         covers_whole_document=status.coverage == SignatureCoverageLevel.ENTIRE_FILE,
         changed_after_signing=False,
         certificate_valid_from=_utc(certificate.not_valid_before),
@@ -239,7 +213,6 @@ def _finding(
         modifications=status.modification_level,
         covers_file=status.coverage == SignatureCoverageLevel.ENTIRE_FILE,
         document_time_stamp=entry.sub_filter == TIME_STAMP,
-        lasting=lasting,
         notes=notes,
     )
 
@@ -257,64 +230,6 @@ def _integrity_problem(status: Any, signed_attributes: set[str]) -> tuple[str, s
     return None
 
 
-def _trustworthiness(
-    status: Any, certificate: x509.Certificate, moment: datetime
-) -> tuple[str, str | None, str, list[dict[str, str]]]:
-    """Indication, sub-indication, one word for the trust, and notes; integrity is not looked at."""
-    notes: list[dict[str, str]] = []
-    problem: AdESSubIndic | None = status.trust_problem_indic
-    trusted = "trusted" if problem is None and status.validation_path is not None else "untrusted"
-    weak = status.md_algorithm in _WEAK
-    if weak:
-        notes.append(_note("warning", f"Weak digest ({status.md_algorithm.upper()}): forgeries are feasible"))
-        problem = problem or AdESIndeterminate.CRYPTO_CONSTRAINTS_FAILURE_NO_POE
-        trusted = "untrusted"
-    if status.revocation_details is not None:
-        trusted = "revoked"
-        notes.append(_note("error", "The certificate was revoked"))
-    elif not certificate.not_valid_before <= moment <= certificate.not_valid_after:
-        # pyHanko does not look when the signer's certificate is itself a trusted one.
-        trusted = "expired" if moment > certificate.not_valid_after else "untrusted"
-        problem = problem or AdESIndeterminate.OUT_OF_BOUNDS_NO_POE
-        word = "expired on" if trusted == "expired" else "is not valid before"
-        date = certificate.not_valid_after if trusted == "expired" else certificate.not_valid_before
-        notes.append(
-            _note("warning", f"The certificate {word} {date:%Y-%m-%d}, and no trusted time-stamp says when it was used")
-        )
-    if trusted == "trusted":
-        notes.append(_note("info", "The certificate leads to a root that is trusted here"))
-    elif status.trust_problem_indic == AdESIndeterminate.NO_CERTIFICATE_CHAIN_FOUND:
-        notes.append(_note("warning", "The certificate does not lead to a root that is known here"))
-    if problem is None:
-        return PASSED, None, trusted, notes
-    return _indication(problem), problem.standard_name, trusted, notes
-
-
-def _indication(why: AdESSubIndic) -> str:
-    return FAILED if isinstance(why, AdESFailure) else INDETERMINATE
-
-
-def _level(
-    entry: SignatureField, embedded: EmbeddedPdfSignature, status: Any, trust: _Trust, signed_attributes: set[str]
-) -> tuple[str | None, bool]:
-    """The PAdES level that the signature has by its form, and whether the file brings its revocation data along."""
-    if entry.sub_filter != PADES or "signing_certificate_v2" not in signed_attributes:
-        return None, False
-    stamp = status.timestamp_validity
-    if stamp is None or not (stamp.intact and stamp.valid):
-        return "B-B", False
-    if trust.store is None:
-        return "B-T", False
-    own = [status.signing_cert, *embedded.other_embedded_certs]
-    known = [*own, stamp.signing_cert, *trust.store.load_certs()]
-    roots = {bytes(anchor) for anchor in trust.anchors}
-    needed = revocation.needing_proof([status.signing_cert, stamp.signing_cert], known, roots)
-    crls = [item.get_object().data for item in trust.store.crls]
-    ocsps = [item.get_object().data for item in trust.store.ocsps]
-    lasting = all(revocation.proven(certificate, crls, ocsps) for certificate in needed)
-    return ("B-LT" if lasting else "B-T"), lasting
-
-
 def _stamp_time(status: Any) -> datetime | None:
     stamp = status.timestamp_validity
     return stamp.timestamp if stamp is not None and stamp.intact and stamp.valid else None
@@ -326,13 +241,13 @@ def _stamp_time(status: Any) -> datetime | None:
 def _unsupported(entry: SignatureField, number: int) -> _Finding:
     kind = entry.sub_filter or "without a type"
     answer = _stated(entry, INDETERMINATE, "GENERIC", "unknown")
-    return _Finding(answer, order=number, notes=[_note("error", f"Signatures of the type {kind} cannot be checked")])
+    return _Finding(answer, order=number, notes=[note("error", f"Signatures of the type {kind} cannot be checked")])
 
 
 def _broken(entry: SignatureField, number: int, reason: str, why: AdESSubIndic | None) -> _Finding:
     why = why or AdESFailure.FORMAT_FAILURE
-    answer = _stated(entry, _indication(why), why.standard_name, "invalid")
-    return _Finding(answer, order=number, notes=[_note("error", f"The signature is malformed ({reason})")])
+    answer = _stated(entry, indication_of(why), why.standard_name, "invalid")
+    return _Finding(answer, order=number, notes=[note("error", f"The signature is malformed ({reason})")])
 
 
 def _stated(entry: SignatureField, indication: str, sub_indication: str, integrity: str) -> VerifiedSignature:
@@ -365,7 +280,7 @@ def _tricked(finding: _Finding, trick: str) -> _Finding:
         }
     )
     intact = [note for note in finding.notes if note["type"] != "info"]
-    return replace(finding, answer=answer, covers_file=False, notes=[_note("error", trick), *intact])
+    return replace(finding, answer=answer, covers_file=False, notes=[note("error", trick), *intact])
 
 
 # --- what the signatures say about each other ----------------------------------------------------------------------------
@@ -378,12 +293,12 @@ def _judge(finding: _Finding, findings: list[_Finding], *, sealed_here: bool) ->
     if finding.holds and not _only_permitted_changes(finding, findings):
         updates["changed_after_signing"] = True
         if sealed_here:
-            notes.append(_note("warning", "Fields were filled in and sealed here after this signature was made"))
+            notes.append(note("warning", "Fields were filled in and sealed here after this signature was made"))
         else:
             updates |= {"indication": FAILED, "sub_indication": "FORMAT_FAILURE"}
-            notes.append(_note("error", "The document was changed after this signature was made"))
+            notes.append(note("error", "The document was changed after this signature was made"))
     later = [other for other in findings if other.order > finding.order]
-    if finding.lasting and any(other.document_time_stamp and other.holds for other in later):
+    if answer.level == "B-LT" and any(other.document_time_stamp and other.holds for other in later):
         updates["level"] = "B-LTA"
     return answer.model_copy(update={**updates, "verification_result": notes})
 
@@ -394,10 +309,6 @@ def _only_permitted_changes(finding: _Finding, findings: list[_Finding]) -> bool
         return True
     covered = any(other.holds and other.covers_file and other is not finding for other in findings)
     return level == ModificationLevel.FORM_FILLING and covered
-
-
-def _note(kind: str, content: str) -> dict[str, str]:
-    return {"type": kind, "content": content}
 
 
 def _common_name(name: x509.Name) -> str | None:

@@ -38,7 +38,7 @@ def field(type_: str, options: list[str] | None = None, **preferences: Any) -> F
     ],
 )
 def test_dates(value: str, format_: str | None, account: Account, expected: str) -> None:
-    preferences = {"format": format_} if format_ else {}
+    preferences: dict[str, Any] = {"format": format_} if format_ else {}
     assert display(field("date", **preferences), value, account) == expected
 
 
@@ -70,7 +70,7 @@ def test_dates(value: str, format_: str | None, account: Account, expected: str)
     ],
 )
 def test_numbers(value: Any, format_: str | None, expected: str) -> None:
-    preferences = {"format": format_} if format_ else {}
+    preferences: dict[str, Any] = {"format": format_} if format_ else {}
     assert display(field("number", **preferences), value, AMERICAN) == expected
 
 

@@ -33,7 +33,7 @@ def document(
     number: int = 0, explicit: Sequence[FieldInput] = (), found: Sequence[TagField] = (), pages: int = 1
 ) -> DocumentFields:
     return DocumentFields(
-        f"d-{number}", f"doc {number}", f"documents[{number}]", "file", [LETTER] * pages, explicit, found
+        f"doc-{number}", f"doc {number}", f"documents[{number}]", "file", [LETTER] * pages, explicit, found
     )
 
 
@@ -84,7 +84,7 @@ def test_a_tag_of_the_same_name_and_role_adds_its_area() -> None:
     assert len(definition.fields) == 1
     field = definition.fields[0]
     assert field.title == "Your name"
-    assert [area.attachment_uuid for area in field.areas] == ["d-1", "d-0"]
+    assert [area.attachment_uuid for area in field.areas] == ["doc-1", "doc-0"]
 
 
 def test_a_text_tag_joins_a_field_of_any_type() -> None:
@@ -131,6 +131,16 @@ def test_a_mistake_in_a_tag_names_the_file_and_the_tag() -> None:
     assert caught.value.details[0]["field"] == "documents[1].file"
     assert "'Country'" in caught.value.details[0]["reason"]
     assert "options" in caught.value.details[0]["reason"]
+
+
+def test_a_look_that_is_not_known_does_not_keep_a_found_field_out() -> None:
+    tag = TagField(name="Big", preferences={"font_size": 400, "align": "right"})
+    definition = made(document(0, found=[tag]))
+    assert definition.fields[0].preferences == {"align": "right"}
+    assert [(notice.code, notice.document) for notice in definition.notices] == [("preference_left_out", "doc 0")]
+    # A rule that would silently not be kept is another matter.
+    with pytest.raises(ServiceError, match=r"validation\.pattern"):
+        made(document(0, found=[TagField(name="Code", validation={"pattern": "(?=x)"})]))
 
 
 def test_found_areas_are_cut_to_the_page_and_reported_when_off_it() -> None:
@@ -192,21 +202,21 @@ def test_fields_that_are_put_back_as_they_came_stay_the_same() -> None:
         document(1, [FieldInput(name="", type="heading", default_value="Part 2", areas=[AreaInput(**BOX)])]),
     )
     back = [FieldInput.model_validate(one.model_dump(mode="json")) for one in definition.fields]
-    again = redefine(back, definition.parties, {"d-0": [LETTER] * 2, "d-1": [LETTER]}, Limits())
+    again = redefine(back, definition.parties, {"doc-0": [LETTER] * 2, "doc-1": [LETTER]}, Limits())
     assert again.fields == definition.fields
     assert again.parties == definition.parties
 
 
 def put(*fields: dict[str, Any], documents: int = 1, parties: Sequence[Party] = ()) -> Definition:
-    pages = {f"d-{n}": [LETTER] for n in range(documents)}
+    pages = {f"doc-{n}": [LETTER] for n in range(documents)}
     return redefine([FieldInput.model_validate(one) for one in fields], list(parties), pages, Limits())
 
 
 def test_an_area_of_the_only_document_need_not_name_it() -> None:
-    assert put({"name": "a", "areas": [BOX]}).fields[0].areas[0].attachment_uuid == "d-0"
+    assert put({"name": "a", "areas": [BOX]}).fields[0].areas[0].attachment_uuid == "doc-0"
 
 
-@pytest.mark.parametrize("named_document", [None, "d-7"])
+@pytest.mark.parametrize("named_document", [None, "doc-7"])
 def test_an_area_on_no_document_is_refused(named_document: str | None) -> None:
     with pytest.raises(ServiceError) as caught:
         put({"name": "a", "areas": [{**BOX, "attachment_uuid": named_document}]}, documents=2)
@@ -260,13 +270,13 @@ def test_roles_can_be_renamed_by_uuid() -> None:
 def test_a_clone_shares_no_uuid_with_its_original() -> None:
     tags = [TagField(name="Spouse", condition="Married", areas=[Area(**BOX)]), TagField(name="Married", role="B")]
     original = made(document(0, found=tags))
-    copy = cloned(original, {"d-0": "d-copy"})
+    copy = cloned(original, {"doc-0": "doc-copy"})
     assert roles(copy) == roles(original)
     assert [one.name for one in copy.fields] == [one.name for one in original.fields]
     text = str(copy)
     assert not any(one.uuid in text for one in original.fields)
     assert not any(party.uuid in text for party in original.parties)
-    assert "d-0" not in text
+    assert "doc-0" not in text
     assert copy.fields[0].conditions[0].field_uuid == copy.fields[1].uuid
     assert {one.submitter_uuid for one in copy.fields} == {party.uuid for party in copy.parties}
 

@@ -1,0 +1,34 @@
+"""How late an event loop is: somebody asks it to be woken and looks how much later than that it was."""
+
+import time
+
+from prometheus_client import Gauge
+
+TICK_SECONDS = 0.01
+"""How often to ask. Whoever measures sleeps this long in his own kind of loop and calls ``slept``."""
+
+_WINDOW_SECONDS = 60.0
+
+
+class Lateness:
+    """The maximum of the last minute, as the gauge ``countersign_event_loop_late_seconds``. One per process."""
+
+    def __init__(self) -> None:
+        self._worst: list[tuple[float, float]] = []
+        name, what = "countersign_event_loop_late_seconds", "The latest that the event loop was within the last minute"
+        Gauge(name, what).set_function(self.worst)
+
+    def slept(self, asked_at: float) -> None:
+        """A sleep of TICK_SECONDS that began at ``asked_at`` (monotonic) is over."""
+        late = time.monotonic() - asked_at - TICK_SECONDS
+        if late > TICK_SECONDS / 4:
+            # Only what is not outdone by something later and worse can ever be the maximum.
+            while self._worst and self._worst[-1][1] <= late:
+                self._worst.pop()
+            self._worst.append((asked_at, late))
+
+    def worst(self) -> float:
+        """Seconds."""
+        since = time.monotonic() - _WINDOW_SECONDS
+        self._worst = [(at, late) for at, late in self._worst if at >= since]
+        return max((late for _, late in self._worst), default=0.0)

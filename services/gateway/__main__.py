@@ -1,0 +1,3 @@
+from contracts.runtime.main import run
+
+run("gateway")

@@ -1,0 +1,25 @@
+"""From a checked body or query to the keys of a request model."""
+
+from typing import Any
+
+from services.gateway.exchange import Exchange
+
+
+def given(body: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Only what is there: the services change what is set and leave the rest."""
+    return {name: body[name] for name in names if name in body}
+
+
+def external_id(body: dict[str, Any]) -> dict[str, Any]:
+    """``external_id``, or its older name ``application_key``."""
+    name = next((name for name in ("external_id", "application_key") if name in body), None)
+    return {"external_id": body[name]} if name else {}
+
+
+def filters(exchange: Exchange) -> dict[str, Any]:
+    """The query parameters of a list."""
+    chosen = dict(exchange.arguments)
+    older = chosen.pop("application_key", None)
+    if older is not None:
+        chosen.setdefault("external_id", older)
+    return chosen

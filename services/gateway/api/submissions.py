@@ -1,0 +1,120 @@
+"""Submissions (specification 4.3)."""
+
+from typing import Any
+
+from contracts.errors import invalid
+from contracts.rpc import submissions as rpc
+from services.gateway.api.bodies import external_id, filters, given
+from services.gateway.context import GatewayContext
+from services.gateway.exchange import Exchange
+from services.gateway.formats import parse_moment
+
+_PLAIN = (
+    "name", "send_email", "completed_redirect_url", "bcc_completed", "reply_to", "message", "preferences", "variables",
+)  # fmt: skip
+_OF_SUBMITTER = (
+    "role", "uuid", "email", "name", "phone", "values", "variables", "fields", "readonly_fields", "metadata", "send_email",
+    "completed_redirect_url", "order", "completed", "go_to_last", "reply_to", "message",
+)  # fmt: skip
+_LATER_FLAGS = (
+    "send_sms",
+    "require_phone_2fa",
+    "require_email_2fa",
+    "shared_link_2fa",
+    "consent_enabled",
+    "certsign_sign_enabled",
+)
+_LATER_VALUES = ("invite_by", "logo_url", "company_name", "stamp_url")
+
+
+async def search(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.LIST, exchange, **filters(exchange))
+
+
+async def get(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.GET, exchange, **exchange.arguments)
+
+
+async def create(context: GatewayContext, exchange: Exchange) -> Any:
+    return (await created(context, exchange, exchange.body["template_id"]))["submitters"]
+
+
+async def init(context: GatewayContext, exchange: Exchange) -> Any:
+    return await created(context, exchange, exchange.body["template_id"])
+
+
+async def created(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
+    """The submission that the body describes."""
+    body = exchange.body
+    refuse_what_is_not_there_yet(body)
+    more = given(body, *_PLAIN)
+    if order := body.get("order") or body.get("submitters_order"):
+        more["order"] = order
+    if body.get("expire_at"):
+        more["expire_at"] = parse_moment(body["expire_at"])
+    return await context.ask(
+        rpc.CREATE,
+        exchange,
+        account=await context.account(),
+        template_id=template_id,
+        submitters=[_submitter(entry) for entry in body["submitters"]],
+        **more,
+    )
+
+
+async def update(context: GatewayContext, exchange: Exchange) -> Any:
+    changes = given(exchange.body, "name", "archived", "expire_at")
+    if changes.get("expire_at"):
+        changes["expire_at"] = parse_moment(changes["expire_at"])
+    return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **changes)
+
+
+async def remove(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.REMOVE, exchange, id=exchange.arguments["id"], permanently=permanently(exchange))
+
+
+async def documents(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.DOCUMENTS, exchange, **exchange.arguments)
+
+
+async def seal(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.RETRY_SEAL, exchange, id=exchange.arguments["id"])
+
+
+def permanently(exchange: Exchange) -> bool:
+    """A DELETE says it in the query or in the body."""
+    return bool(exchange.arguments.get("permanently") or (exchange.body or {}).get("permanently"))
+
+
+def refuse_what_is_not_there_yet(body: dict[str, Any]) -> None:
+    """Features that the specification has and we do not yet: asked for, they are refused by name, never ignored."""
+    for name in ("dutystamp", "certsign"):
+        if (body.get(name) or {}).get("enabled"):
+            raise invalid(f"{name} is not configured", f"{name}.enabled", "not configured")
+    _refuse(body, "")
+    _refuse(body.get("preferences") or {}, "preferences.")
+    for index, submitter in enumerate(body.get("submitters", [])):
+        _refuse(submitter, f"submitters[{index}].")
+        if len(submitter.get("roles") or []) > 1:
+            raise _not_yet(f"submitters[{index}].roles", "more than one role for a submitter")
+
+
+def _refuse(values: dict[str, Any], prefix: str) -> None:
+    for name in _LATER_FLAGS:
+        if values.get(name) is True:
+            raise _not_yet(prefix + name, name)
+    for name in _LATER_VALUES:
+        if values.get(name):
+            raise _not_yet(prefix + name, name)
+
+
+def _not_yet(field: str, what: str) -> Exception:
+    return invalid(f"{what} is not available yet", field, "is not available yet")
+
+
+def _submitter(entry: dict[str, Any]) -> dict[str, Any]:
+    roles = entry.get("roles") or []
+    chosen = {**given(entry, *_OF_SUBMITTER), **external_id(entry)}
+    if len(roles) == 1 and not chosen.get("role"):
+        chosen["role"] = roles[0]
+    return chosen

@@ -1,0 +1,35 @@
+"""Submitters (specification 4.4)."""
+
+from typing import Any
+
+from contracts.rpc import submissions as rpc
+from services.gateway.api.bodies import external_id, filters, given
+from services.gateway.api.submissions import refuse_what_is_not_there_yet
+from services.gateway.context import GatewayContext
+from services.gateway.exchange import Exchange
+from services.gateway.formats import parse_moment
+
+_CHANGEABLE = (
+    "name", "email", "phone", "values", "fields", "readonly_fields", "metadata", "send_email", "reply_to", "completed",
+    "completed_redirect_url", "go_to_last", "message",
+)  # fmt: skip
+
+
+async def search(context: GatewayContext, exchange: Exchange) -> Any:
+    chosen = filters(exchange)
+    for name in ("completed_after", "completed_before"):
+        if name in chosen:
+            chosen[name] = parse_moment(chosen[name])
+    return await context.ask(rpc.LIST_SUBMITTERS, exchange, **chosen)
+
+
+async def get(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.GET_SUBMITTER, exchange, **exchange.arguments)
+
+
+async def update(context: GatewayContext, exchange: Exchange) -> Any:
+    refuse_what_is_not_there_yet(exchange.body)
+    changes = given(exchange.body, *_CHANGEABLE)
+    return await context.ask(
+        rpc.UPDATE_SUBMITTER, exchange, id=exchange.arguments["id"], **external_id(exchange.body), **changes
+    )

@@ -1,0 +1,86 @@
+"""Templates (specification 4.2)."""
+
+import asyncio
+from typing import Any
+
+from contracts.rpc import templates as rpc
+from services.gateway import files
+from services.gateway.api import submissions as of_submissions
+from services.gateway.api.bodies import external_id, filters, given
+from services.gateway.context import GatewayContext
+from services.gateway.exchange import Exchange
+
+_HTML = ("html", "html_header", "html_footer", "size", "name")
+
+
+async def search(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.LIST, exchange, **filters(exchange))
+
+
+async def get(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.GET, exchange, id=exchange.arguments["id"])
+
+
+async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body
+    stored = await asyncio.gather(
+        *(
+            files.received(context, document["file"], f"documents[{index}].file")
+            for index, document in enumerate(body["documents"])
+        )
+    )
+    documents = [
+        {"name": document["name"], "file": file, "fields": _fields(document.get("fields"))}
+        for document, file in zip(body["documents"], stored, strict=True)
+    ]
+    common = given(body, "name", "folder_name", "shared_link", "flatten", "remove_tags")
+    return await context.ask(rpc.CREATE, exchange, documents=documents, **external_id(body), **common)
+
+
+async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body
+    pages = body.get("documents") or [body]
+    documents = [{**given(body, "html_header", "html_footer", "size"), **given(page, *_HTML)} for page in pages]
+    common = given(body, "name", "folder_name", "shared_link")
+    return await context.ask(rpc.CREATE, exchange, html_documents=documents, **external_id(body), **common)
+
+
+async def update(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body
+    changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link")
+    if "fields" in body:
+        changes["fields"] = _fields(body["fields"])
+    return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **external_id(body), **changes)
+
+
+async def remove(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(
+        rpc.REMOVE, exchange, id=exchange.arguments["id"], permanently=of_submissions.permanently(exchange)
+    )
+
+
+async def clone(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body or {}
+    chosen = given(body, "name", "folder_name")
+    return await context.ask(rpc.CLONE, exchange, id=exchange.arguments["id"], **external_id(body), **chosen)
+
+
+async def create_submission(context: GatewayContext, exchange: Exchange) -> Any:
+    created = await of_submissions.created(context, exchange, exchange.arguments["id"])
+    return created["submitters"]
+
+
+async def submissions(context: GatewayContext, exchange: Exchange) -> Any:
+    exchange.arguments["template_id"] = exchange.arguments.pop("id")
+    await context.ask(rpc.GET, exchange, id=exchange.arguments["template_id"])
+    return await of_submissions.search(context, exchange)
+
+
+def _fields(fields: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    """Options may come as objects, as the peer stores them."""
+    return [
+        {**field, "options": [option["value"] if isinstance(option, dict) else option for option in field["options"]]}
+        if field.get("options")
+        else field
+        for field in fields or []
+    ]

@@ -1,0 +1,75 @@
+"""Users and their API keys (specification 4.1)."""
+
+from typing import Any
+
+from contracts.runtime.clock import now
+from contracts.types import Role
+from services.gateway import commands, keys, queries
+from services.gateway.context import GatewayContext, actor
+from services.gateway.exchange import Exchange
+
+
+async def current(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.in_thread(context.database.read, queries.user, actor(exchange).user_id)
+
+
+async def search(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.in_thread(context.database.read, queries.users)
+
+
+async def get(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.in_thread(context.database.read, queries.user, exchange.arguments["id"])
+
+
+async def create(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body
+    new = commands.NewUser(
+        email=body["email"].strip(),
+        first_name=body.get("first_name") or "",
+        last_name=body.get("last_name"),
+        role=Role(body.get("role") or Role.ADMIN),
+    )
+    password_hash = await context.in_thread(keys.hash_password, body.get("password"))
+    api_key = keys.new_api_key()
+    user = await context.in_thread(
+        context.database.write, commands.create_user, new, password_hash, context.keys.seal(api_key), now()
+    )
+    return {**user, "api_key": api_key}
+
+
+async def update(context: GatewayContext, exchange: Exchange) -> Any:
+    changes = {
+        name: value for name, value in exchange.body.items() if name in ("email", "first_name", "last_name", "role")
+    }
+    if "email" in changes:
+        changes["email"] = changes["email"].strip()
+    if password := exchange.body.get("password"):
+        changes["password_hash"] = await context.in_thread(keys.hash_password, password)
+    return await context.in_thread(
+        context.database.write, commands.update_user, exchange.arguments["id"], changes, now()
+    )
+
+
+async def remove(context: GatewayContext, exchange: Exchange) -> Any:
+    moment = now()
+    user = await context.in_thread(
+        context.database.write, commands.archive_user, exchange.arguments["id"], actor(exchange).user_id, moment
+    )
+    return {"message": "User has been removed", "id": user["id"], "archived_at": user["updated_at"]}
+
+
+async def api_key(context: GatewayContext, exchange: Exchange) -> Any:
+    user, sealed = await context.in_thread(context.database.read, queries.sealed_key, exchange.arguments["id"])
+    return _with_key(user, context.keys.unseal(sealed))
+
+
+async def rotate_api_key(context: GatewayContext, exchange: Exchange) -> Any:
+    fresh = keys.new_api_key()
+    user = await context.in_thread(
+        context.database.write, commands.rotate_api_key, exchange.arguments["id"], context.keys.seal(fresh), now()
+    )
+    return _with_key(user, fresh)
+
+
+def _with_key(user: dict[str, Any], key: str) -> dict[str, Any]:
+    return {"id": user["id"], "email": user["email"], "api_key": key}

@@ -1,0 +1,43 @@
+"""Webhooks (specification 4.6)."""
+
+from typing import Any
+
+from contracts.rpc import webhooks as rpc
+from services.gateway.api.bodies import given
+from services.gateway.context import GatewayContext
+from services.gateway.exchange import Exchange
+
+
+async def search(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.LIST, exchange, **exchange.arguments)
+
+
+async def get(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.GET, exchange, id=exchange.arguments["id"])
+
+
+async def create(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.CREATE, exchange, **given(exchange.body, "url", "events", "secret"))
+
+
+async def update(context: GatewayContext, exchange: Exchange) -> Any:
+    changes = given(exchange.body, "url", "events", "secret")
+    return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **changes)
+
+
+async def remove(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.REMOVE, exchange, id=exchange.arguments["id"])
+
+
+async def test(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.TEST, exchange, id=exchange.arguments["id"])
+
+
+async def deliveries(context: GatewayContext, exchange: Exchange) -> Any:
+    chosen = dict(exchange.arguments)
+    return await context.ask(rpc.DELIVERIES, exchange, webhook_id=chosen.pop("id"), **chosen)
+
+
+async def resend(context: GatewayContext, exchange: Exchange) -> Any:
+    arguments = exchange.arguments
+    return await context.ask(rpc.RESEND, exchange, webhook_id=arguments["id"], id=arguments["delivery_id"])

@@ -1,0 +1,183 @@
+"""The gateway, put together: Connexion for the API, Flask for the pages, and what both need."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+from a2wsgi import WSGIMiddleware
+
+from contracts.errors import ServiceError
+from contracts.runtime import observe
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.client import RpcClient
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
+from contracts.runtime.lateness import TICK_SECONDS, Lateness
+from contracts.runtime.outbound import Outbound
+from services.gateway import commands, errors, keys, queries, specification
+from services.gateway.auth import Authenticator, security_map
+from services.gateway.connexion_import import (
+    ConnexionMiddleware,
+    ExceptionMiddleware,
+    RequestValidationMiddleware,
+    Resolver,
+    ResponseValidationMiddleware,
+    RoutingMiddleware,
+    SecurityMiddleware,
+)
+from services.gateway.context import GatewayContext
+from services.gateway.dispatch import Dispatch
+from services.gateway.edge import API, Application, Edge
+from services.gateway.pages.app import create_pages, serves
+from services.gateway.public import Docs, Health, OpenApi, Readiness
+from services.gateway.settings import Settings
+from services.gateway.validation import NoUriParser, validator_map
+
+log = observe.logger(__name__)
+
+
+def serve(settings: Settings) -> int:
+    """Serve HTTP until SIGTERM, then finish what is under way."""
+    application, context = build_app(settings)
+    _ensure_first_admin(context)
+    health = observe.serve_health(settings.health_host, settings.health_port, lambda: _problems(context))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            application,
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            limit_concurrency=settings.max_connections,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=int(settings.drain_seconds),
+        )
+    )
+    log.info("gateway.started", host=settings.host, port=settings.port)
+    asyncio.run(_run(server))
+    if health is not None:
+        health.close()
+    context.bus.close()
+    context.threads.shutdown(wait=False)
+    log.info("gateway.stopped")
+    return 0
+
+
+def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
+    """The ASGI application and what its handlers work with. Opens the connection to the bus."""
+    threads = ThreadPoolExecutor(settings.work_threads, thread_name_prefix="work")
+    context = GatewayContext(
+        settings=settings,
+        database=Database(settings.database_url, pool_size=settings.database_pool_size),
+        blobs=BlobStore.from_url(settings.blob_url),
+        bus=RpcClient(settings.amqp_url, name="gateway"),
+        keys=keys.KeyRing(settings.key_encryption_secret.get_secret_value()),
+        outbound=Outbound(settings.allowed_private_networks),
+        threads=threads,
+    )
+    authenticator = Authenticator(context.database, context.keys, threads)
+    pages = create_pages(settings, context.bus, context.blobs, authenticator.authenticated)
+    own: dict[str, Application] = {
+        "/healthz": Health(),
+        "/readyz": Readiness(context),
+        "/openapi.json": OpenApi(settings),
+        "/api/openapi.json": OpenApi(settings),
+        "/docs": Docs(),
+    }
+    edge = Edge(
+        settings,
+        own=own,
+        pages=WSGIMiddleware(pages, workers=settings.page_threads),
+        is_page=serves,
+        api=_api(context, authenticator),
+    )
+    return edge, context
+
+
+def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMiddleware:
+    """Connexion's layers around our dispatch: routing, key and role, request and response validation, errors."""
+    document = specification.document(context.settings)
+    operations = [operation.id for operation in specification.operations(document)]
+    api = ConnexionMiddleware(
+        Dispatch(context, operations),
+        import_name=__name__,
+        middlewares=[
+            ExceptionMiddleware,
+            RoutingMiddleware,
+            SecurityMiddleware,
+            RequestValidationMiddleware,
+            ResponseValidationMiddleware,
+        ],
+    )
+    api.add_api(
+        document,
+        base_path=API,
+        resolver=Resolver(lambda _operation: _unused),
+        validate_responses=True,
+        validator_map=validator_map(context.threads),
+        uri_parser_class=NoUriParser,
+        security_map=security_map(authenticator),
+    )
+    errors.add_handlers(api)
+    return api
+
+
+def _unused() -> None:
+    """Connexion wants a function for each operation; ``Dispatch`` calls ours."""
+
+
+async def _run(server: uvicorn.Server) -> None:
+    async with _measured():
+        await server.serve()
+
+
+@asynccontextmanager
+async def _measured() -> AsyncIterator[None]:
+    """Measures how late the event loop is while it is in use."""
+    lateness = Lateness()
+
+    async def watch() -> None:
+        while True:
+            asked_at = time.monotonic()
+            await asyncio.sleep(TICK_SECONDS)
+            lateness.slept(asked_at)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
+def _ensure_first_admin(context: GatewayContext) -> None:
+    settings = context.settings
+    if settings.admin_email and settings.admin_api_key:
+        key = context.keys.seal(settings.admin_api_key.get_secret_value())
+        password = keys.hash_password(None)
+        if context.database.write(commands.ensure_first_admin, settings.admin_email, key, password, now()):
+            log.info("gateway.first_admin")
+    elif not context.database.read(queries.has_admin):
+        log.warning("gateway.no_admin", hint="set ADMIN_EMAIL and ADMIN_API_KEY once")
+
+
+def _problems(context: GatewayContext) -> list[str]:
+    found: list[str] = []
+    try:
+        context.database.ping()
+    except ServiceError as error:
+        found.append(error.message)
+    if not context.bus.connected:
+        found.append("not connected to the message broker")
+    return found
+
+
+def application(settings: Settings | None = None) -> Any:
+    """For another ASGI server than ours: ``uvicorn --factory services.gateway.app:application``."""
+    return build_app(settings or Settings.from_environment())[0]

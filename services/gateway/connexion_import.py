@@ -1,0 +1,36 @@
+"""Connexion, imported without the warning that it causes about a test client that nobody here uses.
+
+Every module of the gateway takes Connexion from here.
+"""
+
+import warnings
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", message="Using `httpx` with `starlette.testclient`")
+    from connexion.exceptions import ProblemException, UnsupportedMediaTypeProblem
+    from connexion.lifecycle import ConnexionRequest, ConnexionResponse
+    from connexion.middleware import ConnexionMiddleware
+    from connexion.middleware.abstract import ROUTING_CONTEXT
+    from connexion.middleware.exceptions import ExceptionMiddleware
+    from connexion.middleware.request_validation import RequestValidationMiddleware
+    from connexion.middleware.response_validation import ResponseValidationMiddleware
+    from connexion.middleware.routing import RoutingMiddleware
+    from connexion.middleware.security import SecurityMiddleware
+    from connexion.resolver import Resolver
+    from connexion.security import ApiKeySecurityHandler
+
+__all__ = [
+    "ROUTING_CONTEXT",
+    "ApiKeySecurityHandler",
+    "ConnexionMiddleware",
+    "ConnexionRequest",
+    "ConnexionResponse",
+    "ExceptionMiddleware",
+    "ProblemException",
+    "RequestValidationMiddleware",
+    "Resolver",
+    "ResponseValidationMiddleware",
+    "RoutingMiddleware",
+    "SecurityMiddleware",
+    "UnsupportedMediaTypeProblem",
+]

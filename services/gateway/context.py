@@ -1,0 +1,62 @@
+"""What the handlers work with."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from contracts.rpc import Rpc
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.client import RpcClient
+from contracts.runtime.database import Database
+from contracts.runtime.outbound import Outbound
+from contracts.types import Account, Actor
+from services.gateway import queries
+from services.gateway.exchange import Exchange
+from services.gateway.keys import KeyRing
+from services.gateway.settings import Settings
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class GatewayContext:
+    """One per process."""
+
+    settings: Settings
+    database: Database
+    blobs: BlobStore
+    bus: RpcClient
+    keys: KeyRing
+    outbound: Outbound
+    threads: ThreadPoolExecutor
+
+    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What would keep the event loop waiting: databases, files, passwords."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, work, *arguments)
+
+    async def ask(self, rpc: Rpc[Any, Any], exchange: Exchange, **values: Any) -> Any:
+        """Call a service in the name of the caller; the answer as plain JSON, for the caller as it is.
+
+        A call that writes gets a ``request_id``: it may run again when a worker dies after the effect.
+        """
+        request: type[BaseModel] = rpc.request
+        if "actor" in request.model_fields:
+            values["actor"] = actor(exchange)
+        if "request_id" in request.model_fields:
+            values["request_id"] = str(uuid.uuid4())
+        return await self.bus.call_json_async(rpc, request(**values))
+
+    async def account(self) -> Account:
+        """The account settings as they are now."""
+        return await self.in_thread(self.database.read, queries.account, self.settings.account_defaults())
+
+
+def actor(exchange: Exchange) -> Actor:
+    """Who asks; only operations with an API key have one."""
+    assert exchange.actor is not None
+    return exchange.actor

@@ -1,0 +1,38 @@
+"""The innermost layer: calls the handler of the operation that Connexion found, and writes its answer."""
+
+from typing import Any
+
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from services.gateway import api, exchange
+from services.gateway.connexion_import import ROUTING_CONTEXT
+from services.gateway.context import GatewayContext
+
+
+class Dispatch:
+    """An ASGI application. Parameters, body and actor are in the exchange by now; the answer goes there before it is sent,
+    so that the layer above can check it as the object that it is."""
+
+    def __init__(self, context: GatewayContext, operations: list[str]) -> None:
+        self._context = context
+        self._handlers = {operation: api.handler(operation) for operation in operations}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        operation = scope.get("extensions", {}).get(ROUTING_CONTEXT, {}).get("operation_id")
+        if operation is None:
+            raise HTTPException(404)
+        found = exchange.of(scope)
+        found.operation = operation
+        found.request = Request(scope, receive)
+        found.answer = await self._handlers[operation](self._context, found)
+        await _send_json(send, 201 if operation in api.CREATED else 200, found.answer)
+
+
+async def _send_json(send: Send, status: int, answer: Any) -> None:
+    body = orjson.dumps(answer)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

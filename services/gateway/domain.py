@@ -1,0 +1,39 @@
+"""Rules about users: who may be archived or demoted, what an address is compared by."""
+
+from dataclasses import dataclass
+
+from contracts.errors import ServiceError, invalid
+from contracts.types import Role
+
+
+@dataclass(frozen=True)
+class UserState:
+    """What the rules need to know of a user. ``last_admin``: no other active user is an admin."""
+
+    id: int
+    role: Role
+    last_admin: bool
+
+
+def email_key(email: str) -> str:
+    """What two spellings of the same address have in common: mail providers do not tell upper from lower case."""
+    return email.strip().casefold()
+
+
+def check_archiving(user: UserState, caller_id: int) -> None:
+    """Raises ServiceError unless the caller may archive the user."""
+    if user.id == caller_id:
+        raise ServiceError("invalid", "Cannot delete your own account")
+    if user.last_admin:
+        raise ServiceError("invalid", "The last admin cannot be removed")
+
+
+def check_role_change(user: UserState, role: Role) -> None:
+    """Raises ServiceError when nobody could manage users any more."""
+    if user.last_admin and role is not Role.ADMIN:
+        raise invalid("The last admin cannot get another role", "role")
+
+
+def email_taken() -> ServiceError:
+    """Two users cannot have one address."""
+    return invalid("email has already been taken", "email", "has already been taken")

@@ -1,0 +1,88 @@
+"""Every error as ``{error, code, details?}`` with the right status; never a stack trace."""
+
+import re
+from typing import Any
+
+import orjson
+from starlette.exceptions import HTTPException
+
+from contracts.errors import ServiceError
+from contracts.runtime import observe
+from services.gateway import exchange
+from services.gateway.connexion_import import (
+    ConnexionMiddleware,
+    ConnexionRequest,
+    ConnexionResponse,
+    ProblemException,
+    UnsupportedMediaTypeProblem,
+)
+from services.gateway.validation import NonConformingAnswer
+
+log = observe.logger(__name__)
+
+RETRY_AFTER_SECONDS = 5
+_STATUS = {"method_not_allowed": 405, "timeout": 408}
+_HTTP = {
+    400: ("bad_request", "Bad request"),
+    401: ("unauthenticated", "Not authenticated"),
+    403: ("forbidden", "Not authorized"),
+    404: ("not_found", "Not found"),
+    405: ("method_not_allowed", "Method not allowed"),
+    413: ("too_large", "The request is too large"),
+    415: ("unsupported_media_type", "Unsupported media type"),
+}
+
+
+def add_handlers(app: ConnexionMiddleware) -> None:
+    """Have Connexion answer every error of ours, of its own and of Starlette's like this."""
+    for kind in (ServiceError, ProblemException, HTTPException, NonConformingAnswer, Exception):
+        app.add_error_handler(kind, _handler)
+
+
+async def _handler(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
+    status, headers, body = answer(as_service_error(error), exchange.of(request.scope).request_id)
+    if isinstance(error, HTTPException) and error.headers and "Allow" in error.headers:
+        headers["Allow"] = error.headers["Allow"]
+    return ConnexionResponse(status_code=status, mimetype="application/json", body=body, headers=headers)
+
+
+def as_service_error(error: Exception) -> ServiceError:
+    """What any exception means to the caller. One that nobody foresaw is logged here and says nothing outside."""
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, UnsupportedMediaTypeProblem):
+        return ServiceError("unsupported_media_type", "Send the file as multipart/form-data")
+    if isinstance(error, ProblemException | HTTPException) and error.status_code in _HTTP:
+        return ServiceError(*_HTTP[error.status_code])
+    if isinstance(error, NonConformingAnswer):
+        log.error("answer.not_as_promised", reason=str(error))
+    else:
+        log.error("request.failed", exc_info=(type(error), error, error.__traceback__))
+    return ServiceError("internal", "Internal error")
+
+
+def answer(error: ServiceError, request_id: str) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and JSON body."""
+    status = _STATUS.get(error.code, error.status)
+    body: dict[str, Any] = {"error": _one_line(error.message), "code": error.code}
+    headers = {}
+    if error.details:
+        body["details"] = error.details
+    if status == 404:
+        body["status"] = 404
+    if status == 500:
+        body = {"error": "Internal error", "code": "internal", "request_id": request_id}
+    if status == 503:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if status == 429:
+        headers["Retry-After"] = str(_wait(error))
+    return status, headers, orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _wait(error: ServiceError) -> int:
+    """Seconds until a refused request may be repeated: ``retry_after`` in the details, else a minute (specification 8)."""
+    return next((int(detail["retry_after"]) for detail in error.details if "retry_after" in detail), 60)
+
+
+def _one_line(message: str) -> str:
+    return re.sub(r"\s*[\r\n]\s*", " ", message)

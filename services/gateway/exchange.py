@@ -1,0 +1,29 @@
+"""What is known of one HTTP request while it goes through the layers of the gateway."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+
+from contracts.types import Actor
+
+KEY = "countersign.exchange"
+
+
+@dataclass(slots=True)
+class Exchange:
+    """Lives in the ASGI scope. Each layer fills in what it finds out: who asks, with what, and what the answer is."""
+
+    request_id: str
+    operation: str = ""
+    actor: Actor | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+    answer: Any = None
+    request: Request | None = None
+
+
+def of(scope: Any) -> Exchange:
+    """The exchange of an ASGI scope."""
+    exchange: Exchange = scope[KEY]
+    return exchange

@@ -1,0 +1,70 @@
+"""Texts with a form of their own: e-mail addresses, URLs, points in time. Refused when wrong, never 'corrected'."""
+
+import re
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import email_validator
+from email_validator import EmailNotValidError, validate_email
+
+# Networks of their own use these names for real mail; that nobody else can reach them is not ours to judge.
+for _own_network in ("local", "test"):
+    if _own_network in email_validator.SPECIAL_USE_DOMAIN_NAMES:
+        email_validator.SPECIAL_USE_DOMAIN_NAMES.remove(_own_network)
+
+_TOP_LEVEL = re.compile(r".+\.[^\W\d_][^.]+")
+_NAMED = re.compile(r"[^<>]*<([^<>]+)>")
+_UNSAFE_IN_URL = re.compile(r"[\s\x00-\x1f\x7f<>\"\\]")
+_ZONE = re.compile(r"\s*(?:UTC|GMT|Z)$", re.IGNORECASE)
+_LOST_PLUS = re.compile(r"(\d\d:\d\d(?::\d\d(?:\.\d+)?)?) (\d\d:?\d\d)$")
+
+
+def is_email(text: str) -> bool:
+    """One address, such as ``ana@example.com``; blanks around it do not matter."""
+    address = text.strip()
+    try:
+        validate_email(address, check_deliverability=False, globally_deliverable=False)
+    except EmailNotValidError:
+        return False
+    return len(address) <= 254 and _TOP_LEVEL.fullmatch(address.rpartition("@")[2]) is not None
+
+
+def is_email_list(text: str) -> bool:
+    """Addresses separated by ``,`` or ``;``, each alone or as ``Name <address>``, on one line; blank is an empty list."""
+    if re.search(r"[\r\n\x00]", text):
+        return False
+    parts = [part.strip() for part in re.split("[,;]", text) if part.strip()]
+    return all(is_email(named[1] if (named := _NAMED.fullmatch(part)) else part) for part in parts)
+
+
+def is_web_url(text: str) -> bool:
+    """An http or https URL with a host."""
+    try:
+        parts = urlsplit(text.strip())
+        parts.port  # noqa: B018 - raises for a port that is no number
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not _UNSAFE_IN_URL.search(text.strip())
+
+
+def parse_moment(text: str) -> datetime:
+    """ISO 8601, also with a blank for the ``T`` or ``UTC`` at the end; without a zone it is UTC. Raises ValueError.
+
+    A ``+`` before the offset that became a blank, because somebody did not escape it in a URL, is put back.
+    """
+    plain = _LOST_PLUS.sub(r"\1+\2", _ZONE.sub("+00:00", text.strip()))
+    moment = datetime.fromisoformat(plain)
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("out of range") from error
+
+
+def is_moment(text: str) -> bool:
+    """Does ``parse_moment`` take it?"""
+    try:
+        parse_moment(text)
+    except ValueError:
+        return False
+    return True

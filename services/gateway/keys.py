@@ -1,0 +1,73 @@
+"""API keys and passwords: made, hashed, sealed.
+
+A key is found by its HMAC-SHA256, so that a copy of the database opens nothing, not even by guessing a weak key that an
+operator chose. It can be read again (specification 5.2), therefore it is also kept encrypted with AES-256-GCM. Both subkeys
+come from KEY_ENCRYPTION_SECRET by HKDF (RFC 5869).
+"""
+
+import hashlib
+import hmac
+import secrets
+import string
+from dataclasses import dataclass
+
+from argon2 import PasswordHasher
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from contracts.errors import ServiceError
+
+_ALPHABET = string.ascii_letters + string.digits
+_KEY_LENGTH = 43  # 256 bits in base 62
+_NONCE = 12
+_passwords = PasswordHasher()
+
+
+@dataclass(frozen=True)
+class SealedKey:
+    """An API key as it is stored: ``hash`` finds its user, ``sealed`` can be read again with the secret."""
+
+    hash: str
+    sealed: bytes
+
+
+class KeyRing:
+    """What is done with API keys under one KEY_ENCRYPTION_SECRET."""
+
+    def __init__(self, secret: str) -> None:
+        self._finding = _subkey(secret, b"countersign api key lookup")
+        self._sealing = AESGCM(_subkey(secret, b"countersign api key sealing"))
+
+    def hash(self, api_key: str) -> str:
+        """By which the user of the key is found: lower-case hex."""
+        return hmac.new(self._finding, api_key.encode(errors="surrogateescape"), hashlib.sha256).hexdigest()
+
+    def seal(self, api_key: str) -> SealedKey:
+        """To be stored. The encrypted key is bound to its hash: moved to another row, it does not open."""
+        key_hash, nonce = self.hash(api_key), secrets.token_bytes(_NONCE)
+        return SealedKey(key_hash, nonce + self._sealing.encrypt(nonce, api_key.encode(), key_hash.encode()))
+
+    def unseal(self, key: SealedKey) -> str:
+        """The key again. Raises ServiceError when KEY_ENCRYPTION_SECRET is not the one it was sealed with."""
+        try:
+            return self._sealing.decrypt(key.sealed[:_NONCE], key.sealed[_NONCE:], key.hash.encode()).decode()
+        except InvalidTag:
+            raise ServiceError(
+                "unavailable", "The API key cannot be read: it was made under another KEY_ENCRYPTION_SECRET"
+            ) from None
+
+
+def new_api_key() -> str:
+    """43 letters and digits, 256 bits of chance."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_KEY_LENGTH))
+
+
+def hash_password(password: str | None) -> str:
+    """Argon2id; takes tens of milliseconds. Without a password, that of one that nobody knows."""
+    return _passwords.hash(password or secrets.token_urlsafe(32))
+
+
+def _subkey(secret: str, purpose: bytes) -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(secret.encode())

@@ -1,0 +1,56 @@
+"""The gateway's tables: users with their keys, and the account settings."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+
+
+class Base(DeclarativeBase):
+    metadata = metadata()
+
+
+class User(Base):
+    """A user with one API key.
+
+    ``email_key`` is the address as it is compared: an archived user keeps it, so that adding the address again restores
+    the user. ``api_key_hash`` finds the user of a key; ``api_key_sealed`` is the key itself, encrypted (see ``keys``).
+    """
+
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    email: Mapped[str] = mapped_column(sa.Text)
+    email_key: Mapped[str] = mapped_column(sa.Text, unique=True)
+    first_name: Mapped[str] = mapped_column(sa.Text)
+    last_name: Mapped[str | None] = mapped_column(sa.Text)
+    role: Mapped[str] = mapped_column(sa.Text)
+    password_hash: Mapped[str] = mapped_column(sa.Text)
+    api_key_hash: Mapped[str] = mapped_column(sa.Text, unique=True)
+    api_key_sealed: Mapped[bytes] = mapped_column(sa.LargeBinary)
+    archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        sa.CheckConstraint("role IN ('admin', 'editor', 'viewer')", name="role"),
+        {"sqlite_autoincrement": True},
+    )
+
+
+class AccountRow(Base):
+    """One row, id 1: what was changed of the account settings; the rest comes from the environment.
+
+    ``first_admin`` is the hash of the ADMIN_EMAIL and ADMIN_API_KEY that were applied last: a key that was rotated since
+    must not come back at the next start.
+    """
+
+    __tablename__ = "account"
+
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    changes: Mapped[dict[str, Any]] = mapped_column(Json)
+    first_admin: Mapped[str | None] = mapped_column(sa.Text)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)

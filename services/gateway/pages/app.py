@@ -1,0 +1,149 @@
+"""The Flask application: its parts, its headers, its error pages."""
+
+from collections.abc import Callable
+from typing import Any
+
+import flask
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from contracts.errors import ServiceError
+from contracts.runtime import observe
+from contracts.runtime.blobstore import BlobStore
+from services.gateway.pages import files, mail, signing
+from services.gateway.pages.bodies import JSON_LIMIT
+from services.gateway.pages.context import Bus, PagesContext, PagesSettings
+from services.gateway.pages.static_files import StaticFiles
+from services.gateway.pages.texts import for_reader
+from services.gateway.pages.visitor import networks
+
+log = observe.logger(__name__)
+
+_PATHS = ("/s/", "/file/", "/dev/", "/static/")
+_EXACT_PATHS = ("/", "/favicon.ico", "/robots.txt")
+_CODES = {400: "bad_request", 404: "not_found", 405: "bad_request", 413: "too_large", 415: "unsupported_media_type"}
+
+
+def serves(path: str) -> bool:
+    """True for the paths that belong to the pages; all others are the API's."""
+    return path in _EXACT_PATHS or path.startswith(_PATHS)
+
+
+def create_pages(
+    settings: PagesSettings, bus: Bus, blobs: BlobStore, authenticated: Callable[[str], bool]
+) -> flask.Flask:
+    """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user."""
+    app = flask.Flask(__name__, static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
+    app.jinja_env.autoescape = True
+    app.url_map.strict_slashes = False
+    context = PagesContext(settings, bus, blobs, authenticated)
+    trusted = networks(settings.trusted_proxies)
+    own_files = StaticFiles()
+    app.register_blueprint(signing.routes(context, trusted))
+    app.register_blueprint(files.routes(context))
+    app.register_blueprint(mail.routes(context, trusted))
+    _own_pages(app, context, own_files)
+    _template_values(app, context, own_files)
+    _errors(app)
+    _headers(app, settings.frame_ancestors.strip() or "'none'")
+    return app
+
+
+def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) -> None:
+    @app.get("/")
+    def welcome() -> str:
+        return flask.render_template("welcome.html", has_mail_page=not context.settings.smtp_url)
+
+    @app.get("/static/<version>/<path:name>")
+    def static(version: str, name: str) -> flask.Response:
+        return own_files.answer(version, name)
+
+    @app.get("/favicon.ico")
+    def icon() -> flask.Response:
+        return own_files.answer(own_files.version, "icon.svg")
+
+    @app.get("/robots.txt")
+    def robots() -> flask.Response:
+        return flask.Response("User-agent: *\nDisallow: /\n", mimetype="text/plain")
+
+    @app.before_request
+    def from_our_own_page() -> None:
+        """No page of another site may make a signer's browser send a command, whatever it has learned of the slug."""
+        if flask.request.method == "POST" and flask.request.headers.get("Sec-Fetch-Site") == "cross-site":
+            raise ServiceError("forbidden", "This request came from another site")
+
+
+def _template_values(app: flask.Flask, context: PagesContext, own_files: StaticFiles) -> None:
+    @app.context_processor
+    def values() -> dict[str, Any]:
+        return {
+            "text": for_reader(flask.request.accept_languages),
+            "root": context.root,
+            "own": f"{context.root}/static/{own_files.version}",
+            "modules": own_files.modules(),
+        }
+
+
+def _errors(app: flask.Flask) -> None:
+    @app.errorhandler(ServiceError)
+    def refused(error: ServiceError) -> flask.Response:
+        return _error(error.status, error.code, error.message, error.details)
+
+    @app.errorhandler(RequestEntityTooLarge)
+    def too_large(_: RequestEntityTooLarge) -> flask.Response:
+        limit = app.config["MAX_CONTENT_LENGTH"] - JSON_LIMIT
+        return _error(413, "too_large", f"A file may have at most {limit // 1_000_000} MB")
+
+    @app.errorhandler(HTTPException)
+    def http_error(error: HTTPException) -> flask.Response:
+        status = error.code or 500
+        answer = _error(status, _CODES.get(status, "bad_request"), error.description or error.name)
+        for name, value in error.get_headers():
+            if name == "Allow":
+                answer.headers[name] = value
+        return answer
+
+    @app.errorhandler(Exception)
+    def crashed(error: Exception) -> flask.Response:
+        log.error("page.failed", endpoint=flask.request.endpoint, exc_info=error)
+        return _error(500, "internal", "Something went wrong on our side")
+
+
+def _error(status: int, code: str, message: str, details: list[dict[str, Any]] | None = None) -> flask.Response:
+    """A page for a person, JSON for a script."""
+    accepted = flask.request.accept_mimetypes
+    wants_page = flask.request.method in ("GET", "HEAD") and accepted.best == "text/html"
+    answer: flask.Response
+    if wants_page:
+        answer = flask.Response(flask.render_template("error.html", status=status), mimetype="text/html")
+    elif details:
+        answer = flask.jsonify({"error": message, "code": code, "details": details})
+    else:
+        answer = flask.jsonify({"error": message, "code": code})
+    answer.status_code = status
+    if status == 503:
+        answer.headers["Retry-After"] = "5"
+    return answer
+
+
+def _headers(app: flask.Flask, frame_ancestors: str) -> None:
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors "
+    )
+
+    @app.after_request
+    def protect(answer: flask.Response) -> flask.Response:
+        headers = answer.headers
+        is_page = "Content-Security-Policy" not in headers
+        frames = "; frame-src 'self'" if flask.g.get("frames_own_pages") else ""
+        headers.setdefault("Content-Security-Policy", policy + frame_ancestors + frames)
+        headers.setdefault("Cache-Control", "no-store")
+        headers["Referrer-Policy"] = "no-referrer"
+        headers["X-Robots-Tag"] = "noindex, nofollow"
+        headers["X-Content-Type-Options"] = "nosniff"
+        headers["Permissions-Policy"] = "geolocation=(), microphone=(), payment=()"
+        headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        if is_page and frame_ancestors == "'none'":
+            headers["X-Frame-Options"] = "DENY"
+        return answer

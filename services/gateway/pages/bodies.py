@@ -1,0 +1,113 @@
+"""Bodies of the page's calls: JSON objects, read strictly, and one uploaded file."""
+
+import json
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import flask
+
+from contracts.errors import ServiceError
+
+JSON_LIMIT = 2_000_000
+FILENAME_LENGTH = 255
+
+_MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
+_MAGIC = ((b"%PDF-", "application/pdf"), (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+
+
+@dataclass(frozen=True)
+class Upload:
+    data: bytes
+    filename: str
+    media_type: str
+
+
+def json_object() -> dict[str, Any]:
+    """The request's JSON object.
+
+    The content type is demanded because a form on a stranger's page cannot send it without asking first. Refused are
+    also NaN, nesting that Python cannot follow, and text that no database takes (NUL, lone surrogates).
+    """
+    if flask.request.mimetype != "application/json":
+        raise ServiceError("unsupported_media_type", "Send JSON with the header Content-Type: application/json")
+    if (flask.request.content_length or 0) > JSON_LIMIT:
+        raise ServiceError("too_large", f"The request is larger than {JSON_LIMIT} bytes")
+    raw = flask.request.get_data()
+    try:
+        body = json.loads(raw, parse_constant=_no_constant)
+        json.dumps(body, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise ServiceError("bad_request", "The request body is not valid JSON") from error
+    if not isinstance(body, dict):
+        raise ServiceError("bad_request", "The request body must be a JSON object")
+    if _has_nul(body):
+        raise ServiceError("invalid", "Text must not contain the character U+0000")
+    return body
+
+
+def text(body: dict[str, Any], key: str, *, limit: int, required: bool = False) -> str:
+    """``body[key]`` as text of at most ``limit`` characters."""
+    value = body.get(key)
+    if value is None and not required:
+        return ""
+    if not isinstance(value, str) or (required and not value.strip()):
+        raise _refused(key, "must be text")
+    if len(value) > limit:
+        raise _refused(key, f"must not be longer than {limit} characters")
+    return value
+
+
+def request_id(body: dict[str, Any]) -> str:
+    """The page's own id of this command: a repetition after a lost answer has the same one."""
+    return text(body, "request_id", limit=100, required=True)
+
+
+def upload(max_size: int) -> Upload:
+    """The part ``file`` of a multipart form, at most ``max_size`` bytes."""
+    part = flask.request.files.get("file")
+    if part is None:
+        raise _refused("file", "is missing")
+    data = part.stream.read(max_size + 1)
+    if len(data) > max_size:
+        raise ServiceError("too_large", f"A file may have at most {max_size // 1_000_000} MB")
+    if not data:
+        raise _refused("file", "is empty")
+    return Upload(data, clean_filename(part.filename or ""), sniffed(data, part.mimetype))
+
+
+def clean_filename(name: str) -> str:
+    """The last part of ``name`` without control and direction-changing characters, at most 255 characters."""
+    last = re.split(r"[/\\]", name)[-1]
+    visible = "".join(
+        c for c in unicodedata.normalize("NFC", last) if unicodedata.category(c) not in ("Cc", "Cf", "Cs")
+    )
+    return visible.strip(" .")[-FILENAME_LENGTH:] or "file"
+
+
+def sniffed(data: bytes, declared: str | None) -> str:
+    """What the bytes are when we know it, else what the browser said, but never a type that it only pretends."""
+    for magic, media_type in _MAGIC:
+        if data.startswith(magic):
+            return media_type
+    known = {media_type for _, media_type in _MAGIC}
+    if declared and declared not in known and _MEDIA_TYPE.fullmatch(declared):
+        return declared
+    return "application/octet-stream"
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, dict):
+        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
+    return isinstance(value, list) and any(_has_nul(item) for item in value)
+
+
+def _refused(key: str, reason: str) -> ServiceError:
+    return ServiceError("invalid", f"{key} {reason}", [{"field": key, "reason": reason}])

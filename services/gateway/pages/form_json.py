@@ -1,0 +1,99 @@
+"""The signing form as the browser gets it: the service's answer, with labels and cleaned HTML, and without what this
+signer has no business to see."""
+
+from collections import Counter
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from contracts.rpc.submissions import FormField, SigningForm
+from contracts.types import Attachment, DocumentLink
+from services.gateway.pages.context import PagesContext
+from services.gateway.pages.markdown import block_html, inline_html, plain
+from services.gateway.pages.texts import Texts
+
+_OF_OTHERS = {"uuid", "type", "areas", "preferences", "options", "conditions", "value", "display", "mine", "label"}
+
+
+def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts) -> dict[str, Any]:
+    """What the page's script starts from."""
+    labels = _labels(form.fields, texts)
+    redirect = web_address(form.completed_redirect_url)
+    return {
+        **form.model_dump(mode="json", exclude={"documents", "fields", "attachments", "results", "audit_log_url"}),
+        "documents": [
+            {
+                "uuid": document.uuid,
+                "name": document.name,
+                "url": context.local(document.url) if document.url else None,
+                "pages": [
+                    {**page.model_dump(), "url": page_url(context, slug, document.uuid, number)}
+                    for number, page in enumerate(document.pages, start=1)
+                ],
+            }
+            for document in form.documents
+        ],
+        "fields": [_field(field, labels[field.uuid]) for field in form.fields],
+        "attachments": [attachment_json(context, attachment) for attachment in form.attachments],
+        **results_json(context, form),
+        "completed_redirect_url": redirect["url"] if redirect else None,
+        "max_file_size": context.settings.max_file_size,
+    }
+
+
+def results_json(context: PagesContext, form: SigningForm) -> dict[str, Any]:
+    """What the page asks again and again while the documents are being sealed."""
+    return {
+        "state": form.state,
+        "sealing_status": form.sealing_status,
+        "results": [_link(context, link) for link in form.results],
+        "audit_log_url": context.local(form.audit_log_url) if form.audit_log_url else None,
+    }
+
+
+def attachment_json(context: PagesContext, attachment: Attachment) -> dict[str, Any]:
+    return {**attachment.model_dump(mode="json"), "url": context.local(attachment.url)}
+
+
+def page_url(context: PagesContext, slug: str, document_uuid: str, number: int) -> str:
+    return f"{context.root}/s/{slug}/pages/{quote(document_uuid, safe='')}/{number}.png"
+
+
+def web_address(url: str | None) -> dict[str, str] | None:
+    """``url`` with its host when a browser may be sent there: http and https, never ``javascript:`` or ``data:``."""
+    try:
+        parts = urlsplit(url or "")
+        host = parts.hostname
+    except ValueError:
+        return None
+    if not url or not host or parts.scheme not in ("http", "https"):
+        return None
+    return {"url": url, "host": host}
+
+
+def _link(context: PagesContext, link: DocumentLink) -> dict[str, Any]:
+    return {"name": link.name, "url": context.local(link.url), "sha256": link.sha256}
+
+
+def _field(field: FormField, label: tuple[str, str]) -> dict[str, Any]:
+    text, title_html = label
+    known = {**field.model_dump(mode="json"), "label": text}
+    if not field.mine:
+        shown = {key: known[key] for key in _OF_OTHERS}
+        return {**shown, "value": None} if field.preferences.get("mask") else shown
+    return {**known, "title_html": title_html, "description_html": block_html(field.description or "")}
+
+
+def _labels(fields: list[FormField], texts: Texts) -> dict[str, tuple[str, str]]:
+    """For each field its name in plain text and in HTML: ``title``, else ``name``, else its kind with a number."""
+    labels = {}
+    unnamed: Counter[str] = Counter()
+    for field in fields:
+        title_html = inline_html(field.title or "")
+        text = plain(title_html)
+        if not text:
+            text, title_html = field.name.strip(), ""
+        if not text:
+            unnamed[field.type] += 1
+            text = texts.of_kind(field.type, unnamed[field.type])
+        labels[field.uuid] = (text, title_html)
+    return labels

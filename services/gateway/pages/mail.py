@@ -1,0 +1,68 @@
+"""``/dev/mail``: the mails that were not sent, because no SMTP server is configured.
+
+For whoever tries the suite on his own machine. The mails hold signing links, so the page exists only while there is no
+SMTP server, and answers only to loopback and private addresses.
+"""
+
+from urllib.parse import urlsplit
+
+import flask
+
+from contracts.errors import ServiceError, not_found
+from contracts.rpc import notifications
+from contracts.types import Page
+from services.gateway.pages.context import PagesContext
+from services.gateway.pages.visitor import Network, client_address, is_local
+
+_NEWER_THAN_ALL = 2**53
+_PER_PAGE = 50
+# The mail is shown in a frame of no origin. Links open beside it, because the pages they lead to refuse to be framed.
+_MAIL_POLICY = (
+    "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src data:; "
+    "style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'self'"
+)
+
+
+def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+    blueprint = flask.Blueprint("mail", __name__, url_prefix="/dev/mail")
+
+    @blueprint.before_request
+    def only_here() -> None:
+        if context.settings.smtp_url:
+            raise not_found("Page")
+        request = flask.request
+        if not is_local(client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted)):
+            raise ServiceError("forbidden", "Mails are shown to local visitors only. Set SMTP_URL to have them sent.")
+
+    @blueprint.get("")
+    def index() -> str:
+        before = flask.request.args.get("before", type=int) or _NEWER_THAN_ALL
+        found: Page[notifications.Mail] = context.bus.call(
+            notifications.LIST, notifications.ListMails(limit=_PER_PAGE, before=before)
+        )
+        mails = sorted(found.data, key=lambda mail: mail.id, reverse=True)
+        older = mails[-1].id if len(mails) == _PER_PAGE else None
+        return flask.render_template("mail/list.html", mails=mails, older=older)
+
+    @blueprint.get("/<int:number>")
+    def show(number: int) -> str:
+        mail = _mail(number)
+        flask.g.frames_own_pages = True
+        return flask.render_template("mail/mail.html", mail=mail, links=web_links(mail.links))
+
+    @blueprint.get("/<int:number>/html")
+    def html(number: int) -> flask.Response:
+        answer = flask.Response('<base target="_blank">' + _mail(number).html, mimetype="text/html")
+        answer.headers["Content-Security-Policy"] = _MAIL_POLICY
+        return answer
+
+    def _mail(number: int) -> notifications.MailText:
+        mail: notifications.MailText = context.bus.call(notifications.GET, notifications.GetMail(id=number))
+        return mail
+
+    return blueprint
+
+
+def web_links(links: list[str]) -> list[str]:
+    """Those that a browser may follow: http and https."""
+    return [link for link in links if urlsplit(link).scheme in ("http", "https")]

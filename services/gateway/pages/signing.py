@@ -1,0 +1,166 @@
+"""The signing page ``/s/<slug>`` and the calls that its script makes.
+
+Opening the page changes nothing, because mail scanners open links; the script then says that somebody looked at it. The
+slug is the signer's secret: it is checked by the submissions service on every call, and it never gets into a log.
+"""
+
+from typing import Any
+
+import flask
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError, not_found
+from contracts.rpc import rendering, submissions
+from services.gateway.pages import bodies
+from services.gateway.pages.context import PagesContext
+from services.gateway.pages.form_json import attachment_json, form_json, results_json, web_address
+from services.gateway.pages.pictures import nearest_width, picture
+from services.gateway.pages.texts import for_reader
+from services.gateway.pages.visitor import Network, visit
+
+SLUG_LENGTH = 100
+REASON_LENGTH = 5_000
+TYPED_SIGNATURE_LENGTH = 100
+UPLOADED_TYPES = frozenset({"signature", "initials", "image", "file"})
+
+
+def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+    blueprint = flask.Blueprint("signing", __name__, url_prefix="/s/<slug>")
+    _reading(blueprint, context, trusted)
+    _commands(blueprint, context, trusted)
+    _attaching(blueprint, context, trusted)
+    return blueprint
+
+
+def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
+    """GET: nothing changes."""
+
+    @blueprint.get("")
+    def page(slug: str) -> str:
+        texts = for_reader(flask.request.accept_languages)
+        form = _open(context, slug, trusted)
+        # The script gets what it starts from with the page: one round trip less on a slow phone.
+        data = form_json(context, slug, form, texts) if form.state in ("open", "completed") else None
+        redirect = web_address(form.completed_redirect_url)
+        return flask.render_template(f"signing/{form.state}.html", form=form, data=data, redirect=redirect)
+
+    @blueprint.get("/form")
+    def form(slug: str) -> flask.Response:
+        texts = for_reader(flask.request.accept_languages)
+        return flask.jsonify(form_json(context, slug, _open(context, slug, trusted), texts))
+
+    @blueprint.get("/results.json")
+    def results(slug: str) -> flask.Response:
+        return flask.jsonify(results_json(context, _open(context, slug, trusted)))
+
+    @blueprint.get("/pages/<document_uuid>/<int:number>.png")
+    def page_picture(slug: str, document_uuid: str, number: int) -> flask.Response:
+        wanted = submissions.FormPage(slug=_checked(slug), document_uuid=document_uuid)
+        document: submissions.FormFile = context.bus.call(submissions.FORM_FILE, wanted)
+        if not 1 <= number <= len(document.pages):
+            raise not_found("Page")
+        return picture(context, document.file, number, nearest_width(flask.request.args.get("width")))
+
+
+def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
+    """POST with a JSON object. ``request_id`` makes a repetition harmless."""
+
+    @blueprint.post("/view")
+    def view(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        return _done(context, submissions.VIEW_FORM, submissions.Visit(**_visit(slug, trusted, body)))
+
+    @blueprint.post("/values")
+    def values(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        command = submissions.SaveValues(
+            **_visit(slug, trusted, body), request_id=bodies.request_id(body), values=_values(body)
+        )
+        return _done(context, submissions.SAVE_VALUES, command)
+
+    @blueprint.post("/complete")
+    def complete(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        command = submissions.CompleteForm(
+            **_visit(slug, trusted, body), request_id=bodies.request_id(body), values=_values(body)
+        )
+        return _done(context, submissions.COMPLETE_FORM, command)
+
+    @blueprint.post("/decline")
+    def decline(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        command = submissions.DeclineForm(
+            **_visit(slug, trusted, body),
+            request_id=bodies.request_id(body),
+            reason=bodies.text(body, "reason", limit=REASON_LENGTH),
+        )
+        return _done(context, submissions.DECLINE_FORM, command)
+
+
+def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
+    """Files for fields. The form is opened first, so that a stranger cannot fill the store or keep the machine busy."""
+
+    @blueprint.post("/attachments")
+    def attachments(slug: str) -> flask.Response:
+        _must_be_open(_open(context, slug, trusted))
+        upload = bodies.upload(context.settings.max_file_size)
+        form = flask.request.form
+        if form.get("type") not in UPLOADED_TYPES:
+            raise _refused("type", "must be signature, initials, image or file")
+        stored = context.blobs.put(upload.data, upload.media_type, prefix="uploads/")
+        return _attach(slug, bodies.request_id(dict(form)), form["type"], upload.filename, stored)
+
+    @blueprint.post("/typed_signature")
+    def typed_signature(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        _must_be_open(_open(context, slug, trusted))
+        if body.get("type") not in ("signature", "initials"):
+            raise _refused("type", "must be signature or initials")
+        text = bodies.text(body, "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
+        drawn: BlobRef = context.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=text.strip()))
+        return _attach(slug, bodies.request_id(body), body["type"], f"{body['type']}.png", drawn)
+
+    def _attach(slug: str, request_id: str, kind: str, filename: str, file: BlobRef) -> flask.Response:
+        command = submissions.AttachFile(
+            **visit(slug, trusted), request_id=request_id, type=kind, filename=filename, file=file
+        )
+        return flask.jsonify(attachment_json(context, context.bus.call(submissions.ATTACH_FILE, command)))
+
+
+def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.SigningForm:
+    form: submissions.SigningForm = context.bus.call(
+        submissions.OPEN_FORM, submissions.OpenForm(**visit(_checked(slug), trusted))
+    )
+    return form
+
+
+def _checked(slug: str) -> str:
+    """No slug is that long, or has such characters: not worth a question to the service."""
+    if len(slug) > SLUG_LENGTH or not slug.isascii() or not slug.isprintable():
+        raise not_found("Form")
+    return slug
+
+
+def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str, Any]:
+    return visit(_checked(slug), trusted, body.get("time_zone"))
+
+
+def _values(body: dict[str, Any]) -> dict[str, Any]:
+    values = body.get("values", {})
+    if not isinstance(values, dict):
+        raise _refused("values", "must be an object keyed by field uuid")
+    return values
+
+
+def _must_be_open(form: submissions.SigningForm) -> None:
+    if form.state != "open":
+        raise ServiceError("conflict", "This form is not open for signing")
+
+
+def _done(context: PagesContext, rpc: Any, command: Any) -> flask.Response:
+    done: submissions.Done = context.bus.call(rpc, command)
+    return flask.jsonify({"state": done.state})
+
+
+def _refused(field: str, reason: str) -> ServiceError:
+    return ServiceError("invalid", f"{field} {reason}", [{"field": field, "reason": reason}])

@@ -1,0 +1,89 @@
+// The calls to the server, under the address of this page.
+
+const HERE = location.pathname.replace(/\/$/, "");
+const TIMEOUT = 40_000;
+const UPLOAD_TIMEOUT = 180_000;
+
+/** The server understood and said no; asking again the same way will not help. */
+export class Refused extends Error {
+  constructor(status, body) {
+    super(body.error ?? "");
+    this.status = status;
+    this.code = body.code ?? "";
+    this.details = body.details ?? [];
+  }
+}
+
+/** No answer, or one that says: later. Asking again with the same request id is harmless. */
+export class Unreachable extends Error {}
+
+export const get = (name) => call(name, { method: "GET" }, TIMEOUT);
+
+export const post = (name, body, { keepalive = false } = {}) =>
+  call(
+    name,
+    { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), keepalive },
+    TIMEOUT,
+  );
+
+/** Sends a file; answers with the attachment `{uuid, url, filename, content_type}`. */
+export function sendFile(file, filename, type, requestId) {
+  const form = new FormData();
+  form.append("type", type);
+  form.append("request_id", requestId);
+  form.append("file", file, filename);
+  return call("attachments", { method: "POST", body: form }, UPLOAD_TIMEOUT);
+}
+
+/** A fresh id for a command. `crypto.randomUUID` is missing on plain-http addresses. */
+export function newRequestId() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Repeats `attempt` while the server is unreachable, `waits` (milliseconds) apart. */
+export async function persistently(attempt, waits, onWaiting = () => {}) {
+  for (const wait of [...waits, null]) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof Unreachable) || wait === null) throw error;
+      onWaiting();
+      await pause(wait);
+    }
+  }
+}
+
+/** Waits, but not longer than until the network is back. */
+export function pause(milliseconds) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, milliseconds);
+    addEventListener("online", done, { once: true });
+    function done() {
+      clearTimeout(timer);
+      removeEventListener("online", done);
+      resolve();
+    }
+  });
+}
+
+async function call(name, options, timeout) {
+  let answer;
+  try {
+    answer = await fetch(`${HERE}/${name}`, {
+      ...options,
+      headers: { Accept: "application/json", ...options.headers },
+      signal: AbortSignal.timeout(timeout),
+    });
+  } catch (error) {
+    throw new Unreachable(String(error));
+  }
+  let body;
+  try {
+    body = await answer.json();
+  } catch {
+    body = null;
+  }
+  if (answer.ok && body !== null) return body;
+  if (answer.status >= 500 || answer.status === 429 || answer.ok) throw new Unreachable(`status ${answer.status}`);
+  throw new Refused(answer.status, body ?? {});
+}

@@ -1,0 +1,71 @@
+// The last step, sent exactly once: a repetition after a lost answer carries the same request id.
+import { newRequestId, persistently, post, Refused } from "./calls.js";
+import { announce } from "./dom.js";
+import { count, t } from "./texts.js";
+
+const WAITS = [1_000, 2_000, 4_000, 8_000, 15_000];
+
+export class Completing {
+  #running = null;
+  #sent = { content: null, requestId: null };
+
+  constructor(state, saver, panel, onDone) {
+    Object.assign(this, { state, saver, panel, onDone });
+  }
+
+  /** However often it is asked for, it runs once at a time. */
+  complete() {
+    this.#running ??= this.#run().finally(() => (this.#running = null));
+    return this.#running;
+  }
+
+  async #run() {
+    if (!(await this.panel.finishStep())) return;
+    const problems = this.state.problems();
+    if (problems.length) {
+      this.panel.ask(problems[0], this.state.problem(problems[0]));
+      announce(count("completing.missing", problems.length));
+      return;
+    }
+    this.panel.tell(t("completing.working"), true);
+    try {
+      await this.saver.stop();
+      await this.#send();
+      this.onDone();
+    } catch (error) {
+      this.#failed(error);
+      this.saver.resume();
+    }
+  }
+
+  #send() {
+    const values = this.state.answers();
+    const content = JSON.stringify(values);
+    if (this.#sent.content !== content) this.#sent = { content, requestId: newRequestId() };
+    const body = { request_id: this.#sent.requestId, values, time_zone: timeZone() };
+    return persistently(() => post("complete", body), WAITS, () => this.panel.tell(t("completing.retrying"), true));
+  }
+
+  #failed(error) {
+    this.panel.tell(t("completing.failed"));
+    if (!(error instanceof Refused)) return;
+    this.#sent = { content: null, requestId: null };
+    if (error.status !== 422) {
+      location.reload(); // completed elsewhere, declined, expired, withdrawn: the page says which
+      return;
+    }
+    const named = error.details.map(({ field, reason }) => [this.state.fieldNamed(field), reason]).find(([field]) => field);
+    if (named) this.panel.refusedByServer(named[0], reasonText(named[0], named[1]));
+    else this.panel.tell(error.message);
+  }
+}
+
+/** A server's reason continues a sentence that begins with the field's name, unless it is a sentence itself. */
+export function reasonText(field, reason) {
+  if (!reason) return t("problem.server");
+  return /^[\p{Ll}]/u.test(reason) ? `${field.label}: ${reason}` : reason;
+}
+
+export function timeZone() {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}

@@ -1,0 +1,206 @@
+// Signatures and initials: drawn, typed or uploaded.
+import { newRequestId, persistently, post, Refused } from "../calls.js";
+import { button, el } from "../dom.js";
+import { firstOf, t } from "../texts.js";
+import { PICTURE_TYPES, send } from "./files.js";
+import { Incomplete } from "./incomplete.js";
+import { Pad } from "./pad.js";
+
+const WAYS = { drawn: ["draw"], typed: ["type"], drawn_or_typed: ["draw", "type"], upload: ["upload"] };
+const ALL_WAYS = ["draw", "type", "upload"];
+const WAITS = [1_000, 3_000];
+
+export function signature(field, context) {
+  return new SignatureControl(field, context);
+}
+
+class SignatureControl {
+  constructor(field, context) {
+    this.field = field;
+    this.context = context;
+    this.memory = context.memory; // what was drawn or typed and not sent survives going elsewhere and coming back
+    this.memory.strokes ??= [];
+    this.memory.typed ??= "";
+    this.ways = WAYS[field.preferences?.format] ?? ALL_WAYS;
+    this.node = el("div", { class: "signature" });
+    if (this.#attachment) this.#showMade();
+    else this.#showWay(this.memory.way ?? this.ways[0]);
+  }
+
+  focus() {
+    this.first.focus();
+  }
+
+  get labels() {
+    return this.named;
+  }
+
+  /** Sends what was drawn or typed; afterwards the field's value is an attachment. */
+  async commit() {
+    if (this.way === "draw" && !this.pad.empty) {
+      const flaw = this.pad.flaw();
+      if (flaw) throw new Incomplete(t(`problem.${flaw}`));
+      await this.#take(async () => send(await this.pad.picture(), `${this.field.type}.png`, this.field.type, this.context));
+    } else if (this.way === "type" && this.memory.typed.trim()) {
+      await this.#take(() => this.#sendTyped());
+    }
+  }
+
+  get #attachment() {
+    return this.context.state.attachments.get(this.context.state.value(this.field.uuid));
+  }
+
+  async #take(obtain) {
+    let attachment;
+    try {
+      attachment = await obtain();
+    } catch (error) {
+      throw error instanceof Incomplete ? error : new Incomplete(error.message, { cause: error });
+    }
+    this.#use(attachment);
+  }
+
+  async #sendTyped() {
+    const body = { request_id: newRequestId(), text: this.memory.typed, type: this.field.type };
+    try {
+      return await persistently(() => post("typed_signature", body), WAITS);
+    } catch (error) {
+      throw new Incomplete((error instanceof Refused && error.message) || t("problem.signature_sent"), { cause: error });
+    }
+  }
+
+  #use(attachment) {
+    this.context.onInput(this.context.state.addAttachment(attachment));
+    this.#showMade();
+  }
+
+  #showMade() {
+    this.way = "made";
+    const again = button(t("signature.change"), () => {
+      this.context.onInput(null);
+      this.#showWay(this.ways[0]);
+      this.focus();
+    }, "button--small");
+    this.first = again;
+    this.named = null;
+    this.memory.strokes = [];
+    this.context.onUncommitted(false);
+    this.node.replaceChildren(
+      el("p", { class: "hint" }, t("signature.yours")),
+      el("div", { class: "preview" }, el("img", { class: "preview__picture", src: this.#attachment.url, alt: this.field.label })),
+      el("div", { class: "signature__tools" }, again),
+    );
+    this.context.onLabels?.();
+  }
+
+  #showWay(way) {
+    this.way = this.memory.way = way;
+    this.pad?.observer.disconnect();
+    this.pad = null;
+    const body = { draw: () => this.#drawing(), type: () => this.#typing(), upload: () => this.#uploading() }[way]();
+    this.node.replaceChildren(...[this.#reuse(), this.#choice(), ...body].filter(Boolean));
+    this.context.onLabels?.();
+  }
+
+  #choice() {
+    if (this.ways.length < 2) return null;
+    const tabs = this.ways.map((way) => {
+      const tab = button(t(`signature.${way}`), () => {
+        this.#showWay(way);
+        this.focus();
+      }, "segments__one");
+      tab.setAttribute("aria-pressed", String(way === this.way));
+      return tab;
+    });
+    return el("div", { class: "segments" }, tabs);
+  }
+
+  #reuse() {
+    const made = this.context.state.madeBefore(this.field);
+    if (!made) return null;
+    return el(
+      "div",
+      { class: "reuse" },
+      el("img", { class: "reuse__picture", src: made.url, alt: "" }),
+      button(t("signature.reuse"), () => {
+        this.#use(made);
+        this.focus();
+      }, "button--small"),
+    );
+  }
+
+  #drawing() {
+    this.pad = new Pad({
+      color: this.field.preferences?.color,
+      describedBy: this.context.describedBy,
+      onChange: () => {
+        this.memory.strokes = this.pad.strokes;
+        tools.hidden = this.pad.empty;
+        this.context.onUncommitted(!this.pad.empty);
+      },
+    });
+    this.pad.strokes = this.memory.strokes;
+    const tools = el(
+      "div",
+      { class: "signature__tools" },
+      button(t("signature.undo"), () => this.pad.undo(), "button--small"),
+      button(t("signature.clear"), () => this.pad.clear(), "button--small"),
+    );
+    tools.hidden = this.pad.empty;
+    // Whoever has only a keyboard just types: the first letter leads to the line for it.
+    this.pad.canvas.addEventListener("keydown", (event) => {
+      const letter = event.key.length === 1 && event.key.trim() && !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (!letter || !this.ways.includes("type")) return;
+      this.#showWay("type");
+      this.focus();
+    });
+    this.first = this.named = this.pad.canvas;
+    const keys = this.ways.includes("type") ? ` ${t("signature.draw_keys")}` : "";
+    return [el("p", { class: "hint" }, t("signature.draw_hint") + keys), this.pad.node, tools];
+  }
+
+  #typing() {
+    const input = el("input", {
+      type: "text",
+      class: "input input--signature",
+      id: this.context.id,
+      maxlength: 100,
+      autocomplete: this.field.type === "signature" ? "name" : "off",
+      "aria-describedby": this.context.describedBy,
+    });
+    const note = el("p", { class: "hint", id: `${this.context.id}-how` }, firstOf([`signature.type_hint.${this.field.type}`, "signature.type_hint"]));
+    input.value = this.memory.typed;
+    input.addEventListener("input", () => {
+      this.memory.typed = input.value;
+      this.context.onUncommitted(Boolean(input.value.trim()));
+    });
+    this.context.onUncommitted(Boolean(this.memory.typed.trim()));
+    this.first = this.named = input;
+    return [note, input, el("p", { class: "hint" }, t("signature.type_note"))];
+  }
+
+  #uploading() {
+    const input = el("input", {
+      type: "file",
+      id: this.context.id,
+      class: "input input--file",
+      accept: PICTURE_TYPES,
+      "aria-describedby": this.context.describedBy,
+    });
+    input.addEventListener("change", async () => {
+      const [file] = input.files;
+      if (!file) return;
+      this.context.onBusy(true);
+      try {
+        this.#use(await send(file, file.name, this.field.type, this.context));
+        this.context.onProblem("");
+      } catch (error) {
+        this.context.onProblem(error.message);
+      } finally {
+        this.context.onBusy(false);
+      }
+    });
+    this.first = this.named = input;
+    return [el("p", { class: "hint" }, firstOf([`signature.upload_hint.${this.field.type}`, "signature.upload_hint"])), input];
+  }
+}

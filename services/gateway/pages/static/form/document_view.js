@@ -1,0 +1,219 @@
+// The pages of the documents with the fields on them. For the eyes and for tapping; the form beside it is where everything
+// is named, ordered and reached by keyboard, so the fields here are hidden from screen readers and from the Tab key.
+import { isEmpty } from "./conditions.js";
+import { button, calm, el } from "./dom.js";
+import { shownText } from "./format.js";
+import { isStep } from "./form_state.js";
+import { t } from "./texts.js";
+
+const ZOOMS = [1, 1.5, 2, 3];
+const PICTURES = new Set(["signature", "initials", "image", "stamp"]);
+const SHRINKINGS = [1, 1 / 1.4, 1 / 1.9];
+const WIDTHS = [700, 1400, 2100];
+
+export class DocumentView {
+  #boxes = new Map(); // field uuid -> [{node, area, page}]
+  #current = null;
+  #zoom = 0;
+
+  constructor(place, state, onPick) {
+    this.state = state;
+    this.onPick = onPick;
+    this.place = place;
+    this.scroller = el("div", { class: "document__pages" });
+    place.append(this.#toolbar(), this.scroller);
+    for (const document of state.form.documents) this.#addDocument(document);
+    for (const field of state.fields) this.refresh(field);
+    state.addEventListener("changed", () => this.state.fields.forEach((field) => this.refresh(field)));
+  }
+
+  /** Draws what a field holds now. */
+  refresh(field) {
+    for (const box of this.#boxes.get(field.uuid) ?? []) {
+      box.node.hidden = !this.state.isShown(field);
+      box.node.classList.toggle("box--filled", !isEmpty(this.state.value(field.uuid)));
+      box.node.classList.toggle("box--required", Boolean(field.required));
+      box.node.replaceChildren(...this.#content(field, box.area));
+      fit(box.node);
+    }
+  }
+
+  /** Marks `field` as the one that is asked for, and brings it into sight. */
+  show(field) {
+    for (const box of this.#boxes.get(this.#current) ?? []) box.node.classList.remove("box--current");
+    this.#current = field?.uuid ?? null;
+    const boxes = this.#boxes.get(this.#current) ?? [];
+    for (const box of boxes) box.node.classList.add("box--current");
+    if (boxes.length) this.#bringIntoSight(boxes[0].node);
+  }
+
+  /** Again into sight, when the form has changed its size. */
+  follow() {
+    const boxes = this.#boxes.get(this.#current) ?? [];
+    if (boxes.length) this.#bringIntoSight(boxes[0].node, "auto");
+  }
+
+  #toolbar() {
+    const smaller = button(t("document.smaller"), () => this.#setZoom(this.#zoom - 1), "button--small");
+    const larger = button(t("document.larger"), () => this.#setZoom(this.#zoom + 1), "button--small");
+    this.onZoom = () => {
+      smaller.disabled = this.#zoom === 0;
+      larger.disabled = this.#zoom === ZOOMS.length - 1;
+    };
+    this.onZoom();
+    return el("div", { class: "document__tools" }, smaller, larger);
+  }
+
+  #setZoom(zoom) {
+    this.#zoom = Math.max(0, Math.min(ZOOMS.length - 1, zoom));
+    this.scroller.style.setProperty("--zoom", ZOOMS[this.#zoom]);
+    this.onZoom();
+    this.#fitAll();
+    this.follow();
+  }
+
+  #fitAll() {
+    for (const boxes of this.#boxes.values()) for (const { node } of boxes) fit(node);
+  }
+
+  #addDocument(document) {
+    const link = document.url
+      ? el("a", { class: "document__pdf", href: document.url, target: "_blank", rel: "noopener" }, t("document.pdf"))
+      : null;
+    const pages = document.pages.map((page, index) => this.#page(document, page, index + 1));
+    this.scroller.append(el("section", { class: "paper" }, el("h3", { class: "paper__name" }, document.name), pages, link));
+  }
+
+  #page(document, page, number) {
+    const sheet = el("div", { class: "sheet" });
+    sheet.style.aspectRatio = `${page.width} / ${page.height}`;
+    sheet.append(this.#picture(document, page, number));
+    // 11 points on a page of 595, as the sealed file has it (peer facts 4.2).
+    sheet.style.setProperty("--point", `${100 / page.width}cqw`);
+    const usual = Math.floor((Math.min(page.width, page.height) / 595) * 11);
+    for (const field of this.state.fields) {
+      for (const area of field.areas) {
+        const there = area.page === number && (area.attachment_uuid || this.state.form.documents[0].uuid) === document.uuid;
+        if (there) sheet.append(this.#box(field, area, usual));
+      }
+    }
+    return sheet;
+  }
+
+  #picture(document, page, number) {
+    const image = el("img", {
+      class: "sheet__picture",
+      alt: t("document.page", { number, count: document.pages.length, name: document.name }),
+      loading: number > 2 ? "lazy" : "eager",
+      decoding: "async",
+      sizes: "(min-width: 60rem) 56rem, 100vw",
+      srcset: WIDTHS.map((width) => `${page.url}?width=${width} ${width}w`).join(", "),
+      src: `${page.url}?width=1400`,
+    });
+    image.addEventListener("error", () => {
+      const again = button(t("document.reload"), () => failed.replaceWith(this.#picture(document, page, number)));
+      const failed = el("div", { class: "sheet__failed" }, el("p", {}, t("document.failed")), again);
+      image.replaceWith(failed);
+    });
+    return image;
+  }
+
+  #box(field, area, usualSize) {
+    const mine = isStep(field);
+    const kind = `box box--${field.type} ${mine ? "box--mine" : "box--fixed"}`;
+    const node = el("div", { class: kind, "aria-hidden": true, "data-field": field.uuid });
+    if (mine) node.addEventListener("click", () => this.onPick(field));
+    const { style } = node;
+    style.left = `${area.x * 100}%`;
+    style.top = `${area.y * 100}%`;
+    style.width = `${area.w * 100}%`;
+    style.height = `${area.h * 100}%`;
+    style.setProperty("--size", Number(field.preferences?.font_size) || usualSize);
+    lookOf(node, field);
+    if (!this.#boxes.has(field.uuid)) this.#boxes.set(field.uuid, []);
+    this.#boxes.get(field.uuid).push({ node, area });
+    return node;
+  }
+
+  #content(field, area) {
+    const value = this.state.value(field.uuid);
+    if (field.type === "strikethrough") return [strike(area)];
+    if (isEmpty(value) && !field.display) return isStep(field) ? [hint(field)] : [];
+    if (PICTURES.has(field.type)) return this.#pictureOf(value);
+    if (field.type === "file") return this.#filesOf(value);
+    if (field.type === "checkbox") return value ? [tick()] : [];
+    if (area.option !== null && area.option !== undefined) {
+      return [value].flat().includes(area.option) ? [tick()] : [];
+    }
+    const text = field.mine && isStep(field) ? shownText(field, value, this.state.locale) : (field.display ?? shownText(field, value, this.state.locale));
+    return field.type === "cells" && area.cell_w ? cells(text, field, area) : [el("span", { class: "box__text" }, text)];
+  }
+
+  #pictureOf(value) {
+    const attachment = this.state.attachments.get(value);
+    return attachment ? [el("img", { class: "box__picture", src: attachment.url, alt: "" })] : [];
+  }
+
+  #filesOf(value) {
+    const names = [value].flat().map((uuid) => this.state.attachments.get(uuid)?.filename ?? "");
+    return [el("span", { class: "box__text" }, names.join(", "))];
+  }
+
+  #bringIntoSight(node, behavior = calm() ? "auto" : "smooth") {
+    const panel = document.getElementById("panel").getBoundingClientRect();
+    const header = document.querySelector(".top").getBoundingClientRect();
+    const box = node.getBoundingClientRect();
+    const stacked = panel.left < box.right && panel.right > box.left && panel.top > 0;
+    const top = Math.max(0, header.bottom);
+    const bottom = stacked ? Math.min(panel.top, innerHeight) : innerHeight;
+    const middle = (top + Math.max(bottom, top + 40)) / 2;
+    scrollBy({ top: box.top + box.height / 2 - middle, behavior });
+    const view = this.scroller.getBoundingClientRect();
+    this.scroller.scrollBy({ left: box.left + box.width / 2 - (view.left + view.width / 2), behavior });
+  }
+}
+
+function lookOf(node, field) {
+  const { font, font_type: face = "", color, background, align, valign } = field.preferences ?? {};
+  const families = { Times: "times", Courier: "courier", Helvetica: "helvetica" };
+  node.classList.add(`font-${families[font] ?? "helvetica"}`);
+  if (face.includes("bold")) node.classList.add("font-bold");
+  if (face.includes("italic")) node.classList.add("font-italic");
+  for (const [what, value] of Object.entries({ color, background, align, valign })) {
+    if (/^[a-z]+$/.test(value ?? "")) node.classList.add(`${what}-${value}`);
+  }
+}
+
+/** What an empty field of one's own says: where to sign, else its name when there is room. */
+function hint(field) {
+  const words = { signature: t("document.sign_here"), initials: t("document.initials_here") };
+  return el("span", { class: "box__hint" }, words[field.type] ?? (field.type === "checkbox" ? "" : field.label));
+}
+
+const tick = () => el("span", { class: "box__tick" });
+
+function cells(text, field, area) {
+  const count = Math.max(1, Math.round(area.w / area.cell_w));
+  const characters = [...text];
+  const first = field.preferences?.align === "right" ? Math.max(0, count - characters.length) : 0;
+  return characters.map((character, index) => {
+    const cell = el("span", { class: "box__cell" }, character);
+    cell.style.left = `${((first + index) / count) * 100}%`;
+    cell.style.width = `${100 / count}%`;
+    return cell;
+  });
+}
+
+function strike(area) {
+  return el("span", { class: area.h < 0.04 ? "box__line" : "box__cross" });
+}
+
+/** As on paper: text that is higher than its area is made smaller in two steps. */
+function fit(node) {
+  const text = node.querySelector(".box__text");
+  if (!text) return;
+  for (const shrinking of SHRINKINGS) {
+    text.style.setProperty("--shrinking", shrinking);
+    if (text.scrollHeight <= node.clientHeight + 1 && text.scrollWidth <= node.clientWidth + 1) break;
+  }
+}

@@ -1,0 +1,107 @@
+// What the signer has filled in, and what follows from it: which fields are shown, which are steps, what is missing.
+import { hiddenFields, isEmpty } from "./conditions.js";
+import { problemWith } from "./validation.js";
+
+const NOT_FILLED_IN = new Set(["heading", "strikethrough", "stamp", "payment", "verification"]);
+
+/** Tells `changed` (with the field's uuid in `detail`) whenever an answer changes. */
+export class FormState extends EventTarget {
+  constructor(form, drafts) {
+    super();
+    this.form = form;
+    this.fields = form.fields;
+    this.byUuid = new Map(form.fields.map((field) => [field.uuid, field]));
+    this.attachments = new Map(form.attachments.map((attachment) => [attachment.uuid, attachment]));
+    this.values = new Map(form.fields.map((field) => [field.uuid, startingValue(field)]));
+    this.resumed = form.fields.some((field) => field.mine && !field.readonly && wasFilledIn(field));
+    this.drafts = drafts;
+    for (const [uuid, value] of drafts.entries()) {
+      if (this.byUuid.get(uuid)?.mine && this.attachmentsKnown(uuid, value)) this.values.set(uuid, value);
+    }
+    this.hidden = hiddenFields(this.fields, (uuid) => this.values.get(uuid));
+  }
+
+  get locale() {
+    return this.form.locale;
+  }
+
+  value(uuid) {
+    return this.values.get(uuid) ?? null;
+  }
+
+  /** Takes an answer as it stands, right or wrong: the document shows it while it is typed. */
+  set(uuid, value) {
+    const kept = isEmpty(value) && value !== false ? null : value;
+    if (JSON.stringify(kept) === JSON.stringify(this.value(uuid))) return;
+    this.values.set(uuid, kept);
+    this.drafts.keep(uuid, kept);
+    this.hidden = hiddenFields(this.fields, (other) => this.values.get(other));
+    this.dispatchEvent(new CustomEvent("changed", { detail: uuid }));
+  }
+
+  isShown(field) {
+    return !this.hidden.has(field.uuid);
+  }
+
+  /** The fields that this signer goes through, in order. */
+  steps() {
+    return this.fields.filter((field) => isStep(field) && this.isShown(field));
+  }
+
+  problem(field) {
+    return problemWith(field, this.value(field.uuid), this.locale);
+  }
+
+  /** The fields that still need something, in order. */
+  problems() {
+    return this.steps().filter((field) => this.problem(field));
+  }
+
+  /** All answers by uuid, without those of hidden fields. */
+  answers() {
+    return Object.fromEntries(this.steps().map((field) => [field.uuid, this.value(field.uuid)]));
+  }
+
+  addAttachment(attachment) {
+    this.attachments.set(attachment.uuid, attachment);
+    return attachment.uuid;
+  }
+
+  /** A signature (or initials) that was made for another field of the same kind. */
+  madeBefore(field) {
+    const other = this.fields.findLast(
+      ({ uuid, type, mine }) => mine && type === field.type && uuid !== field.uuid && this.attachments.has(this.value(uuid)),
+    );
+    return other ? this.attachments.get(this.value(other.uuid)) : null;
+  }
+
+  /** The field that a server's `details` speak of: by uuid, else by name, alone or inside a path. */
+  fieldNamed(path) {
+    const last = String(path).replace(/^values[.[]/, "").replace(/\]$/, "");
+    const steps = this.fields.filter(isStep);
+    return this.byUuid.get(last) ?? steps.find(({ name }) => name === last) ?? steps.find(({ name }) => name && path.includes(name));
+  }
+
+  attachmentsKnown(uuid, value) {
+    if (!["signature", "initials", "image", "file"].includes(this.byUuid.get(uuid).type)) return true;
+    return [value ?? []].flat().every((attachment) => this.attachments.has(attachment));
+  }
+}
+
+export function isStep(field) {
+  return Boolean(field.mine) && !field.readonly && !NOT_FILLED_IN.has(field.type);
+}
+
+/** True when this signer has fields at all; one without may only look. */
+export function mayComplete(state) {
+  return state.fields.some((field) => field.mine);
+}
+
+function startingValue(field) {
+  if (!isEmpty(field.value) || field.value === false) return field.value;
+  return field.type === "checkbox" && field.mine ? false : null;
+}
+
+function wasFilledIn(field) {
+  return !isEmpty(field.value) && JSON.stringify(field.value) !== JSON.stringify(field.default_value ?? null);
+}

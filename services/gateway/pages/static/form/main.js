@@ -1,0 +1,80 @@
+// The signing page: puts its parts together.
+import { persistently, post } from "./calls.js";
+import { Completing, reasonText, timeZone } from "./completing.js";
+import { openDeclineDialog } from "./decline_dialog.js";
+import { announce, dataOf, el } from "./dom.js";
+import { DocumentView } from "./document_view.js";
+import { Drafts } from "./drafts.js";
+import { FormState, mayComplete } from "./form_state.js";
+import { Panel } from "./panel.js";
+import { Saver } from "./saving.js";
+import { t } from "./texts.js";
+import { watchRoom } from "./room.js";
+
+const form = dataOf("form-data");
+const drafts = new Drafts();
+const state = new FormState(form, drafts);
+const place = document.getElementById("panel");
+const declineButton = document.getElementById("decline");
+const savingStatus = document.getElementById("saving");
+
+const saver = new Saver({
+  onStatus: (status) => {
+    savingStatus.textContent = t(`saving.${status}`);
+    savingStatus.dataset.status = status;
+  },
+  onSaved: (values) => drafts.forget(values),
+  onRefused: refused,
+});
+
+const panel = new Panel(place, state, {
+  onSave: (values) => saver.save(values),
+  onComplete: () => completing.complete(),
+  onShow: (field) => view.show(field),
+});
+const view = new DocumentView(document.getElementById("document"), state, (field) => panel.ask(field));
+const completing = new Completing(state, saver, panel, done);
+
+watchRoom(place, () => view.follow());
+if (mayComplete(state)) declineButton.addEventListener("click", () => openDeclineDialog(declineButton, saver));
+else declineButton.remove();
+
+addEventListener("beforeunload", (event) => {
+  if (saver.unsaved) event.preventDefault();
+});
+addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload();
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState !== "hidden") return;
+  panel.leave();
+  saver.leave();
+});
+
+persistently(() => post("view", { time_zone: timeZone() }), [1_000, 5_000, 20_000]).catch(() => {});
+
+function refused(error, values) {
+  if (error.status !== 422) {
+    drafts.clear();
+    location.reload(); // declined, expired, withdrawn, completed elsewhere: the page says which
+    return;
+  }
+  const [detail] = error.details;
+  const field = (detail && state.fieldNamed(detail.field)) ?? state.byUuid.get(Object.keys(values)[0]);
+  panel.refusedByServer(field, reasonText(field, detail?.reason ?? error.message));
+}
+
+function done() {
+  drafts.clear();
+  const address = form.completed_redirect_url;
+  if (!address) {
+    location.replace(location.pathname);
+    return;
+  }
+  const { host } = new URL(address);
+  const sentence = t("completing.redirect", { host });
+  const link = el("a", { class: "button button--main", href: address, rel: "noreferrer" }, t("completing.continue", { host }));
+  place.replaceChildren(el("div", { class: "start" }, el("p", {}, sentence), link));
+  announce(sentence);
+  location.assign(address);
+}

@@ -1,0 +1,249 @@
+// The form beside the document: it asks for one field after the other.
+import { Incomplete } from "./controls/incomplete.js";
+import { CONTROLS } from "./controls/index.js";
+import { announce, button, cleanedHtml, el } from "./dom.js";
+import { mayComplete } from "./form_state.js";
+import { review } from "./review.js";
+import { startScreen } from "./start_screen.js";
+import { t } from "./texts.js";
+
+export class Panel {
+  #field = null;
+  #control = null;
+  #memories = new Map();
+  #serverProblems = new Map();
+  #uncommitted = false;
+  #busy = 0;
+
+  /** `onSave(values)`, `onComplete()`, `onShow(field)` when another field is asked for. */
+  constructor(place, state, { onSave, onComplete, onShow }) {
+    Object.assign(this, { place, state, onSave, onComplete, onShow });
+    this.screen = el("div", { class: "panel__screen" });
+    this.foldButton = button("", () => this.#fold(!place.classList.contains("panel--folded")), "panel__fold");
+    place.replaceChildren(this.foldButton, this.screen);
+    state.addEventListener("changed", ({ detail }) => this.#answered(detail));
+    this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null));
+  }
+
+  start() {
+    const steps = this.state.steps();
+    const open = steps.filter((field) => this.state.value(field.uuid) === null || this.state.problem(field));
+    const first = this.state.form.go_to_last ? open.at(-1) : this.state.resumed ? open[0] : steps[0];
+    if (first) this.ask(first);
+    else this.review();
+  }
+
+  /** Asks for `field`; `problem` says what is wrong with the answer that is there. */
+  ask(field, problem = this.#serverProblems.get(field.uuid) ?? "") {
+    this.leave();
+    this.#field = field;
+    this.#uncommitted = false;
+    this.#busy = 0;
+    this.#show(this.#step(field));
+    this.onShow(field);
+    this.#say(problem);
+    this.#control.focus();
+  }
+
+  review() {
+    this.leave();
+    this.#field = null;
+    const steps = this.state.steps();
+    const back = steps.length ? () => this.ask(steps.at(-1)) : null;
+    const screen = review(this.state, { onChange: (field) => this.ask(field), onBack: back, onComplete: this.onComplete });
+    this.#show(screen);
+    this.onShow(null);
+    screen.querySelector("h2").focus();
+  }
+
+  /** Sends the answer that is being left, when it is a good one. */
+  leave() {
+    if (this.#field && !this.state.problem(this.#field)) this.#save(this.#field);
+  }
+
+  /** Finishes the step: true when its answer can be taken, else the signer is told why not. */
+  async finishStep() {
+    if (!this.#field) return true;
+    if (this.#busy) return false;
+    const field = this.#field;
+    try {
+      this.#setBusy(true);
+      await this.#control.commit?.();
+    } catch (error) {
+      if (!(error instanceof Incomplete)) throw error;
+      this.#refuse(error.message);
+      return false;
+    } finally {
+      this.#setBusy(false);
+    }
+    if (this.#field !== field) return false; // he went elsewhere in the meantime
+    const problem = this.state.problem(field) ?? this.#serverProblems.get(field.uuid);
+    if (problem) this.#refuse(problem);
+    return !problem;
+  }
+
+  /** The server has refused the answer to `field`. */
+  refusedByServer(field, reason) {
+    this.#serverProblems.set(field.uuid, reason);
+    this.ask(field);
+    announce(reason);
+  }
+
+  /** A sentence about completing, above the buttons; `working` while nothing may be pressed. */
+  tell(text, working = false) {
+    const place = this.place.querySelector(".panel__message");
+    if (place) place.textContent = text;
+    this.#busy = 0;
+    if (working) this.#setBusy(true);
+    else this.#setBusy(false);
+  }
+
+  #show(node) {
+    this.#fold(false);
+    this.screen.replaceChildren(node);
+    this.screen.scrollTop = 0;
+  }
+
+  /** On a phone the form lies over the document; folded it leaves the document to be read. */
+  #fold(folded) {
+    this.place.classList.toggle("panel--folded", folded);
+    this.foldButton.textContent = t(folded ? "panel.show" : "panel.hide");
+    this.foldButton.setAttribute("aria-expanded", String(!folded));
+  }
+
+  #step(field) {
+    const id = `answer-${field.uuid}`;
+    const title = this.#title(field, id);
+    this.problemPlace = el("p", { class: "problem", id: `${id}-problem`, role: "alert" });
+    this.#control = CONTROLS[field.type](field, this.#contextOf(field, id));
+    const notes = [this.#control.hint, field.required ? "" : t("step.optional")].filter(Boolean).join(" ");
+    const beside = Boolean(this.#control.takeTitle);
+    this.#control.takeTitle?.(title);
+    const step = el(
+      "form",
+      { class: "step", novalidate: true, on: { submit: (event) => this.#submit(event) } },
+      this.#progress(field),
+      beside ? null : title,
+      cleanedHtml(el("div", { class: "step__description", id: `${id}-description` }), field.description_html),
+      this.#control.node,
+      el("p", { class: "hint", id: `${id}-hint` }, notes),
+      this.problemPlace,
+      el("p", { class: "panel__message", role: "status" }),
+      this.#buttons(field),
+    );
+    this.label = title.querySelector("label");
+    this.#nameControl();
+    return step;
+  }
+
+  #contextOf(field, id) {
+    if (!this.#memories.has(field.uuid)) this.#memories.set(field.uuid, {});
+    return {
+      id,
+      describedBy: `${id}-description ${id}-hint ${id}-problem`,
+      state: this.state,
+      value: this.state.value(field.uuid),
+      required: field.required,
+      memory: this.#memories.get(field.uuid),
+      onInput: (value) => this.state.set(field.uuid, value),
+      onBusy: (busy) => this.#field === field && this.#setBusy(busy),
+      onProblem: (text) => this.#field === field && this.#say(text),
+      onUncommitted: (uncommitted) => {
+        this.#uncommitted = uncommitted;
+        if (uncommitted) this.#say("");
+        this.#offerComplete();
+      },
+      onLabels: () => this.#field === field && this.#nameControl(),
+    };
+  }
+
+  #title(field, id) {
+    const label = el("label", { id: `${id}-title` });
+    if (field.title_html) cleanedHtml(label, field.title_html);
+    else label.textContent = field.label;
+    return el("h2", { class: "step__title" }, label);
+  }
+
+  /** The label belongs to an input, or names what is no input. */
+  #nameControl() {
+    const named = this.#control?.labels;
+    this.label?.removeAttribute("for");
+    if (!named || !this.label) return;
+    if (named.matches("input, select, textarea")) this.label.htmlFor = named.id;
+    else named.setAttribute("aria-labelledby", this.label.id);
+  }
+
+  #progress(field) {
+    const { number, total } = this.#position(field);
+    return el(
+      "div",
+      { class: "progress" },
+      el("p", { class: "progress__text" }, t("step.progress", { number, count: total })),
+      el("progress", { class: "progress__bar", value: number, max: total, "aria-hidden": true }),
+    );
+  }
+
+  #position(field) {
+    const steps = this.state.steps();
+    return { number: steps.indexOf(field) + 1, total: steps.length };
+  }
+
+  #buttons(field) {
+    const { number } = this.#position(field);
+    const back = button(t("step.back"), () => this.ask(this.state.steps()[number - 2]));
+    this.nextButton = el("button", { type: "submit", class: "button button--main" }, t("step.next"));
+    this.completeButton = button(t("step.complete"), () => this.onComplete(), "button--main buttons__whole");
+    this.#offerComplete();
+    return el("div", { class: "buttons" }, number > 1 ? back : null, this.nextButton, this.completeButton);
+  }
+
+  /** On the last field everything may be done at once; Next leads to the overview of the answers. */
+  #offerComplete() {
+    if (!this.#field || !this.completeButton) return;
+    const last = this.state.steps().at(-1) === this.#field;
+    const answered = this.#uncommitted || !this.state.problem(this.#field);
+    this.completeButton.hidden = !(last && answered);
+    this.nextButton.classList.toggle("button--main", this.completeButton.hidden);
+  }
+
+  #answered(uuid) {
+    this.#serverProblems.delete(uuid);
+    if (this.#field?.uuid === uuid) this.#say("");
+    const progress = this.place.querySelector(".progress");
+    if (progress && this.#field) progress.replaceWith(this.#progress(this.#field));
+    this.#offerComplete();
+  }
+
+  async #submit(event) {
+    event.preventDefault();
+    const field = this.#field;
+    if (!(await this.finishStep())) return;
+    const steps = this.state.steps();
+    const following = steps[steps.indexOf(field) + 1];
+    if (following) this.ask(following);
+    else this.review();
+  }
+
+  #save(field) {
+    this.onSave({ [field.uuid]: this.state.value(field.uuid) });
+  }
+
+  #setBusy(busy) {
+    this.#busy = Math.max(0, this.#busy + (busy ? 1 : -1));
+    for (const each of this.place.querySelectorAll(".buttons button")) each.disabled = this.#busy > 0;
+    this.place.classList.toggle("panel--busy", this.#busy > 0);
+  }
+
+  #refuse(text) {
+    this.#say(text);
+    this.#control.focus();
+  }
+
+  #say(text) {
+    if (!this.problemPlace) return;
+    this.problemPlace.textContent = text;
+    const named = this.#control?.labels;
+    if (text) named?.setAttribute("aria-invalid", "true");
+    else named?.removeAttribute("aria-invalid");
+  }
+}

@@ -1,0 +1,46 @@
+// All answers at a glance, before they are signed.
+import { isEmpty } from "./conditions.js";
+import { button, el } from "./dom.js";
+import { shownText } from "./format.js";
+import { count, t } from "./texts.js";
+
+const PICTURES = new Set(["signature", "initials", "image"]);
+
+export function review(state, { onChange, onBack, onComplete }) {
+  const steps = state.steps();
+  return el(
+    "div",
+    { class: "review" },
+    el("h2", { class: "step__title", tabindex: -1 }, t("review.heading")),
+    el("p", {}, steps.length ? t("review.intro") : t("review.nothing")),
+    el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange))),
+    el("p", { class: "panel__message", role: "status" }),
+    el(
+      "div",
+      { class: "buttons" },
+      onBack && button(t("step.back"), onBack),
+      button(t("step.complete"), onComplete, "button--main"),
+      el("p", { class: "soft buttons__whole" }, t("review.statement")),
+    ),
+  );
+}
+
+function answer(state, field, onChange) {
+  const change = el("a", { href: "#", class: "review__change" }, t("review.change"), el("span", { class: "visually-hidden" }, ` ${field.label}`));
+  change.addEventListener("click", (event) => {
+    event.preventDefault();
+    onChange(field);
+  });
+  return el("div", { class: "review__answer" }, el("dt", {}, field.label), el("dd", {}, given(state, field)), el("dd", { class: "review__act" }, change));
+}
+
+function given(state, field) {
+  const value = state.value(field.uuid);
+  if (field.type === "checkbox") return value ? t("review.yes") : t("review.no");
+  if (isEmpty(value)) return el("span", { class: "soft" }, t("review.empty"));
+  if (PICTURES.has(field.type)) {
+    return el("img", { class: "review__picture", src: state.attachments.get(value)?.url ?? "", alt: field.label });
+  }
+  if (field.type === "file") return count("review.files", value.length);
+  return shownText({ ...field, preferences: { ...field.preferences, mask: false } }, value, state.locale);
+}

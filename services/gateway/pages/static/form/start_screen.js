@@ -1,0 +1,34 @@
+// What the signer reads first: who wants what of him, and until when.
+import { button, el } from "./dom.js";
+import { count, language, t } from "./texts.js";
+
+/** `onStart` null: he has no fields, he may only look. */
+export function startScreen(state, onStart) {
+  const { form } = state;
+  const asks = form.sender_name ? "start.asks" : "start.asks_without_sender";
+  return el(
+    "div",
+    { class: "start" },
+    el("h2", { class: "start__heading" }, onStart ? t("start.heading") : t("start.view_only_heading")),
+    form.submitter_name ? el("p", {}, t("start.hello", { name: form.submitter_name })) : null,
+    el("p", {}, onStart ? t(asks, { sender: form.sender_name, document: form.submission_name }) : t("start.view_only")),
+    onStart ? el("p", { class: "soft" }, whatToDo(state)) : null,
+    form.expire_at ? el("p", { class: "soft" }, `${t("start.until")} `, moment(form.expire_at)) : null,
+    onStart ? el("div", { class: "buttons" }, button(t("start.button"), onStart, "button--main")) : null,
+  );
+}
+
+/** A moment in the reader's own time, with its zone. */
+export function moment(iso) {
+  const format = new Intl.DateTimeFormat(language, {
+    dateStyle: "long",
+    timeStyle: "long",
+  });
+  return el("time", { datetime: iso }, format.format(new Date(iso)));
+}
+
+function whatToDo(state) {
+  const steps = state.steps().length;
+  if (!steps) return t("start.nothing");
+  return state.resumed ? t("start.again") : count("start.steps", steps);
+}

@@ -1,0 +1,124 @@
+// Whether an answer may be given; the server decides by the same rules (services/submissions/values.py).
+import { isEmpty } from "./conditions.js";
+import { formattedDate, plainNumber } from "./format.js";
+import { firstOf, t } from "./texts.js";
+
+const LONGEST_TEXT = 10_000;
+const LARGEST_NUMBER = 2 ** 53;
+const CHOICES = new Set(["radio", "select", "multiple"]);
+const KIND_OF_REQUIRED = { radio: "choice", select: "choice" };
+
+/** What is wrong with `value`, as a sentence for the signer; null when nothing is. */
+export function problemWith(field, value, locale) {
+  if (isEmpty(value)) return field.required ? requiredText(field) : null;
+  const malformed = wrongKind(field, value);
+  if (malformed) return malformed;
+  const broken = brokenRule(field, value, locale);
+  return broken && (field.validation?.message || broken);
+}
+
+function requiredText(field) {
+  return firstOf([`problem.required.${KIND_OF_REQUIRED[field.type] ?? field.type}`, "problem.required"]);
+}
+
+function wrongKind(field, value) {
+  switch (field.type) {
+    case "number":
+      return typeof value === "number" && Math.abs(value) <= LARGEST_NUMBER ? null : t("problem.number");
+    case "date":
+      return isDate(value) ? null : t("problem.date");
+    case "phone":
+      return /^\+[1-9][0-9]{4,14}$/.test(withoutSeparators(value)) ? null : t("problem.phone");
+    case "text":
+    case "cells":
+      return [...value].length > LONGEST_TEXT ? t("problem.long") : null;
+    default:
+      return null;
+  }
+}
+
+function brokenRule(field, value, locale) {
+  const rules = field.validation ?? {};
+  if (CHOICES.has(field.type) && field.options?.length) {
+    const given = Array.isArray(value) ? value : [value];
+    return given.every((option) => field.options.includes(option)) ? null : t("problem.options");
+  }
+  switch (field.type) {
+    case "text":
+    case "cells":
+    case "phone": {
+      const pattern = rules.pattern ? compiled(rules.pattern) : null;
+      return !pattern || pattern.test(field.type === "phone" ? withoutSeparators(value) : value)
+        ? null
+        : t("problem.pattern");
+    }
+    case "number":
+      return numberProblem(value, rules);
+    case "date":
+      return dateProblem(value, rules, field.preferences?.format, locale);
+    default:
+      return null;
+  }
+}
+
+export const withoutSeparators = (phone) => phone.replace(/[\s().\-/]/g, "");
+
+/** `YYYY-MM-DD`, and a day of the calendar. */
+export function isDate(text) {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text < "0001-01-01") return false;
+  const day = new Date(`${text}T00:00:00Z`);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
+}
+
+/** A bound as a number, or null. */
+export function numberBound(bound) {
+  if (typeof bound === "number") return bound;
+  return typeof bound === "string" && bound.trim() !== "" && !Number.isNaN(Number(bound)) ? Number(bound) : null;
+}
+
+/** A bound as an ISO date, or null. */
+export function dateBound(bound) {
+  return typeof bound === "string" && /^\d{4}-\d{2}-\d{2}/.test(bound) ? bound.slice(0, 10) : null;
+}
+
+function numberProblem(value, rules) {
+  const [low, high, step] = [rules.min, rules.max, rules.step].map(numberBound);
+  if (low !== null && value < low) return t("problem.min", { limit: plainNumber(low) });
+  if (high !== null && value > high) return t("problem.max", { limit: plainNumber(high) });
+  if (!step || step <= 0 || isOnStep(value, low ?? 0, step)) return null;
+  return step === 1 && Number.isInteger(low ?? 0) ? t("problem.whole") : t("problem.step", { step: plainNumber(step) });
+}
+
+/** As in HTML: `start` plus whole multiples of `step`; reckoned in decimals, because 0.1 + 0.2 is not 0.3. */
+function isOnStep(value, start, step) {
+  const digits = Math.max(...[value, start, step].map(decimals));
+  if (digits > 15) return true;
+  const scaled = (number) => BigInt(Math.round(number * 10 ** digits));
+  const exact = [value, start, step].every((number) => Math.abs(number * 10 ** digits) < Number.MAX_SAFE_INTEGER);
+  if (!exact) return true;
+  return (scaled(value) - scaled(start)) % scaled(step) === 0n;
+}
+
+function decimals(number) {
+  const [mantissa, exponent = "0"] = String(number).toLowerCase().split("e");
+  return Math.max(0, (mantissa.split(".")[1] ?? "").length - Number(exponent));
+}
+
+function dateProblem(value, rules, format, locale) {
+  const [low, high] = [dateBound(rules.min), dateBound(rules.max)];
+  if (low && value < low) return t("problem.date_min", { limit: formattedDate(low, format, locale) });
+  if (high && value > high) return t("problem.date_max", { limit: formattedDate(high, format, locale) });
+  return null;
+}
+
+/** HTML's pattern attribute: the whole text must match. A pattern that no engine reads is no rule. */
+function compiled(pattern) {
+  for (const flags of ["v", "u", ""]) {
+    try {
+      return new RegExp(`^(?:${pattern})$`, flags);
+    } catch {
+      continue;
+    }
+  }
+  return null;
+}

@@ -1,0 +1,14 @@
+// Before his turn: looks now and then whether it has come.
+import { get, pause, Refused } from "./form/calls.js";
+
+const WAIT = 20_000;
+
+for (;;) {
+  await pause(WAIT);
+  if (document.visibilityState === "hidden") continue;
+  try {
+    if ((await get("results.json")).state !== "waiting") location.reload();
+  } catch (error) {
+    if (error instanceof Refused) location.reload();
+  }
+}

@@ -1,0 +1,107 @@
+"""Paths that need no key: health, readiness, the OpenAPI document and its reader."""
+
+import asyncio
+import mimetypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import swagger_ui_bundle
+
+from contracts.errors import ServiceError
+from contracts.rpc.health import PING, Ping
+from services.gateway import specification
+from services.gateway.context import GatewayContext
+from services.gateway.settings import Settings
+
+_READER = Path(swagger_ui_bundle.swagger_ui_path)
+_READER_FILES = ("swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png")
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
+    b"font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_PAGE = b"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Countersign API</title><link rel="icon" href="docs/favicon-32x32.png"><link rel="stylesheet" href="docs/swagger-ui.css">
+</head><body><div id="reader"></div><script src="docs/swagger-ui-bundle.js"></script><script src="docs/start.js"></script>
+</body></html>"""
+_START = b"""SwaggerUIBundle({url: "openapi.json", dom_id: "#reader", deepLinking: true, persistAuthorization: false,
+  validatorUrl: null, defaultModelsExpandDepth: 0, docExpansion: "list", tryItOutEnabled: true});"""
+
+
+class Health:
+    """``/healthz``: this process lives."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await answer(send, 200, orjson.dumps({"status": "ok"}))
+
+
+class Readiness:
+    """``/readyz``: 200 only when every service answers on the bus that it is ready."""
+
+    def __init__(self, context: GatewayContext) -> None:
+        self._context = context
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        problems = dict(zip(PING, await asyncio.gather(*map(self._ask, PING)), strict=True))
+        problems["gateway"] = await self._own_problems()
+        ready = not any(problems.values())
+        services = {name: "ready" if not found else "; ".join(found) for name, found in problems.items()}
+        await answer(send, 200 if ready else 503, orjson.dumps({"ready": ready, "services": services}))
+
+    async def _ask(self, service: str) -> list[str]:
+        try:
+            pong = await self._context.bus.call_async(PING[service], Ping())
+        except ServiceError as error:
+            return [error.message]
+        return pong.problems or ([] if pong.ready else ["not ready"])
+
+    async def _own_problems(self) -> list[str]:
+        try:
+            await self._context.in_thread(self._context.database.ping)
+        except ServiceError as error:
+            return [error.message]
+        return []
+
+
+class OpenApi:
+    """``/openapi.json``: the interface with this installation's limits."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._body = orjson.dumps(specification.document(settings), option=orjson.OPT_NON_STR_KEYS)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await answer(send, 200, self._body, headers=[(b"access-control-allow-origin", b"*")])
+
+
+class Docs:
+    """``/docs``: the OpenAPI document to read and to try with one's key. Swagger UI from its package, nothing from outside."""
+
+    def __init__(self) -> None:
+        self._files = {name: (_READER / name).read_bytes() for name in _READER_FILES}
+        self._files["start.js"] = _START
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        name = scope["path"].removeprefix("/docs").lstrip("/")
+        headers = [(b"content-security-policy", _POLICY)]
+        if not name:
+            await answer(send, 200, _PAGE, b"text/html; charset=utf-8", headers)
+        elif name in self._files:
+            media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+            await answer(send, 200, self._files[name], media_type.encode(), headers)
+        else:
+            raise ServiceError("not_found", "Not found")
+
+
+async def answer(
+    send: Any,
+    status: int,
+    body: bytes,
+    media_type: bytes = b"application/json",
+    headers: Sequence[tuple[bytes, bytes]] = (),
+) -> None:
+    """One whole answer."""
+    common = [(b"content-type", media_type), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,81 @@
+"""What the gateway needs to know from its environment."""
+
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr, field_validator
+
+from contracts.runtime.settings import ServiceSettings
+from contracts.types import Account
+
+MEGABYTE = 1024 * 1024
+
+
+class Settings(ServiceSettings):
+    database_url: str = Field(validation_alias="GATEWAY_DATABASE_URL", description="users, keys and account settings")
+    key_encryption_secret: SecretStr = Field(
+        min_length=16,
+        description="encrypts the API keys and makes the hashes by which they are found; at least 16 characters",
+    )
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on")
+    admin_email: str | None = Field(default=None, description="e-mail address of the first admin, made when missing")
+    admin_api_key: SecretStr | None = Field(default=None, description="API key of the first admin")
+
+    max_file_size: int = Field(default=25 * MEGABYTE, gt=0, description="bytes of one file")
+    max_request_size: int = Field(default=100 * MEGABYTE, gt=0, description="bytes of one request")
+    max_bodies_in_flight: int = Field(
+        default=400 * MEGABYTE, gt=0, description="bytes of request bodies in memory at once; above it clients get 503"
+    )
+    max_documents: int = Field(default=30, ge=1, description="documents of a template or submission")
+    max_submitters: int = Field(default=50, ge=1, description="submitters of a submission")
+    max_fields: int = Field(default=2000, ge=1, description="fields of a document")
+    max_connections: int = Field(default=1000, ge=1, description="HTTP connections at once; above it clients get 503")
+    body_timeout: float = Field(
+        default=30.0, gt=0, description="seconds that a client may be silent while it sends a body"
+    )
+    fetch_timeout: float = Field(
+        default=10.0, gt=0, description="seconds to fetch a file from a URL that a caller gave"
+    )
+    page_threads: int = Field(default=16, ge=1, description="threads for the signing page and file links")
+    work_threads: int = Field(default=8, ge=1, description="threads for large bodies, files, passwords, the database")
+
+    trusted_proxies: str = Field(
+        default="127.0.0.1/32,::1/128", description="comma-separated CIDRs of proxies whose X-Forwarded-For is believed"
+    )
+    frame_ancestors: str = Field(default="", description="sources that may frame the signing page (CSP); empty: none")
+    smtp_url: SecretStr | None = Field(
+        default=None, description="as for notifications; when empty, mails are shown at /dev/mail"
+    )
+
+    account_name: str = Field(
+        default="Countersign", min_length=1, description="name of the account, in mails and on pages"
+    )
+    account_time_zone: str = Field(default="UTC", description="IANA name of the account's time zone")
+    account_locale: str = Field(default="en-US", description="language and region of dates and numbers")
+    account_completed_notification_email: bool = Field(
+        default=True, description="mail the sender when all have completed"
+    )
+    account_documents_copy_email: bool = Field(default=True, description="mail each signer a copy of the documents")
+    account_with_signature_id: bool = Field(default=False, description="print an id beside each signature")
+    account_esigning_preference: Literal["single", "multiple"] = Field(
+        default="single", description="one PAdES signature at the end, or one per party"
+    )
+    account_bcc_emails: str = Field(default="", description="addresses that get a copy of every completion mail")
+
+    @field_validator("admin_email", "admin_api_key", "smtp_url", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: Any) -> Any:
+        return None if value == "" else value
+
+    def account_defaults(self) -> Account:
+        """The account settings of an installation where nobody has changed any."""
+        return Account(
+            name=self.account_name,
+            time_zone=self.account_time_zone,
+            locale=self.account_locale,
+            completed_notification_email_enabled=self.account_completed_notification_email,
+            documents_copy_email_enabled=self.account_documents_copy_email,
+            with_signature_id=self.account_with_signature_id,
+            esigning_preference=self.account_esigning_preference,
+            bcc_emails=self.account_bcc_emails,
+        )

@@ -1,0 +1,128 @@
+"""Content streams without the glyphs that were marked as removed; everything else draws what it drew, where it drew it."""
+
+from collections import defaultdict
+from decimal import Decimal
+from typing import Any
+
+import pikepdf
+
+from services.rendering.jobs.glyphs import Content, Glyph
+
+_SPOKEN = ("/ActualText", "/Alt", "/E")
+
+
+def rewritten(pdf: pikepdf.Pdf, content: Content) -> tuple[bytes, pikepdf.Dictionary]:
+    """The stream without the removed glyphs. Form XObjects that change are copied, because other pages may draw them."""
+    instructions: list[Any] = []
+    resources = content.resources
+    silent = {
+        index for index, spoken in content.spoken.items() if any(_is_changed(content, show) for show in spoken.shows)
+    }
+    for index, instruction in enumerate(content.instructions):
+        if _is_changed(content, index):
+            instructions += _without_removed(instruction, content.glyphs[index])
+        elif index in silent:
+            instructions.append(_without_spoken_text(instruction, resources))
+        elif index in content.forms and any(glyph.removed for glyph in content.forms[index].all_glyphs()):
+            resources, name = _with_form(resources, _copied_form(pdf, content.forms[index]))
+            instructions.append(pikepdf.ContentStreamInstruction([name], pikepdf.Operator("Do")))
+        else:
+            instructions.append(instruction)
+    return pikepdf.unparse_content_stream(instructions), resources
+
+
+def _is_changed(content: Content, index: int) -> bool:
+    return any(glyph.removed for glyph in content.glyphs.get(index, ()))
+
+
+def _without_removed(instruction: Any, glyphs: list[Glyph]) -> list[Any]:
+    """The show operator as TJ; ``'`` and ``"`` are spelled out (ISO 32000-2, table 107)."""
+    operands, operator = instruction.operands, str(instruction.operator)
+    lead: list[Any] = []
+    match operator:
+        case "TJ":
+            elements = list(operands[0])
+        case "'":
+            elements = [operands[0]]
+            lead = [pikepdf.ContentStreamInstruction([], pikepdf.Operator("T*"))]
+        case '"':
+            elements = [operands[2]]
+            lead = [
+                pikepdf.ContentStreamInstruction([operands[0]], pikepdf.Operator("Tw")),
+                pikepdf.ContentStreamInstruction([operands[1]], pikepdf.Operator("Tc")),
+                pikepdf.ContentStreamInstruction([], pikepdf.Operator("T*")),
+            ]
+        case _:
+            elements = [operands[0]]
+    of_element: dict[int, list[Glyph]] = defaultdict(list)
+    for glyph in glyphs:
+        of_element[glyph.element].append(glyph)
+    line = _Line()
+    for number, element in enumerate(elements):
+        if not isinstance(element, pikepdf.String):
+            line.move(float(element))
+            continue
+        text = bytes(element)
+        for glyph in of_element[number]:
+            if glyph.removed:
+                line.move(glyph.kern)
+            else:
+                line.show(text[glyph.start : glyph.end])
+    return [*lead, pikepdf.ContentStreamInstruction([line.array()], pikepdf.Operator("TJ"))]
+
+
+class _Line:
+    """Operand of a TJ operator in the making."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes | float] = []
+
+    def show(self, text: bytes) -> None:
+        if self._parts and isinstance(self._parts[-1], bytes):
+            self._parts[-1] += text
+        else:
+            self._parts.append(text)
+
+    def move(self, number: float) -> None:
+        if self._parts and isinstance(self._parts[-1], float):
+            self._parts[-1] += number
+        else:
+            self._parts.append(float(number))
+
+    def array(self) -> pikepdf.Array:
+        parts = [
+            pikepdf.String(part) if isinstance(part, bytes) else Decimal(part).quantize(Decimal("0.0001"))
+            for part in self._parts
+        ]
+        return pikepdf.Array(parts)
+
+
+def _without_spoken_text(instruction: Any, resources: pikepdf.Dictionary) -> Any:
+    """A marked-content operator without the text that readers give instead of the glyphs."""
+    tag, properties = instruction.operands[0], instruction.operands[1]
+    if isinstance(properties, pikepdf.Name):
+        properties = resources["/Properties"][properties]
+    kept = pikepdf.Dictionary({key: value for key, value in properties.items() if key not in _SPOKEN})
+    return pikepdf.ContentStreamInstruction([tag, kept], instruction.operator)
+
+
+def _copied_form(pdf: pikepdf.Pdf, form: Content) -> pikepdf.Stream:
+    data, resources = rewritten(pdf, form)
+    copy = pdf.make_stream(data)
+    assert form.stream is not None
+    for key, value in form.stream.items():
+        if key not in ("/Length", "/Filter", "/DecodeParms", "/Resources"):
+            copy[key] = value
+    copy["/Resources"] = resources
+    return copy
+
+
+def _with_form(resources: pikepdf.Dictionary, form: pikepdf.Stream) -> tuple[pikepdf.Dictionary, pikepdf.Name]:
+    """A copy of the resources that has the form, and its name there."""
+    copy = pikepdf.Dictionary(dict(resources.items()))
+    named = resources.get("/XObject")
+    forms = dict(named.items()) if isinstance(named, pikepdf.Dictionary) else {}
+    name = next(f"/Untagged{number}" for number in range(len(forms) + 1) if f"/Untagged{number}" not in forms)
+    forms[name] = form
+    copy["/XObject"] = pikepdf.Dictionary(forms)
+    return copy, pikepdf.Name(name)

@@ -1,0 +1,8 @@
+"""``python -m tests.support.specimens serve | background | migrate | check``: as ``python -m services.<name>``."""
+
+import services
+
+from contracts.runtime.main import run
+
+services.__path__.extend(__import__("tests.support.specimens", fromlist=["__path__"]).__path__)
+run("specimen")

@@ -1,0 +1,44 @@
+"""The specimen in processes of its own."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from tests.support import processes
+
+
+def environment(amqp_url: str, database_url: str, folder: Path, **more: str) -> dict[str, str]:
+    return processes.environment("specimen", amqp_url, database_url, folder, **more)
+
+
+def migrated(settings: dict[str, str]) -> None:
+    done = subprocess.run(
+        _command("migrate"), env=settings, capture_output=True, text=True, timeout=90, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def start(command: str, settings: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        _command(command), env=settings, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+    )
+
+
+@contextmanager
+def running(command: str, settings: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """``serve`` or ``background`` for the time of a test; killed at the end if it is still there."""
+    with log.open("ab") as file:
+        process = start(command, settings, file)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+def _command(command: str) -> list[str]:
+    return [sys.executable, "-m", "tests.support.specimens", command]

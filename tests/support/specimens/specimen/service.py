@@ -1,0 +1,51 @@
+import os
+import time
+from typing import Any
+
+from services.specimen import commands
+from services.specimen.settings import Settings
+
+from contracts.events import Envelope
+from contracts.runtime.clock import now
+from contracts.runtime.worker import Context, handles, subscribes
+from tests.support.specimens import contract
+
+
+class SpecimenService:
+    name = "specimen"
+    context = Context(Settings)
+
+    @handles(contract.ECHO)
+    def echo(self, request: contract.Echo) -> contract.Echo:
+        return contract.Echo(payload=request.payload)
+
+    @handles(contract.WAIT)
+    def wait(self, request: contract.Wait) -> contract.Echo:
+        time.sleep(request.seconds)
+        return contract.Echo(payload={"waited": request.seconds})
+
+    @handles(contract.BREAK)
+    def break_down(self, request: contract.Echo) -> contract.Echo:
+        raise RuntimeError(f"a secret of the implementation: {request.payload}")
+
+    @handles(contract.COUNT)
+    def count(self, request: contract.Count) -> contract.Counted:
+        return self.context.database.write(commands.count, request)
+
+    @handles(contract.RELAY)
+    def relay(self, request: contract.Relayed) -> Any:
+        return self.context.bus.call(contract.WAIT, contract.Wait(seconds=request.seconds))
+
+    @handles(contract.ADD_TASK)
+    def add_task(self, request: contract.Task) -> contract.Echo:
+        return contract.Echo(payload={"id": self.context.database.write(commands.add_task, request, now())})
+
+    @subscribes(contract.NOTED)
+    def on_noted(self, envelope: Envelope, data: contract.Noted) -> None:
+        if data.todo == "fail":
+            raise RuntimeError("as it was told")
+        if data.todo == "die" or (
+            data.todo == "die once" and self.context.database.write(commands.trace, data.key, "death", now()) == 1
+        ):
+            os._exit(9)
+        self.context.database.write(commands.note, envelope, data)

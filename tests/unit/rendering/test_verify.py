@@ -1,0 +1,357 @@
+"""Which signatures count: good ones, forged ones, tricks that readers disagree about. The files are made here, by class of
+attack (EU DSS and Ruhr-Universität Bochum describe them: ISA, SWA, USF, shadow documents)."""
+
+import io
+import re
+from datetime import UTC, datetime, timedelta
+
+import pikepdf
+import pytest
+from asn1crypto import x509 as asn1_x509
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from pikepdf import Array, Dictionary, Name, String
+from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner, SimpleSigner
+from pyhanko_certvalidator.registry import SimpleCertificateStore
+
+from contracts.rpc.rendering import Verification, VerifiedSignature
+from services.rendering.jobs import certificates, seal, signature_fields
+from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.verify import verify
+from tests.support.pdf_files import document, encrypted, line, saved, signed
+from tests.support.seals import NOW, finish, identity, sealed, text
+
+GOOD = sealed(document(line("Agreed: 100 EUR")))
+ANCHORS = [identity().encoded[-1]]
+
+
+def look(data: bytes, anchors: list[bytes] | None = None, now: datetime = NOW, *, here: bool = False) -> Verification:
+    return verify(data, ANCHORS if anchors is None else anchors, now, sealed_here=here)
+
+
+def only(verdict: Verification) -> VerifiedSignature:
+    (signature,) = verdict.signatures
+    return signature
+
+
+def said(signature: VerifiedSignature) -> str:
+    return " ".join(note["content"] for note in signature.verification_result)
+
+
+# --- good ones ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["rsa-3072", "ec-p256"])
+def test_our_own_seal(kind: certificates.KeyType) -> None:
+    who = identity(kind)
+    verdict = look(sealed(document(line("x")), who), [who.encoded[-1]])
+    signature = only(verdict)
+    assert verdict.checksum_status == "valid"
+    assert not verdict.sealed_here
+    assert (signature.indication, signature.sub_indication) == ("TOTAL-PASSED", None)
+    assert (signature.integrity, signature.trust, signature.level) == ("valid", "trusted", "B-B")
+    assert (signature.signature_type, signature.digest) == ("ETSI.CAdES.detached", "sha256")
+    assert (signature.signer_name, signature.signing_reason, signature.field) == ("Test Seal", "Tested", "Seal 1")
+    assert signature.signing_time == NOW
+    assert signature.covers_whole_document
+    assert not signature.changed_after_signing
+    assert signature.certificate_valid_to == who.chain[0].not_valid_after_utc
+
+
+def test_a_file_without_signatures() -> None:
+    assert look(document(line("x"))) == Verification(checksum_status="unsigned")
+
+
+def test_who_is_not_known_here_is_not_trusted_but_intact() -> None:
+    verdict = look(GOOD, [])
+    signature = only(verdict)
+    assert verdict.checksum_status == "valid"
+    assert (signature.integrity, signature.trust) == ("valid", "untrusted")
+    assert (signature.indication, signature.sub_indication) == ("INDETERMINATE", "NO_CERTIFICATE_CHAIN_FOUND")
+
+
+def test_a_later_signature_does_not_break_an_earlier_one() -> None:
+    verdict = look(signed(GOOD))
+    assert verdict.checksum_status == "valid"
+    ours, theirs = verdict.signatures
+    assert (ours.field, ours.covers_whole_document, ours.changed_after_signing) == ("Seal 1", False, False)
+    assert (theirs.field, theirs.covers_whole_document) == ("Theirs", True)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r\n\r\n  "])
+def test_a_little_white_space_at_the_end_does_no_harm(end: bytes) -> None:
+    data = GOOD.rstrip() + end
+    assert len(data) != len(GOOD) or data == GOOD
+    found = signature_fields.structure_problem(data, [])
+    assert found is None
+
+
+# --- certificates -----------------------------------------------------------------------------------------------------------
+
+
+def expired_identity() -> SealIdentity:
+    return identity("ec-p256", NOW - timedelta(days=31 * 365.25))
+
+
+@pytest.mark.parametrize("anchor", ["root", "leaf", "none"])
+def test_an_expired_certificate_is_reported_apart(anchor: str) -> None:
+    """Neither ``invalid`` integrity nor plain trust; also when the signer's own certificate is the trusted one, where
+    pyHanko does not look at its dates."""
+    who = expired_identity()
+    anchors = {"root": [who.encoded[-1]], "leaf": [who.encoded[0]], "none": []}[anchor]
+    verdict = look(sealed(document(line("old")), who), anchors)
+    signature = only(verdict)
+    assert verdict.checksum_status == "valid"
+    assert (signature.integrity, signature.trust, signature.indication) == ("valid", "expired", "INDETERMINATE")
+    if anchor != "none":
+        assert signature.sub_indication == "OUT_OF_BOUNDS_NO_POE"
+    assert "expired on" in said(signature)
+
+
+def test_a_certificate_from_the_future() -> None:
+    who = identity("ec-p256", NOW + timedelta(days=900))
+    signature = only(look(sealed(document(line("x")), who), [who.encoded[0]]))
+    assert signature.trust == "untrusted"
+    assert signature.indication == "INDETERMINATE"
+    assert "not valid before" in said(signature)
+
+
+def test_a_revoked_certificate() -> None:
+    """The list is in the file, signed by the root."""
+    who = identity()
+    revoked = x509.RevokedCertificateBuilder().serial_number(who.chain[0].serial_number)
+    entry = revoked.revocation_date(NOW - timedelta(minutes=30)).build()
+    builder = x509.CertificateRevocationListBuilder().issuer_name(who.chain[-1].subject)
+    builder = builder.last_update(NOW - timedelta(minutes=10)).next_update(NOW + timedelta(days=1))
+    assert who.root_key is not None
+    crl = builder.add_revoked_certificate(entry).sign(who.root_key, hashes.SHA256())
+    material = seal.ValidationMaterial(who.encoded, (), [crl.public_bytes(serialization.Encoding.DER)])
+    with pikepdf.open(io.BytesIO(document(line("x")))) as pdf:
+        data = finish(seal.reserve(pdf, text(), who.signer.size, material))
+    signature = only(look(data))
+    assert (signature.trust, signature.indication) == ("revoked", "INDETERMINATE")
+    assert signature.sub_indication == "REVOKED_NO_POE"
+    assert "revoked" in said(signature)
+
+
+def test_sha1_is_flagged_as_weak() -> None:
+    who = identity("rsa-3072")
+    signer = SimpleSigner(
+        signing_cert=asn1_x509.Certificate.load(who.encoded[0]),
+        signing_key=_pyhanko_key(who),
+        cert_registry=SimpleCertificateStore(),
+    )
+    writer, out = IncrementalPdfFileWriter(io.BytesIO(document(line("weak")))), io.BytesIO()
+    metadata = PdfSignatureMetadata(field_name="Weak", md_algorithm="sha1")
+    PdfSigner(metadata, signer=signer).sign_pdf(writer, output=out)
+    signature = only(look(out.getvalue(), [who.encoded[-1]]))
+    assert signature.integrity == "valid"
+    assert (signature.digest, signature.trust, signature.indication) == ("sha1", "untrusted", "INDETERMINATE")
+    assert str(signature.sub_indication).startswith("CRYPTO_CONSTRAINTS_FAILURE")
+    assert "SHA1" in said(signature)
+
+
+def _pyhanko_key(who: SealIdentity) -> object:
+    from asn1crypto.keys import PrivateKeyInfo
+
+    return PrivateKeyInfo.load(
+        who.key.private_bytes(
+            serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+
+
+# --- tampered ---------------------------------------------------------------------------------------------------------------
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def with_other_digit(data: bytes, at: int) -> bytes:
+    return data[:at] + (b"1" if data[at : at + 1] != b"1" else b"2") + data[at + 1 :]
+
+
+def incremental(data: bytes, content: bytes) -> bytes:
+    """The page shows something else, by a well-formed update behind the signature."""
+    writer = IncrementalPdfFileWriter(io.BytesIO(data))
+    page = writer.root["/Pages"]["/Kids"][0]
+    stream = page.raw_get("/Contents").get_object()
+    stream.strip_filters()
+    stream._data = content
+    stream._encoded_data = None
+    writer.update_container(stream)
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def bare_tail(data: bytes) -> bytes:
+    """Incremental saving attack: objects and a cross-reference table, but no ``%%EOF`` of their own."""
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        page, catalog = pdf.pages[0].objgen[0], pdf.Root.objgen[0]
+        pages, size = pdf.Root.Pages.objgen[0], len(pdf.objects) + 1
+    body = b"BT /F1 12 Tf 72 700 Td (Agreed: 9 EUR) Tj ET"
+    objects = {
+        size: b"<< /Length %d >>\nstream\n%s\nendstream" % (len(body), body),
+        page: b"<< /Type /Page /Parent %d 0 R /MediaBox [0 0 612 792] /Contents %d 0 R >>" % (pages, size),
+        catalog: b"<< /Type /Catalog /Pages %d 0 R >>" % pages,
+    }
+    out, offsets = bytearray(data), {}
+    for number, content in objects.items():
+        offsets[number] = len(out)
+        out += b"\n%d 0 obj\n%s\nendobj\n" % (number, content)
+    start = len(out)
+    out += b"xref\n"
+    for number in sorted(offsets):
+        out += b"%d 1\n%010d 00000 n \n" % (number, offsets[number] + 1)
+    previous = int(data[data.rindex(b"startxref") :].split()[1])
+    out += b"trailer\n<< /Size %d /Root %d 0 R /Prev %d >>\nstartxref\n%d\n" % (size + 1, catalog, previous, start)
+    return bytes(out)
+
+
+def hole(data: bytes) -> tuple[int, int]:
+    found = re.search(rb"/Contents <([0-9a-f]+)>", data)
+    assert found
+    return found.start(1), found.end(1)
+
+
+def contents_replaced(data: bytes, by: bytes) -> bytes:
+    start, end = hole(data)
+    return data[:start] + by * ((end - start) // len(by)) + data[end:]
+
+
+def byte_range_replaced(data: bytes, by: bytes) -> bytes:
+    found = re.search(rb"/ByteRange (\[[^\]]*\] *)", data)
+    assert found
+    return data[: found.start(1)] + by.ljust(len(found[1])) + data[found.end(1) :]
+
+
+START, END = hole(GOOD)
+TAMPERED = {
+    "a byte of the page": flipped(GOOD, GOOD.index(b"stream\n") + 10),
+    "a byte of the signature": with_other_digit(GOOD, len(GOOD[START:END].rstrip(b"0")) + START - 20),
+    "the time": GOOD.replace(b"(D:2", b"(D:1", 1),
+    "garbage behind the end": GOOD + b"\nGARBAGE " * 20,
+    "white space without end": GOOD + b" " * 20_000,
+    "a lonely object behind the end": GOOD + b"\n99 0 obj\n<<>>\nendobj\n",
+    "incremental saving without an end": bare_tail(GOOD),
+    "a page exchanged by an update": incremental(GOOD, b"BT /F1 12 Tf 72 700 Td (Agreed: 9 EUR) Tj ET"),
+    "cut off at the end": GOOD[:-60],
+    "cut off at the signature": GOOD[: END + 40],
+    "byte range empty": byte_range_replaced(GOOD, b"[]"),
+    "byte range null": byte_range_replaced(GOOD, b"null"),
+    "byte range negative": byte_range_replaced(GOOD, b"[0 -1 -1 -1]"),
+    "byte range with one part": byte_range_replaced(GOOD, b"[0 %d]" % START),
+    "byte range short": byte_range_replaced(GOOD, b"[0 10 20 10]"),
+    "byte range beyond the file": byte_range_replaced(GOOD, b"[0 %d %d 99999999]" % (START - 1, END + 1)),
+    "gap larger than the signature": byte_range_replaced(
+        GOOD, b"[0 %d %d %d]" % (START - 1, END + 60, len(GOOD) - END - 60)
+    ),
+    "contents all zeros": contents_replaced(GOOD, b"00"),
+    "contents of another kind": contents_replaced(GOOD, b"3000"),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_what_was_tampered_with_is_never_valid(name: str) -> None:
+    verdict = look(TAMPERED[name])
+    assert verdict.checksum_status == "invalid"
+    signature = only(verdict)
+    assert signature.indication != "TOTAL-PASSED"
+    assert any(note["type"] == "error" for note in signature.verification_result)
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_that_a_like_file_was_sealed_here_helps_no_forger(name: str) -> None:
+    """``sealed_here`` only excuses additions that we made; integrity stays what it is."""
+    if name == "a page exchanged by an update":
+        return  # the very case: it is decided by the file's own hash, which the service looks up
+    assert look(TAMPERED[name], here=True).checksum_status == "invalid"
+
+
+def test_words_for_what_happened() -> None:
+    words = {name: only(look(TAMPERED[name])) for name in ("a byte of the page", "garbage behind the end")}
+    page, garbage = words.values()
+    assert (page.indication, page.sub_indication, page.integrity) == ("TOTAL-FAILED", "HASH_FAILURE", "invalid")
+    assert (garbage.indication, garbage.sub_indication) == ("TOTAL-FAILED", "FORMAT_FAILURE")
+    assert "content after the end" in said(garbage)
+    changed = only(look(TAMPERED["a page exchanged by an update"]))
+    assert (changed.integrity, changed.changed_after_signing) == ("valid", True)
+    assert (changed.indication, changed.sub_indication) == ("TOTAL-FAILED", "FORMAT_FAILURE")
+    assert "changed after this signature" in said(changed)
+
+
+def test_the_forged_tail_shows_something_else_to_other_readers() -> None:
+    """Otherwise the test above would be about nothing."""
+    with pikepdf.open(io.BytesIO(TAMPERED["incremental saving without an end"])) as pdf:
+        assert b"9 EUR" in pdf.pages[0].Contents.read_bytes()
+        assert "/AcroForm" not in pdf.Root
+
+
+def test_a_bad_signature_does_not_hide_a_good_one() -> None:
+    data = signed(GOOD)
+    verdict = look(with_other_digit(data, len(GOOD[START:END].rstrip(b"0")) + START - 20))
+    assert verdict.checksum_status == "invalid"
+    assert {signature.field for signature in verdict.signatures} == {"Seal 1", "Theirs"}
+    theirs = next(signature for signature in verdict.signatures if signature.field == "Theirs")
+    assert theirs.signer_name == "Somebody Else"
+
+
+def test_kinds_that_nobody_checks_any_more_are_listed() -> None:
+    old = GOOD.replace(b"/ETSI.CAdES.detached", b"/adbe.x509.rsa_sha1\n")
+    signature = only(look(old))
+    assert look(old).checksum_status == "invalid"
+    assert (signature.signature_type, signature.integrity) == ("adbe.x509.rsa_sha1", "unknown")
+    assert (signature.indication, signature.sub_indication) == ("INDETERMINATE", "GENERIC")
+    assert "cannot be checked" in said(signature)
+
+
+def test_two_fields_of_one_name() -> None:
+    """The second one is not what the first one's check was about."""
+    with pikepdf.open(io.BytesIO(GOOD)) as pdf:
+        other = Dictionary(FT=Name.Sig, T=String("Seal 1"), V=Dictionary(SubFilter=Name("/ETSI.CAdES.detached")))
+        pdf.Root.AcroForm.Fields.append(pdf.make_indirect(other))
+        verdict = look(saved(pdf))
+    assert verdict.checksum_status == "invalid"
+    assert len(verdict.signatures) == 2
+
+
+def test_fields_that_contain_themselves() -> None:
+    pdf = pikepdf.new()
+    pdf.add_blank_page()
+    ring = pdf.make_indirect(Dictionary(T=String("ring")))
+    ring.Kids = Array([ring])
+    pdf.Root.AcroForm = Dictionary(Fields=Array([ring]))
+    assert look(saved(pdf)).checksum_status == "unsigned"
+
+
+@pytest.mark.parametrize("data", [b"", b"hello", b"%PDF-1.7\n", b"<html></html>", GOOD[200:900]])
+def test_what_is_no_pdf(data: bytes) -> None:
+    with pytest.raises(Refused, match="Malformed PDF"):
+        look(data)
+
+
+def test_a_password() -> None:
+    with pytest.raises(Refused, match="protected by a password"):
+        look(encrypted(document(line("x")), user="open sesame"))
+
+
+@pytest.mark.parametrize(
+    ("text_", "expected"),
+    [
+        ("D:20261121030405Z", datetime(2026, 11, 21, 3, 4, 5, tzinfo=UTC)),
+        ("D:20261121030405+02'00'", datetime(2026, 11, 21, 1, 4, 5, tzinfo=UTC)),
+        ("D:20261121030405-05'30", datetime(2026, 11, 21, 8, 34, 5, tzinfo=UTC)),
+        ("20261121", datetime(2026, 11, 21, tzinfo=UTC)),
+        ("D:20261399", None),
+        ("D:00000000000000Z", None),
+        ("yesterday", None),
+        ("", None),
+        ("D:99991231235959-99'99'", None),
+    ],
+)
+def test_dates_as_pdf_writes_them(text_: str, expected: datetime | None) -> None:
+    assert signature_fields.parse_pdf_date(text_) == expected
