@@ -205,7 +205,10 @@ class PageRequest(Tolerant):
 
 
 class TemplateDocument(Tolerant):
-    """``url`` and ``preview_image_url`` expire; each read gives fresh ones. Sizes are points (1/72 inch), upright."""
+    """``url`` and ``preview_image_url`` expire; each read gives fresh ones. Sizes are points (1/72 inch), upright.
+
+    ``sha256`` is of what ``url`` gives, ``original_sha256`` of what was sent in: the audit trail states that one.
+    """
 
     id: int
     uuid: str
@@ -214,6 +217,7 @@ class TemplateDocument(Tolerant):
     url: str
     preview_image_url: str | None = None
     sha256: str
+    original_sha256: str | None = None
     pages: list["PageSize"] = Field(default_factory=list)
 
 

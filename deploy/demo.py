@@ -31,14 +31,18 @@ AGREEMENT = """
   @page { size: A4; margin: 24mm 26mm; @bottom-center { content: "Page " counter(page) " of " counter(pages);
           font: 8pt 'Liberation Sans'; color: #667 } }
   body { font: 10.5pt/1.55 'Liberation Serif'; color: #1b2130 } h1 { font-size: 20pt; margin: 0 0 4mm }
-  h2 { font-size: 11.5pt; margin: 7mm 0 1mm } table { width: 100%; margin-top: 12mm; border-collapse: collapse }
-  td { width: 50%; vertical-align: top; padding-right: 8mm } .line { border-top: .6pt solid #889; padding-top: 1mm;
-  font-size: 8.5pt; color: #556 } p { margin: 1.5mm 0 } .sign { height: 17mm } .tag { white-space: nowrap; font-size: 9pt }
+  h2 { font-size: 11.5pt; margin: 7mm 0 1mm } table { width: 100%; margin-top: 12mm; border-collapse: collapse;
+  table-layout: fixed } td { width: 50%; vertical-align: top; padding-right: 8mm }
+  .parties { margin: 5mm 0; } .parties td { padding: 1.4mm 0; border-bottom: .4pt solid #bcc }
+  .parties td:first-child { width: 34mm; color: #556 } .line { border-top: .6pt solid #889; padding-top: 1mm;
+  font-size: 8.5pt; color: #556 } p { margin: 1.5mm 0 } .sign { height: 17mm }
+  .tag { white-space: nowrap; font-size: 10pt; overflow: hidden }
 </style>
 <h1>Mutual Non-Disclosure Agreement</h1>
-<p>Between <span class=tag>{{Company;role=Discloser}}</span> (the Discloser)
-and <span class=tag>{{Full name;role=Recipient}}</span> (the Recipient), effective on
-<span class=tag>{{Effective date;type=date;role=Discloser;format=DD/MM/YYYY}}</span>.</p>
+<table class=parties><tr><td>The Discloser</td><td class=tag>{{Company;role=Discloser;width=560}}</td></tr>
+<tr><td>The Recipient</td><td class=tag>{{Full name;role=Recipient;width=560}}</td></tr>
+<tr><td>Effective from</td><td class=tag>{{Effective date;type=date;role=Discloser;format=DD/MM/YYYY;width=300}}</td></tr>
+<tr><td>Years</td><td class=tag>{{Years;type=number;role=Discloser;min=1;max=10;width=120}}</td></tr></table>
 <h2>1. Confidential information</h2>
 <p>Whatever one party shows the other about its products, plans, prices or customers is confidential, unless it was public
 before, becomes public through nobody's fault, or was known to the receiving party already.</p>
@@ -46,23 +50,24 @@ before, becomes public through nobody's fault, or was known to the receiving par
 <p>To use it for the talks about working together only; to show it to nobody who does not need it for that; to take as much care
 of it as of their own; to give it back or destroy it when asked.</p>
 <h2>3. How long</h2>
-<p>For <span class=tag>{{Years;type=number;role=Discloser;min=1;max=10}}</span> years from the effective date.
-The Recipient may keep one copy for his records:
+<p>For the years named above, from the effective date. Afterwards everything is given back or destroyed.</p>
+<p>The Recipient may keep one copy for the records:
 <span class=tag>{{Keep a copy;type=checkbox;role=Recipient;required=false}}</span></p>
 <h2>4. Law</h2>
 <p>This agreement may be signed electronically. Changes need the same form.</p>
 <table><tr>
- <td><p class=sign>{{Discloser signature;type=signature;role=Discloser;width=180;height=46}}</p>
+ <td><p class="sign tag">{{Discloser signature;type=signature;role=Discloser;width=430;height=110}}</p>
      <p class=line>For the Discloser</p></td>
- <td><p class=sign>{{Recipient signature;type=signature;role=Recipient;width=180;height=46}}</p>
+ <td><p class="sign tag">{{Recipient signature;type=signature;role=Recipient;width=430;height=110}}</p>
      <p class=line>The Recipient</p></td>
 </tr></table>
 """
 
+TODAY = datetime.datetime.now(datetime.UTC).date().isoformat()
 VALUES: dict[str, dict[str, Any]] = {
     "Discloser": {
         "Company": "Wörner & Søn A/S",
-        "Effective date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "Effective date": TODAY,
         "Years": 3,
     },
     "Recipient": {"Full name": "Zoë Ångström-Łukasz", "Keep a copy": True},

@@ -4,6 +4,7 @@ What uses the connection is a ``Role``: it gets a channel each time the connecti
 Other threads hand functions to the I/O thread with ``run``; a burst of them costs one wake-up.
 """
 
+import contextlib
 import random
 import threading
 from collections import deque
@@ -20,6 +21,10 @@ log = observe.logger(__name__)
 
 HEARTBEAT_SECONDS = 20
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+
+call_soon: Callable[[Callable[[], None]], Any] | None = None
+"""Set by the worker, where the I/O thread is a green one: every green thread may then touch pika, which never waits, and what
+is to be run on the I/O thread is run in the event loop's next round, without waking that thread by a system call."""
 
 
 class Role(Protocol):
@@ -61,7 +66,7 @@ class Broker:
         self._work.append(function)
         if not self._woken:
             self._woken = True
-            self._loop.add_callback_threadsafe(self._do_work)
+            (call_soon or self._loop.add_callback_threadsafe)(self._do_work)
 
     def call_later(self, seconds: float, function: Callable[[], None]) -> None:
         """On the I/O thread only: call ``function`` after that time."""
@@ -73,22 +78,47 @@ class Broker:
         if connection is not None and connection.is_open:
             log.warning("broker.given_up", reason=reason)
             # An orderly close would wait for an answer of a broker that does not answer.
-            connection._terminate_stream(AMQPError(reason))
+            connection.give_up(reason)
 
     def _do_work(self) -> None:
+        """Run what was handed over meanwhile: one wake-up and one system call for all of it."""
         self._woken = False
+        connection = self._connection
+        if connection is not None:
+            connection.gather()
         while self._work:
-            self._work.popleft()()
+            function = self._work.popleft()
+            try:
+                function()
+            except AMQPError as error:
+                # The connection is just going down; whoever waits for an answer is told when it is gone.
+                log.warning("broker.not_sent", reason=repr(error))
+        if connection is not None and not connection.send_gathered():
+            self._loop.add_callback_threadsafe(self._do_work)
 
     def _main(self) -> None:
         self._connect()
-        self._loop.start()
+        while not self._closing:
+            try:
+                self._loop.start()
+            except Exception:
+                log.exception("broker.loop_failed")
+                self._start_anew()
+
+    def _start_anew(self) -> None:
+        """After a mistake in a callback nobody knows what state the connection is in."""
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.is_open:
+            with contextlib.suppress(Exception):
+                connection.give_up("a callback failed")
+        else:
+            self._loop.call_later(LONGEST_PAUSE, self._connect)
 
     def _connect(self) -> None:
         if self._closing:
             self._loop.stop()
             return
-        pika.SelectConnection(
+        _Connection(
             self._parameters,
             on_open_callback=self._on_open,
             on_open_error_callback=self._on_lost,
@@ -136,6 +166,36 @@ class Broker:
             self._connection.close()
         else:
             self._loop.stop()
+
+
+class _Connection(pika.SelectConnection):
+    """Sends with one system call what belongs together. pika makes one of every frame, three for a message, and a system
+    call is the dearest part of a call from service to service."""
+
+    _gathered: list[bytes] | None = None
+
+    def gather(self) -> None:
+        """Keep back what is published from now on."""
+        self._gathered = []
+
+    def send_gathered(self) -> bool:
+        """Send it. False when the socket does not take everything now: then the loop has to look at it again."""
+        gathered, self._gathered = self._gathered, None
+        if gathered and self._transport is not None:
+            super()._output_marshaled_frames([b"".join(gathered)])
+            self._transport._on_socket_writable()
+            return self._transport is None or self._transport.get_write_buffer_size() == 0
+        return True
+
+    def give_up(self, reason: str) -> None:
+        """End it without waiting for the broker's part in it."""
+        self._terminate_stream(AMQPError(reason))
+
+    def _output_marshaled_frames(self, marshaled_frames: Sequence[bytes]) -> None:
+        if self._gathered is None:
+            super()._output_marshaled_frames([b"".join(marshaled_frames)])
+        else:
+            self._gathered += marshaled_frames
 
 
 def parameters(amqp_url: str, name: str) -> pika.URLParameters:

@@ -1,10 +1,11 @@
 """The gateway, put together: Connexion for the API, Flask for the pages, and what both need."""
 
 import asyncio
+import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
@@ -33,7 +34,7 @@ from services.gateway.context import GatewayContext
 from services.gateway.dispatch import Dispatch
 from services.gateway.edge import API, Application, Edge
 from services.gateway.pages.app import create_pages, serves
-from services.gateway.public import Docs, Health, OpenApi, Readiness
+from services.gateway.public import Docs, Health, Metrics, OpenApi, Readiness
 from services.gateway.settings import Settings
 from services.gateway.validation import NoUriParser, validator_map
 
@@ -45,7 +46,7 @@ def serve(settings: Settings) -> int:
     application, context = build_app(settings)
     _ensure_first_admin(context)
     health = observe.serve_health(settings.health_host, settings.health_port, lambda: _problems(context))
-    server = uvicorn.Server(
+    server = _Server(
         uvicorn.Config(
             application,
             host=settings.host,
@@ -91,6 +92,8 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         "/api/openapi.json": OpenApi(settings),
         "/docs": Docs(),
     }
+    if not settings.health_port:
+        own["/metrics"] = Metrics()
     edge = Edge(
         settings,
         own=own,
@@ -131,6 +134,19 @@ def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMidd
 
 def _unused() -> None:
     """Connexion wants a function for each operation; ``Dispatch`` calls ours."""
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's own raises the signal again after it has stopped in good order, and the process would end by it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 async def _run(server: uvicorn.Server) -> None:

@@ -169,9 +169,10 @@ def security_map(authenticator: Authenticator) -> dict[str, type[ApiKeySecurityH
     async def verify(request: ConnexionRequest) -> dict[str, Any]:
         scope = request.scope
         api_key = next((value for name, value in scope["headers"] if name == HEADER), b"")
-        actor = await authenticator.actor(api_key.decode("latin-1"))
-        exchange.of(scope).actor = actor
-        if actor.role not in ROLES.get(scope["extensions"][ROUTING_CONTEXT]["operation_id"], frozenset()):
+        found = exchange.of(scope)
+        found.operation = scope["extensions"][ROUTING_CONTEXT]["operation_id"]
+        found.actor = actor = await authenticator.actor(api_key.decode("latin-1"))
+        if actor.role not in ROLES.get(found.operation, frozenset()):
             raise not_authorized()
         return {"sub": actor.user_id}
 

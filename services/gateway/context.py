@@ -1,14 +1,16 @@
 """What the handlers work with."""
 
 import asyncio
+import contextvars
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from contracts.errors import invalid
 from contracts.rpc import Rpc
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import RpcClient
@@ -17,6 +19,7 @@ from contracts.runtime.outbound import Outbound
 from contracts.types import Account, Actor
 from services.gateway import queries
 from services.gateway.exchange import Exchange
+from services.gateway.json_body import path
 from services.gateway.keys import KeyRing
 from services.gateway.settings import Settings
 
@@ -37,7 +40,8 @@ class GatewayContext:
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """What would keep the event loop waiting: databases, files, passwords."""
-        return await asyncio.get_running_loop().run_in_executor(self.threads, work, *arguments)
+        around = contextvars.copy_context()  # the request id goes along
+        return await asyncio.get_running_loop().run_in_executor(self.threads, around.run, work, *arguments)
 
     async def ask(self, rpc: Rpc[Any, Any], exchange: Exchange, **values: Any) -> Any:
         """Call a service in the name of the caller; the answer as plain JSON, for the caller as it is.
@@ -49,11 +53,22 @@ class GatewayContext:
             values["actor"] = actor(exchange)
         if "request_id" in request.model_fields:
             values["request_id"] = str(uuid.uuid4())
-        return await self.bus.call_json_async(rpc, request(**values))
+        return await self.bus.call_json_async(rpc, _valid(request, values))
 
     async def account(self) -> Account:
         """The account settings as they are now."""
         return await self.in_thread(self.database.read, queries.account, self.settings.account_defaults())
+
+
+def _valid(request: type[BaseModel], values: dict[str, Any]) -> BaseModel:
+    """The request model. The body was checked against the document; where that allows more than the contract, it is the
+    caller's mistake all the same."""
+    try:
+        return request(**values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = path(list(first["loc"]))
+        raise invalid(f"{field}: {first['msg']}", field, first["msg"]) from error
 
 
 def actor(exchange: Exchange) -> Actor:

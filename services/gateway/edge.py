@@ -6,6 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
+from prometheus_client import Gauge, Histogram
+
 from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.clock import uuid7
@@ -21,8 +23,17 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 API = "/api"
-_REQUEST_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
-_SECRET_PATH = re.compile(r"^(/(?:s|d|file)/)([^/]{5})[^/]*")
+FORM_PATHS = frozenset({"/api/attachments"})
+"""Paths under ``/api`` that take a form with a file instead of JSON."""
+
+DURATION = Histogram("countersign_http_seconds", "HTTP requests", ["operation", "status"])
+IN_FLIGHT = Gauge("countersign_http_body_bytes", "Bytes of request bodies that are in memory")
+
+_LONGEST_PATH = 2000
+_FORM_OVERHEAD = 64 * 1024
+_PAGE_OVERHEAD = 2 * MEGABYTE
+_REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+_SECRET_PATH = re.compile(r"^(/(?:s|d|file|preview)/)([^/]{5})[^/]*")
 
 
 class Edge:
@@ -43,6 +54,7 @@ class Edge:
         self._is_page = is_page
         self._api = api
         self._in_flight = 0
+        self._common = _common_headers(secure=settings.base_url.startswith("https://"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -51,112 +63,165 @@ class Edge:
         identifier = _given_request_id(scope) or uuid7()
         with observe.request(identifier):
             scope[exchange.KEY] = exchange.Exchange(identifier)
-            await self._serve(scope, receive, send, identifier)
+            await self._serve(scope, receive, send)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, identifier: str) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        answered: dict[str, Any] = {"status": 0, "bytes": 0}
-        body = _Body(self, scope, receive)
-
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                answered["status"] = message["status"]
-                message["headers"] = [*message.get("headers", []), *_headers(identifier)]
-            else:
-                answered["bytes"] += len(message.get("body", b""))
-            await send(message)
-
+        found = exchange.of(scope)
+        written = _Written(send, (b"x-request-id", found.request_id.encode()), self._common)
+        body = _Body(self, receive, scope["headers"])
+        # Connexion rewrites neither, but what is logged is what was asked for.
+        method, path = scope["method"], scope["path"]
         try:
-            self._check(scope)
-            await self._target(scope)(scope, body.receive, sending)
+            await self._answer(scope, body, written.send)
         except Exception as error:
-            if answered["status"]:
+            if written.status:
                 raise
-            await _answer_error(sending, errors.as_service_error(error), identifier)
+            await _answer_error(written.send, errors.as_service_error(error), found.request_id)
         finally:
-            self._in_flight -= body.counted
+            self._hold(-body.counted)
+            duration = time.perf_counter() - began
+            DURATION.labels(found.operation or "other", written.status).observe(duration)
             log.info(
                 "http.handled",
-                method=scope["method"],
-                path=_SECRET_PATH.sub(r"\1\2...", scope["path"]),
-                operation=exchange.of(scope).operation or None,
-                status=answered["status"],
-                bytes_out=answered["bytes"],
-                duration_ms=round((time.perf_counter() - began) * 1000, 2),
+                method=method,
+                path=_SECRET_PATH.sub(r"\1\2...", path[:_LONGEST_PATH]),
+                operation=found.operation or None,
+                user_id=found.actor.user_id if found.actor else None,
+                status=written.status,
+                bytes_in=body.counted,
+                bytes_out=written.bytes,
+                duration_ms=round(duration * 1000, 2),
             )
 
-    def _target(self, scope: Scope) -> Application:
+    async def _answer(self, scope: Scope, body: "_Body", send: Send) -> None:
         path: str = scope["path"]
-        if (own := self._own.get(path)) is not None:
-            return own
-        if path.startswith("/docs/"):
-            return self._own["/docs"]
-        if self._is_page(path):
-            return self._pages
-        _as_api(scope, path)
-        return self._api
+        if len(path) > _LONGEST_PATH:
+            raise ServiceError("not_found", "Not found")
+        if not scope["query_string"].isascii():
+            raise ServiceError("bad_request", "The query string is not valid")
+        if (own := self._own.get("/docs" if path.startswith("/docs/") else path)) is not None:
+            if scope["method"] not in ("GET", "HEAD"):
+                raise ServiceError("method_not_allowed", "Method not allowed")
+            await own(scope, body.receive, send)
+        elif self._is_page(path):
+            body.limit = self._settings.max_file_size + _PAGE_OVERHEAD
+            body.check()
+            await self._pages(scope, body.receive, send)
+        else:
+            _as_api(scope, path)
+            if scope["path"] in FORM_PATHS:
+                body.limit = self._settings.max_file_size + _FORM_OVERHEAD
+            body.check()
+            await self._api(scope, body.receive, send)
 
-    def _check(self, scope: Scope) -> None:
-        headers = dict(scope["headers"])
-        if headers.get(b"content-encoding", b"identity").strip().lower() not in (b"identity", b""):
-            raise ServiceError("unsupported_media_type", "Send the body without Content-Encoding")
-        length = headers.get(b"content-length", b"")
-        if length.isdigit():
-            self.check_size(int(length))
-
-    def check_size(self, size: int) -> None:
-        """Refuse a body of that many bytes when it is over the limit of one request."""
-        limit = self._settings.max_request_size
-        if size > limit:
-            raise ServiceError("too_large", f"A request may have at most {limit / MEGABYTE:g} MB")
+    @property
+    def settings(self) -> Settings:
+        return self._settings
 
     def take(self, size: int) -> None:
         """Count bytes that are in memory now; ``unavailable`` when all requests together have too many."""
-        self._in_flight += size
+        self._hold(size)
         if self._in_flight > self._settings.max_bodies_in_flight:
             raise ServiceError("unavailable", "Too many large requests at once, try again in a moment")
 
-    @property
-    def patience(self) -> float:
-        """Seconds that a client may be silent in the middle of its body."""
-        return self._settings.body_timeout
+    def _hold(self, size: int) -> None:
+        self._in_flight += size
+        IN_FLIGHT.set(self._in_flight)
 
 
 class _Body:
-    """Receives the request's body, counted and with patience for so long."""
+    """Receives the request's body: counted, limited, and with patience for so long."""
 
-    def __init__(self, edge: Edge, scope: Scope, receive: Receive) -> None:
+    def __init__(self, edge: Edge, receive: Receive, headers: list[tuple[bytes, bytes]]) -> None:
         self._edge = edge
         self._receive = receive
-        self._complete = False
-        self._has_body = any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+        self._length, self._encoding, self._chunked = b"", b"", False
+        for name, value in headers:
+            if name == b"content-length":
+                self._length = value
+            elif name == b"content-encoding":
+                self._encoding = value.strip().lower()
+            elif name == b"transfer-encoding":
+                self._chunked = True
+        self._complete = self._length in (b"", b"0") and not self._chunked
+        self.limit = edge.settings.max_request_size
         self.counted = 0
 
+    def check(self) -> None:
+        """Refuse by its headers a body that would be refused later anyway."""
+        if self._encoding not in (b"", b"identity"):
+            raise ServiceError("unsupported_media_type", "Send the body without Content-Encoding")
+        if self._length.isdigit() and int(self._length) > self.limit:
+            raise self._too_large()
+
     async def receive(self) -> Message:
-        if self._complete or not self._has_body:
+        if self._complete:
             return await self._receive()
         try:
-            message = await asyncio.wait_for(self._receive(), self._edge.patience)
+            async with asyncio.timeout(self._edge.settings.body_timeout):
+                message = await self._receive()
         except TimeoutError:
-            raise ServiceError("timeout", "The request's body did not arrive in time") from None
+            raise ServiceError("timeout", "The body of the request did not arrive in time") from None
         size = len(message.get("body", b""))
         self.counted += size
         self._edge.take(size)
-        self._edge.check_size(self.counted)
+        if self.counted > self.limit:
+            raise self._too_large()
         self._complete = not message.get("more_body", False)
         return message
+
+    def _too_large(self) -> ServiceError:
+        return ServiceError("too_large", f"The request is larger than {self.limit / MEGABYTE:.4g} MB")
+
+
+class _Written:
+    """Passes the answer on with the headers that every answer has."""
+
+    def __init__(self, send: Send, own: tuple[bytes, bytes], common: list[tuple[bytes, bytes]]) -> None:
+        self._send = send
+        self._own = own
+        self._common = common
+        self.status = 0
+        self.bytes = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in headers}
+            headers.append(self._own)
+            headers.extend(header for header in self._common if header[0] not in names)
+            message["headers"] = headers
+        else:
+            self.bytes += len(message.get("body", b""))
+        await self._send(message)
+
+
+def _common_headers(*, secure: bool) -> list[tuple[bytes, bytes]]:
+    """What an answer gets unless it says otherwise. ``secure``: the outside uses https."""
+    headers = [
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", b"no-referrer"),
+        (b"cache-control", b"no-store"),
+        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    ]
+    if secure:
+        headers.append((b"strict-transport-security", b"max-age=31536000"))
+    return headers
 
 
 def _as_api(scope: Scope, path: str) -> None:
     """Both path forms lead to the same operation; PATCH is PUT; a body is JSON whatever it says, except files."""
-    if path != API and not path.startswith(API + "/"):
+    if not path.startswith(API + "/"):
         path = API + path
-    path = path.rstrip("/") if path.count("/") > 1 else path
+    if path.endswith("/"):
+        path = path.rstrip("/")
     scope["path"] = path
     scope["raw_path"] = path.encode("utf-8", "surrogateescape")
     if scope["method"] == "PATCH":
         scope["method"] = "PUT"
-    if path != "/api/attachments":
+    if path not in FORM_PATHS:
         kept = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
         scope["headers"] = [*kept, (b"content-type", b"application/json")]
 
@@ -164,14 +229,6 @@ def _as_api(scope: Scope, path: str) -> None:
 def _given_request_id(scope: Scope) -> str | None:
     given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
     return given if _REQUEST_ID.fullmatch(given) else None
-
-
-def _headers(identifier: str) -> list[tuple[bytes, bytes]]:
-    return [
-        (b"x-request-id", identifier.encode()),
-        (b"x-content-type-options", b"nosniff"),
-        (b"referrer-policy", b"no-referrer"),
-    ]
 
 
 async def _answer_error(send: Send, error: ServiceError, identifier: str) -> None:

@@ -1,73 +1,134 @@
 """Files that callers send: base64 in JSON, or a public URL to fetch them from. They go into the blob store."""
 
-import base64
+import asyncio
 import binascii
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
+from contracts.runtime import observe
+from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from services.gateway.context import GatewayContext
-from services.gateway.settings import MEGABYTE, Settings
+from services.gateway.settings import MEGABYTE
+
+log = observe.logger(__name__)
 
 PREFIX = "uploads/"
 _DATA_URI = re.compile(r"data:[\w.+-]*/?[\w.+-]*(?:;[\w=.+-]+)*;base64,", re.IGNORECASE)
-_URL_SAFE = str.maketrans("-_", "+/")
-_BLANKS = str.maketrans("", "", " \t\r\n")
+_SLICE = 1024 * 1024  # characters decoded at once, a multiple of 4: others get their turn in between
+_OUTCOME_UNKNOWN = frozenset({"unavailable", "internal"})
 
 
-async def received(context: GatewayContext, text: str, field: str, media_type: str = "application/pdf") -> BlobRef:
-    """The file in ``text``, stored. ServiceError names ``field``: ``invalid`` or ``too_large``."""
-    data = await context.in_thread(load, context.outbound, text, field, context.settings)
-    return await context.in_thread(store, context.blobs, data, media_type)
+class Uploads:
+    """The files of one request."""
+
+    def __init__(self, context: GatewayContext) -> None:
+        self._context = context
+        self._stored: list[BlobRef] = []
+
+    async def add(self, texts: dict[str, str]) -> list[BlobRef]:
+        """Store the files that the texts hold or name, by field, such as ``documents[0].file``; all are done when it returns.
+
+        ServiceError ``invalid`` or ``too_large`` names the first field at fault.
+        """
+        work = (self._context.in_thread(self._add, text, field) for field, text in texts.items())
+        results = await asyncio.gather(*work, return_exceptions=True)
+        stored = [result for result in results if isinstance(result, BlobRef)]
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return stored
+
+    async def add_bytes(self, data: bytes, media_type: str) -> BlobRef:
+        """Store a file that is here already."""
+        return await self._context.in_thread(self._put, data, media_type)
+
+    async def forget(self, *more: BlobRef) -> None:
+        """Remove what was stored, and ``more``. Failing costs only space."""
+        for stored in (*self._stored, *more):
+            try:
+                await self._context.in_thread(self._context.blobs.delete, stored.key)
+            except ServiceError as error:
+                log.warning("upload.not_removed", key=stored.key, reason=error.message)
+        self._stored.clear()
+
+    def _add(self, text: str, field: str) -> BlobRef:
+        limit = self._context.settings.max_file_size
+        if text[:8].lower().startswith(("http://", "https://")):
+            data = self._fetched(text, field, limit)
+        else:
+            data = decoded(text, field, limit)
+        return self._put(data, media_type(data))
+
+    def _put(self, data: bytes, kind: str) -> BlobRef:
+        self._stored.append(ref := self._context.blobs.put(data, kind, PREFIX))
+        return ref
+
+    def _fetched(self, url: str, field: str, limit: int) -> bytes:
+        timeout = self._context.settings.fetch_timeout
+        try:
+            data = self._context.outbound.fetch(url.strip(), max_bytes=limit, timeout=timeout).data
+        except OutboundRefused as refused:
+            raise invalid(f"{field} {refused.reason}", field, refused.reason) from refused
+        except OutboundFailed as failed:
+            if "larger than" in failed.reason:
+                raise too_large(field, limit) from failed
+            reason = f"cannot be loaded: the address {failed.reason}"
+            raise invalid(f"{field} {reason}", field, reason) from failed
+        if not data:
+            raise invalid(f"{field} is empty", field, "is empty")
+        return data
 
 
-def load(outbound: Outbound, text: str, field: str, settings: Settings) -> bytes:
-    """The bytes that ``text`` stands for. May take as long as a fetch may."""
-    limit, timeout = settings.max_file_size, settings.fetch_timeout
-    if text[:8].lower().startswith(("http://", "https://")):
-        return _fetched(outbound, text, field, limit, timeout)
-    if len(text) > limit * 4 // 3 + limit // 16 + 1024:
-        raise too_large(field, limit)
-    data = decoded(text, field)
-    if len(data) > limit:
-        raise too_large(field, limit)
-    return data
+@asynccontextmanager
+async def uploads(context: GatewayContext, *, keep: bool) -> AsyncIterator[Uploads]:
+    """Where a request's files are while a service deals with them.
+
+    With ``keep`` they are the service's when it succeeds, and removed when it refuses. When it did not answer they stay: it
+    may have taken them.
+    """
+    files = Uploads(context)
+    try:
+        yield files
+    except BaseException as error:
+        refused = isinstance(error, ServiceError) and error.code not in _OUTCOME_UNKNOWN
+        if refused or not keep:
+            await files.forget()
+        raise
+    if not keep:
+        await files.forget()
 
 
-def decoded(text: str, field: str) -> bytes:
+def decoded(text: str, field: str, limit: int) -> bytes:
     """Base64 as people send it: standard or URL-safe, with or without padding, line breaks or a data URI's head."""
     head = _DATA_URI.match(text[:200])
-    plain = (text[head.end() :] if head else text).translate(_BLANKS).rstrip("=").translate(_URL_SAFE)
+    plain = text[head.end() :] if head else text
+    if len(plain) > limit * 2 + 1024:
+        raise too_large(field, limit)
+    plain = "".join(plain.split()).rstrip("=").replace("-", "+").replace("_", "/")
+    if len(plain) * 3 // 4 > limit:
+        raise too_large(field, limit)
+    plain += "=" * (-len(plain) % 4)
     try:
-        data = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-    except (binascii.Error, ValueError):
+        slices = (plain[start : start + _SLICE] for start in range(0, len(plain), _SLICE))
+        data = b"".join(binascii.a2b_base64(piece, strict_mode=True) for piece in slices)
+    except ValueError:
         raise invalid(f"{field} is neither base64 nor a URL", field, "is neither base64 nor a URL") from None
     if not data:
         raise invalid(f"{field} is empty", field, "is empty")
     return data
 
 
-def store(blobs: BlobStore, data: bytes, media_type: str) -> BlobRef:
-    return blobs.put(data, media_type, PREFIX)
+def media_type(data: bytes) -> str:
+    """What the bytes are as far as we tell; what a sender says of them does not count."""
+    return "application/pdf" if b"%PDF-" in data[:1024] else "application/octet-stream"
 
 
 def too_large(field: str, limit: int) -> ServiceError:
     """413 with the limit named."""
     size = f"{limit / MEGABYTE:g} MB"
     return ServiceError(
-        "too_large", f"{field} is larger than {size}", [{"field": field, "reason": f"larger than {size}"}]
+        "too_large", f"{field} is larger than {size}", [{"field": field, "reason": f"is larger than {size}"}]
     )
-
-
-def _fetched(outbound: Outbound, url: str, field: str, limit: int, timeout: float) -> bytes:
-    try:
-        return outbound.fetch(url, max_bytes=limit, timeout=timeout).data
-    except OutboundRefused as refused:
-        raise invalid(f"{field} {refused.reason}", field, refused.reason) from refused
-    except OutboundFailed as failed:
-        if "larger than" in failed.reason:
-            raise too_large(field, limit) from failed
-        reason = f"cannot be fetched: the address {failed.reason}"
-        raise invalid(f"{field} {reason}", field, reason) from failed

@@ -1,13 +1,15 @@
-"""Paths that need no key: health, readiness, the OpenAPI document and its reader."""
+"""Paths that need no key: health, readiness, metrics, the OpenAPI document and its reader."""
 
 import asyncio
 import mimetypes
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 import swagger_ui_bundle
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
 from contracts.errors import ServiceError
 from contracts.rpc.health import PING, Ping
@@ -37,18 +39,37 @@ class Health:
         await answer(send, 200, orjson.dumps({"status": "ok"}))
 
 
+class Metrics:
+    """``/metrics`` for Prometheus, where no health port serves it."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await answer(send, 200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST.encode())
+
+
 class Readiness:
-    """``/readyz``: 200 only when every service answers on the bus that it is ready."""
+    """``/readyz``: 200 only when every service answers on the bus that it is ready.
+
+    Anybody may ask, so the services are asked once for all who ask meanwhile, and at most once a second when all is well.
+    """
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
+        self._asking: asyncio.Future[dict[str, list[str]]] | None = None
+        self._good_until = 0.0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        problems = dict(zip(PING, await asyncio.gather(*map(self._ask, PING)), strict=True))
-        problems["gateway"] = await self._own_problems()
+        if self._asking is None or (self._asking.done() and time.monotonic() > self._good_until):
+            self._asking = asyncio.ensure_future(self._problems())
+        problems = await asyncio.shield(self._asking)
         ready = not any(problems.values())
         services = {name: "ready" if not found else "; ".join(found) for name, found in problems.items()}
         await answer(send, 200 if ready else 503, orjson.dumps({"ready": ready, "services": services}))
+
+    async def _problems(self) -> dict[str, list[str]]:
+        found = dict(zip(PING, await asyncio.gather(*map(self._ask, PING)), strict=True))
+        found["gateway"] = await self._own_problems()
+        self._good_until = 0.0 if any(found.values()) else time.monotonic() + 1
+        return found
 
     async def _ask(self, service: str) -> list[str]:
         try:
@@ -84,8 +105,10 @@ class Docs:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         name = scope["path"].removeprefix("/docs").lstrip("/")
-        headers = [(b"content-security-policy", _POLICY)]
-        if not name:
+        headers = [(b"content-security-policy", _POLICY), (b"cache-control", b"max-age=3600")]
+        if scope["path"] == "/docs/":
+            await answer(send, 308, b"", headers=[(b"location", b"../docs")])
+        elif not name:
             await answer(send, 200, _PAGE, b"text/html; charset=utf-8", headers)
         elif name in self._files:
             media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"

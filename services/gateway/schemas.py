@@ -171,8 +171,14 @@ def _told(schema: dict[str, Any], error: Any, name: str | None) -> tuple[str, st
     about = path(where) if where and isinstance(where[-1], int) else str(where[-1]) if where else name or "body"
     container = path(where[:-1]) if where and isinstance(where[-1], str) else ""
     text = _node(schema, error.schema_path[:-1]).get("x-messages", {}).get(keyword)
-    reason = text.replace("{name}", about) if text else f"{about} {_reason(keyword, error.kind.value)}"
-    return path(where) or name or "body", reason, f"{reason} in `{container}`." if container else reason
+    text = text or f"{{name}} {_reason(keyword, error.kind.value)}"
+    message = text.replace("{name}", about)
+    # Beside the field's path the reason continues the sentence, as the services' own reasons do.
+    return (
+        path(where) or name or "body",
+        text.removeprefix("{name} "),
+        f"{message} in `{container}`." if container else message,
+    )
 
 
 def _node(schema: dict[str, Any], steps: list[str | int]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ _PARSER = MarkdownIt("commonmark", {"html": False, "breaks": True}).disable(
     ]
 )
 _TAGS = {"p", "br", "strong", "em", "u", "a", "ul", "ol", "li", "blockquote"}
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _WEB = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
 _BARE_URL = re.compile(r"https?://[^\s<>\"]*[^\s<>\".,;:!?)\]}'*_]", re.IGNORECASE)
 _UNDERLINED = re.compile(r"\+\+(?=\S)(.+?)(?<=\S)\+\+")
@@ -49,7 +50,7 @@ class Rendered:
 
 def rendered(body: str, variables: Variables) -> Rendered:
     """The message's body, variables replaced."""
-    marks = _Marks(body, variables)
+    marks = _Marks(_UNPRINTABLE.sub("", body), variables)
     tokens = _PARSER.parse(marks.text)
     for token in tokens:
         if token.children is not None:

@@ -1,5 +1,6 @@
 """One attempt to send one mail, and the forgetting of files of erased mails."""
 
+import re
 from typing import Protocol
 
 from sqlalchemy.orm import Session
@@ -52,11 +53,12 @@ class Sending:
         try:
             answer = self._channel.send(row.id, row.to_address, self._message(row))
         except NotSent as error:
-            return Retry(str(error))
+            return Retry(_without(row.to_address, error))
         except Refused as error:
+            said = _without(row.to_address, error)
             if error.too_large and row.files:
-                return Retry(str(error), record=lambda _session, row: commands.send_without_files(row))
-            return Park(str(error))
+                return Retry(said, record=lambda _session, row: commands.send_without_files(row))
+            return Park(said)
         except BlobMissing:
             return Retry("A file to be attached is not there")
 
@@ -82,6 +84,11 @@ class Sending:
             row.html,
             [mime.Attachment(file_name(one), one.file.media_type, self._blobs.get(one.file)) for one in files],
         )
+
+
+def _without(address: str, error: Exception) -> str:
+    """Servers like to repeat the address in their answer; ours go into logs."""
+    return re.sub(re.escape(address), "(recipient)", str(error), flags=re.IGNORECASE)
 
 
 def forget_files(database: Database, channel: FolderChannel) -> None:

@@ -184,7 +184,7 @@ def _drop_unused(found: store.Loaded, submitter: SubmitterRow, values: dict[str,
     unused = [one for one in found.attachments if one.submitter_id == submitter.id and one.uuid not in used]
     if unused:
         found.detach(unused)
-        erasing.remove_blobs(found.session, [one.file["key"] for one in unused], now)
+        erasing.remove_blobs(found.session, found.row.id, [one.file["key"] for one in unused], now)
 
 
 def _reschedule(telling: Telling, expire_at: datetime | None) -> None:

@@ -98,14 +98,14 @@ def keep_drafts(session: Session, submission_id: int, made: dict[str, Any], site
     found = store.lock(session, submission_id)
     later = at + timedelta(seconds=site.link_ttl)
     if found is None or found.row.results or found.row.values_version != made["version"]:
-        erasing.remove_blobs(session, erasing.blobs_in(made), at, at=later)
+        erasing.remove_blobs(session, submission_id, erasing.blobs_in(made), at, at=later)
         return made
     known = found.row.drafts
     if known and known["version"] == made["version"]:
-        erasing.remove_blobs(session, erasing.blobs_in(made), at)
+        erasing.remove_blobs(session, submission_id, erasing.blobs_in(made), at)
         return known
     if known:
-        erasing.remove_blobs(session, erasing.blobs_in(known), at, at=later)
+        erasing.remove_blobs(session, submission_id, erasing.blobs_in(known), at, at=later)
     found.row.drafts = made
     return made
 
@@ -119,9 +119,9 @@ def keep_merged(session: Session, submission_id: int, of: dict[str, Any], made: 
         if row is None or not known or known["documents"] != of["documents"]:
             continue
         if known.get("merged"):
-            erasing.remove_blobs(session, [made.key], at)
+            erasing.remove_blobs(session, submission_id, [made.key], at)
             return BlobRef.model_validate(known["merged"])
         setattr(row, column, {**known, "merged": made.model_dump()})
         return made
-    erasing.remove_blobs(session, [made.key], at, at=at + timedelta(days=1))
+    erasing.remove_blobs(session, submission_id, [made.key], at, at=at + timedelta(days=1))
     return made

@@ -28,7 +28,9 @@ def erase(telling: Telling) -> None:
     trail.append(found, [trail.Line(trail.ERASE_SUBMISSION)], telling.now)
     trail.erase(session, row.id)
     session.flush()
-    remove_blobs(session, blobs_of(row, telling.attachments), telling.now)
+    remove_blobs(session, row.id, blobs_of(row, telling.attachments), telling.now)
+    at_once = sa.update(BlobRemovalRow).where(BlobRemovalRow.submission_id == row.id, BlobRemovalRow.state == "due")
+    session.execute(at_once.values(next_attempt_at=telling.now))
     _forget_answers(telling)
     announce.erased(telling)
     for table in (AttachmentRow, SubmitterRow, SnapshotRow):
@@ -56,12 +58,17 @@ def unwanted(session: Session, sealed: DocumentsSealed, kept: dict[str, Any] | N
     """Files of a sealing that nobody waits for any more, unless they are those that were accepted."""
     keys = [one.file.key for one in sealed.documents] + [sealed.audit_trail.key]
     taken = set(blobs_in(kept)) if kept else set()
-    remove_blobs(session, [key for key in keys if key not in taken], now)
+    remove_blobs(session, sealed.submission_id, [key for key in keys if key not in taken], now)
 
 
-def remove_blobs(session: Session, keys: Iterable[str], now: datetime, *, at: datetime | None = None) -> None:
+def remove_blobs(
+    session: Session, submission_id: int, keys: Iterable[str], now: datetime, *, at: datetime | None = None
+) -> None:
     """Have the background process delete these files, after the commit or later (``at``)."""
-    session.add_all(BlobRemovalRow(key=key, created_at=now, next_attempt_at=at or now) for key in dict.fromkeys(keys))
+    session.add_all(
+        BlobRemovalRow(submission_id=submission_id, key=key, created_at=now, next_attempt_at=at or now)
+        for key in dict.fromkeys(keys)
+    )
     session.flush()
 
 

@@ -37,7 +37,9 @@ def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site
     }
     row.pades_level, row.sealing_error = sealed.pades_level, None
     if row.drafts:
-        erasing.remove_blobs(session, erasing.blobs_in(row.drafts), now, at=now + timedelta(seconds=site.link_ttl))
+        erasing.remove_blobs(
+            session, row.id, erasing.blobs_in(row.drafts), now, at=now + timedelta(seconds=site.link_ttl)
+        )
         row.drafts = None
     store.save(found, state, at)
     facts = {"seal_id": sealed.seal_id, "pades_level": sealed.pades_level}

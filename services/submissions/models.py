@@ -204,11 +204,15 @@ class TrailRow(Base):
 
 
 class BlobRemovalRow(DueRow, Base):
-    """A file that must go: written in the transaction that forgot it, so that no crash leaves it behind."""
+    """A file that must go: written in the transaction that forgot it, so that no crash leaves it behind.
+
+    What links still lead to goes later; when the submission is erased, all of it goes at once.
+    """
 
     __tablename__ = "blob_removals"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.BigInteger, index=True)
     key: Mapped[str] = mapped_column(sa.Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 

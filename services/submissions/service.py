@@ -181,7 +181,7 @@ class SubmissionsService:
     def _workshop(self) -> Workshop:
         settings = self.context.settings
         outbound = Outbound(settings.allowed_private_networks)
-        return Workshop(self.context.bus, self.context.blobs, outbound, settings.max_file_bytes)
+        return Workshop(self.context.bus, self.context.blobs, outbound, settings.max_file_size)
 
     @property
     def _documents(self) -> Documents:
@@ -192,8 +192,8 @@ class SubmissionsService:
         file, name = command.file, file_name(command.filename)
         try:
             party_uuid, kind = self.context.database.read(forms.check_upload, command, now())
-            if file.size > self.context.settings.max_file_bytes:
-                raise ServiceError("too_large", f"A file may have at most {self.context.settings.max_file_bytes} bytes")
+            if file.size > self.context.settings.max_file_size:
+                raise ServiceError("too_large", f"A file may have at most {self.context.settings.max_file_size} bytes")
             preparing.refuse_dangerous(name)
         except ServiceError as error:
             if error.code != "unavailable":

@@ -20,7 +20,7 @@ class Settings(ServiceSettings):
     max_submitters: int = Field(50, ge=1, description="Submitters of one submission")
     max_fields: int = Field(2_000, ge=1, description="Fields of one submission")
     max_values_bytes: int = Field(1_000_000, ge=1_000, description="Values and metadata of one submission, as JSON")
-    max_file_bytes: int = Field(25_000_000, ge=1_000, description="One file that a value is made of")
+    max_file_size: int = Field(26_214_400, ge=1_000, description="One file that a value is made of")
     max_attachments: int = Field(300, ge=1, description="Files that the parties of one submission put into fields")
     expiry_sweep_seconds: float = Field(
         5.0, gt=0, description="Time between two looks for submissions that have expired"

@@ -174,6 +174,7 @@ def _document(row: DocumentRow, links: FileLinks) -> dict[str, Any]:
         "url": links.to_file(file, row.name),
         "preview_image_url": links.to_preview(file, row.name),
         "sha256": file.sha256,
+        "original_sha256": row.original["sha256"],
         "pages": row.pages,
     }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contracts import events
-from contracts.rpc import REGISTRY
+from contracts.rpc import REGISTRY, health, notifications, rendering, submissions, templates, webhooks  # noqa: F401 - all calls register
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.marks import subscriptions_of
 

@@ -160,7 +160,7 @@ def test_a_fact_that_is_told_again_makes_no_second_mail(
 def test_one_bad_address_of_twenty_stops_nobody_else(
     database: Database, blobs: BlobStore, server: MailServer, tmp_path: Path
 ) -> None:
-    server.rcpt = lambda address: "550 5.1.1 no such user" if address == "signer7@example.com" else None
+    server.rcpt = lambda address: f"550 5.1.1 <{address}> unknown" if address == "signer7@example.com" else None
     signers = [party(number) for number in range(1, 21)]
     due = letters.completion(*signers, notify_sender=False, **results(blobs))
     with running(settings(tmp_path, smtp_url=server.url), database, blobs, processes=2):
@@ -171,9 +171,9 @@ def test_one_bad_address_of_twenty_stops_nobody_else(
     assert [kind for kind, _data in outcomes].count("mail.sent") == 19
     (failure,) = [data for kind, data in outcomes if kind == "mail.failed"]
     assert (failure["to"], failure["submitter_id"], failure["kind"]) == ("signer7@example.com", 7, "documents_copy")
-    assert failure["error"] == "550 5.1.1 no such user"
+    assert failure["error"] == "550 5.1.1 <(recipient)> unknown"
     (failed,) = [row for row in rows(database) if row.state == "parked"]
-    assert (failed.attempts, failed.answer) == (1, "550 5.1.1 no such user")
+    assert (failed.attempts, failed.answer) == (1, "550 5.1.1 <(recipient)> unknown")
 
 
 def test_a_server_that_is_down_delays_and_loses_nothing(

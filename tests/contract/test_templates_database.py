@@ -138,7 +138,8 @@ def test_the_migration_makes_the_tables_of_the_models(database_url: str) -> None
 def test_a_template_is_read_as_it_was_made(database: Database) -> None:
     fields = [rpc.FieldInput(name="Name", role="Tenant", areas=[rpc.AreaInput(**BOX)])]
     tags = [TagField(name="Sig", type="signature", role="Landlord", areas=[Area(**BOX)])]
-    made = create(database, documents=ready("lease", fields=fields, tags=tags), external_id="L-1", folder_name="A /  B")
+    sent = ready("lease", fields=fields, tags=tags)
+    made = create(database, documents=sent, external_id="L-1", folder_name="A /  B")
     assert get(database, made.id) == made
     assert made.name == "lease"
     assert (made.external_id, made.application_key) == ("L-1", "L-1")
@@ -147,6 +148,7 @@ def test_a_template_is_read_as_it_was_made(database: Database) -> None:
     assert [(one.name, one.role) for one in made.fields] == [("Name", "Tenant"), ("Sig", "Landlord")]
     assert made.document_schema[0].attachment_uuid == made.documents[0].uuid == made.fields[0].areas[0].attachment_uuid
     assert (made.documents[0].name, made.documents[0].filename) == ("lease", "lease.pdf")
+    assert (made.documents[0].sha256, made.documents[0].original_sha256) == (sent[0].file.sha256, sent[0].original.sha256)
     assert made.author is not None
     assert (made.author.email, made.author.first_name) == ("admin@example.com", "Ana Ray")
     assert made.shared_link is True

@@ -1,5 +1,7 @@
 """From a PDF with tags to a sealed one: two signers in order, an audit trail, mails, webhooks, polling."""
 
+import base64
+import hashlib
 import json
 import subprocess
 from pathlib import Path
@@ -91,7 +93,8 @@ def test_two_signers_in_order_get_a_sealed_agreement(
         assert shown in text, text
     assert "{{" not in text
     trail_text = text_of(trail)
-    for shown in ("seller@example.com", "buyer@example.com", template["documents"][0]["sha256"][:16]):
+    uploaded = hashlib.sha256(agreement_pdf()).hexdigest()
+    for shown in ("seller@example.com", "buyer@example.com", uploaded, submission["documents"][0]["sha256"]):
         assert shown in trail_text, trail_text
 
     assert submission["submitters"][1]["values"]["Price"] == 1234.5
@@ -166,8 +169,6 @@ def test_mails_are_sent_in_turn(suite: RunningSuite, template: dict[str, Any]) -
 def test_verify_knows_our_seal_and_sees_a_changed_byte(
     suite: RunningSuite, template: dict[str, Any], tmp_path: Path
 ) -> None:
-    import base64
-
     seller, buyer = send(suite, template["id"], order="random")
     sign(suite, buyer["slug"], BUYER_VALUES)
     sign(suite, seller["slug"], SELLER_VALUES)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
 from typing import Any
 
 from asn1crypto import keys, tsp
@@ -18,13 +19,24 @@ from cryptography.x509 import ocsp
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 from pyhanko.sign.timestamps import DummyTimeStamper
 
+from services.rendering.jobs.cms import sequence
+
 DER = serialization.Encoding.DER
 
 
+def _keys() -> Iterator[tuple[rsa.RSAPrivateKey, rsa.RSAPrivateKey]]:
+    """Making them is slow, so that the authorities of a test run take turns; two at once never have the same."""
+    made = [tuple(rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2)) for _ in range(2)]
+    yield from cycle(made)
+
+
+_KEYS = _keys()
+
+
 class Authority:
-    """``mode``: ``good``, ``refuse``, ``garbage``, ``wrong_digest``, ``other_nonce``, ``wrong_purpose``, ``error``, ``endless``,
-    ``hang``, ``redirect``. ``login``: "user:password" that a request must carry. ``proofs``: ``crl``, ``ocsp``, ``revoked``,
-    ``broken`` or None for a certificate that names nobody to ask."""
+    """``mode``: ``good``, ``refuse``, ``garbage``, ``wrong_digest``, ``other_nonce``, ``wrong_purpose``, ``error``,
+    ``endless``, ``hang``, ``redirect``. ``login``: "user:password" that a request must carry. ``proofs``: ``crl``, ``ocsp``,
+    ``revoked``, ``broken`` or None for a certificate that names nobody to ask."""
 
     def __init__(self, proofs: str | None = None) -> None:
         self.mode = "good"
@@ -34,7 +46,7 @@ class Authority:
         self.asked: list[str] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         self.address = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._make_certificates()
 
@@ -54,8 +66,7 @@ class Authority:
 
     def _make_certificates(self) -> None:
         self._now = datetime.now(UTC).replace(microsecond=0)
-        self._root_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._root_key, self._key = next(_KEYS)
         self._root = self._certificate("TSA Root", self._root_key, ca=True)
         self._leaf = self._certificate("TSA", self._key, purpose=ExtendedKeyUsageOID.TIME_STAMPING)
         self._other = self._certificate("Not a TSA", self._key, purpose=ExtendedKeyUsageOID.CODE_SIGNING)
@@ -97,7 +108,7 @@ class Authority:
         stamper = DummyTimeStamper(
             asn1_x509.Certificate.load(leaf.public_bytes(DER)),
             keys.PrivateKeyInfo.load(key),
-            certs_to_embed=[asn1_x509.Certificate.load(self.root)],  # type: ignore[arg-type]
+            certs_to_embed=[asn1_x509.Certificate.load(self.root)],
             fixed_dt=datetime.now(UTC),
         )
         answer: bytes = stamper.request_tsa_response(request).dump()
@@ -175,9 +186,9 @@ def _handler(tsa: Authority) -> type[BaseHTTPRequestHandler]:
             elif tsa.mode == "garbage":
                 self._answer(200, b"\x30\x03\x02\x01\x00 garbage")
             elif tsa.mode == "refuse":
-                refusal = tsp.TimeStampResp({"status": {"status": "rejection", "status_string": ["not today"]}})
-                refusal["time_stamp_token"] = tsp.ContentInfo({"content_type": "signed_data", "content": None})
-                self._answer(200, tsp.PKIStatusInfo({"status": "rejection"}).dump())
+                # RFC 3161, 2.4.2: without a token.
+                status = tsp.PKIStatusInfo({"status": "rejection", "status_string": ["not today"]})
+                self._answer(200, sequence(status.dump()))
             else:
                 self._answer(200, tsa.stamp(query))
 

@@ -17,6 +17,7 @@ class Delivery:
     """A message that was taken from a queue and is not acknowledged yet."""
 
     channel: Any
+    run: Callable[[Callable[[], None]], None]
     tag: int
     routing_key: str
     redelivered: bool
@@ -29,24 +30,11 @@ class Delivery:
 
     def ack(self) -> None:
         """It is dealt with. When the connection is gone the broker has taken it back already, and delivers it again."""
-        if self.channel.is_open:
-            self.channel.basic_ack(self.tag)
-            self._send_now()
+        self.run(lambda: self.channel.basic_ack(self.tag) if self.channel.is_open else None)
 
     def give_back(self) -> None:
         """To the queue again, soon."""
-        if self.channel.is_open:
-            self.channel.basic_nack(self.tag, requeue=True)
-            self._send_now()
-
-    def _send_now(self) -> None:
-        """Wake the I/O loop: while nothing else comes in it would sleep up to 5 s on what is to go out, and the broker
-        sends nothing new to a consumer whose prefetch is used up (measured: 10 events per 5 s)."""
-        self.channel.connection.ioloop.add_callback_threadsafe(_nothing)
-
-
-def _nothing() -> None:
-    """What the I/O loop is woken with."""
+        self.run(lambda: self.channel.basic_nack(self.tag, requeue=True) if self.channel.is_open else None)
 
 
 class Reader(Protocol):
@@ -111,15 +99,16 @@ class Consumption:
         self._tags = []
         for reader in self._readers:
             channel.basic_qos(prefetch_count=reader.prefetch)
-            self._tags.append(channel.basic_consume(reader.plan.name, _taker(reader)))
+            self._tags.append(channel.basic_consume(reader.plan.name, _taker(reader, self._broker.run)))
         channel.basic_qos(prefetch_count=1, callback=ready)
 
     def lost(self, _reason: str) -> None:
         self._channel = None
 
 
-def _taker(reader: Reader) -> Callable[..., None]:
+def _taker(reader: Reader, run: Callable[[Callable[[], None]], None]) -> Callable[..., None]:
     def take(channel: Any, method: Any, properties: Any, body: bytes) -> None:
-        reader.take(Delivery(channel, method.delivery_tag, method.routing_key, method.redelivered, properties, body))
+        tag, key, again = method.delivery_tag, method.routing_key, method.redelivered
+        reader.take(Delivery(channel, run, tag, key, again, properties, body))
 
     return take

@@ -10,7 +10,7 @@ from typing import Any
 import eventlet
 from eventlet import patcher, tpool
 
-from contracts.runtime import database, declare, observe, process
+from contracts.runtime import broker, database, declare, observe, process
 from contracts.runtime.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.settings import ServiceSettings
 
@@ -29,6 +29,7 @@ def serve(names: tuple[str, ...]) -> int:
     """Serve until SIGTERM, then finish what is under way; 0 when that went well."""
     settings = [process.settings_of(name) for name in names]
     observe.setup(names[0] if len(names) == 1 else "worker", settings[0].log_level)
+    broker.call_soon = partial(eventlet.hubs.get_hub().schedule_call_global, 0)
     database.offload, database.thread_key = tpool.execute, patcher.original("_thread").get_ident
     tpool.set_num_threads(SQLITE_THREADS)
     lateness = Lateness()

@@ -5,6 +5,7 @@ from typing import Any
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
+from starlette.requests import Request
 
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
@@ -12,50 +13,71 @@ from contracts.types import FieldType
 from services.gateway import files
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
+from services.gateway.pages.bodies import clean_filename, sniffed
+from services.gateway.pages.visitor import USER_AGENT_LENGTH, client_address, networks
 
-_LONGEST_NAME = 255
+_LONGEST_TEXT = 500
 
 
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
-    form = await _form(exchange)
+    assert exchange.request is not None
+    form = await _form(exchange.request)
     try:
-        slug, kind = _text(form, "submitter_slug"), _text(form, "type")
-        if kind not in set(FieldType):
-            raise invalid(f"type must be one of {', '.join(FieldType)}", "type")
-        upload = form.get("file")
-        if not isinstance(upload, UploadFile):
-            raise invalid("file is required", "file")
+        upload, kind = _file(form), _kind(form)
+        visit = {"slug": _text(form, "submitter_slug"), **_visitor(context, exchange.request)}
+        # Nothing is stored for a slug that nobody has: strangers could fill the disk.
+        await context.ask(rpc.OPEN_FORM, exchange, **visit)
         data = await _bytes(upload, context.settings.max_file_size)
     finally:
         await form.close()
-    stored = await context.in_thread(
-        files.store, context.blobs, data, upload.content_type or "application/octet-stream"
-    )
-    filename = (upload.filename or "file").replace("\\", "/").rpartition("/")[2][:_LONGEST_NAME]
-    return await context.ask(rpc.ATTACH_FILE, exchange, slug=slug, type=kind, filename=filename, file=stored)
+    async with files.uploads(context, keep=True) as uploads:
+        file = await uploads.add_bytes(data, sniffed(data, upload.content_type))
+        name = clean_filename(upload.filename or "")
+        return await context.ask(rpc.ATTACH_FILE, exchange, **visit, type=kind, filename=name, file=file)
 
 
-async def _form(exchange: Exchange) -> FormData:
-    assert exchange.request is not None
+async def _form(request: Request) -> FormData:
     try:
-        return await exchange.request.form(max_files=1, max_fields=10, max_part_size=64 * 1024)
+        return await request.form(max_files=1, max_fields=10, max_part_size=64 * 1024)
     except (MultiPartException, HTTPException) as error:
         raise ServiceError("bad_request", "The form cannot be read: send one file as multipart/form-data") from error
+
+
+def _file(form: FormData) -> UploadFile:
+    upload = form.get("file")
+    if not isinstance(upload, UploadFile):
+        raise invalid("file is required", "file", "is required")
+    return upload
+
+
+def _kind(form: FormData) -> str:
+    kind = _text(form, "type")
+    if kind not in set(FieldType):
+        raise invalid(f"type must be one of {', '.join(FieldType)}", "type")
+    return kind
 
 
 def _text(form: FormData, name: str) -> str:
     value = form.get(name)
     if not isinstance(value, str) or not value.strip() or "\x00" in value:
-        raise invalid(f"{name} is required", name)
-    return value.strip()[:500]
+        raise invalid(f"{name} is required", name, "is required")
+    return value.strip()[:_LONGEST_TEXT]
 
 
 async def _bytes(upload: UploadFile, limit: int) -> bytes:
-    if upload.size is not None and upload.size > limit:
-        raise files.too_large("file", limit)
     data = await upload.read(limit + 1)
     if len(data) > limit:
         raise files.too_large("file", limit)
     if not data:
-        raise invalid("file is empty", "file")
+        raise invalid("file is empty", "file", "is empty")
     return data
+
+
+def _visitor(context: GatewayContext, request: Request) -> dict[str, Any]:
+    """Whom the audit trail names."""
+    peer, trusted = request.client.host if request.client else None, networks(context.settings.trusted_proxies)
+    agent = "".join(c for c in request.headers.get("User-Agent", "") if c.isprintable())
+    return {
+        "ip": client_address(peer, request.headers.get("X-Forwarded-For", ""), trusted),
+        "user_agent": agent[:USER_AGENT_LENGTH] or None,
+    }

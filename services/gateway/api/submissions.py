@@ -90,7 +90,7 @@ def refuse_what_is_not_there_yet(body: dict[str, Any]) -> None:
     """Features that the specification has and we do not yet: asked for, they are refused by name, never ignored."""
     for name in ("dutystamp", "certsign"):
         if (body.get(name) or {}).get("enabled"):
-            raise invalid(f"{name} is not configured", f"{name}.enabled", "not configured")
+            raise _not_yet(f"{name}.enabled", name)
     _refuse(body, "")
     _refuse(body.get("preferences") or {}, "preferences.")
     for index, submitter in enumerate(body.get("submitters", [])):

@@ -1,6 +1,5 @@
 """Templates (specification 4.2)."""
 
-import asyncio
 from typing import Any
 
 from contracts.rpc import templates as rpc
@@ -23,18 +22,14 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    stored = await asyncio.gather(
-        *(
-            files.received(context, document["file"], f"documents[{index}].file")
-            for index, document in enumerate(body["documents"])
-        )
-    )
-    documents = [
-        {"name": document["name"], "file": file, "fields": _fields(document.get("fields"))}
-        for document, file in zip(body["documents"], stored, strict=True)
-    ]
-    common = given(body, "name", "folder_name", "shared_link", "flatten", "remove_tags")
-    return await context.ask(rpc.CREATE, exchange, documents=documents, **external_id(body), **common)
+    common = {**given(body, "name", "folder_name", "shared_link", "flatten", "remove_tags"), **external_id(body)}
+    async with files.uploads(context, keep=True) as uploads:
+        stored = await uploads.add({f"documents[{i}].file": entry["file"] for i, entry in enumerate(body["documents"])})
+        documents = [
+            {"name": entry["name"], "file": file, "fields": _fields(entry.get("fields"))}
+            for entry, file in zip(body["documents"], stored, strict=True)
+        ]
+        return await context.ask(rpc.CREATE, exchange, documents=documents, **common)
 
 
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:

@@ -10,7 +10,7 @@ from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.blobstore import BlobStore
 from services.gateway.pages import files, mail, signing
-from services.gateway.pages.bodies import JSON_LIMIT
+from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE
 from services.gateway.pages.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.static_files import StaticFiles
 from services.gateway.pages.texts import for_reader
@@ -92,7 +92,7 @@ def _errors(app: flask.Flask) -> None:
     @app.errorhandler(RequestEntityTooLarge)
     def too_large(_: RequestEntityTooLarge) -> flask.Response:
         limit = app.config["MAX_CONTENT_LENGTH"] - JSON_LIMIT
-        return _error(413, "too_large", f"A file may have at most {limit // 1_000_000} MB")
+        return _error(413, "too_large", f"A file may have at most {limit / MEGABYTE:g} MB")
 
     @app.errorhandler(HTTPException)
     def http_error(error: HTTPException) -> flask.Response:

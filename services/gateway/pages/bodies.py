@@ -11,6 +11,7 @@ import flask
 from contracts.errors import ServiceError
 
 JSON_LIMIT = 2_000_000
+MEGABYTE = 1024 * 1024
 FILENAME_LENGTH = 255
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
@@ -71,7 +72,7 @@ def upload(max_size: int) -> Upload:
         raise _refused("file", "is missing")
     data = part.stream.read(max_size + 1)
     if len(data) > max_size:
-        raise ServiceError("too_large", f"A file may have at most {max_size // 1_000_000} MB")
+        raise ServiceError("too_large", f"A file may have at most {max_size / MEGABYTE:g} MB")
     if not data:
         raise _refused("file", "is empty")
     return Upload(data, clean_filename(part.filename or ""), sniffed(data, part.mimetype))

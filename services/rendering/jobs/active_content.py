@@ -85,10 +85,8 @@ def _clean_catalog(pdf: pikepdf.Pdf, removed: Counter[str]) -> None:
         value = root.get(key)
         if value is None:
             continue
-        # A destination to open at is no action.
-        if key == "/OpenAction" and isinstance(value, pikepdf.Array | pikepdf.Name | pikepdf.String):
-            continue
-        if kind:
+        # A destination to open at is no action, but of no use either.
+        if kind and (key != "/OpenAction" or isinstance(value, pikepdf.Dictionary)):
             removed[kind] += 1
         del root[key]
     names = root.get("/Names")

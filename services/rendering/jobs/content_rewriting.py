@@ -1,6 +1,8 @@
 """Content streams without the glyphs that were marked as removed; everything else draws what it drew, where it drew it."""
 
+import re
 from collections import defaultdict
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -8,6 +10,7 @@ import pikepdf
 
 from services.rendering.jobs.glyphs import Content, Glyph
 
+_TAG = re.compile(r"\{\{[^{}]*\}\}")
 _SPOKEN = ("/ActualText", "/Alt", "/E")
 
 
@@ -29,6 +32,28 @@ def rewritten(pdf: pikepdf.Pdf, content: Content) -> tuple[bytes, pikepdf.Dictio
         else:
             instructions.append(instruction)
     return pikepdf.unparse_content_stream(instructions), resources
+
+
+def drop_spoken_text(pdf: pikepdf.Pdf, tags: Sequence[str]) -> bool:
+    """Takes tags out of what readers say instead of the pages: alternative texts of the structure tree, bookmarks. True
+    when there were any."""
+    wanted = {_squeezed(tag) for tag in tags}
+    found = False
+    for item in pdf.objects:
+        if not isinstance(item, pikepdf.Dictionary):
+            continue
+        for key in (*_SPOKEN, "/T", "/Title"):
+            text = item.get(key)
+            if isinstance(text, pikepdf.String) and "{{" in (words := str(text)):
+                kept = _TAG.sub(lambda match: "" if _squeezed(match.group()) in wanted else match.group(), words)
+                if kept != words:
+                    item[key] = pikepdf.String(" ".join(kept.split()))
+                    found = True
+    return found
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
 
 
 def _is_changed(content: Content, index: int) -> bool:

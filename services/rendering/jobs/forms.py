@@ -1,4 +1,4 @@
-"""Fillable forms inside a PDF (AcroForm, ISO 32000-2, 12.7): read as fields of ours, flattened, freed of XFA."""
+"""Fillable forms inside a PDF (AcroForm, ISO 32000-2, 12.7): read as fields of ours, and freed of XFA."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -45,21 +45,6 @@ def form_fields(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> list[TagField
         by_field.setdefault(widget.key, []).append(widget)
     fields = [_field(widgets) for widgets in by_field.values()]
     return [field for field in fields if field is not None]
-
-
-def flatten_form(pdf: pikepdf.Pdf) -> None:
-    """Draws what the form shows onto the pages and removes the form. Annotations with an appearance become content too."""
-    form = pdf.Root.get("/AcroForm")
-    if isinstance(form, pikepdf.Dictionary):
-        if form.get("/NeedAppearances") is True:
-            pdf.generate_appearance_streams()
-        pdf.flatten_annotations("all")
-    if "/AcroForm" in pdf.Root:
-        del pdf.Root["/AcroForm"]
-    for page in pdf.pages:
-        annotations = page.obj.get("/Annots")
-        if isinstance(annotations, pikepdf.Array):
-            page.obj["/Annots"] = pikepdf.Array([item for item in annotations if not _is_widget(item)])
 
 
 def has_form(pdf: pikepdf.Pdf) -> bool:

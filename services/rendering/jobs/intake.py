@@ -19,7 +19,8 @@ from contracts.rpc.rendering import TagField
 from contracts.types import Notice, PageSize
 from services.rendering.jobs.active_content import remove_active_content
 from services.rendering.jobs.existing_signatures import ExistingSignatures, existing_signatures
-from services.rendering.jobs.forms import drop_xfa, flatten_form, form_fields, has_form
+from services.rendering.jobs.flatten import flatten as flatten_form
+from services.rendering.jobs.forms import drop_xfa, form_fields, has_form
 from services.rendering.jobs.geometry import VisiblePage, has_unusable_media_box, state_plainly, visible_page
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.stream_limits import StreamLimits, check_streams
@@ -104,9 +105,10 @@ def _prepare_unsigned(
     report += drop_xfa(pdf, document=name)
     fields = [] if flatten else form_fields(pdf, pages)
     report += _removed_notices(remove_active_content(pdf), name)
-    if flatten and has_form(pdf):
+    if flatten:
+        if has_form(pdf):
+            report.append(Notice(code="flattened", message="The form fields became part of the pages.", document=name))
         flatten_form(pdf)
-        report.append(Notice(code="flattened", message="The form fields became part of the pages.", document=name))
     _normalise(pdf, pages)
     file = _saved(pdf)
     found = find_tags(file, pages, document=name)
@@ -234,7 +236,9 @@ def _check_size(page: pikepdf.Page, visible: VisiblePage, number: int) -> None:
 def _has_garbled_size(warnings: Sequence[str]) -> bool:
     """qpdf makes a page US Letter when it finds no size; that is a fair guess for a page that has none, but not for one
     whose size other readers can read (``1e9`` is no number in a PDF, yet some take it for one)."""
-    return any("MediaBox is undefined" in line for line in warnings) and any("unknown token" in line for line in warnings)
+    return any("MediaBox is undefined" in line for line in warnings) and any(
+        "unknown token" in line for line in warnings
+    )
 
 
 def _normalise(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> None:

@@ -85,7 +85,7 @@ def is_shown(drawn: str, found: str, *, turned: bool = False) -> bool:
     around (``turned``: there is such text on the page)."""
     if not reading.is_found(drawn, found):
         return False
-    return turned or _right_to_left(drawn + found) or _in_order(_letters(drawn), _letters(found))
+    return turned or _right_to_left(drawn + found) or _in_order(_telling(drawn), _telling(found))
 
 
 def _in_order(wanted: str, there: str) -> bool:

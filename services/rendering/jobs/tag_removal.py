@@ -16,7 +16,7 @@ import pikepdf
 import pypdfium2 as pdfium
 
 from contracts.types import Notice
-from services.rendering.jobs.content_rewriting import rewritten
+from services.rendering.jobs.content_rewriting import drop_spoken_text, rewritten
 from services.rendering.jobs.font_codes import FontCodes
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.glyphs import Content, Glyph, TooComplicated, read_page
@@ -55,8 +55,11 @@ def remove_tags(
             page.erase_one_by_one()
         if spoiled:
             result = _saved(pdf, save)
+        erased = [tag.text for page in pages for tag in page.erased]
+        if erased and drop_spoken_text(pdf, erased):
+            result = _saved(pdf, save)
     report = [_not_removed(tag, document) for page in pages for tag in page.tags if tag not in page.erased]
-    return (result if any(page.erased for page in pages) else data), report
+    return (result if erased else data), report
 
 
 class _Page:

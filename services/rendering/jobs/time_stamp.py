@@ -6,11 +6,17 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from asn1crypto import cms, tsp
+from asn1crypto import cms, core, tsp
 from pyhanko.sign.general import extract_certificate_info
 from pyhanko.sign.validation.generic_cms import validate_sig_integrity
 
 from services.rendering.jobs.refused import Refused
+
+
+class _Answer(core.Sequence):  # type: ignore[misc]
+    """A TimeStampResp as RFC 3161 has it; asn1crypto's own does not know a refusal, which comes without a token."""
+
+    _fields = [("status", tsp.PKIStatusInfo), ("time_stamp_token", cms.ContentInfo, {"optional": True})]  # noqa: RUF012
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ def read_token(response: bytes, signature: bytes, nonce: int) -> Token:
     make the seal invalid must not get into it.
     """
     try:
-        answer = tsp.TimeStampResp.load(response, strict=True)
+        answer = _Answer.load(response, strict=True)
         status = answer["status"]["status"].native
         if status not in ("granted", "granted_with_mods"):
             raise Refused(f"the authority refused: {_refusal(answer)}")
@@ -38,7 +44,7 @@ def read_token(response: bytes, signature: bytes, nonce: int) -> Token:
         raise Refused(f"the answer is no time-stamp ({type(error).__name__})") from error
 
 
-def _refusal(answer: tsp.TimeStampResp) -> str:
+def _refusal(answer: _Answer) -> str:
     texts = answer["status"]["status_string"].native or []
     return " ".join([answer["status"]["status"].native, *(str(text) for text in texts)])[:200]
 

@@ -146,12 +146,13 @@ def _open(data: bytes) -> _View:
 
 def _check(entry: SignatureField, embedded: EmbeddedPdfSignature, trust: Trust) -> _Finding:
     status = _validate(entry, embedded, trust, None)
-    time_stamp = getattr(status, "timestamp_validity", None)
-    proven = None
-    if time_stamp is not None and time_stamp.intact and time_stamp.valid and time_stamp.trusted:
-        proven = time_stamp.timestamp
-        status = _validate(entry, embedded, trust, proven)
-    return _finding(entry, embedded, status, trust, proven)
+    stamp = getattr(status, "timestamp_validity", None)
+    if stamp is not None and stamp.intact and stamp.valid and trust.now <= stamp.signing_cert.not_valid_after:
+        # The proofs in the file were current when it was stamped, which may be years ago.
+        then = _validate(entry, embedded, trust, stamp.timestamp)
+        if isinstance(then, PdfSignatureStatus) and then.timestamp_validity and then.timestamp_validity.trusted:
+            return _finding(entry, embedded, then, trust, stamp.timestamp)
+    return _finding(entry, embedded, status, trust, None)
 
 
 def _validate(
@@ -159,10 +160,9 @@ def _validate(
 ) -> PdfSignatureStatus | DocumentTimestampStatus:
     if entry.sub_filter == TIME_STAMP:
         return asyncio.run(async_validate_pdf_timestamp(embedded, trust.context()))
+    signer, authority = trust.context(moment), trust.context(moment)
     return asyncio.run(
-        async_validate_pdf_signature(
-            embedded, signer_validation_context=trust.context(moment), ts_validation_context=trust.context()
-        )
+        async_validate_pdf_signature(embedded, signer_validation_context=signer, ts_validation_context=authority)
     )
 
 

@@ -184,6 +184,12 @@ def test_a_name_with_a_line_break_does_not_break_the_subject() -> None:
     assert said("x", subject="Hi {{submitter.name}}", due=due).subject == "Hi Bo Bcc: evil@example.com"
 
 
+def test_characters_that_nothing_can_store_are_left_out() -> None:
+    mail = said("a\x00b\ud800c\u202ed\r\ne\tf")
+    assert mail.text.startswith("abcd\ne\tf\n")
+    mail.html.encode()
+
+
 def test_a_body_that_is_made_to_be_slow_is_not() -> None:
     for body in (
         "[" * 100_000,

@@ -2,7 +2,7 @@
 
 import pytest
 from bidi import get_display
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.rendering.jobs.bidi import levels, visual_order
@@ -12,6 +12,7 @@ ALPHABET = "ab 12.,:+-$%()[]<>אבגד٣ا/!\u0301\u05b8\u200e\u200f\u061c⟨⟩
 
 
 @given(st.text(ALPHABET, max_size=30))
+@settings(deadline=None)
 def test_order_is_that_of_the_reference(text: str) -> None:
     _, depths = levels(text)
     assert "".join(text[index] for index in visual_order(depths)) == get_display(text)
@@ -37,6 +38,7 @@ def test_overrides_do_not_turn_text_around() -> None:
 
 
 @given(st.text(ALPHABET + "\u2066\u2067\u2068\u2069", max_size=40))
+@settings(deadline=None)
 def test_every_character_has_one_place(text: str) -> None:
     _, depths = levels(text)
     assert len(depths) == len(text)

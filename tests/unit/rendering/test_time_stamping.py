@@ -143,7 +143,7 @@ def test_a_login_in_the_url(renderer: Renderer, who: SealIdentity) -> None:
 
 
 FAILURES = {
-    "refuse": "no time-stamp",
+    "refuse": "the authority refused: rejection not today",
     "garbage": "no time-stamp",
     "wrong_digest": "for something else",
     "other_nonce": "another request",

@@ -15,12 +15,14 @@ def upgrade() -> None:
     op.create_table(
         "blob_removals",
         sa.Column("id", BigId, nullable=False),
+        sa.Column("submission_id", sa.BigInteger, nullable=False),
         sa.Column("key", sa.Text, nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False),
         *tables.due_columns(),
         sa.PrimaryKeyConstraint("id", name="pk_blob_removals"),
         sqlite_autoincrement=True,
     )
+    op.create_index("ix_blob_removals_submission_id", "blob_removals", ["submission_id"], unique=False)
     op.create_index("ix_blob_removals_due", "blob_removals", ["state", "next_attempt_at"], unique=False)
     op.create_table(
         "templates",

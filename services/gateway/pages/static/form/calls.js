@@ -12,6 +12,11 @@ export class Refused extends Error {
     this.code = body.code ?? "";
     this.details = body.details ?? [];
   }
+
+  /** The form itself is no longer what this page shows: signed elsewhere, declined, expired, withdrawn. */
+  get formChanged() {
+    return this.status !== 422 || this.details.some(({ field }) => field === "state");
+  }
 }
 
 /** No answer, or one that says: later. Asking again with the same request id is harmless. */

@@ -50,7 +50,7 @@ export class Completing {
     this.panel.tell(t("completing.failed"));
     if (!(error instanceof Refused)) return;
     this.#sent = { content: null, requestId: null };
-    if (error.status !== 422) {
+    if (error.formChanged) {
       location.reload(); // completed elsewhere, declined, expired, withdrawn: the page says which
       return;
     }

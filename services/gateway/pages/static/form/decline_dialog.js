@@ -33,7 +33,7 @@ export function openDeclineDialog(opener, saver) {
       await persistently(() => post("decline", { request_id: requestId, reason: reason.value }), WAITS);
       location.reload();
     } catch (error) {
-      if (error instanceof Refused && error.status !== 422) return location.reload();
+      if (error instanceof Refused && error.formChanged) return location.reload();
       problem.textContent = error instanceof Refused ? error.message : t("decline.failed");
       confirm.disabled = cancel.disabled = false;
       saver.resume();

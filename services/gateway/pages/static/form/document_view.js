@@ -6,8 +6,10 @@ import { shownText } from "./format.js";
 import { isStep } from "./form_state.js";
 import { t } from "./texts.js";
 
-const ZOOMS = [1, 1.5, 2, 3];
+const ZOOMS = [1, 1.75, 2.5, 3.5];
+const NARROW = 600; // pixels; below, a page that fits is too small to be read
 const PICTURES = new Set(["signature", "initials", "image", "stamp"]);
+const MARGIN = 12;
 const SHRINKINGS = [1, 1 / 1.4, 1 / 1.9];
 const WIDTHS = [700, 1400, 2100];
 
@@ -15,6 +17,7 @@ export class DocumentView {
   #boxes = new Map(); // field uuid -> [{node, area, page}]
   #current = null;
   #zoom = 0;
+  #zoomChosen = false;
 
   constructor(place, state, onPick) {
     this.state = state;
@@ -44,6 +47,7 @@ export class DocumentView {
     this.#current = field?.uuid ?? null;
     const boxes = this.#boxes.get(this.#current) ?? [];
     for (const box of boxes) box.node.classList.add("box--current");
+    if (!this.#zoomChosen && this.scroller.clientWidth < NARROW) this.#setZoom(boxes.length ? 1 : 0);
     if (boxes.length) this.#bringIntoSight(boxes[0].node);
   }
 
@@ -54,8 +58,8 @@ export class DocumentView {
   }
 
   #toolbar() {
-    const smaller = button(t("document.smaller"), () => this.#setZoom(this.#zoom - 1), "button--small");
-    const larger = button(t("document.larger"), () => this.#setZoom(this.#zoom + 1), "button--small");
+    const smaller = button(t("document.smaller"), () => this.#chooseZoom(this.#zoom - 1), "button--small");
+    const larger = button(t("document.larger"), () => this.#chooseZoom(this.#zoom + 1), "button--small");
     this.onZoom = () => {
       smaller.disabled = this.#zoom === 0;
       larger.disabled = this.#zoom === ZOOMS.length - 1;
@@ -64,12 +68,17 @@ export class DocumentView {
     return el("div", { class: "document__tools" }, smaller, larger);
   }
 
+  #chooseZoom(zoom) {
+    this.#zoomChosen = true;
+    this.#setZoom(zoom);
+    this.follow();
+  }
+
   #setZoom(zoom) {
     this.#zoom = Math.max(0, Math.min(ZOOMS.length - 1, zoom));
     this.scroller.style.setProperty("--zoom", ZOOMS[this.#zoom]);
     this.onZoom();
     this.#fitAll();
-    this.follow();
   }
 
   #fitAll() {
@@ -169,7 +178,9 @@ export class DocumentView {
     const middle = (top + Math.max(bottom, top + 40)) / 2;
     scrollBy({ top: box.top + box.height / 2 - middle, behavior });
     const view = this.scroller.getBoundingClientRect();
-    this.scroller.scrollBy({ left: box.left + box.width / 2 - (view.left + view.width / 2), behavior });
+    // Where the page is wider than the window: the whole field, and what stands before it.
+    const wanted = Math.min(box.left - MARGIN - view.left, Math.max(box.right + MARGIN - view.right, box.left - view.width * 0.45 - view.left));
+    this.scroller.scrollBy({ left: wanted, behavior });
   }
 }
 

@@ -49,7 +49,7 @@ export class FormState extends EventTarget {
   }
 
   problem(field) {
-    return problemWith(field, this.value(field.uuid), this.locale);
+    return problemWith(field, this.value(field.uuid));
   }
 
   /** The fields that still need something, in order. */

@@ -61,6 +61,12 @@ export function formattedDate(iso, pattern, locale = "en-US") {
   return (pattern || DEFAULT_DATE_FORMAT).replace(TOKEN, (token) => parts[token]());
 }
 
+/** A day as people say it, so that nobody takes the month for the day. */
+export function readableDate(iso, language) {
+  const format = new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" });
+  return format.format(new Date(`${iso}T12:00:00Z`));
+}
+
 export function formattedNumber(value, style) {
   const plain = plainNumber(value);
   switch (style) {

@@ -54,7 +54,7 @@ document.addEventListener("visibilitychange", () => {
 persistently(() => post("view", { time_zone: timeZone() }), [1_000, 5_000, 20_000]).catch(() => {});
 
 function refused(error, values) {
-  if (error.status !== 422) {
+  if (error.formChanged) {
     drafts.clear();
     location.reload(); // declined, expired, withdrawn, completed elsewhere: the page says which
     return;

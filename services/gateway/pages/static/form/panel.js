@@ -1,6 +1,7 @@
 // The form beside the document: it asks for one field after the other.
 import { Incomplete } from "./controls/incomplete.js";
 import { CONTROLS } from "./controls/index.js";
+import { isEmpty } from "./conditions.js";
 import { announce, button, cleanedHtml, el } from "./dom.js";
 import { mayComplete } from "./form_state.js";
 import { review } from "./review.js";
@@ -25,11 +26,16 @@ export class Panel {
     this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null));
   }
 
+  /** From the first field, or from where he left off: the first that needs an answer, or the one after the last answer. */
   start() {
     const steps = this.state.steps();
-    const open = steps.filter((field) => this.state.value(field.uuid) === null || this.state.problem(field));
-    const first = this.state.form.go_to_last ? open.at(-1) : this.state.resumed ? open[0] : steps[0];
-    if (first) this.ask(first);
+    let number = 0;
+    if (this.state.form.go_to_last || this.state.resumed) {
+      const needed = steps.findIndex((field) => this.state.problem(field));
+      const after = steps.findLastIndex((field) => !isEmpty(this.state.value(field.uuid))) + 1;
+      number = needed < 0 ? after : Math.min(needed, after);
+    }
+    if (number < steps.length) this.ask(steps[number]);
     else this.review();
   }
 

@@ -18,9 +18,9 @@ export function review(state, { onChange, onBack, onComplete }) {
     el(
       "div",
       { class: "buttons" },
+      el("p", { class: "soft buttons__whole" }, t("review.statement")),
       onBack && button(t("step.back"), onBack),
       button(t("step.complete"), onComplete, "button--main"),
-      el("p", { class: "soft buttons__whole" }, t("review.statement")),
     ),
   );
 }

@@ -1,6 +1,6 @@
 // What the signer reads first: who wants what of him, and until when.
 import { button, el } from "./dom.js";
-import { count, language, t } from "./texts.js";
+import { count, locale, t } from "./texts.js";
 
 /** `onStart` null: he has no fields, he may only look. */
 export function startScreen(state, onStart) {
@@ -20,9 +20,13 @@ export function startScreen(state, onStart) {
 
 /** A moment in the reader's own time, with its zone. */
 export function moment(iso) {
-  const format = new Intl.DateTimeFormat(language, {
-    dateStyle: "long",
-    timeStyle: "long",
+  const format = new Intl.DateTimeFormat(locale, {
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    hour: "numeric",
+    minute: "2-digit",
+    timeZoneName: "short",
   });
   return el("time", { datetime: iso }, format.format(new Date(iso)));
 }

@@ -1,10 +1,11 @@
 // What the page says. The words come with the page, in the reader's language.
 import { dataOf } from "./dom.js";
+import { localeFor } from "./reader.js";
 
 const { language, words } = dataOf("texts");
 const plural = new Intl.PluralRules(language);
 
-export { language };
+export const locale = localeFor(language);
 
 /** The text of `key`, with `{name}` filled in. */
 export function t(key, values = {}) {

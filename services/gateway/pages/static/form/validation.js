@@ -1,7 +1,7 @@
 // Whether an answer may be given; the server decides by the same rules (services/submissions/values.py).
 import { isEmpty } from "./conditions.js";
-import { formattedDate, plainNumber } from "./format.js";
-import { firstOf, t } from "./texts.js";
+import { plainNumber, readableDate } from "./format.js";
+import { firstOf, locale, t } from "./texts.js";
 
 const LONGEST_TEXT = 10_000;
 const LARGEST_NUMBER = 2 ** 53;
@@ -9,11 +9,11 @@ const CHOICES = new Set(["radio", "select", "multiple"]);
 const KIND_OF_REQUIRED = { radio: "choice", select: "choice" };
 
 /** What is wrong with `value`, as a sentence for the signer; null when nothing is. */
-export function problemWith(field, value, locale) {
+export function problemWith(field, value) {
   if (isEmpty(value)) return field.required ? requiredText(field) : null;
   const malformed = wrongKind(field, value);
   if (malformed) return malformed;
-  const broken = brokenRule(field, value, locale);
+  const broken = brokenRule(field, value);
   return broken && (field.validation?.message || broken);
 }
 
@@ -37,7 +37,7 @@ function wrongKind(field, value) {
   }
 }
 
-function brokenRule(field, value, locale) {
+function brokenRule(field, value) {
   const rules = field.validation ?? {};
   if (CHOICES.has(field.type) && field.options?.length) {
     const given = Array.isArray(value) ? value : [value];
@@ -55,7 +55,7 @@ function brokenRule(field, value, locale) {
     case "number":
       return numberProblem(value, rules);
     case "date":
-      return dateProblem(value, rules, field.preferences?.format, locale);
+      return dateProblem(value, rules);
     default:
       return null;
   }
@@ -104,10 +104,10 @@ function decimals(number) {
   return Math.max(0, (mantissa.split(".")[1] ?? "").length - Number(exponent));
 }
 
-function dateProblem(value, rules, format, locale) {
+function dateProblem(value, rules) {
   const [low, high] = [dateBound(rules.min), dateBound(rules.max)];
-  if (low && value < low) return t("problem.date_min", { limit: formattedDate(low, format, locale) });
-  if (high && value > high) return t("problem.date_max", { limit: formattedDate(high, format, locale) });
+  if (low && value < low) return t("problem.date_min", { limit: readableDate(low, locale) });
+  if (high && value > high) return t("problem.date_max", { limit: readableDate(high, locale) });
   return null;
 }
 

@@ -86,4 +86,4 @@ function fileInput({ id, describedBy }, properties) {
   return el("input", { type: "file", id, class: "input input--file", "aria-describedby": describedBy, ...properties });
 }
 
-const megabytes = (context) => ({ megabytes: Math.floor(context.state.form.max_file_size / 1_000_000) });
+const megabytes = (context) => ({ megabytes: Math.floor(context.state.form.max_file_size / 2 ** 20) });

@@ -1,7 +1,7 @@
 // Fields that one types into.
 import { el } from "../dom.js";
-import { formattedDate, plainNumber } from "../format.js";
-import { t } from "../texts.js";
+import { plainNumber, readableDate } from "../format.js";
+import { locale, t } from "../texts.js";
 import { dateBound, numberBound } from "../validation.js";
 
 const LINE_HEIGHT = 1.5;
@@ -46,23 +46,22 @@ export function date(field, context) {
     context.onInput(input.value);
     input.focus();
   });
-  const shown = (day) => formattedDate(day, field.preferences?.format, context.state.locale);
   const allowed = (!low || localToday() >= low) && (!high || localToday() <= high);
   return {
     ...control,
     node: el("div", { class: "beside" }, input, allowed ? today : null),
-    hint: dateBounds(low, high, shown),
+    hint: dateBounds(low, high),
   };
 }
 
 /** `1.250,50`, `1,250.50`, `1250,5` and `$ 1250.5` are all understood. One mark alone separates thousands when it does so in
     the reader's country and three digits follow, else decimals. What is no number comes back as it was typed. */
-export function readNumber(raw, locale) {
+export function readNumber(raw, country) {
   let plain = raw.replace(/[\s\u00a0\u202f'$€£%]/g, "");
   if (plain === "") return null;
   const marks = plain.replace(/[^.,]/g, "");
   const last = Math.max(plain.lastIndexOf("."), plain.lastIndexOf(","));
-  const alone = marks.length === 1 && marks === thousandsMark(locale) && /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/.test(plain);
+  const alone = marks.length === 1 && marks === thousandsMark(country) && /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/.test(plain);
   if (new Set(marks).size === 2) {
     plain = `${plain.slice(0, last).replace(/[.,]/g, "")}.${plain.slice(last + 1)}`;
   } else if (marks.length > 1 || alone) {
@@ -73,9 +72,9 @@ export function readNumber(raw, locale) {
   return /^[+-]?(\d+(\.\d*)?|\.\d+)$/.test(plain) ? Number(plain) : raw;
 }
 
-function thousandsMark(locale) {
+function thousandsMark(country) {
   try {
-    return new Intl.NumberFormat(locale).formatToParts(1_000_000).find(({ type }) => type === "group")?.value;
+    return new Intl.NumberFormat(country).formatToParts(1_000_000).find(({ type }) => type === "group")?.value;
   } catch {
     return ",";
   }
@@ -119,7 +118,8 @@ function bounds(low, high) {
   return high !== null ? t("number.to", { limit: plainNumber(high) }) : "";
 }
 
-function dateBounds(low, high, shown) {
+function dateBounds(low, high) {
+  const shown = (day) => readableDate(day, locale);
   if (low && high) return t("date.between", { min: shown(low), max: shown(high) });
   if (low) return t("date.from", { limit: shown(low) });
   return high ? t("date.to", { limit: shown(high) }) : "";

@@ -135,18 +135,19 @@ class SignatureControl {
       describedBy: this.context.describedBy,
       onChange: () => {
         this.memory.strokes = this.pad.strokes;
-        tools.hidden = this.pad.empty;
+        offer();
         this.context.onUncommitted(!this.pad.empty);
       },
     });
     this.pad.strokes = this.memory.strokes;
-    const tools = el(
-      "div",
-      { class: "signature__tools" },
+    // Always there, so that nothing moves under the pen.
+    const tools = [
       button(t("signature.undo"), () => this.pad.undo(), "button--small"),
       button(t("signature.clear"), () => this.pad.clear(), "button--small"),
-    );
-    tools.hidden = this.pad.empty;
+    ];
+    const offer = () => tools.forEach((tool) => (tool.disabled = this.pad.empty));
+    offer();
+    if (!this.pad.empty) this.context.onUncommitted(true);
     // Whoever has only a keyboard just types: the first letter leads to the line for it.
     this.pad.canvas.addEventListener("keydown", (event) => {
       const letter = event.key.length === 1 && event.key.trim() && !event.ctrlKey && !event.metaKey && !event.altKey;
@@ -156,7 +157,7 @@ class SignatureControl {
     });
     this.first = this.named = this.pad.canvas;
     const keys = this.ways.includes("type") ? ` ${t("signature.draw_keys")}` : "";
-    return [el("p", { class: "hint" }, t("signature.draw_hint") + keys), this.pad.node, tools];
+    return [el("p", { class: "hint" }, t("signature.draw_hint") + keys), this.pad.node, el("div", { class: "signature__tools" }, tools)];
   }
 
   #typing() {

@@ -1,0 +1,4 @@
+/** `language` as it is written in the reader's country, such as `en-GB`: dates differ. */
+export function localeFor(language) {
+  return navigator.languages.find((each) => each.split("-")[0] === language) ?? language;
+}

@@ -1,0 +1,341 @@
+"""Submissions with the real templates and rendering services: pictures, files, drafts, sealing, erasure, and what is left behind."""
+
+import base64
+import http.server
+import io
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from PIL import Image, ImageDraw
+
+from contracts import links
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError
+from contracts.rpc import Rpc, health, templates
+from contracts.rpc import submissions as rpc
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.client import RpcClient
+from contracts.runtime.clock import uuid7
+from contracts.types import Account, Submission, SubmissionStatus
+from deploy.rabbitmq import PrivateBroker
+from tests.support import processes
+from tests.support.agreement import agreement_pdf
+from tests.support.submissions import ADMIN
+from tests.support.suite import wait_until
+
+SERVICES = ("templates", "rendering", "submissions")
+
+
+def picture(kind: str = "PNG", *, blank: bool = False) -> bytes:
+    image = Image.new("RGB", (200, 80), "white")
+    if not blank:
+        ImageDraw.Draw(image).line([(10, 70), (60, 10), (110, 60), (190, 15)], fill="black", width=6)
+    output = io.BytesIO()
+    image.save(output, kind)
+    return output.getvalue()
+
+
+class Pictures(http.server.BaseHTTPRequestHandler):
+    """Gives a picture under any address that ends in .png."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        found = self.path.endswith(".png")
+        self.send_response(200 if found else 404)
+        self.end_headers()
+        self.wfile.write(picture() if found else b"nothing here")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Quiet."""
+
+
+class Suite:
+    """The three services, and what the tests ask of them."""
+
+    def __init__(self, amqp_url: str, folder: Path) -> None:
+        self.folder = folder
+        self.log = (folder / "processes.log").open("ab")
+        settings: dict[str, str] = {}
+        for name in SERVICES:
+            settings |= processes.environment(name, amqp_url, f"sqlite:///{folder}/{name}.sqlite", folder)
+        self.processes = []
+        for name in SERVICES:
+            migrated = processes.run(name, "migrate", settings)
+            assert migrated.returncode == 0, migrated.stderr
+            for command in ("serve", "background"):
+                self.processes.append(processes.start(name, command, settings, self.log))
+        self.client = RpcClient(amqp_url)
+        self.blobs = BlobStore.from_url(settings["BLOB_URL"])
+        wait_until(lambda: all(self.ready(name) for name in SERVICES), within=60, what="the services")
+        tags = [
+            "{{Full name;role=Buyer}}",
+            "{{Papers;type=file;role=Buyer;required=false}}",
+            "{{Sign;type=signature;role=Buyer}}",
+        ]
+        seller = ["{{Company;role=Seller}}", "{{Logo;type=image;role=Seller;required=false}}"]
+        self.template = self.make_template([tags, seller])
+
+    def ready(self, name: str) -> bool:
+        try:
+            return self.client.call(health.PING[name], health.Ping()).ready
+        except ServiceError:
+            return False
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.client.close()
+        self.log.close()
+
+    def make_template(self, documents: list[list[str]]) -> Any:
+        inputs = [
+            templates.DocumentInput(name=f"part {n}", file=self.upload(agreement_pdf(lines), "application/pdf"))
+            for n, lines in enumerate(documents, start=1)
+        ]
+        return self.client.call(
+            templates.CREATE,
+            templates.CreateTemplate(request_id=uuid7(), actor=ADMIN, name="Agreement", documents=inputs),
+        )
+
+    def upload(self, data: bytes, media_type: str = "image/png") -> BlobRef:
+        return self.blobs.put(data, media_type, "uploads/")
+
+    def create(
+        self, buyer: dict[str, Any] | None = None, seller: dict[str, Any] | None = None, **more: Any
+    ) -> Submission:
+        submitters = [
+            rpc.NewSubmitter(role="Buyer", email="buyer@example.com", name="Bo Buyer", **(buyer or {})),
+            rpc.NewSubmitter(role="Seller", email="seller@example.com", **(seller or {})),
+        ]
+        values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "template_id": self.template.id, **more}
+        return self.client.call(rpc.CREATE, rpc.CreateSubmission(submitters=submitters, **values))
+
+    def attach(self, slug: str, kind: str, data: bytes, filename: str = "x.png") -> Any:
+        command = rpc.AttachFile(slug=slug, request_id=uuid7(), type=kind, filename=filename, file=self.upload(data))
+        return self.client.call(rpc.ATTACH_FILE, command)
+
+    def complete(self, slug: str, values: dict[str, Any]) -> None:
+        """``values`` by field name."""
+        form = self.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=slug))
+        by_uuid = {one.uuid: values[one.name] for one in form.fields if one.mine and one.name in values}
+        self.client.call(rpc.COMPLETE_FORM, rpc.CompleteForm(slug=slug, request_id=uuid7(), values=by_uuid))
+
+    def documents(self, submission_id: int, *, merge: bool = False) -> list[Any]:
+        query = rpc.GetDocuments(actor=ADMIN, id=submission_id, merge=merge)
+        return self.client.call(rpc.DOCUMENTS, query).documents
+
+    def completed(self, submission_id: int) -> Submission:
+        def look() -> Submission | None:
+            found = self.client.call(rpc.GET, rpc.GetSubmission(actor=ADMIN, id=submission_id))
+            assert found.sealing_status != "failed", found.sealing_error
+            return found if found.status is SubmissionStatus.COMPLETED else None
+
+        return wait_until(look, within=60, what="completed")  # type: ignore[return-value]
+
+    def bytes_of(self, url: str) -> bytes:
+        return self.blobs.get(links.read("for-tests", url.split("/file/")[1].split("/")[0]).key)
+
+    def text_of(self, url: str) -> str:
+        path = self.folder / "shown.pdf"
+        path.write_bytes(self.bytes_of(url))
+        return subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, text=True, check=True).stdout
+
+    def files(self) -> set[str]:
+        root = self.folder / "blobs"
+        return {str(Path(folder, name).relative_to(root)) for folder, _, names in os.walk(root) for name in names}
+
+
+@pytest.fixture(scope="module")
+def suite(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    started = Suite(broker.amqp_url, tmp_path_factory.mktemp("files"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def pictures() -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pictures)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def refusal(work: Any) -> ServiceError:
+    with pytest.raises(ServiceError) as caught:
+        work()
+    return caught.value
+
+
+def is_png(suite: Suite, url: str) -> bool:
+    return suite.bytes_of(url).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("kind", ["typed", "data URI", "base64", "JPEG", "URL"])
+def test_a_signature_may_come_in_any_form(suite: Suite, pictures: str, kind: str) -> None:
+    given = {
+        "typed": "Zoë Łukasz",
+        "data URI": f"data:image/png;base64,{base64.b64encode(picture()).decode()}",
+        "base64": base64.b64encode(picture()).decode(),
+        "JPEG": base64.b64encode(picture("JPEG")).decode(),
+        "URL": f"{pictures}/signature.png",
+    }[kind]
+    before = suite.files()
+    made = suite.create({"values": {"Sign": given}})
+    assert is_png(suite, made.submitters[0].values["Sign"])
+    assert len(suite.files() - before) == 1, "the upload itself is not kept"
+    form = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=made.submitters[0].slug))
+    assert [one.content_type for one in form.attachments] == ["image/png"]
+
+
+def test_files_and_pictures_of_several_fields(suite: Suite, pictures: str) -> None:
+    text = base64.b64encode(b"just text").decode()
+    made = suite.create(
+        {"values": {"Papers": [f"data:text/plain;base64,{text}", f"{pictures}/passport.png"]}},
+        {"fields": [{"name": "Logo", "default_value": f"{pictures}/logo.png", "readonly": True}]},
+    )
+    first, second = made.submitters[0].values["Papers"]
+    assert suite.bytes_of(first) == b"just text"
+    assert second.endswith("/passport.png")
+    assert is_png(suite, made.submitters[1].values["Logo"])
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("Sign", base64.b64encode(picture(blank=True)).decode(), "signature is empty"),
+        (
+            "Sign",
+            base64.b64encode(b"no picture at all, only text that is long enough to be base64").decode(),
+            "picture",
+        ),
+        ("Sign", "!" * 80, "Invalid value, url, base64 or text < 60 chars is expected"),
+        ("Sign", "http://169.254.169.254/latest/meta-data.png", "Error loading"),
+        ("Sign", "{}/missing", "Error loading"),
+        ("Papers", ["data:text/plain;base64,aGk=", "{}/missing"], "Error loading"),
+        ("Papers", ["not base64 either!"], "Invalid value"),
+        ("Full name", "nobody draws \U0010fffd", "no font can draw: \U0010fffd"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_place_and_leaves_nothing(
+    suite: Suite, pictures: str, name: str, given: Any, said: str
+) -> None:
+    given = [one.format(pictures) for one in given] if isinstance(given, list) else given.replace("{}", pictures)
+    before = suite.files()
+    error = refusal(lambda: suite.create({"values": {name: given}}))
+    assert error.code == "invalid"
+    assert error.details[0]["field"] == f"submitters[0].values.{name}"
+    assert said in error.message
+    assert suite.files() == before
+
+
+def test_uploads_of_the_signing_page(suite: Suite) -> None:
+    made = suite.create()
+    slug = made.submitters[0].slug
+    sign = suite.attach(slug, "signature", picture("JPEG"), "../my signature.jpeg")
+    assert (sign.content_type, sign.filename) == ("image/png", "_my signature.png")
+    paper = suite.attach(slug, "file", b"%PDF-1.4 or so", "passport.pdf")
+    assert suite.bytes_of(paper.url) == b"%PDF-1.4 or so"
+    before = suite.files()
+    for slug_used, kind, data, filename, said in (
+        (slug, "signature", picture(blank=True), "x.png", "signature is empty"),
+        (slug, "signature", b"<svg onload=alert(1)>", "x.svg", "File type '.svg' is not allowed."),
+        (slug, "file", b"MZ", "setup.exe", "File type '.exe' is not allowed."),
+        (slug, "image", picture(), "x.png", "type must be that of a field of this signer"),
+        (slug, "text", picture(), "x.png", "type must be that of a field of this signer"),
+        (made.submitters[1].slug, "image", picture(), "x.png", "not your turn"),
+        ("nobody", "signature", picture(), "x.png", "not found"),
+    ):
+        error = refusal(lambda a=slug_used, b=kind, c=data, d=filename: suite.attach(a, b, c, d))
+        assert said in error.message
+    assert suite.files() == before, "a refused upload is removed"
+
+
+def test_the_same_upload_twice_is_one(suite: Suite) -> None:
+    slug = suite.create().submitters[0].slug
+    command = rpc.AttachFile(
+        slug=slug, request_id=uuid7(), type="signature", filename="x.png", file=suite.upload(picture())
+    )
+    assert suite.client.call(rpc.ATTACH_FILE, command) == suite.client.call(rpc.ATTACH_FILE, command)
+
+
+def test_text_that_no_font_can_draw_is_refused_on_the_page(suite: Suite) -> None:
+    made = suite.create()
+    slug = made.submitters[0].slug
+    form = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=slug))
+    uuid = next(one.uuid for one in form.fields if one.name == "Full name")
+
+    def save(value: str, call: Rpc[Any, Any] = rpc.SAVE_VALUES, model: Any = rpc.SaveValues) -> rpc.Done:
+        return suite.client.call(call, model(slug=slug, request_id=uuid7(), values={uuid: value}))
+
+    error = refusal(lambda: save("\U0010fffd"))
+    assert error.details == [{"field": uuid, "reason": "has characters that no font can draw: \U0010fffd"}]
+    assert refusal(lambda: save("\U0010fffd", rpc.COMPLETE_FORM, rpc.CompleteForm)).details[0]["field"] == uuid
+    assert save("漢字 Łukasz Ελλάδα").state == "open"
+
+
+def test_documents_before_and_after(suite: Suite) -> None:
+    made = suite.create()
+    buyer, seller = made.submitters
+    drafts = suite.documents(made.id)
+    assert [one.name for one in drafts] == ["part 1", "part 2"]
+    assert [one.sha256 for one in suite.documents(made.id)] == [one.sha256 for one in drafts], "made once"
+    sign = suite.attach(buyer.slug, "signature", picture())
+    unused = suite.attach(buyer.slug, "signature", picture())
+    suite.complete(buyer.slug, {"Full name": "Zoë Łukasz", "Sign": sign.uuid})
+    partly = suite.documents(made.id)
+    assert "Zoë Łukasz" in suite.text_of(partly[0].url)
+    (merged,) = suite.documents(made.id, merge=True)
+    assert "Zoë Łukasz" in suite.text_of(merged.url)
+
+    suite.complete(seller.slug, {"Company": "Wörner & Søn"})
+    done = suite.completed(made.id)
+    assert [one.name for one in done.documents] == ["part 1", "part 2"]
+    assert "Zoë Łukasz" in suite.text_of(done.documents[0].url)
+    assert "Wörner & Søn" in suite.text_of(done.documents[1].url)
+    assert "buyer@example.com" in suite.text_of(str(done.audit_log_url))
+    (merged,) = suite.documents(made.id, merge=True)
+    assert merged.name == "Agreement"
+    assert suite.documents(made.id, merge=True)[0].sha256 == merged.sha256, "made once"
+    path = suite.folder / "merged.pdf"
+    path.write_bytes(suite.bytes_of(merged.url))
+    verdict = subprocess.run(["pdfsig", path], capture_output=True, text=True, check=False).stdout
+    assert "Signature is Valid" in verdict
+    combined = suite.client.call(rpc.GET, rpc.GetSubmission(actor=ADMIN, id=made.id, include="combined_document_url"))
+    assert combined.combined_document_url is not None
+    wait_until(lambda: not suite.blobs.exists(key_of(unused.url)), what="the unused signature removed")
+
+
+def key_of(url: str) -> str:
+    return links.read("for-tests", url.split("/file/")[1].split("/")[0]).key
+
+
+def test_erasure_leaves_only_what_is_the_template_s(suite: Suite, pictures: str) -> None:
+    before = suite.files()
+    made = suite.create({"values": {"Papers": [f"{pictures}/passport.png"]}})
+    buyer, seller = made.submitters
+    suite.documents(made.id, merge=True)
+    sign = suite.attach(buyer.slug, "signature", picture())
+    suite.complete(buyer.slug, {"Full name": "Zoë", "Sign": sign.uuid})
+    suite.complete(seller.slug, {"Company": "Søn"})
+    suite.completed(made.id)
+    suite.documents(made.id, merge=True)
+    removed = rpc.RemoveSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, permanently=True)
+    suite.client.call(rpc.REMOVE, removed)
+
+    def left() -> set[str]:
+        return suite.files() - before
+
+    deadline = time.monotonic() + 30
+    while left() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left() == set()

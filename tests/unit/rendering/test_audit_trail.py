@@ -1,0 +1,213 @@
+"""What the audit trail says, and what it must not say."""
+
+import io
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pikepdf
+import pytest
+
+from contracts.audit_chain import START, next_hash
+from contracts.rpc.rendering import PartySummary, SealRequest
+from contracts.runtime.blobstore import BlobStore
+from contracts.types import Account
+from services.rendering.jobs import paper
+from services.rendering.jobs.audit_trail import Seal, SealedSummary, audit_trail
+from services.rendering.jobs.paper import readable
+from services.rendering.jobs.refused import Refused
+from tests.support import drawing
+from tests.support.sealing import BEGAN, assert_clean, attachment, pdf_text, seal_request, trail
+
+SEALED_AT = datetime(2026, 11, 20, 10, 20, 5, tzinfo=UTC)
+ORIGINAL, SEALED = "ab" * 32, "cd" * 32
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> BlobStore:
+    return BlobStore.from_url(f"file://{tmp_path}/blobs")
+
+
+def made(request: SealRequest, blobs: BlobStore, *documents: SealedSummary) -> bytes:
+    summaries = documents or (SealedSummary("Consulting agreement", ORIGINAL, SEALED, 2, 81_234, "B-B"),)
+    files = {one.uuid: blobs.get(one.file) for one in request.attachments}
+    with audit_trail(request, summaries, files, Seal("Meier Seal", "Meier Root 1a2b3c", SEALED_AT)) as pdf:
+        return paper.saved(pdf)
+
+
+def words(data: bytes, tmp_path: Path) -> str:
+    return " ".join(pdf_text(data, tmp_path).split())
+
+
+def test_it_says_who_what_when_and_how_to_check(blobs: BlobStore, tmp_path: Path) -> None:
+    request = seal_request(blobs)
+    data = made(request, blobs)
+    said = words(data, tmp_path)
+    for expected in (
+        "Meier & Partner",
+        "Audit trail",
+        "Consulting agreement 2026",
+        ORIGINAL,
+        SEALED,
+        "2 pages",
+        "81 KB",
+        "PAdES B-B",
+        "Ana Kowalska",
+        "ana@example.com",
+        "203.0.113.7",
+        "Europe/Warsaw",
+        "Mozilla/5.0 (X11; Linux x86_64)",
+        "Signed 20 Nov 2026, 10:35:03 CET",
+        "Łódź 漢字",
+        "12/01/2026",
+        "Checked",
+        "Invitation sent by e-mail",
+        "Meier Seal",
+        "Meier Root 1a2b3c",
+        request.trail[-1].hash,
+        "Countersign",
+        "Page 1 of",
+    ):
+        assert expected in said, expected
+    assert_clean(data, tmp_path)
+
+
+def test_every_time_has_its_zone(blobs: BlobStore, tmp_path: Path) -> None:
+    said = words(made(seal_request(blobs), blobs), tmp_path)
+    times = said.count("2026, 1")
+    assert times >= 10
+    assert said.count(" CET") == times
+
+
+def test_what_the_api_completed_is_never_called_signed(blobs: BlobStore, tmp_path: Path) -> None:
+    said = words(made(seal_request(blobs), blobs), tmp_path)
+    assert "Completed via API by paula@example.com 20 Nov 2026, 10:42:03 CET" in said
+    witness = said[said.index("witness@example.com") :]
+    assert "Signed" not in witness[: witness.index("Event log")]
+
+
+def test_each_line_of_the_log_with_its_hash(blobs: BlobStore, tmp_path: Path) -> None:
+    request = seal_request(blobs)
+    said = words(made(request, blobs), tmp_path)
+    for event in request.trail:
+        assert f"{event.hash[:12]}…" in said
+
+
+@pytest.mark.parametrize("tampered", ["data", "time", "removed", "submitter", "kind"])
+def test_a_chain_that_does_not_hold_is_not_printed(blobs: BlobStore, tampered: str) -> None:
+    lines = trail()
+    changed = {
+        "data": lines[2].model_copy(update={"data": {"ip": "198.51.100.1"}}),
+        "time": lines[2].model_copy(update={"occurred_at": BEGAN}),
+        "submitter": lines[2].model_copy(update={"submitter_id": 2}),
+        "kind": lines[2].model_copy(update={"event_type": "decline_form"}),
+    }
+    lines = [*lines[:2], *([changed[tampered]] if tampered in changed else []), *lines[3:]]
+    with pytest.raises(Refused, match="does not hold at line 3"):
+        made(seal_request(blobs, trail=lines), blobs)
+
+
+def test_masked_values_stay_masked(blobs: BlobStore, tmp_path: Path) -> None:
+    secret = drawing.field_value("text", "DE89370400440532013000", name="IBAN", preferences={"mask": -4})
+    said = words(made(seal_request(blobs, values=[secret]), blobs), tmp_path)
+    assert "XXXXXXXXXXXXXXXXXX3000" in said
+    assert "8937" not in said
+
+
+def test_pictures_are_shown_and_files_named(blobs: BlobStore, tmp_path: Path) -> None:
+    scan = attachment(blobs, b"scan", "f1", "passport scan.pdf", "application/pdf")
+    picture = attachment(blobs, drawing.signature_png(), "a1", "signature.png")
+    values = [
+        drawing.field_value("signature", "a1", name="Signature"),
+        drawing.field_value("file", ["f1"], name="ID"),
+        drawing.field_value("heading", None, name="Part one", default_value="Part one"),
+    ]
+    data = made(seal_request(blobs, values=values, attachments=[picture, scan]), blobs)
+    said = words(data, tmp_path)
+    assert "passport scan.pdf" in said
+    assert scan.file.sha256[:32] in said
+    assert "PART ONE" not in said
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        sheets = [page.Resources.XObject.Sheet for page in pdf.pages]
+        assert any("/XObject" in sheet.Resources for sheet in sheets), "the signature's picture"
+
+
+@pytest.mark.parametrize(
+    ("zone", "size"),
+    [("America/New_York", (612, 792)), ("Europe/Paris", (595.28, 841.89)), ("UTC", (595.28, 841.89))],
+)
+def test_letter_in_america_a4_elsewhere(blobs: BlobStore, zone: str, size: tuple[float, float]) -> None:
+    with pikepdf.open(io.BytesIO(made(seal_request(blobs, account=Account(time_zone=zone)), blobs))) as pdf:
+        assert [round(float(number), 2) for number in pdf.pages[0].mediabox[2:]] == list(size)
+
+
+def test_a_long_log_goes_on_over_pages(blobs: BlobStore, tmp_path: Path) -> None:
+    events: list[Any] = [(1, "view_form", {"ip": f"203.0.113.{number % 250}"}) for number in range(200)]
+    data = made(seal_request(blobs, trail=trail(events)), blobs)
+    said = words(data, tmp_path)
+    assert said.count("Form viewed") == 200
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        pages = len(pdf.pages)
+    assert pages > 5
+    assert f"Page {pages} of {pages}" in said
+
+
+def test_strangers_cannot_make_it_lie_or_fail(blobs: BlobStore, tmp_path: Path) -> None:
+    """Names with control characters and turned directions, endless user agents, characters that no font has."""
+    party = PartySummary(
+        id=1,
+        role="Client",
+        name="Ana\u202egnp.exe\x07 Smith \U000f0000",
+        email="ana@example.com",
+        status="declined",
+        decline_reason="Because\n" + "no " * 800,
+        user_agent="x" * 30_000,
+        consent={"agreed_at": "2026-11-20T09:20:00+00:00", "text": "I agree to do this electronically."},
+    )
+    kind = (1, "some_new_event", {"reason": "\u2066" * 50 + "odd", "unknown": {"deep": 1}})
+    said = words(made(seal_request(blobs, parties=[party], trail=trail([kind])), blobs), tmp_path)
+    assert "Anagnp.exe Smith" in said
+    assert "Declined: Because no no" in said
+    assert "Some new event" in said
+    assert "I agree to do this electronically." in said
+    assert "unknown" not in said
+
+
+def test_a_trail_without_events_or_parties_is_still_one(blobs: BlobStore, tmp_path: Path) -> None:
+    said = words(made(seal_request(blobs, parties=[], values=[], trail=[]), blobs), tmp_path)
+    assert "How to verify" in said
+
+
+def test_the_document_has_a_title_and_a_language(blobs: BlobStore) -> None:
+    with pikepdf.open(io.BytesIO(made(seal_request(blobs), blobs))) as pdf:
+        assert str(pdf.docinfo["/Title"]) == "Audit trail - Consulting agreement 2026"
+        assert str(pdf.Root.Lang) == "en"
+        assert pdf.Root.ViewerPreferences.DisplayDocTitle
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("a\u202eb\u2067c\x00d", "abcd"),
+        ("e\u0301", "é"),
+        ("x" * 3000, "x" * 1999 + "…"),
+        ("two\nlines", "two\nlines"),
+        ("private \ue000", "private "),
+        (7, "7"),
+    ],
+)
+def test_readable(text: object, expected: str) -> None:
+    assert readable(text) == expected
+
+
+def test_the_chain_is_what_the_contract_says() -> None:
+    """Written down once more, so that a change of the rule is noticed: old trails would no longer hold. Anybody can do
+    this with sha256sum."""
+    at = datetime(2026, 3, 4, 5, 6, 7, 89_100, tzinfo=UTC)
+    one = next_hash(START, submitter_id=None, event_type="create_submission", occurred_at=at, data={})
+    two = next_hash(one, submitter_id=1, event_type="view_form", occurred_at=at, data={"é": [1, None], "ip": "::1"})
+    assert one == "f995d8c53476f2a477bd439690c6fd8ba0ee5e06d3527e8201874c548a5e6485"
+    assert two == "9c6b987534d9b42abde41560ccc75204436575883ceea3b2368051f657353324"
+    finer = at + timedelta(microseconds=800)
+    assert next_hash(START, submitter_id=None, event_type="create_submission", occurred_at=finer, data={}) == one

@@ -1,0 +1,427 @@
+"""Every PDF that comes in: made harmless and plain, or refused in one sentence, without expanding what is packed small."""
+
+import io
+import zlib
+
+import pikepdf
+import pypdfium2 as pdfium
+import pytest
+from pikepdf import Array, Dictionary, Name, String
+
+from services.rendering.jobs.intake import Limits, Prepared, prepare
+from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.stream_limits import StreamLimits
+from tests.support import pdf_files
+
+RAW = {"compress_streams": False, "stream_decode_level": pikepdf.StreamDecodeLevel.none}
+
+
+def take(data: bytes, **options) -> Prepared:
+    return prepare(data, name="contract", **options)
+
+
+def codes(prepared: Prepared) -> list[str]:
+    return [notice.code for notice in prepared.report]
+
+
+def opened(prepared: Prepared) -> pikepdf.Pdf:
+    return pikepdf.open(io.BytesIO(prepared.file))
+
+
+def texts(data: bytes) -> list[str]:
+    found = []
+    with pdfium.PdfDocument(data) as document:
+        for page in document:
+            text = page.get_textpage()
+            found.append(text.get_text_range())
+            text.close()
+            page.close()
+    return found
+
+
+def unpacked(data: bytes) -> bytes:
+    """All objects as text."""
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        return pdf_files.saved(pdf, qdf=True, compress_streams=False)
+
+
+def changed(data: bytes, change) -> bytes:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        change(pdf)
+        return pdf_files.saved(pdf, **RAW)
+
+
+# What is accepted
+
+
+def test_an_ordinary_document_keeps_its_pages_and_text():
+    prepared = take(pdf_files.document(pdf_files.line("One"), pdf_files.line("Two"), media=pdf_files.A4))
+    assert texts(prepared.file) == ["One", "Two"]
+    assert [(page.width, page.height) for page in prepared.pages] == [(595, 842)] * 2
+    assert (prepared.report, prepared.fields, prepared.signed) == ([], [], False)
+
+
+def test_the_same_file_gives_the_same_bytes():
+    data = pdf_files.document(pdf_files.line("One {{A;type=text}}"))
+    assert take(data).file == take(data).file
+
+
+def test_a_prepared_file_needs_nothing_more():
+    once = take(pdf_files.document(pdf_files.line("One {{A;type=text}} x")))
+    twice = take(once.file)
+    assert (twice.report, twice.fields) == ([], [])
+    assert texts(twice.file) == texts(once.file)
+
+
+def test_encryption_that_asks_for_no_password_is_taken_off():
+    prepared = take(pdf_files.encrypted(pdf_files.document(pdf_files.line("Secret"))))
+    assert codes(prepared) == ["decrypted"]
+    assert b"/Encrypt" not in prepared.file
+    assert texts(prepared.file) == ["Secret"]
+
+
+def test_broken_cross_references_are_repaired():
+    prepared = take(pdf_files.broken_cross_references(pdf_files.document(pdf_files.line("Text"))))
+    assert codes(prepared) == ["repaired"]
+    assert texts(prepared.file) == ["Text"]
+    with opened(prepared) as pdf:
+        assert pdf.get_warnings() == []
+
+
+def test_something_before_the_header_is_forgiven():
+    assert texts(take(b"\r\n\r\nHTTP rest\n" + pdf_files.document(pdf_files.line("Text"))).file) == ["Text"]
+
+
+def test_what_readers_would_guess_about_is_said_plainly():
+    prepared = take(pdf_files.document(pdf_files.line("Text"), rotate=-90, crop=(9000, 9000, 9100, 9100)))
+    with opened(prepared) as pdf:
+        assert pdf.pages[0].obj.Rotate == 270
+        assert list(pdf.pages[0].obj.CropBox) == [0, 0, 612, 792]
+    assert [(page.width, page.height) for page in prepared.pages] == [(792, 612)]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "The file is empty."),
+        (b"<html>%PDF is great</html>", "The file is not a PDF."),
+        (b"x" * 2000 + pdf_files.document(), "The file is not a PDF."),
+        (b"%PDF-1.7\nnothing else\n%%EOF", "The PDF is damaged and could not be repaired."),
+        (pdf_files.encrypted(pdf_files.document(), user="secret"), "The PDF is password-protected"),
+        (pdf_files.circular_page_tree(), "The PDF is damaged and could not be repaired."),
+        (changed(pdf_files.document(), lambda pdf: pdf.pages.__delitem__(0)), "The PDF has no pages."),
+        (pdf_files.document(media=(0, 0, 20_000, 300)), "Page 1 of the PDF is larger than 14,400 units."),
+        (pdf_files.document(media=(0, 0, 2, 300)), "Page 1 of the PDF is smaller than 3 units."),
+        (pdf_files.document(media=(0, 0, 0, 300)), "Page 1 of the PDF has a page size that makes no sense."),
+        (pdf_files.document(media=(1e9, 0, 1e9 + 500, 300)), "Page 1 of the PDF is larger"),
+        (pdf_files.image_bomb(), "a picture of 50000 x 50000 pixels"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_refusals_say_why(data, sentence):
+    with pytest.raises(Refused) as refused:
+        take(data)
+    assert sentence in str(refused.value)
+
+
+def test_limits_are_named():
+    data = pdf_files.document("", "", "")
+    with pytest.raises(Refused, match="3 pages; at most 2 are allowed"):
+        take(data, limits=Limits(pages=2))
+    with pytest.raises(Refused, match="larger than 0 MB"):
+        take(data, limits=Limits(bytes=100))
+    with pytest.raises(Refused, match="more than 5 objects"):
+        take(data, limits=Limits(objects=5))
+
+
+def test_a_size_that_is_no_number_is_not_replaced_by_a_guess():
+    data = pdf_files.document(media=(0, 0, 612, 792)).replace(b"[ 0 0 612 792 ]", b"[0 0 1e9 1e9]  ")
+    with pytest.raises(Refused, match="a size that makes no sense"):
+        take(data)
+
+
+def test_a_truncated_file_is_repaired_or_refused():
+    data = pdf_files.document(*[pdf_files.line(f"Page {number}") for number in range(20)])
+    for cut in range(100, len(data), 997):
+        try:
+            prepared = take(data[:cut])
+        except Refused:
+            continue
+        assert "repaired" in codes(prepared)
+
+
+# What is packed small
+
+
+def bomb(size: int, names: list[str], *, where: str = "content") -> bytes:
+    """``size`` bytes under these filters, as a page's content, a form, a picture or a font's program."""
+    data = bytes(size)
+    for name in reversed(names):
+        data = {
+            "FlateDecode": lambda data: zlib.compress(data, 9),
+            "RunLengthDecode": lambda data: b"\x81\0" * (len(data) // 128) + b"\x80",
+            "ASCIIHexDecode": lambda data: data.hex().encode() + b">",
+            "LZWDecode": lambda _: lzw_of_zeros(size),
+            "ASCII85Decode": lambda _: b"z" * (size // 4) + b"~>",
+        }[name](data)
+    pdf = pikepdf.new()
+    page = pdf_files.add_page(pdf)
+    stream = pdf.make_stream(b"")
+    stream.write(data, filter=Array([Name(f"/{name}") for name in names]))
+    if where == "content":
+        page.obj.Contents = stream
+    else:
+        stream.Type, stream.Subtype = Name.XObject, Name("/Image" if where == "picture" else "/Form")
+        if where == "picture":
+            stream.Width = stream.Height = 1
+            stream.ColorSpace, stream.BitsPerComponent = Name.DeviceGray, 8
+        page.obj.Resources.XObject = Dictionary(X=stream)
+    return pdf_files.saved(pdf, **RAW)
+
+
+def lzw_of_zeros(size: int) -> bytes:
+    """Each code stands for one zero more than the one before."""
+    bits, made, code, entries = "", 0, 0, 258
+    bits += f"{256:09b}{0:09b}"
+    made = 1
+    while made < size:
+        width = min(12, (entries + 1).bit_length())
+        code = min(entries, 4095)
+        bits += f"{code:0{width}b}"
+        made += code - 256
+        entries = min(entries + 1, 4096)
+    bits += f"{257:012b}"
+    return int(bits.ljust((len(bits) + 7) // 8 * 8, "0"), 2).to_bytes((len(bits) + 7) // 8, "big")
+
+
+SMALL = Limits(streams=StreamLimits(one=1_000_000, all=3_000_000, picture=2_000_000))
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        ["FlateDecode"],
+        ["FlateDecode", "FlateDecode"],
+        ["RunLengthDecode"],
+        ["FlateDecode", "RunLengthDecode"],
+        ["ASCIIHexDecode", "FlateDecode"],
+        ["LZWDecode"],
+        ["ASCII85Decode"],
+    ],
+    ids="-".join,
+)
+@pytest.mark.parametrize("where", ["content", "form"])
+def test_streams_that_expand_too_far_are_refused(filters, where):
+    with pytest.raises(Refused, match="expands to more than"):
+        take(bomb(4_000_000, filters, where=where), limits=SMALL)
+
+
+def test_a_picture_is_measured_by_what_it_says_unless_it_is_packed_twice():
+    assert take(bomb(4_000_000, ["FlateDecode"], where="picture"), limits=SMALL)
+    with pytest.raises(Refused, match="expands to more than"):
+        take(bomb(4_000_000, ["FlateDecode", "FlateDecode"], where="picture"), limits=SMALL)
+
+
+def test_many_streams_count_together():
+    pdf = pikepdf.new()
+    page = pdf_files.add_page(pdf)
+    page.obj.Contents = Array([])
+    for _ in range(5):
+        stream = pdf.make_stream(b"")
+        stream.write(zlib.compress(bytes(900_000), 9), filter=Name.FlateDecode)
+        page.obj.Contents.append(stream)
+    with pytest.raises(Refused, match="The PDF expands to more than 2 MB"):
+        take(pdf_files.saved(pdf, **RAW), limits=SMALL)
+
+
+def test_an_object_stream_that_expands_too_far_is_refused():
+    pdf = pikepdf.new()
+    pdf_files.add_page(pdf, "")
+    pdf.Root.Extra = pdf.make_indirect(String("x" * 3_000_000))
+    data = pdf_files.saved(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate)
+    assert len(data) < 10_000
+    with pytest.raises(Refused):
+        take(data, limits=SMALL)
+
+
+def test_filters_without_end_are_refused():
+    with pytest.raises(Refused, match="more than 8 filters"):
+        take(bomb(100, ["FlateDecode"] * 9))
+
+
+# What acts
+
+
+def link(action: Dictionary) -> Dictionary:
+    return Dictionary(Type=Name.Annot, Subtype=Name.Link, Rect=Array([0, 0, 50, 50]), A=action)
+
+
+def action(kind: str, **entries) -> Dictionary:
+    return Dictionary(S=Name(f"/{kind}"), **entries)
+
+
+def script() -> Dictionary:
+    return action("JavaScript", JS=String("app.alert(1)"))
+
+
+def full_of_actions() -> bytes:
+    pdf = pikepdf.new()
+    page = pdf_files.add_page(pdf, pdf_files.line("Text"))
+    file = pdf.make_stream(b"MZpayload")
+    file.Type = Name.EmbeddedFile
+    attached = pdf.make_indirect(
+        Dictionary(Type=Name.Filespec, F=String("a.exe"), UF=String("a.exe"), EF=Dictionary(F=file))
+    )
+    root = pdf.Root
+    root.OpenAction = script()
+    root.AA = Dictionary(WC=script(), DP=action("Launch", F=String("cmd.exe")))
+    root.Names = Dictionary(
+        JavaScript=Dictionary(Names=Array([String("a"), script()])),
+        EmbeddedFiles=Dictionary(Names=Array([String("a.exe"), attached])),
+        Dests=Dictionary(Names=Array([])),
+    )
+    root.AF = Array([attached])
+    root.Collection = Dictionary(View=Name.D)
+    root.Outlines = pdf.make_indirect(Dictionary(Type=Name.Outlines))
+    item = pdf.make_indirect(Dictionary(Title=String("Chapter"), Parent=root.Outlines, A=pdf.make_indirect(script())))
+    root.Outlines.First = root.Outlines.Last = item
+    page.obj.AA = Dictionary(O=action("URI", URI=String("https://example.com")))
+    chain = action("GoTo", D=String("x"), Next=Array([script(), action("ImportData", F=String("x.fdf"))]))
+    appearance = pdf.make_stream(b"1 0 0 rg 0 0 50 50 re f")
+    appearance.Subtype, appearance.BBox = Name.Form, Array([0, 0, 50, 50])
+    annotations = [
+        link(action("URI", URI=String("https://example.com/terms"))),
+        link(action("URI", URI=String("java\nscript:alert(1)"))),
+        link(action("URI", URI=String("file:///etc/passwd"))),
+        link(action("Launch", F=String("cmd.exe"))),
+        link(action("GoToR", F=String("other.pdf"), D=String("x"))),
+        link(action("GoToE", D=String("x"))),
+        link(action("SubmitForm", F=String("https://evil.example"))),
+        link(action("Unheard", X=1)),
+        link(chain),
+        Dictionary(Type=Name.Annot, Subtype=Name.FileAttachment, Rect=Array([0, 0, 9, 9]), FS=attached),
+        Dictionary(
+            Type=Name.Annot, Subtype=Name.RichMedia, Rect=Array([100, 100, 150, 150]), AP=Dictionary(N=appearance),
+            RichMediaContent=Dictionary(Assets=Dictionary(Names=Array([String("a.swf"), attached]))),
+        ),
+        Dictionary(
+            Type=Name.Annot, Subtype=Name.Screen, Rect=Array([0, 0, 9, 9]), AA=Dictionary(PO=action("Rendition", OP=0)),
+        ),
+    ]  # fmt: skip
+    page.obj.Annots = Array([pdf.make_indirect(annotation) for annotation in annotations])
+    external = pdf.make_stream(b"")
+    external.F = Dictionary(F=String("/etc/passwd"))
+    page.obj.Resources.XObject = Dictionary(External=external)
+    return pdf_files.saved(pdf)
+
+
+ACTING = [
+    b"/JavaScript", b"/JS", b"/AA", b"/OpenAction", b"/Launch", b"/GoToR", b"/GoToE", b"/SubmitForm", b"/ImportData",
+    b"/RichMedia", b"/EmbeddedFile", b"/EF", b"/AF", b"/Collection", b"/Rendition", b"/Unheard", b"passwd", b"script:",
+    b"cmd.exe", b"MZpayload",
+]  # fmt: skip
+
+
+def test_nothing_that_acts_is_left():
+    data = full_of_actions()
+    before = unpacked(data)
+    prepared = take(data)
+    after = unpacked(prepared.file)
+    assert [word for word in ACTING if word not in before] == []
+    assert [word for word in ACTING if word in after] == []
+    assert set(codes(prepared)) == {
+        "javascript_removed", "action_removed", "media_removed", "embedded_file_removed", "external_file_removed",
+        "portfolio_removed",
+    }  # fmt: skip
+
+
+def test_links_bookmarks_and_what_is_seen_stay():
+    with opened(take(full_of_actions())) as pdf:
+        annotations = list(pdf.pages[0].obj.Annots)
+        assert str(annotations[0].A.URI) == "https://example.com/terms"
+        assert [str(one.A.S) for one in annotations if "/A" in one] == ["/URI", "/GoTo"]
+        assert "/Next" not in annotations[8].A or len(annotations[8].A.Next) == 0
+        stamps = [one for one in annotations if one.Subtype == "/Stamp"]
+        assert len(stamps) == 1
+        assert str(pdf.Root.Outlines.First.Title) == "Chapter"
+        assert "/Dests" in pdf.Root.Names
+
+
+def test_resources_that_are_called_like_actions_stay():
+    pdf = pikepdf.new()
+    font = pdf_files.standard_font(pdf, "Helvetica")
+    form = pdf.make_stream(b"BT /AA 12 Tf 10 10 Td (inside) Tj ET")
+    form.Type, form.Subtype, form.BBox = Name.XObject, Name.Form, Array([0, 0, 100, 100])
+    form.Resources = Dictionary(Font=Dictionary(AA=font))
+    pdf_files.add_page(
+        pdf, "BT /AA 12 Tf 72 700 Td (text) Tj ET /JS Do /A gs", fonts={"/AA": font}, forms={"/JS": form}
+    )
+    pdf.pages[0].obj.Resources.ExtGState = Dictionary(A=Dictionary(ca=0.5), AA=Dictionary(D=Array([Array([3]), 0])))
+    prepared = take(pdf_files.saved(pdf))
+    assert codes(prepared) == []
+    assert sorted(texts(prepared.file)[0].split()) == ["inside", "text"]
+    with opened(prepared) as pdf:
+        assert "/AA" in pdf.pages[0].obj.Resources.ExtGState
+
+
+def test_what_is_seen_does_not_depend_on_the_medium():
+    def layers(pdf):
+        pdf.Root.OCProperties = Dictionary(
+            OCGs=Array([]), D=Dictionary(AS=Array([Dictionary(Event=Name.Print)])), Configs=Array([Dictionary()])
+        )
+
+    with opened(take(changed(pdf_files.document(), layers))) as pdf:
+        assert "/AS" not in pdf.Root.OCProperties.D
+        assert "/Configs" not in pdf.Root.OCProperties
+
+
+# Signatures
+
+
+@pytest.mark.parametrize("options", [{}, {"certified": 2}, {"certified": 3}, {"locks": "Include"}], ids=str)
+def test_a_signed_file_is_left_byte_for_byte(options):
+    data = pdf_files.signed(pdf_files.document(pdf_files.line("Deal {{Name;type=text}}")), **options)
+    prepared = take(data, flatten=True)
+    assert prepared.signed
+    assert prepared.file == data
+    assert [field.name for field in prepared.fields] == ["Name"]
+    assert {"signed", "tags_kept"} <= set(codes(prepared))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"certified": 1}, "its author certified it against all changes"),
+        ({"locks": "All"}, "a signature locks its fields"),
+        ({"locks": "Exclude"}, "a signature locks its fields"),
+    ],
+    ids=str,
+)
+def test_a_file_that_may_not_be_added_to_is_refused(options, reason):
+    with pytest.raises(Refused, match=reason):
+        take(pdf_files.signed(pdf_files.document(), **options))
+
+
+def test_a_signed_file_that_needs_repair_is_refused():
+    data = pdf_files.signed(pdf_files.document(pdf_files.line("Deal")))
+    for damaged in (data + b"trailing rubbish", pdf_files.broken_cross_references(data), data[:-200]):
+        with pytest.raises(Refused, match=r"signed and damaged|lost a signature|could not be repaired"):
+            take(damaged)
+
+
+def test_scripts_of_a_signed_file_are_reported():
+    data = pdf_files.signed(changed(pdf_files.document(), lambda pdf: pdf.Root.__setitem__("/OpenAction", script())))
+    assert "active_content_kept" in codes(take(data))
+
+
+def test_usage_rights_are_no_signature():
+    def rights(pdf):
+        pdf.Root.Perms = Dictionary(UR3=Dictionary(Type=Name.Sig, ByteRange=Array([0, 1, 2, 3]), Contents=String("x")))
+
+    prepared = take(changed(pdf_files.document(pdf_files.line("{{A;type=text}}")), rights))
+    assert not prepared.signed
+    assert codes(prepared) == ["usage_rights_removed"]
+    assert b"/Perms" not in unpacked(prepared.file)

@@ -1,0 +1,138 @@
+"""What children do, called here directly: the dry run of a new document, drafts, merging with a seal."""
+
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pikepdf
+import pytest
+
+from contracts.runtime.blobstore import BlobStore
+from services.rendering import domain, tasks
+from services.rendering.jobs import cms, fill, seal, verify
+from services.rendering.jobs.refused import Refused
+from tests.support.pdf_files import A4, LETTER, document, encrypted, field, line, signed, with_form
+from tests.support.sealing import contract_pdf, pdf_text, seal_request
+from tests.support.seals import identity
+
+
+def prepare(data: bytes, **more: Any) -> tuple[dict[str, Any], bytes]:
+    arguments = {"name": "contract", "remove_tags": True, "flatten": False, "most_bytes": 2**24, "most_pages": 100}
+    result, parts = tasks.prepare_pdf({**arguments, **more}, [data])
+    return result, bytes(parts[0])
+
+
+def codes(result: dict[str, Any]) -> list[str]:
+    return [notice["code"] for notice in result["report"]]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        document(line("plain")),
+        document(*(line(str(number)) for number in range(60))),
+        document(line("turned"), media=A4, rotate=270, crop=(20, 30, 500, 700), user_unit=1.5),
+        with_form(field("Tx", "name"), field("Sig", "Seal 1")),
+        encrypted(document(line("no password needed"))),
+        document(line("tiny"), media=(0, 0, 20, 20)),
+        document("q q q 1 0 0 1 0 0 cm BT"),
+        document(line("{{Name;role=First}}")),
+    ],
+    ids=["plain", "many pages", "odd page", "form", "encrypted", "tiny", "left open", "tags"],
+)
+def test_what_passes_the_dry_run(data: bytes) -> None:
+    result, file = prepare(data)
+    assert not result["signed"]
+    with pikepdf.open(io.BytesIO(file)) as pdf:
+        assert len(pdf.pages) == len(result["pages"])
+    assert b"/ByteRange" not in file, "the trial leaves nothing behind"
+
+
+def test_a_signed_file_stays_as_it_is() -> None:
+    data = signed(document(line("Theirs"), media=LETTER))
+    result, file = prepare(data)
+    assert result["signed"]
+    assert file == data
+    assert "signature_invalid" not in codes(result)
+
+
+def test_a_signature_that_does_not_hold_is_reported() -> None:
+    data = signed(document(line("Theirs"), media=LETTER))
+    at = data.index(b"stream\n") + 9
+    broken = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+    result, _ = prepare(broken)
+    assert "signature_invalid" in codes(result)
+
+
+@pytest.mark.parametrize(("level", "why"), [(1, "certified it against all changes"), (2, "nothing but its own form")])
+def test_what_may_not_be_added_to_is_refused_now(level: int, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        prepare(signed(document(line("Certified"), media=LETTER), certified=level))
+
+
+def test_a_file_whose_values_would_not_be_seen_is_refused_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the drawing had failed without a word: nobody finds out after everybody has signed."""
+    monkeypatch.setattr(fill, "_lay_over", lambda *_: None)
+    with pytest.raises(Refused, match="cannot be sealed: Field 'trial': its value was not found on page 1"):
+        prepare(document(line("x")))
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("/Size"), AssertionError(), pikepdf.PdfError("odd"), RecursionError("deep")]
+)
+def test_whatever_sealing_trips_over_is_one_sentence(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def trip(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(seal, "reserve", trip)
+    with pytest.raises(Refused, match=f"cannot be sealed.*{type(error).__name__}"):
+        prepare(document(line("x")))
+
+
+def test_the_pages_of_the_trial_are_spread_over_the_document() -> None:
+    assert list(domain.trial_pages(3)) == [1, 2, 3]
+    spread = list(domain.trial_pages(1000))
+    assert len(spread) == 20
+    assert (spread[0], spread[-1]) == (1, 1000)
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> BlobStore:
+    return BlobStore.from_url(f"file://{tmp_path}/blobs")
+
+
+def test_a_draft_shows_what_is_filled_in_and_is_no_sealed_file(blobs: BlobStore, tmp_path: Path) -> None:
+    request = seal_request(blobs)
+    arguments = {"request": request.model_dump(mode="json"), "document": "d0"}
+    files = [blobs.get(one.file) for one in request.attachments]
+    _, (draft,) = tasks.fill_draft(arguments, [contract_pdf(), *files])
+    assert "Ana Kowalska" in pdf_text(bytes(draft), tmp_path)
+    with pikepdf.open(io.BytesIO(bytes(draft))) as pdf:
+        assert "draft" in str(pdf.docinfo["/Title"]).lower()
+        assert "not sealed" in str(pdf.docinfo["/Subject"])
+        assert "/AcroForm" not in pdf.Root
+
+
+def test_a_merged_file_can_be_sealed() -> None:
+    who = identity()
+    arguments = {
+        "files": 2,
+        "title": "Both",
+        "seal": True,
+        "name": who.name,
+        "reason": "Merged",
+        "signed_at": datetime.now(UTC).isoformat(),
+        "size": who.signer.size,
+        "material": [0, 0, 0],
+    }
+    answer, (data,) = tasks.combine(arguments, [contract_pdf(), document(line("more"))])
+    envelope = who.signer.envelope(who.signer.sign(bytes.fromhex(answer["digest"])))
+    sealed = cms.insert(bytes(data), answer["start"], answer["size"], envelope)
+    assert answer["pages"] == 3
+    assert verify.verify(sealed, [who.encoded[-1]], datetime.now(UTC)).checksum_status == "valid"
+
+
+def test_undrawable_characters_are_named() -> None:
+    result, _ = tasks.check_text({"texts": ["fine", "漢字 שלום", "private \ue123\ue123 \U000f0000"]}, [])
+    assert result["characters"] == ["", "", "\ue123\U000f0000"]
