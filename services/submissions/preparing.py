@@ -6,6 +6,7 @@ that nothing refers to, never a record whose file is missing.
 
 import base64
 import binascii
+import mimetypes
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,59 +28,15 @@ FETCH_SECONDS = 10.0
 PREFIX = "submissions/"
 
 _DATA_URI = re.compile(r"data:([\w.+/-]*)((?:;[\w=-]+)*?)(;base64)?,", re.ASCII)
-_EXTENSIONS = {
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-    "application/pdf": "pdf",
-}
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF8", "image/gif"),
     (b"%PDF-", "application/pdf"),
 )
-_DANGEROUS = {
-    *(
-        "apk",
-        "app",
-        "bat",
-        "bin",
-        "cgi",
-        "cmd",
-        "com",
-        "cpl",
-        "dll",
-        "dmg",
-        "exe",
-        "gadget",
-        "hta",
-        "htm",
-        "html",
-        "inf",
-    ),
-    *(
-        "jar",
-        "js",
-        "jse",
-        "lnk",
-        "mjs",
-        "msc",
-        "msi",
-        "msp",
-        "php",
-        "pif",
-        "ps1",
-        "py",
-        "reg",
-        "rb",
-        "scr",
-        "sh",
-        "svg",
-    ),
-    *("shtml", "vb", "vbe", "vbs", "ws", "wsf", "wsh", "xhtml", "xml"),
-}
+_DANGEROUS = frozenset(
+    ["apk", "app", "bat", "cgi", "cmd", "com", "cpl", "dll", "dmg", "exe", "gadget", "hta", "htm", "html", "inf", "jar", "js", "jse", "lnk", "mjs", "msc", "msi", "msp", "php", "pif", "ps1", "py", "reg", "rb", "scr", "sh", "shtml", "svg", "vb", "vbe", "vbs", "ws", "wsf", "wsh", "xhtml", "xml"]
+)
 
 R = TypeVar("R")
 
@@ -208,7 +165,8 @@ def texts_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def extension(media_type: str) -> str:
-    return _EXTENSIONS.get(media_type, "bin")
+    """What files of this type are called, without the dot."""
+    return (mimetypes.guess_extension(media_type) or ".dat")[1:]
 
 
 def refuse_dangerous(filename: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,13 +40,9 @@ class Service:
             EVENT_RETRY_SECONDS="0.2",
             POLL_SECONDS="0.2",
         )
-        migrated = processes.run("submissions", "migrate", self.settings)
-        assert migrated.returncode == 0, migrated.stderr
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.blobs = BlobStore.from_url(self.settings["BLOB_URL"])
         self.log = (folder / "processes.log").open("ab")
-        self.processes = {
-            name: processes.start("submissions", name, self.settings, self.log) for name in ("serve", "background")
-        }
         self.desk = Desk(url)
         self.desk.now = now()
         self.client = RpcClient(amqp_url)
@@ -55,6 +52,10 @@ class Service:
         self.queue = self.channel.queue_declare("", exclusive=True).method.queue
         self.channel.queue_bind(self.queue, "submissions.events", "#")
         self.told: list[dict[str, Any]] = []
+
+    def begin(self) -> None:
+        for name in ("serve", "background"):
+            self.start(name)
         wait_until(self.ready, what="the service")
 
     def ready(self) -> bool:
@@ -119,9 +120,12 @@ class Service:
 
 @pytest.fixture(scope="module")
 def service(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    started = Service(broker.amqp_url, tmp_path_factory.mktemp("submissions"))
-    yield started
-    started.stop()
+    service = Service(broker.amqp_url, tmp_path_factory.mktemp("submissions"))
+    try:
+        service.begin()
+        yield service
+    finally:
+        service.stop()
 
 
 def test_a_submission_by_rpc_and_events(service: Service) -> None:

@@ -148,7 +148,10 @@ def test_a_template_is_read_as_it_was_made(database: Database) -> None:
     assert [(one.name, one.role) for one in made.fields] == [("Name", "Tenant"), ("Sig", "Landlord")]
     assert made.document_schema[0].attachment_uuid == made.documents[0].uuid == made.fields[0].areas[0].attachment_uuid
     assert (made.documents[0].name, made.documents[0].filename) == ("lease", "lease.pdf")
-    assert (made.documents[0].sha256, made.documents[0].original_sha256) == (sent[0].file.sha256, sent[0].original.sha256)
+    assert (made.documents[0].sha256, made.documents[0].original_sha256) == (
+        sent[0].file.sha256,
+        sent[0].original.sha256,
+    )
     assert made.author is not None
     assert (made.author.email, made.author.first_name) == ("admin@example.com", "Ana Ray")
     assert made.shared_link is True

@@ -38,7 +38,7 @@ def agreement_pdf(lines: list[str] | None = None) -> bytes:
     )
     page.Contents = pdf.make_stream(text)
     output = io.BytesIO()
-    pdf.save(output)
+    pdf.save(output, static_id=True)
     return output.getvalue()
 
 

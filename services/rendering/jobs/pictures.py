@@ -68,7 +68,9 @@ def _decode(data: bytes) -> tuple[Image.Image, str]:
             upright = ImageOps.exif_transpose(picture)
             if min(upright.size) < 1:
                 raise Refused("The picture is empty.")
-            return _plain_mode(upright), source
+            plain = _plain_mode(upright)
+            plain.info.clear()  # Pillow would write comments and profiles out again.
+            return plain, source
 
 
 @contextmanager

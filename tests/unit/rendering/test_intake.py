@@ -42,7 +42,8 @@ def texts(data: bytes) -> list[str]:
 def unpacked(data: bytes) -> bytes:
     """All objects as text."""
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        return pdf_files.saved(pdf, qdf=True, compress_streams=False)
+        level = pikepdf.StreamDecodeLevel.generalized
+        return pdf_files.saved(pdf, qdf=True, compress_streams=False, stream_decode_level=level)
 
 
 def changed(data: bytes, change) -> bytes:

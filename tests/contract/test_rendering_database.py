@@ -1,0 +1,601 @@
+"""Seal jobs, results and what is forgotten, on SQLite and PostgreSQL, with real children and real files."""
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from contracts.errors import ServiceError
+from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, DocumentsFailed, DocumentsSealed, Envelope, Erased
+from contracts.rpc.rendering import SealRequest
+from contracts.runtime import migrations
+from contracts.runtime.background import Done, DueWork, Park, Retry
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.clock import uuid7
+from contracts.runtime.database import Database
+from contracts.runtime.tables import outbox
+from services.rendering import background, commands, domain, queries, results
+from services.rendering.jobs import certificates
+from services.rendering.models import Result, ResultSource, SealedFile, SealJob
+from services.rendering.pool import JobCrashed, JobFailed, JobTimedOut
+from services.rendering.results import Made, Results
+from services.rendering.sealing import SealWork
+from services.rendering.settings import Settings
+from services.rendering.workshop import Workshop
+from tests.support import drawing
+from tests.support.pdf_files import LETTER, document, line, signed
+from tests.support.sealing import assert_sealed, contract_pdf, pdf_text, pdfsig, seal_request
+from tests.support.tsa import Authority, authority
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    migrations.upgrade("rendering", database_url)
+    made = Database(database_url)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> BlobStore:
+    return BlobStore.from_url(f"file://{tmp_path}/blobs")
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("keys")
+
+
+def settings(keys: Path, **more: Any) -> Settings:
+    needed: dict[str, Any] = {
+        "amqp_url": "amqp://nowhere",
+        "blob_url": "file:///nowhere",
+        "base_url": "http://localhost",
+        "link_secret": "x",
+        "database_url": "sqlite:////nowhere",
+        "certificate_dir": keys,
+        "signing_key_type": "ec-p256",
+        "rendering_children": 1,
+        "allowed_private_networks": "127.0.0.0/8",
+    }
+    return Settings(**{**needed, **more})
+
+
+@pytest.fixture(scope="module")
+def workshop(keys: Path) -> Iterator[Workshop]:
+    made = Workshop(settings(keys)).open()
+    yield made
+    made.close()
+
+
+def order(database: Database, request: SealRequest, event_id: str = "") -> None:
+    envelope = Envelope(
+        id=event_id or uuid7(),
+        type="sealing.due",
+        source="submissions",
+        subject=f"submission:{request.submission_id}",
+        occurred_at=NOW,
+        data={},
+    )
+    database.write(commands.accept_job, envelope, request, NOW)
+
+
+def claimed(database: Database, seal_id: str = "seal-1", attempts: int = 1) -> SealJob:
+    """The job as an attempt gets it."""
+
+    def claim(session: Any) -> SealJob:
+        job = queries.job(session, seal_id)
+        assert job is not None
+        job.attempts = attempts
+        return job
+
+    return database.write(claim)
+
+
+def told(database: Database) -> list[dict[str, Any]]:
+    rows = database.read(
+        lambda session: session.execute(sa.select(outbox.c.body).order_by(outbox.c.seq)).scalars().all()
+    )
+    return [json.loads(body) for body in rows]
+
+
+def sealed_event(database: Database) -> DocumentsSealed:
+    (event,) = told(database)
+    assert event["type"] == DOCUMENTS_SEALED.type
+    return DocumentsSealed.model_validate(event["data"])
+
+
+def work_on(database: Database, work: SealWork, **more: Any) -> None:
+    """The real loop, until nothing is due."""
+    schedule = more.pop("schedule", domain.SCHEDULE)
+    loop = DueWork(
+        "seal",
+        database,
+        SealJob,
+        work.attempt,
+        schedule=schedule,
+        lease=timedelta(minutes=5),
+        on_park=commands.fail_job,
+    )
+    while loop.turn() == 0.0:
+        loop.finish()
+
+
+def files_of(tmp_path: Path) -> list[str]:
+    folder = tmp_path / "blobs" / "submissions" / "7"
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("seal-"))
+
+
+def count(database: Database, table: type[Any]) -> int:
+    return database.read(lambda session: session.scalar(sa.select(sa.func.count()).select_from(table))) or 0
+
+
+def test_the_migration_makes_what_the_models_say(database_url: str) -> None:
+    migrations.upgrade("rendering", database_url)
+    assert migrations.differences("rendering", database_url) == []
+    migrations.downgrade("rendering", database_url)
+    migrations.upgrade("rendering", database_url)
+
+
+# --- the way of a job -------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_ends_with_sealed_documents_and_an_audit_trail(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
+) -> None:
+    request = seal_request(blobs, contract_pdf(3), document(line("annex")))
+    order(database, request)
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    sealed = sealed_event(database)
+    assert (sealed.submission_id, sealed.seal_id, sealed.pades_level, sealed.report) == (7, "seal-1", "B-B", [])
+    assert [one.uuid for one in sealed.documents] == ["d0", "d1"]
+    assert [one.original_sha256 for one in sealed.documents] == [one.original.sha256 for one in request.documents]
+    contract = blobs.get(sealed.documents[0].file)
+    text = pdf_text(contract, tmp_path)
+    for value in ("Ana Kowalska", "Łódź 漢字", "12/01/2026", "Agreement, page 3"):
+        assert value in text
+    trail = blobs.get(sealed.audit_trail)
+    said = pdf_text(trail, tmp_path)
+    for one in sealed.documents:
+        assert one.file.sha256 in said
+        assert one.original_sha256 in said
+    for file in (contract, blobs.get(sealed.documents[1].file), trail):
+        assert_sealed(file, tmp_path)
+    job = database.read(queries.job, "seal-1")
+    assert job is not None
+    assert (job.state, job.attempts, job.sealed_attempt, job.pades_level) == ("done", 1, 1, "B-B")
+    assert job.request is None, "values and addresses are not kept"
+    assert job.swept
+    for file in (sealed.audit_trail, *(one.file for one in sealed.documents)):
+        assert database.read(queries.sealed_here, file.sha256)
+
+
+@pytest.mark.parametrize("how", ["the same event", "another event"])
+def test_asked_twice_it_is_done_once(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, how: str, tmp_path: Path
+) -> None:
+    request = seal_request(blobs)
+    ids = ["e1", "e1"] if how == "the same event" else ["e1", "e2"]
+    for event_id in ids:
+        order(database, request, event_id)
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    order(database, request, ids[-1])
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    sealed_event(database)
+    assert count(database, SealJob) == 1
+    assert len(files_of(tmp_path)) == 2
+
+
+def test_a_document_that_came_signed_keeps_its_signature(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
+) -> None:
+    theirs = signed(document(line("Theirs"), line("two"), media=LETTER))
+    request = seal_request(blobs, theirs)
+    request = request.model_copy(update={"documents": [request.documents[0].model_copy(update={"signed": True})]})
+    order(database, request)
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    data = blobs.get(sealed_event(database).documents[0].file)
+    assert data.startswith(theirs)
+    assert "Ana Kowalska" in pdf_text(data, tmp_path)
+    assert pdfsig(data, tmp_path).count("Signature is Valid") == 2
+
+
+@pytest.mark.parametrize("kind", ["rsa-3072", "pkcs12"])
+def test_other_keys(database: Database, blobs: BlobStore, keys: Path, kind: str, tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
+    own = settings(tmp_path / "own", signing_key_type="rsa-3072", signing_common_name="Meier")
+    if kind == "pkcs12":
+        identity = certificates.parse(certificates.make(certificates.Names("Meier"), "rsa-3072", NOW))
+        packed = pkcs12.serialize_key_and_certificates(
+            b"x",
+            identity.key,
+            identity.chain[0],
+            identity.chain[1:],
+            serialization.BestAvailableEncryption(b"pw"),  # type: ignore[arg-type]
+        )
+        (tmp_path / "seal.p12").write_bytes(packed)
+        own = settings(tmp_path / "none", signing_pkcs12_file=tmp_path / "seal.p12", signing_pkcs12_password="pw")
+    made = Workshop(own).open()
+    try:
+        order(database, seal_request(blobs))
+        work_on(database, SealWork(own, blobs, made.renderer, made.sealer))
+        data = blobs.get(sealed_event(database).documents[0].file)
+        assert_sealed(data, tmp_path)
+        assert "Signer Certificate Common Name: Meier" in pdfsig(data, tmp_path)
+    finally:
+        made.close()
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------------
+
+
+def attempt(database: Database, work: SealWork, attempts: int = 1) -> Any:
+    return work.attempt(claimed(database, attempts=attempts))
+
+
+def test_a_value_that_does_not_fit_ends_the_job_and_names_the_field(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
+) -> None:
+    value = drawing.field_value(
+        "text", "word " * 4000, drawing.area(0.1, 0.1, 0.1, 0.01, attachment_uuid="d0"), name="City"
+    )
+    order(database, seal_request(blobs, values=[value]))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    (event,) = told(database)
+    failed = DocumentsFailed.model_validate(event["data"])
+    assert event["type"] == DOCUMENTS_FAILED.type
+    assert (failed.submission_id, failed.seal_id) == (7, "seal-1")
+    assert "City" in failed.reason
+    job = database.read(queries.job, "seal-1")
+    assert job is not None
+    assert (job.state, job.attempts, job.request) == ("parked", 1, None)
+    assert files_of(tmp_path) == []
+
+
+def test_a_given_up_job_can_be_asked_for_again_under_a_new_id(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path
+) -> None:
+    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer)
+    order(database, seal_request(blobs, trail=[]).model_copy(update={"documents": []}))
+    broken = seal_request(blobs, values=[drawing.field_value("signature", "gone", name="Signature")], seal_id="seal-2")
+    order(database, broken)
+    order(database, seal_request(blobs, seal_id="seal-3"))
+    work_on(database, work)
+    assert [event["type"] for event in told(database)] == ["documents.sealed", "documents.failed", "documents.sealed"]
+
+
+def test_what_is_read_back_wrong_is_never_given_out(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As if the drawing had lost a value: the check finds another text than was drawn."""
+    really = workshop.renderer.fill_and_reserve
+
+    def lossy(*arguments: Any) -> Any:
+        unsigned = really(*arguments)
+        unsigned.answer["drawn"][0]["text"] = "Somebody Else"
+        return unsigned
+
+    monkeypatch.setattr(workshop.renderer, "fill_and_reserve", lossy)
+    order(database, seal_request(blobs))
+    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    assert isinstance(outcome, Park)
+    assert outcome.error == "Seal check failed: Field 'Full name': its value was not found on page 1 of the sealed file"
+    assert files_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("error", [JobCrashed, JobTimedOut, JobFailed])
+def test_a_fault_of_the_work_is_tried_three_times(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    error: type[JobFailed],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def trip(*_: object, **__: object) -> None:
+        raise error("audit_trail", "oops")
+
+    monkeypatch.setattr(workshop.renderer, "audit_trail", trip)
+    order(database, seal_request(blobs))
+    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer)
+    for number in (1, 2):
+        assert isinstance(attempt(database, work, number), Retry)
+    given_up = attempt(database, work, 3)
+    assert isinstance(given_up, Park)
+    assert given_up.error == "audit_trail failed: oops"
+
+
+def test_a_failed_attempt_takes_its_files_away(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[list[str]] = []
+
+    def trip(*_: object, **__: object) -> None:
+        written.append(files_of(tmp_path))
+        raise ServiceError("unavailable", "The file store is not available, try again later")
+
+    monkeypatch.setattr(workshop.renderer, "audit_trail", trip)
+    order(database, seal_request(blobs))
+    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer), 7)
+    assert isinstance(outcome, Retry), "what is missing outside is waited for"
+    assert len(written[0]) == 1
+    assert files_of(tmp_path) == []
+
+
+def test_without_a_valid_certificate_nothing_is_sealed_and_nothing_is_lost(
+    database: Database, blobs: BlobStore, keys: Path, tmp_path: Path
+) -> None:
+    long_ago = NOW - timedelta(days=31 * 365.25)
+    certificates.load_or_make(tmp_path / "old", certificates.Names(), "ec-p256", long_ago)
+    old = Workshop(settings(tmp_path / "old")).open()
+    try:
+        order(database, seal_request(blobs))
+        outcome = attempt(database, SealWork(settings(tmp_path / "old"), blobs, old.renderer, old.sealer), 5)
+        assert isinstance(outcome, Retry)
+        assert "expired on" in outcome.error
+        assert files_of(tmp_path) == []
+    finally:
+        old.close()
+
+
+# --- time-stamps ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stamped(keys: Path) -> Iterator[tuple[Authority, Workshop, Settings]]:
+    with authority("crl") as tsa:
+        own = settings(keys, tsa_url=tsa.url, tsa_timeout=2, tsa_attempts=2)
+        made = Workshop(own).open()
+        yield tsa, made, own
+        made.close()
+
+
+def test_with_an_authority_the_level_is_stated(
+    database: Database, blobs: BlobStore, stamped: tuple[Authority, Workshop, Settings], tmp_path: Path
+) -> None:
+    _, made, own = stamped
+    order(database, seal_request(blobs))
+    work_on(database, SealWork(own, blobs, made.renderer, made.sealer))
+    sealed = sealed_event(database)
+    assert (sealed.pades_level, sealed.report) == ("B-LT", [])
+    for file in (sealed.documents[0].file, sealed.audit_trail):
+        assert_sealed(blobs.get(file), tmp_path)
+    assert "PAdES B-LT" in pdf_text(blobs.get(sealed.audit_trail), tmp_path)
+
+
+@pytest.mark.parametrize("when", ["from the start", "in the middle"])
+def test_a_failing_authority_is_waited_for_then_reported(
+    database: Database, blobs: BlobStore, stamped: tuple[Authority, Workshop, Settings], when: str, tmp_path: Path
+) -> None:
+    tsa, made, own = stamped
+    if when == "in the middle":
+        made.sealer.assurance(datetime.now(UTC))
+    tsa.mode = "error"
+    order(database, seal_request(blobs))
+    work = SealWork(own, blobs, made.renderer, made.sealer)
+    for number in (1, 2):
+        waiting = attempt(database, work, number)
+        assert isinstance(waiting, Retry)
+        assert "no time-stamp: 127.0.0.1: answered 500" in waiting.error
+        assert files_of(tmp_path) == []
+    done = attempt(database, work, 3)
+    assert isinstance(done, Done)
+    job = claimed(database, attempts=3)
+    assert done.record is not None
+    database.write(done.record, job)
+    sealed = sealed_event(database)
+    assert sealed.pades_level == "B-B"
+    (notice,) = sealed.report
+    assert notice.code == "no_time_stamp"
+    assert "answered 500" in notice.message
+    assert_sealed(blobs.get(sealed.documents[0].file), tmp_path)
+
+
+def test_an_authority_that_comes_back_is_used(
+    database: Database, blobs: BlobStore, stamped: tuple[Authority, Workshop, Settings]
+) -> None:
+    tsa, made, own = stamped
+    tsa.mode = "garbage"
+    order(database, seal_request(blobs))
+    work = SealWork(own, blobs, made.renderer, made.sealer)
+    assert isinstance(attempt(database, work, 1), Retry)
+    tsa.mode = "good"
+    assert isinstance(attempt(database, work, 2), Done)
+
+
+def test_a_revoked_certificate_of_the_authority_ends_the_job(database: Database, blobs: BlobStore, keys: Path) -> None:
+    with authority("revoked") as tsa:
+        own = settings(keys, tsa_url=tsa.url)
+        made = Workshop(own).open()
+        try:
+            order(database, seal_request(blobs))
+            outcome = attempt(database, SealWork(own, blobs, made.renderer, made.sealer))
+            assert isinstance(outcome, Park)
+            assert "revoked" in outcome.error
+        finally:
+            made.close()
+
+
+# --- what is left behind ----------------------------------------------------------------------------------------------------
+
+
+def test_what_a_killed_attempt_left_is_swept(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
+) -> None:
+    """The first attempt was killed before its outcome was written, the second one made the result."""
+    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer)
+    order(database, seal_request(blobs))
+    assert isinstance(attempt(database, work, 1), Done)  # and here it is killed
+    done = attempt(database, work, 2)
+    assert isinstance(done, Done)
+    assert len(files_of(tmp_path)) == 4
+
+    def finish(session: Any) -> None:
+        job = queries.job(session, "seal-1")
+        assert job is not None
+        assert done.record is not None
+        job.state, job.finished_at = "done", NOW - timedelta(minutes=14)
+        done.record(session, job)
+
+    database.write(finish)
+    background.sweep(database, blobs)
+    assert len(files_of(tmp_path)) == 4, "another attempt might still be under way"
+    database.write(lambda session: session.execute(sa.update(SealJob).values(finished_at=NOW - timedelta(minutes=16))))
+    background.sweep(database, blobs)
+    sealed = sealed_event(database)
+    assert {f"submissions/7/{name}" for name in files_of(tmp_path)} == {
+        sealed.documents[0].file.key,
+        sealed.audit_trail.key,
+    }
+    job = database.read(queries.job, "seal-1")
+    assert job is not None
+    assert job.swept
+
+
+def test_old_jobs_are_forgotten_unswept_ones_are_not(database: Database, blobs: BlobStore) -> None:
+    for number in (1, 2, 3):
+        order(database, seal_request(blobs, seal_id=f"seal-{number}"))
+    long_ago = NOW - timedelta(days=91)
+
+    def age(session: Any) -> None:
+        for number, (state, swept) in enumerate([("done", True), ("done", False), ("due", False)], start=1):
+            values = {"state": state, "swept": swept, "finished_at": long_ago}
+            session.execute(sa.update(SealJob).where(SealJob.seal_id == f"seal-{number}").values(**values))
+
+    database.write(age)
+    database.write(commands.forget_old_jobs, NOW)
+    assert database.read(queries.job, "seal-1") is None
+    assert database.read(queries.job, "seal-2") is not None
+    assert database.read(queries.job, "seal-3") is not None
+
+
+def erase(database: Database, blobs: BlobStore) -> None:
+    envelope = Envelope(
+        id=uuid7(), type="submission.erased", source="submissions", subject="submission:7", occurred_at=NOW, data={}
+    )
+    results.remove(blobs, database.write(commands.erase, envelope, Erased(submission_id=7), NOW))
+
+
+def test_an_erased_submission_leaves_nothing(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
+) -> None:
+    order(database, seal_request(blobs))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    sealed = sealed_event(database)
+    kept = Results(database, blobs, hours=1)
+    files = [blobs.put(b"made", "image/png", "rendering/") for _ in range(3)]
+    kept.get("page", "p", lambda: Made({"n": 1}, [files[0].key]), sources=[sealed.documents[0].file.sha256])
+    kept.get("draft", "d", lambda: Made({"n": 2}, [files[1].key]), submission_id=7)
+    kept.get("page", "other", lambda: Made({"n": 3}, [files[2].key]), sources=["0" * 64], submission_id=8)
+    erase(database, blobs)
+    assert [blobs.exists(file.key) for file in files] == [False, False, True]
+    assert count(database, SealedFile) == 0
+    assert count(database, Result) == 1
+    assert count(database, ResultSource) == 1
+    database.write(lambda session: session.execute(sa.update(SealJob).values(finished_at=NOW - timedelta(hours=1))))
+    background.sweep(database, blobs)
+    assert files_of(tmp_path) == []
+
+
+def test_erasing_in_the_middle_of_a_seal(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
+) -> None:
+    """The attempt ends later: its outcome counts for nothing, and what it wrote is swept."""
+    order(database, seal_request(blobs))
+    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer)
+    started, erased = threading.Event(), threading.Event()
+
+    def slow(job: SealJob) -> Any:
+        started.set()
+        assert erased.wait(30)
+        return work.attempt(job)
+
+    loop = DueWork(
+        "seal", database, SealJob, slow, schedule=domain.SCHEDULE, lease=timedelta(minutes=5), on_park=commands.fail_job
+    )
+    loop.turn()
+    assert started.wait(30)
+    erase(database, blobs)
+    erased.set()
+    loop.finish()
+    assert told(database) == []
+    assert len(files_of(tmp_path)) == 2
+    database.write(lambda session: session.execute(sa.update(SealJob).values(finished_at=NOW - timedelta(hours=1))))
+    background.sweep(database, blobs)
+    assert files_of(tmp_path) == []
+
+
+# --- results ----------------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_made_once(database: Database, blobs: BlobStore) -> None:
+    kept, made = Results(database, blobs, hours=1), []
+
+    def make() -> Made:
+        made.append(blobs.put(b"picture", "image/png", "rendering/"))
+        return Made({"key": made[-1].key}, [made[-1].key])
+
+    answers = [kept.get("page", "digest", make) for _ in range(3)]
+    assert len(made) == 1
+    assert answers == [{"key": made[0].key}] * 3
+
+
+def test_two_at_once_agree_and_the_other_s_file_goes(database: Database, blobs: BlobStore) -> None:
+    kept, made = Results(database, blobs, hours=1), []
+    together = threading.Barrier(4, timeout=30)
+
+    def make() -> Made:
+        file = blobs.put(b"picture", "image/png", "rendering/")
+        made.append(file.key)
+        together.wait()
+        return Made({"key": file.key}, [file.key])
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(lambda _: kept.get("page", "digest", make)["key"], range(4)))
+    assert len(set(answers)) == 1
+    assert [key for key in made if blobs.exists(key)] == [answers[0]]
+
+
+def test_what_was_kept_long_enough_goes(database: Database, blobs: BlobStore) -> None:
+    kept = Results(database, blobs, hours=1)
+    file = blobs.put(b"picture", "image/png", "rendering/")
+    kept.get("page", "digest", lambda: Made({"key": file.key}, [file.key]), sources=["a" * 64])
+    results.expire(database, blobs)
+    assert blobs.exists(file.key)
+    database.write(lambda session: session.execute(sa.update(Result).values(expires_at=NOW - timedelta(seconds=1))))
+    results.expire(database, blobs)
+    assert not blobs.exists(file.key)
+    assert count(database, ResultSource) == 0
+
+
+def test_pikepdf_is_not_needed_where_the_key_is() -> None:
+    """The process that signs opens no file of anybody: it does not even load what could."""
+    import subprocess
+    import sys
+
+    program = (
+        "import sys, services.rendering.background; print([m for m in ('pikepdf', 'pypdfium2', 'pyhanko', 'PIL') "
+        "if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

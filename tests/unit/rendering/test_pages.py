@@ -1,0 +1,67 @@
+"""Pages as pictures."""
+
+import io
+
+import pikepdf
+import pytest
+from pikepdf import Dictionary, String
+from PIL import Image
+
+from services.rendering.jobs.pages import MOST_PIXELS, draw_page
+from services.rendering.jobs.refused import Refused
+from tests.support import pdf_files
+
+
+def drawn(data: bytes, page: int = 1, width: int = 400) -> Image.Image:
+    return Image.open(io.BytesIO(draw_page(data, page, width)))
+
+
+def red(picture: Image.Image) -> tuple[int, int, int, int] | None:
+    return picture.getchannel("G").point(lambda value: 255 if value < 128 else 0).getbbox()
+
+
+@pytest.mark.parametrize("width", [1, 333, 1400, 2000])
+def test_width_is_kept(width):
+    assert drawn(pdf_files.document(""), width=width).width == width
+
+
+def test_a_turned_and_cropped_page_is_upright():
+    box = pdf_files.filled_rectangle(100, 200, 50, 20)
+    picture = drawn(pdf_files.document(box, crop=(50, 100, 250, 300), rotate=90, user_unit=3))
+    assert picture.size == (400, 400)
+    assert red(picture) == pytest.approx((200, 100, 240, 200), abs=1)
+
+
+def test_second_page():
+    data = pdf_files.document("", pdf_files.filled_rectangle(0, 0, 612, 792))
+    assert red(drawn(data)) is None
+    assert red(drawn(data, page=2)) is not None
+
+
+@pytest.mark.parametrize("page", [0, -1, 2])
+def test_pages_that_are_not_there(page):
+    with pytest.raises(Refused, match=f"no page {page}; it has 1"):
+        draw_page(pdf_files.document(""), page)
+
+
+@pytest.mark.parametrize("size", [(3, 14_400), (14_400, 3), (14_400, 14_400)])
+def test_pixels_are_limited(size):
+    picture = drawn(pdf_files.document("", media=(0, 0, *size)), width=100_000)
+    assert picture.width * picture.height <= MOST_PIXELS * 1.01
+
+
+def test_form_fields_are_seen_and_not_marked():
+    empty = pdf_files.field("Tx", "Empty", (100, 600, 300, 630))
+    with pikepdf.open(io.BytesIO(pdf_files.with_form(empty))) as pdf:
+        blank = drawn(pdf_files.saved(pdf))
+        assert blank.convert("L").getextrema() == (255, 255)
+        appearance = pdf.make_stream(b"1 0 0 rg 0 0 200 30 re f")
+        appearance.Subtype, appearance.BBox = pikepdf.Name.Form, pikepdf.Array([0, 0, 200, 30])
+        widget = pdf.pages[0].obj.Annots[0]
+        widget.AP, widget.V = Dictionary(N=appearance), String("x")
+        assert red(drawn(pdf_files.saved(pdf))) is not None
+
+
+def test_what_is_no_pdf_is_refused():
+    with pytest.raises(Refused):
+        draw_page(b"%PDF-1.7 nothing", 1)
