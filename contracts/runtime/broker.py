@@ -21,6 +21,7 @@ log = observe.logger(__name__)
 
 HEARTBEAT_SECONDS = 20
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+PROBE_SECONDS = 2.0
 
 call_soon: Callable[[Callable[[], None]], Any] | None = None
 """Set by the worker, where the I/O thread is a green one: every green thread may then touch pika, which never waits, and what
@@ -46,6 +47,7 @@ class Broker:
         self._pause = FIRST_PAUSE
         self._work: deque[Callable[[], None]] = deque()
         self._woken = False
+        self._probing = False
         self.blocked = False
         self._thread = threading.Thread(target=self._main, name=f"amqp-{name}", daemon=True)
 
@@ -79,6 +81,22 @@ class Broker:
             log.warning("broker.given_up", reason=reason)
             # An orderly close would wait for an answer of a broker that does not answer.
             connection.give_up(reason)
+
+    def probe(self, channel: Any) -> None:
+        """On the I/O thread only: give the connection up when the broker does not answer within PROBE_SECONDS. A broker that
+        is stopped, or behind a dead network, keeps its connections; the heartbeat finds that out a minute later."""
+        if self._probing or not channel.is_open:
+            return
+        self._probing = True
+        heard: list[Any] = []
+        channel.basic_qos(prefetch_count=0, callback=heard.append)
+
+        def check() -> None:
+            self._probing = False
+            if not heard:
+                self.reconnect("the broker does not answer")
+
+        self._loop.call_later(PROBE_SECONDS, check)
 
     def _do_work(self) -> None:
         """Run what was handed over meanwhile: one wake-up and one system call for all of it."""
@@ -168,7 +186,7 @@ class Broker:
             self._loop.stop()
 
 
-class _Connection(pika.SelectConnection):
+class _Connection(pika.SelectConnection):  # type: ignore[misc]
     """Sends with one system call what belongs together. pika makes one of every frame, three for a message, and a system
     call is the dearest part of a call from service to service."""
 

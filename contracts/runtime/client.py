@@ -68,7 +68,7 @@ class RpcClient:
         try:
             outcome = future.result(rpc.timeout)
         except TimeoutError:
-            outcome = _timed_out(rpc)
+            outcome = self._timed_out(rpc)
         finally:
             self._pending.pop(number, None)
         return _answer(rpc, outcome, started)
@@ -91,7 +91,7 @@ class RpcClient:
         finally:
             late.cancel()
             self._pending.pop(number, None)
-        return _answer(rpc, _timed_out(rpc) if outcome is None else outcome, started)
+        return _answer(rpc, self._timed_out(rpc) if outcome is None else outcome, started)
 
     def hint(self, service: str) -> None:
         """Tell the service's background process to look at its rows now. Never waits, never fails, may be lost."""
@@ -110,6 +110,11 @@ class RpcClient:
     def close(self) -> None:
         """Calls under way fail; the I/O thread ends."""
         self._broker.close()
+
+    def _timed_out(self, rpc: Rpc[Any, Any]) -> "_NoAnswer":
+        """Was it the service, or has the broker gone silent?"""
+        self._broker.run(lambda: self._broker.probe(self._channel) if self._channel is not None else None)
+        return _unavailable(f"The service {rpc.service} did not answer in time", "timeout")
 
     def _send(self, rpc: Rpc[Any, Any], request: BaseModel, resolve: Callable[[Any], None]) -> str:
         number = f"{next(self._numbers):x}"
@@ -226,10 +231,6 @@ class _NoAnswer(ServiceError):
 
 def _unavailable(message: str, reason: str) -> _NoAnswer:
     return _NoAnswer(message, reason)
-
-
-def _timed_out(rpc: Rpc[Any, Any]) -> _NoAnswer:
-    return _NoAnswer(f"The service {rpc.service} did not answer in time", "timeout")
 
 
 def _answer(rpc: Rpc[Any, Any], outcome: Any, started: float) -> Any:

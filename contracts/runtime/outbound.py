@@ -189,12 +189,9 @@ class Outbound:
             return OutboundFailed("took too long")
         return OutboundFailed(f"cannot be reached: {type(error).__name__}")
 
-    def addresses(self, host: str, port: int) -> list[tuple[Any, ...]]:
-        """What ``host`` resolves to, if every address of it may be called."""
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise OSError(f"{host} cannot be resolved") from error
+    def addresses(self, host: str, port: int, timeout: float = 5.0) -> list[tuple[Any, ...]]:
+        """What ``host`` resolves to within ``timeout`` seconds, if every address of it may be called."""
+        found = _resolve(host, port, timeout)
         resolved = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         if not resolved or not all(self._may_call(address) for address in resolved):
             raise OutboundRefused("must not lead to a private or reserved address")
@@ -253,6 +250,22 @@ def _read(answer: requests.Response, limit: int, deadline: float) -> bytes:
     return bytes(data)
 
 
+def _resolve(host: str, port: int, timeout: float) -> list[Any]:
+    """The C library's resolver takes no time-out: it is asked in a thread that is left behind when it takes too long."""
+    answers: list[Any] = []
+
+    def ask() -> None:
+        with suppress(OSError, UnicodeError):
+            answers.extend(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+
+    thread = threading.Thread(target=ask, name="resolve", daemon=True)
+    thread.start()
+    thread.join(timeout)
+    if not answers:
+        raise OSError(f"{host} cannot be resolved")
+    return list(answers)
+
+
 def _filename(url: str, disposition: str | None) -> str:
     if disposition:
         header = Message()
@@ -270,7 +283,7 @@ class _Guarded:
 
     def _new_conn(self) -> socket.socket:
         problem: OSError = OSError("no address")
-        for family, kind, protocol, _, address in self.guard.addresses(self._dns_host, self.port):  # type: ignore[attr-defined]
+        for family, kind, protocol, _, address in self._checked_addresses():
             connection = socket.socket(family, kind, protocol)
             connection.settimeout(self.timeout)  # type: ignore[attr-defined]
             try:
@@ -282,6 +295,10 @@ class _Guarded:
             self.opened.append(connection)
             return connection
         raise problem
+
+    def _checked_addresses(self) -> list[tuple[Any, ...]]:
+        timeout = self.timeout if isinstance(self.timeout, int | float) else 5.0  # type: ignore[attr-defined]
+        return self.guard.addresses(self._dns_host, self.port, timeout)  # type: ignore[attr-defined]
 
 
 class _GuardedAdapter(HTTPAdapter):

@@ -24,6 +24,7 @@ from services.submissions.overrides import Source
 from services.submissions.site import file_name
 
 LONGEST_TYPED = 60
+LONGEST_DATA_HEADER = 300
 FETCH_SECONDS = 10.0
 PREFIX = "submissions/"
 
@@ -34,9 +35,15 @@ _MAGIC = (
     (b"GIF8", "image/gif"),
     (b"%PDF-", "application/pdf"),
 )
-_DANGEROUS = frozenset(
-    ["apk", "app", "bat", "cgi", "cmd", "com", "cpl", "dll", "dmg", "exe", "gadget", "hta", "htm", "html", "inf", "jar", "js", "jse", "lnk", "mjs", "msc", "msi", "msp", "php", "pif", "ps1", "py", "reg", "rb", "scr", "sh", "shtml", "svg", "vb", "vbe", "vbs", "ws", "wsf", "wsh", "xhtml", "xml"]
-)
+_DANGEROUS = {
+    ending
+    for endings in (
+        ("apk", "app", "bat", "cgi", "cmd", "com", "cpl", "dll", "dmg", "exe", "gadget", "hta", "htm", "html", "inf"),
+        ("jar", "js", "jse", "lnk", "mjs", "msc", "msi", "msp", "php", "pif", "ps1", "py", "reg", "rb", "scr", "sh"),
+        ("shtml", "svg", "vb", "vbe", "vbs", "ws", "wsf", "wsh", "xhtml", "xml"),
+    )
+    for ending in endings
+}
 
 R = TypeVar("R")
 
@@ -122,7 +129,7 @@ class Workshop:
         raw = source.raw.strip()
         if raw[:8].lower().startswith(("http://", "https:/")):
             return self._fetched(raw)
-        if found := _DATA_URI.match(raw):
+        if found := _DATA_URI.match(raw[:LONGEST_DATA_HEADER]):
             rest = raw[found.end() :]
             data = _base64(rest) if found[3] else unquote_to_bytes(rest)
             return data, found[1] or "application/octet-stream", ""

@@ -167,8 +167,8 @@ def test_a_job_ends_with_sealed_documents_and_an_audit_trail(
     for one in sealed.documents:
         assert one.file.sha256 in said
         assert one.original_sha256 in said
-    for file in (contract, blobs.get(sealed.documents[1].file), trail):
-        assert_sealed(file, tmp_path)
+    for data in (contract, blobs.get(sealed.documents[1].file), trail):
+        assert_sealed(data, tmp_path)
     job = database.read(queries.job, "seal-1")
     assert job is not None
     assert (job.state, job.attempts, job.sealed_attempt, job.pades_level) == ("done", 1, 1, "B-B")
@@ -266,12 +266,15 @@ def test_a_given_up_job_can_be_asked_for_again_under_a_new_id(
     database: Database, blobs: BlobStore, workshop: Workshop, keys: Path
 ) -> None:
     work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer)
-    order(database, seal_request(blobs, trail=[]).model_copy(update={"documents": []}))
-    broken = seal_request(blobs, values=[drawing.field_value("signature", "gone", name="Signature")], seal_id="seal-2")
-    order(database, broken)
-    order(database, seal_request(blobs, seal_id="seal-3"))
+    missing = drawing.field_value("signature", "gone", drawing.area(0.1, 0.1, 0.3, 0.1, attachment_uuid="d0"))
+    order(database, seal_request(blobs, values=[missing]))
     work_on(database, work)
-    assert [event["type"] for event in told(database)] == ["documents.sealed", "documents.failed", "documents.sealed"]
+    order(database, seal_request(blobs, seal_id="seal-2"))
+    work_on(database, work)
+    assert [(event["type"], event["data"]["seal_id"]) for event in told(database)] == [
+        ("documents.failed", "seal-1"),
+        ("documents.sealed", "seal-2"),
+    ]
 
 
 def test_what_is_read_back_wrong_is_never_given_out(

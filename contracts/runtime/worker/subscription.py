@@ -3,10 +3,12 @@
 A failed message waits in a queue with a time to live and comes back; after the last try it is parked in
 ``<queue>.parked`` with the reason in its headers, where ``python -m contracts.runtime.parked`` lists and requeues it. A
 message that can never be handled (no JSON, wrong shape, unknown major version) is parked at once. One whose handler kills
-the process is parked after CRASH_LIMIT deliveries.
+the process is parked after CRASH_LIMIT deliveries; so that its neighbours do not go with it, what was under way when a
+process died is handled alone.
 """
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -45,26 +47,41 @@ class Subscription:
         self._ladder = ladder
         self._publisher = publisher
         self._slots = slots
+        self._alone = threading.Lock()
 
     def handle(self, handler: Callable[[Envelope, Any], None], delivery: Delivery) -> None:
         """Never raises. When it returns the message is acknowledged, moved, or back in its queue."""
-        with self._slots:
-            started = time.monotonic()
-            envelope: Envelope | None = None
-            error: Exception | None = None
+        deliveries = int(delivery.headers.get("x-delivery-count", 0))
+        if not deliveries:
+            with self._slots:
+                self._handle(handler, delivery)
+        elif self._alone.acquire(blocking=deliveries > 1):
             try:
-                self._refuse_killer(delivery)
-                envelope, data = self._read(delivery.body)
-                with observe.request(envelope.request_id):
-                    handler(envelope, data)
-                outcome = "ok"
-            except _Hopeless as reason:
-                outcome, error = "parked", reason
-            except Exception as raised:
-                outcome = "parked" if self._failures(delivery) >= len(self._ladder) else "retry"
-                error = raised
-            self._finish(delivery, outcome, error)
-            self._report(delivery, envelope, outcome, error, time.monotonic() - started)
+                self._handle(handler, delivery)
+            finally:
+                self._alone.release()
+        else:
+            # Another one of those that were under way is being tried. This one comes back in a moment with a clean slate,
+            # so that only the one that is tried can be found guilty.
+            self._move(delivery, self._waiting(delivery, 0, {}))
+
+    def _handle(self, handler: Callable[[Envelope, Any], None], delivery: Delivery) -> None:
+        started = time.monotonic()
+        envelope: Envelope | None = None
+        error: Exception | None = None
+        try:
+            self._refuse_killer(delivery)
+            envelope, data = self._read(delivery.body)
+            with observe.request(envelope.request_id):
+                handler(envelope, data)
+            outcome = "ok"
+        except _Hopeless as reason:
+            outcome, error = "parked", reason
+        except Exception as raised:
+            outcome = "parked" if self._failures(delivery) >= len(self._ladder) else "retry"
+            error = raised
+        self._finish(delivery, outcome, error)
+        self._report(delivery, envelope, outcome, error, time.monotonic() - started)
 
     def _refuse_killer(self, delivery: Delivery) -> None:
         deliveries = int(delivery.headers.get("x-delivery-count", 0))
@@ -90,7 +107,9 @@ class Subscription:
             delivery.ack()
             return
         assert error is not None
-        message = self._retried(delivery, error) if outcome == "retry" else self._parked(delivery, error)
+        self._move(delivery, self._retried(delivery, error) if outcome == "retry" else self._parked(delivery, error))
+
+    def _move(self, delivery: Delivery, message: Message) -> None:
         if self._publisher.publish([message])[message.id] == CONFIRMED:
             delivery.ack()
         else:
@@ -100,8 +119,11 @@ class Subscription:
 
     def _retried(self, delivery: Delivery, error: Exception) -> Message:
         failures = self._failures(delivery)
-        exchange = topology.retry_exchange(self._service, self._ladder[failures])
         headers = {topology.FAILURES_HEADER: failures + 1, topology.REASON_HEADER: _reason(error)}
+        return self._waiting(delivery, failures, headers)
+
+    def _waiting(self, delivery: Delivery, step: int, headers: dict[str, Any]) -> Message:
+        exchange = topology.retry_exchange(self._service, self._ladder[step])
         return Message.copy(delivery, exchange, self._queue, headers)
 
     def _parked(self, delivery: Delivery, error: Exception) -> Message:

@@ -26,7 +26,6 @@ _LOADING = {
     "object": "data",
     "image": "href",
     "feimage": "href",
-    "source": "srcset",
     "use": "href",
 }
 _PICTURE_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\0", b"MM\0*")
@@ -39,7 +38,7 @@ def external_urls(html: str, assets: Mapping[str, bytes] | None = None) -> list[
     root = tinyhtml5.parse(html, namespace_html_elements=False)
     base = next((element.get("href", "") for element in root.iter("base")), "")
     found: dict[str, None] = {}
-    waiting = [urljoin(base, url.strip()) for url in _urls_of(root)]
+    waiting = [_joined(base, url.strip()) for url in _urls_of(root)]
     seen = set()
     while waiting:
         url = waiting.pop(0)
@@ -49,12 +48,19 @@ def external_urls(html: str, assets: Mapping[str, bytes] | None = None) -> list[
             continue
         seen.add(url)
         if url in assets:
-            waiting += [urljoin(url, other) for other in _css_urls(assets[url][:2_000_000].decode("utf-8", "ignore"))]
+            waiting += [_joined(url, other) for other in _css_urls(assets[url][:2_000_000].decode("utf-8", "ignore"))]
         else:
             found[url] = None
     if len(found) > MOST_URLS:
         raise Refused(f"The HTML loads more than {MOST_URLS} files.")
     return list(found)
+
+
+def _joined(base: str, url: str) -> str:
+    try:
+        return urljoin(base, url)
+    except ValueError:
+        return ""
 
 
 def urlsplit_scheme(url: str) -> str:
@@ -101,7 +107,7 @@ def _urls_of(root: object) -> Iterator[str]:
         attribute = _LOADING.get(tag)
         for name, value in element.attrib.items():
             if str(name).rpartition("}")[2] == attribute:
-                yield value.split()[0] if attribute == "srcset" and value.split() else value
+                yield value
         if tag == "link" and "stylesheet" in element.get("rel", "").lower().split():
             yield element.get("href", "")
         if tag == "style":

@@ -16,7 +16,7 @@ from services.rendering.jobs.tags import MOST_FIELDS, FoundTag
 
 _SUFFIX = "-field"
 _TYPES = {"multi-select": "multiple"}
-_SELF_CLOSED = re.compile(r"""<([a-zA-Z-]+-field)((?:[^<>"']|"[^"]*"|'[^']*')*?)/>""")
+_FIELD_TAG = re.compile(r"""<(/?)([a-zA-Z-]+-field)\b((?:[^<>"']|"[^"]*"|'[^']*')*)>""")
 _NO_FIELD_ATTRIBUTES = {"style", "class", "id", "width", "height", "hidden", "lang", "dir", "slot", "tabindex"}
 
 SIZES = {
@@ -63,12 +63,23 @@ class HtmlFields:
 
 
 def close_field_tags(html: str) -> str:
-    """HTML knows no self-closing elements: ``<text-field/>`` would swallow all that follows."""
-    return _SELF_CLOSED.sub(r"<\1\2></\1>", html)
+    """HTML knows no self-closing elements: ``<text-field/>``, or a tag that its author did not close, would swallow all
+    that follows."""
+    found = list(_FIELD_TAG.finditer(html))
+    closed_next: dict[str, bool] = {}
+    parts: list[str] = []
+    end = len(html)
+    for tag in reversed(found):
+        name = tag[2].lower()
+        if not tag[1] and (tag[3].endswith("/") or not closed_next.get(name, False)):
+            parts += [html[tag.end() : end], f"<{tag[2]}{tag[3].removesuffix('/')}></{tag[2]}>"]
+            end = tag.start()
+        closed_next[name] = bool(tag[1])
+    return html[:end] + "".join(reversed(parts))
 
 
 def mark_fields(root: Any, *, document: str) -> HtmlFields:
-    """Turns the field elements of a tree into empty marked boxes; other elements inside them are moved behind them."""
+    """Turns the field elements of a tree into empty marked boxes."""
     fields = HtmlFields()
     for parent, element in _field_elements(root):
         name = element.tag.removesuffix(_SUFFIX)
@@ -132,14 +143,14 @@ def _field_elements(root: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _empty(parent: Any, element: Any) -> None:
-    """Drops the text; what a tag swallowed because it was not closed goes on behind it."""
+    """Drops what is inside; fields that were written into a field go on behind it."""
     element.text = None
     index = list(parent).index(element) + 1
-    for offset, child in enumerate(list(element)):
+    for child in list(element):
         element.remove(child)
-        if child.tag == "option":
-            continue
-        parent.insert(index + offset, child)
+        if any(isinstance(inner.tag, str) and inner.tag.endswith(_SUFFIX) for inner in child.iter()):
+            parent.insert(index, child)
+            index += 1
 
 
 def _attributes(name: str, element: Any) -> dict[str, str]:

@@ -90,7 +90,9 @@ export class DocumentView {
       ? el("a", { class: "document__pdf", href: document.url, target: "_blank", rel: "noopener" }, t("document.pdf"))
       : null;
     const pages = document.pages.map((page, index) => this.#page(document, page, index + 1));
-    this.scroller.append(el("section", { class: "paper" }, el("h3", { class: "paper__name" }, document.name), pages, link));
+    const alone = this.state.form.documents.length === 1;
+    const name = el("h3", { class: alone ? "visually-hidden" : "paper__name" }, document.name);
+    this.scroller.append(el("section", { class: "paper" }, name, pages, link));
   }
 
   #page(document, page, number) {
@@ -178,8 +180,9 @@ export class DocumentView {
     const middle = (top + Math.max(bottom, top + 40)) / 2;
     scrollBy({ top: box.top + box.height / 2 - middle, behavior });
     const view = this.scroller.getBoundingClientRect();
-    // Where the page is wider than the window: the whole field, and what stands before it.
-    const wanted = Math.min(box.left - MARGIN - view.left, Math.max(box.right + MARGIN - view.right, box.left - view.width * 0.45 - view.left));
+    // Where the page is wider than the window: as far to the left as shows the whole field, because its label is there.
+    const leftmost = Math.max(box.right + MARGIN - view.right, -this.scroller.scrollLeft);
+    const wanted = Math.min(leftmost, box.left - MARGIN - view.left);
     this.scroller.scrollBy({ left: wanted, behavior });
   }
 }

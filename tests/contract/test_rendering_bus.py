@@ -1,0 +1,410 @@
+"""The rendering service as it runs: over a real broker, with real children; killed in the middle of its work."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pika
+import pikepdf
+import pytest
+import sqlalchemy as sa
+from PIL import Image
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError
+from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, SEALING_DUE, DocumentsSealed, Envelope
+from contracts.rpc import health, rendering
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.client import RpcClient
+from contracts.runtime.clock import uuid7
+from contracts.runtime.database import Database
+from contracts.runtime.topology import event_exchange
+from contracts.types import Area, FieldType
+from deploy.rabbitmq import PrivateBroker
+from services.rendering.models import SealJob
+from tests.support import drawing, processes
+from tests.support.pdf_files import document, encrypted, flate_bomb, line, signed
+from tests.support.postgres import PrivatePostgres
+from tests.support.sealing import assert_sealed, contract_pdf, pdf_text, seal_request
+from tests.support.suite import wait_until
+
+
+class Running:
+    """rendering with its own database; what it says on the bus ends in ``told``."""
+
+    def __init__(self, stack: ExitStack, amqp_url: str, database_url: str, folder: Path) -> None:
+        self.folder, self.database_url = folder, database_url
+        self.blobs = BlobStore.from_url(f"file://{folder}/blobs")
+        self.settings = processes.environment(
+            "rendering", amqp_url, database_url, folder, SIGNING_KEY_TYPE="ec-p256", POLL_SECONDS="0.2"
+        )
+        self._stack = stack
+        migrated = processes.run("rendering", "migrate", self.settings)
+        assert migrated.returncode == 0, migrated.stderr
+        self._connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
+        stack.callback(self._connection.close)
+        self.channel: Any = self._connection.channel()
+        self.channel.exchange_declare(event_exchange("rendering"), "topic", durable=True)
+        self.queue = self.channel.queue_declare("", exclusive=True).method.queue
+        self.channel.queue_bind(self.queue, event_exchange("rendering"), "documents.*")
+        self.serve = self.start("serve")
+        self.background = self.start("background")
+        self.client = RpcClient(amqp_url)
+        stack.callback(self.client.close)
+        self.told: list[Envelope] = []
+        wait_until(self.ready, within=60, what="rendering answers")
+
+    def start(self, command: str, **more: str) -> subprocess.Popen[bytes]:
+        log = self._stack.enter_context((self.folder / f"{command}.log").open("ab"))
+        process = processes.start("rendering", command, {**self.settings, **more}, log)
+        self._stack.callback(end, process)
+        return process
+
+    def ready(self) -> bool:
+        try:
+            return self.client.call(health.PING["rendering"], health.Ping()).ready
+        except ServiceError:
+            return False
+
+    def upload(self, data: bytes, media_type: str = "application/pdf") -> BlobRef:
+        return self.blobs.put(data, media_type, "uploads/")
+
+    def prepare(self, data: bytes, **more: Any) -> rendering.PreparedDocument:
+        request = rendering.PreparePdf(name="contract", file=self.upload(data), **more)
+        return self.client.call(rendering.PREPARE_PDF, request)
+
+    def order(self, request: rendering.SealRequest, times: int = 1) -> None:
+        """As submissions' relay says it; ``times`` as one that died before it could note that it had."""
+        envelope = Envelope(
+            id=uuid7(),
+            type=SEALING_DUE.type,
+            source="submissions",
+            subject=f"submission:{request.submission_id}",
+            occurred_at=datetime.now(UTC),
+            data=request.model_dump(mode="json"),
+        )
+        for _ in range(times):
+            self.channel.basic_publish(
+                event_exchange("submissions"), SEALING_DUE.type, envelope.model_dump_json().encode()
+            )
+
+    def heard(self) -> list[Envelope]:
+        while True:
+            method, _properties, body = self.channel.basic_get(self.queue, auto_ack=True)
+            if method is None:
+                return self.told
+            self.told.append(Envelope.model_validate_json(body))
+
+    def about(self, seal_id: str) -> list[Envelope]:
+        return [one for one in self.heard() if one.data["seal_id"] == seal_id]
+
+    def sealed(self, seal_id: str) -> DocumentsSealed:
+        wait_until(lambda: self.about(seal_id), within=60, what=f"the outcome of {seal_id}")
+        (event,) = self.about(seal_id)
+        assert event.type == DOCUMENTS_SEALED.type, event.data
+        return DocumentsSealed.model_validate(event.data)
+
+    def jobs(self) -> list[tuple[str, str]]:
+        database = Database(self.database_url)
+        try:
+            rows = sa.select(SealJob.seal_id, SealJob.state).order_by(SealJob.id)
+            return [(row[0], row[1]) for row in database.read(lambda session: session.execute(rows).all())]
+        finally:
+            database.dispose()
+
+    def sealed_files(self, submission: int) -> list[str]:
+        folder = self.folder / "blobs" / "submissions" / str(submission)
+        return sorted(path.name for path in folder.iterdir() if path.name.startswith("seal-"))
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def service(
+    request: pytest.FixtureRequest, broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("rendering")
+    url = f"sqlite:///{folder}/rendering.sqlite"
+    if request.param == "postgresql":
+        cluster: PrivatePostgres = request.getfixturevalue("postgres")
+        url = cluster.new_database()
+    with ExitStack() as stack:
+        yield Running(stack, broker.amqp_url, url, folder)
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_document_is_made_ready(service: Running) -> None:
+    prepared = service.prepare(document(line("Name: {{Name;role=Tenant}} please")))
+    assert [(field.name, field.role) for field in prepared.fields] == [("Name", "Tenant")]
+    assert prepared.file != prepared.original
+    assert prepared.file.key.startswith("uploads/")
+    assert len(prepared.pages) == 1
+
+
+def test_a_signed_document_is_left_as_it_is(service: Running) -> None:
+    prepared = service.prepare(signed(document(line("Theirs"))))
+    assert prepared.signed
+    assert prepared.file == prepared.original
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "The file is empty"),
+        (b"<html>hello</html>", "The file is not a PDF"),
+        (encrypted(document(line("x")), user="sesame"), "password-protected"),
+        (signed(document(line("x")), certified=1), "certified it against all changes"),
+        (flate_bomb(), "expands to more than"),
+    ],
+    ids=["empty", "html", "password", "certified", "bomb"],
+)
+def test_what_is_refused_is_refused_in_a_sentence(service: Running, data: bytes, why: str) -> None:
+    with pytest.raises(ServiceError, match=why) as caught:
+        service.prepare(data)
+    assert caught.value.status == 422
+
+
+def test_html_becomes_a_document(service: Running) -> None:
+    html = '<h1>Lease</h1><text-field name="Name" role="Tenant" style="width:100px;height:20px"></text-field>'
+    request = rendering.PrepareHtml(name="Lease", html=html, size="A4")
+    one, again = (service.client.call(rendering.PREPARE_HTML, request) for _ in range(2))
+    assert [field.name for field in one.fields] == ["Name"]
+    assert one.file.sha256 == again.file.sha256, "laid out once"
+    assert one.file.key != again.file.key, "each owner has his own copy"
+    assert service.blobs.get(one.original).startswith(b"%PDF")
+
+
+def test_pictures_in_html_come_through_the_guarded_way_out(service: Running) -> None:
+    picture = io.BytesIO()
+    Image.new("RGB", (40, 30), (200, 10, 10)).save(picture, "PNG")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/logo.png" else 404)
+            self.end_headers()
+            self.wfile.write(picture.getvalue() if self.path == "/logo.png" else b"")
+
+        def log_message(self, *_: Any) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        base = f"http://127.0.0.1:{server.server_address[1]}"
+        html = f'<img src="{base}/logo.png"><img src="{base}/gone.png"><img src="file:///etc/passwd">'
+        prepared = service.client.call(rendering.PREPARE_HTML, rendering.PrepareHtml(name="x", html=html))
+    finally:
+        server.shutdown()
+        server.server_close()
+    with pikepdf.open(io.BytesIO(service.blobs.get(prepared.file))) as pdf:
+        assert len(list(pdf.pages[0].get_images())) == 1
+    assert any("gone.png was not loaded: answered 404" in notice.message for notice in prepared.report)
+
+
+def test_a_page_is_drawn_once(service: Running) -> None:
+    request = rendering.DrawPage(file=service.upload(contract_pdf(2)), page=2, width=300)
+    one, again = (service.client.call(rendering.DRAW_PAGE, request) for _ in range(2))
+    assert one == again
+    with Image.open(io.BytesIO(service.blobs.get(one))) as picture:
+        assert picture.width == 300
+    with pytest.raises(ServiceError, match="has no page 3"):
+        service.client.call(rendering.DRAW_PAGE, request.model_copy(update={"page": 3}))
+
+
+def test_pictures_and_signatures(service: Running) -> None:
+    drawn = service.client.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text="Ana Łącka"))
+    assert drawn.media_type == "image/png"
+    request = rendering.PrepareImage(
+        file=service.upload(drawing.signature_png(), "image/png"), type=FieldType.SIGNATURE
+    )
+    ready = service.client.call(rendering.PREPARE_IMAGE, request)
+    assert ready.key.startswith("uploads/")
+    blank = io.BytesIO()
+    Image.new("RGB", (100, 50), (255, 255, 255)).save(blank, "PNG")
+    with pytest.raises(ServiceError, match="signature is empty"):
+        service.client.call(
+            rendering.PREPARE_IMAGE,
+            rendering.PrepareImage(file=service.upload(blank.getvalue(), "image/png"), type=FieldType.SIGNATURE),
+        )
+
+
+def test_characters_without_a_font_are_named(service: Running) -> None:
+    answer = service.client.call(rendering.CHECK_TEXT, rendering.CheckText(texts=["ok", "\ue000x"]))
+    assert answer.characters == ["", "\ue000"]
+
+
+def test_drafts_show_what_is_there_and_are_made_once(service: Running, tmp_path: Path) -> None:
+    request = rendering.FillRequest.model_validate(seal_request(service.blobs, submission_id=99).model_dump())
+    one, again = (service.client.call(rendering.FILL_DRAFTS, request) for _ in range(2))
+    assert one == again
+    draft = service.blobs.get(one.documents[0].file)
+    assert "Ana Kowalska" in pdf_text(draft, tmp_path)
+    verdict = service.client.call(rendering.VERIFY, rendering.Verify(file=one.documents[0].file))
+    assert verdict.checksum_status == "unsigned"
+
+
+def test_merging_with_and_without_a_seal(service: Running, tmp_path: Path) -> None:
+    files = [service.upload(contract_pdf(2)), service.upload(signed(document(line("signed"))))]
+    plain = service.client.call(rendering.COMBINE, rendering.Combine(files=files))
+    assert "1 signature removed" in plain.warnings[0]
+    sealed = service.client.call(rendering.COMBINE, rendering.Combine(files=files, seal=True, name="All of it"))
+    assert_sealed(service.blobs.get(sealed.file), tmp_path)
+    verdict = service.client.call(rendering.VERIFY, rendering.Verify(file=sealed.file))
+    assert (verdict.checksum_status, verdict.sealed_here) == ("valid", True)
+    assert verdict.signatures[0].trust == "trusted"
+    assert not service.client.call(rendering.VERIFY, rendering.Verify(file=plain.file)).sealed_here
+
+
+def test_nothing_to_merge(service: Running) -> None:
+    with pytest.raises(ServiceError, match="must not be empty"):
+        service.client.call(rendering.COMBINE, rendering.Combine(files=[]))
+    files = [service.upload(contract_pdf()), service.upload(b"garbage")]
+    with pytest.raises(ServiceError, match="File 2: malformed PDF"):
+        service.client.call(rendering.COMBINE, rendering.Combine(files=files))
+
+
+@pytest.mark.parametrize("data", [b"", b"no PDF", b"%PDF-1.7 broken"])
+def test_no_pdf_to_verify(service: Running, data: bytes) -> None:
+    with pytest.raises(ServiceError, match="Malformed PDF") as caught:
+        service.client.call(rendering.VERIFY, rendering.Verify(file=service.upload(data)))
+    assert caught.value.status == 422
+
+
+def test_a_file_that_is_gone(service: Running) -> None:
+    gone = BlobRef(key="uploads/gone", sha256="0" * 64, size=3, media_type="application/pdf")
+    with pytest.raises(ServiceError) as caught:
+        service.client.call(rendering.VERIFY, rendering.Verify(file=gone))
+    assert caught.value.code == "not_found"
+
+
+# --- sealing ----------------------------------------------------------------------------------------------------------------
+
+
+def test_an_order_ends_in_one_result(service: Running, tmp_path: Path) -> None:
+    request = seal_request(service.blobs, contract_pdf(2), document(line("annex")), submission_id=1, seal_id="once")
+    service.order(request)
+    sealed = service.sealed("once")
+    assert sealed.pades_level == "B-B"
+    for file in (*(one.file for one in sealed.documents), sealed.audit_trail):
+        assert_sealed(service.blobs.get(file), tmp_path)
+        verdict = service.client.call(rendering.VERIFY, rendering.Verify(file=file))
+        assert (verdict.checksum_status, verdict.sealed_here) == ("valid", True)
+
+
+def test_an_order_that_comes_ten_times_ends_in_one_result(service: Running) -> None:
+    request = seal_request(service.blobs, submission_id=2, seal_id="ten")
+    service.order(request, times=5)
+    for _ in range(5):
+        service.order(request)
+    service.sealed("ten")
+    service.order(request)
+    service.order(seal_request(service.blobs, submission_id=2, seal_id="after"))
+    service.sealed("after")
+    assert len(service.about("ten")) == 1
+    assert [state for seal_id, state in service.jobs() if seal_id == "ten"] == ["done"]
+    assert len(service.sealed_files(2)) == 4, "two of each"
+
+
+def test_a_broken_order_is_answered_with_the_field(service: Running) -> None:
+    value = drawing.field_value(
+        "text", "word " * 4000, Area(x=0.1, y=0.1, w=0.1, h=0.01, attachment_uuid="d0"), name="City"
+    )
+    service.order(seal_request(service.blobs, values=[value], submission_id=3, seal_id="broken"))
+    wait_until(lambda: service.about("broken"), within=60, what="the outcome")
+    (event,) = service.about("broken")
+    assert event.type == DOCUMENTS_FAILED.type
+    assert "City" in event.data["reason"]
+
+
+def test_killed_in_mid_job_there_is_one_result(service: Running, tmp_path: Path) -> None:
+    """Again and again at other moments of the work: at the end there is one event, one job, one set of files."""
+    seal_ids = []
+    for number in range(6):
+        seal_ids.append(f"killed-{number}")
+        big = contract_pdf(150)
+        documents = [big] * 3
+        request = seal_request(service.blobs, *documents, submission_id=40 + number, seal_id=seal_ids[-1])
+        service.order(request)
+        wait_until(lambda number=number: _has_begun(service, 40 + number, number), within=60, what="the job to begin")
+        os.kill(service.background.pid, signal.SIGKILL)
+        service.background.wait()
+        service.background = service.start("background")
+    for seal_id in seal_ids:
+        sealed = service.sealed(seal_id)
+        assert len(sealed.documents) == 3
+        assert_sealed(service.blobs.get(sealed.audit_trail), tmp_path)
+        keys = {one.file.key for one in sealed.documents} | {sealed.audit_trail.key}
+        assert all(service.blobs.exists(key) for key in keys)
+        assert len(service.about(seal_id)) == 1
+    assert {state for seal_id, state in service.jobs() if seal_id in seal_ids} == {"done"}
+
+
+def _has_begun(service: Running, submission: int, files: int) -> bool:
+    """The job is leased, or has written some of its files."""
+    folder = service.folder / "blobs" / "submissions" / str(submission)
+    written = [path for path in folder.iterdir() if path.name.startswith("seal-")] if folder.is_dir() else []
+    if len(written) >= min(files, 3):
+        database = Database(service.database_url)
+        try:
+            begun = sa.select(SealJob.leased_by, SealJob.state).where(SealJob.submission_id == submission)
+            row = database.read(lambda session: session.execute(begun).first())
+            return row is not None and (row[0] is not None or row[1] == "done")
+        finally:
+            database.dispose()
+    return False
+
+
+def test_a_serving_process_killed_in_mid_call_answers_again(service: Running) -> None:
+    os.kill(service.serve.pid, signal.SIGKILL)
+    service.serve.wait()
+    service.serve = service.start("serve")
+    wait_until(service.ready, within=60, what="rendering answers again")
+    assert service.prepare(document(line("back"))).pages
+
+
+def test_no_child_outlives_its_service(service: Running) -> None:
+    """A child sees that the other end of its socket is gone, and ends."""
+    children = _children_of(service.background.pid)
+    assert children
+    os.kill(service.background.pid, signal.SIGKILL)
+    service.background.wait()
+    wait_until(
+        lambda: not any(Path(f"/proc/{child}").exists() for child in children), within=30, what="the children end"
+    )
+    service.background = service.start("background")
+
+
+def _children_of(process: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == process:
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def test_the_log_holds_no_values(service: Running) -> None:
+    text = "".join((service.folder / f"{name}.log").read_text() for name in ("serve", "background"))
+    assert "Ana Kowalska" not in text
+    assert "ana@example.com" not in text
+    for one in text.splitlines():
+        if one.startswith("{"):
+            assert json.loads(one)["event"]

@@ -1,0 +1,193 @@
+"""Requests per second through the gateway, beside bare Flask under gunicorn with the same answers.
+
+    python -m tests.load.gateway                       # starts a suite of its own
+    python -m tests.load.gateway BASE_URL API_KEY      # measures a suite that runs
+
+Ours: key look-up, request and response validation, the call over the bus, the database. Flask's: the very same answers,
+taken from ours beforehand, from memory with `jsonify`, one process with 8 threads. Both in turns, with wrk and 8
+connections, on the same machine; the suite shares its processors between gateway, broker and services. Prints requests
+per second, p50 and p99 and the ratios (target: 0.5).
+"""
+
+import base64
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from deploy.rabbitmq import free_port
+from tests.support.agreement import agreement_pdf
+from tests.support.suite import RunningSuite, start_suite, wait_until
+
+ROUNDS, SECONDS, CONNECTIONS = 5, 3, 8
+_UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+@dataclass
+class Case:
+    """One request, and what it answered."""
+
+    name: str
+    method: str
+    path: str
+    body: Any = None
+    answer: Any = None
+    figures: dict[str, list["Figures"]] = field(default_factory=lambda: {"gateway": [], "flask": []})
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one wrk run; p50 and p99 in milliseconds."""
+
+    rps: float
+    p50: float
+    p99: float
+
+
+def cases(base_url: str, key: str) -> list[Case]:
+    """A template with two roles, twelve submissions of it, and the three requests with their answers."""
+    session = requests.Session()
+    session.headers["X-Auth-Token"] = key
+    template = _template(session, base_url)
+    new = {
+        "template_id": template["id"],
+        "send_email": False,
+        "submitters": [
+            {"role": "Seller", "email": "ann@example.com", "name": "Ann Smith", "values": {"Company": "Acme"}},
+            {"role": "Buyer", "email": "bob@example.com", "name": "Bob Ray"},
+        ],
+    }
+    for _ in range(12):
+        session.post(f"{base_url}/api/submissions", json=new, timeout=60).raise_for_status()
+    chosen = [
+        Case("GET template", "GET", f"/api/templates/{template['id']}"),
+        Case("list of 10", "GET", "/api/submissions?limit=10"),
+        Case("POST, 2 signers", "POST", "/api/submissions", new),
+    ]
+    for case in chosen:
+        answer = session.request(case.method, base_url + case.path, json=case.body, timeout=60)
+        answer.raise_for_status()
+        case.answer = answer.json()
+    return chosen
+
+
+def _template(session: requests.Session, base_url: str) -> Any:
+    document = {"name": "agreement", "file": base64.b64encode(agreement_pdf()).decode()}
+    answer = session.post(f"{base_url}/api/templates/pdf", json={"documents": [document]}, timeout=90)
+    answer.raise_for_status()
+    return answer.json()
+
+
+_FLASK = """
+import base64
+import json
+from flask import Flask, jsonify, request
+app = Flask("bare")
+answers = json.load(open({file!r}))
+@app.get("/api/templates/<int:number>")
+def template(number):
+    return jsonify(answers["GET template"])
+@app.get("/api/submissions")
+def submissions():
+    return jsonify(answers["list of 10"])
+@app.post("/api/submissions")
+def create():
+    request.get_json()
+    return jsonify(answers["POST, 2 signers"])
+"""
+
+
+@contextmanager
+def bare_flask(folder: Path, chosen: list[Case]) -> Iterator[str]:
+    """The address of Flask under gunicorn with the answers of ``chosen``."""
+    (folder / "answers.json").write_text(json.dumps({case.name: case.answer for case in chosen}))
+    (folder / "bare.py").write_text(_FLASK.format(file=str(folder / "answers.json")))
+    port = free_port()
+    arguments = ["-k", "gthread", "--threads", "8", "-w", "1", "-b", f"127.0.0.1:{port}", "bare:app"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_until(lambda: _answers(address + chosen[0].path), what="bare Flask answers")
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return requests.get(url, timeout=5).ok
+    except requests.ConnectionError:
+        return False
+
+
+def wrk(base_url: str, key: str, case: Case, folder: Path, seconds: int) -> Figures:
+    """One run. Raises when any answer was not 2xx."""
+    script = folder / "request.lua"
+    body = f"wrk.body = [==[{json.dumps(case.body)}]==]\n" if case.body is not None else ""
+    script.write_text(
+        f'wrk.method = "{case.method}"\nwrk.headers["X-Auth-Token"] = "{key}"\n'
+        f'wrk.headers["Content-Type"] = "application/json"\n{body}'
+    )
+    arguments = ["-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(script), base_url + case.path]
+    output = subprocess.run(["wrk", *arguments], capture_output=True, text=True, check=True).stdout
+    if "Non-2xx" in output or "Socket errors" in output:
+        raise AssertionError(f"{case.name} at {base_url}: {output}")
+    speed = re.search(r"Requests/sec:\s+([\d.]+)", output)
+    late = {
+        percent: float(n) * _UNITS[unit] for percent, n, unit in re.findall(r"(50|99)%\s+([\d.]+)(us|ms|s)", output)
+    }
+    assert speed is not None, output
+    return Figures(float(speed[1]), late["50"], late["99"])
+
+
+def measure(base_url: str, key: str, rounds: int = ROUNDS, seconds: int = SECONDS) -> list[Case]:
+    """All cases on both, in turns."""
+    chosen = cases(base_url, key)
+    with tempfile.TemporaryDirectory() as name, bare_flask(Path(name), chosen) as flask:
+        sides = {"gateway": base_url, "flask": flask}
+        for number in range(rounds + 1):
+            for case in chosen:
+                for side in sorted(sides, reverse=bool(number % 2)):
+                    figures = wrk(sides[side], key, case, Path(name), seconds)
+                    if number:  # the first round warms up
+                        case.figures[side].append(figures)
+    return chosen
+
+
+def report(chosen: list[Case]) -> None:
+    print(f"HTTP with {CONNECTIONS} connections (both validations and the bus; Flask: the same answers from memory):")
+    for case in chosen:
+        for side, runs in case.figures.items():
+            rps, p50, p99 = (statistics.median(getattr(run, what) for run in runs) for what in ("rps", "p50", "p99"))
+            print(f"  {case.name:<16} {side:<8} {rps:7.0f} rps   p50 {p50:6.2f} ms   p99 {p99:6.2f} ms")
+        pairs = zip(case.figures["gateway"], case.figures["flask"], strict=True)
+        ratio = statistics.median(ours.rps / theirs.rps for ours, theirs in pairs)
+        print(f"  {'':<16} ratio {ratio:.2f} (target at least 0.5)")
+
+
+def main() -> None:
+    if len(sys.argv) == 3:
+        report(measure(sys.argv[1].rstrip("/"), sys.argv[2]))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        suite: RunningSuite = start_suite(Path(folder))
+        try:
+            report(measure(suite.base_url, suite.api_key))
+        finally:
+            suite.stop()
+
+
+if __name__ == "__main__":
+    main()
