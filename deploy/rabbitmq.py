@@ -51,6 +51,11 @@ class PrivateBroker:
 
     def start(self) -> None:
         """Start the node and wait until it takes connections; BrokerFailed otherwise."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start the node and do not wait for it."""
         self._write_configuration()
         self._output = (self.folder / "output.log").open("ab")
         self._process = subprocess.Popen(
@@ -61,7 +66,21 @@ class PrivateBroker:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        self._wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Wait until the launched node takes connections; BrokerFailed otherwise."""
+        assert self._process is not None
+        deadline = time.monotonic() + READY_WITHIN
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            if self._accepts():
+                return
+            time.sleep(0.1)
+        tail = (self.folder / "output.log").read_text(errors="replace")[-2000:]
+        with contextlib.suppress(ProcessLookupError):
+            self._signal(signal.SIGKILL)
+        raise BrokerFailed(f"RabbitMQ did not start within {READY_WITHIN:.0f} s.\n{tail}")
 
     def stop(self) -> None:
         """Stop the node cleanly (SIGTERM), kill it when it takes longer than 10 s; its name server (epmd) goes too."""
@@ -145,20 +164,6 @@ class PrivateBroker:
         if not name.exists():
             name.write_text(os.urandom(4).hex())
         return name.read_text()
-
-    def _wait_until_ready(self) -> None:
-        assert self._process is not None
-        deadline = time.monotonic() + READY_WITHIN
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                break
-            if self._accepts():
-                return
-            time.sleep(0.1)
-        tail = (self.folder / "output.log").read_text(errors="replace")[-2000:]
-        with contextlib.suppress(ProcessLookupError):
-            self._signal(signal.SIGKILL)
-        raise BrokerFailed(f"RabbitMQ did not start within {READY_WITHIN:.0f} s.\n{tail}")
 
     def _accepts(self) -> bool:
         # The port opens before the node can serve; the pid file is written last but one, the AMQP greeting answers last.

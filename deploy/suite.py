@@ -69,7 +69,7 @@ class Suite:
 
     def start(self) -> None:
         """Start everything and wait until it is ready; SuiteFailed with the reason otherwise."""
-        self._start_broker()
+        self._launch_broker()
         self._migrate()
         for name in self.programs:
             self.start_program(name)
@@ -172,15 +172,15 @@ class Suite:
             arguments = ["-m", f"services.{name}", "serve"]
         return Program(name, arguments, free_port())
 
-    def _start_broker(self) -> None:
+    def _launch_broker(self) -> None:
         for folder in ("log", "databases", "blobs"):
             (self.var_dir / folder).mkdir(mode=0o700, exist_ok=True)
         if self.settings.get("AMQP_URL"):
             return
         self.broker = PrivateBroker(self.var_dir / "rabbitmq", self._secrets.get("rabbitmq-password"))
         try:
-            self.broker.start()
-        except (BrokerFailed, OSError) as error:
+            self.broker.launch()
+        except OSError as error:
             raise SuiteFailed(f"The private RabbitMQ node did not start: {error}") from error
 
     def _amqp_url(self) -> str:
@@ -189,18 +189,27 @@ class Suite:
         return self.settings["AMQP_URL"]
 
     def _migrate(self) -> None:
-        done = subprocess.run(
+        """Bring databases and queues to this version: the databases while the broker is still starting."""
+        migration = subprocess.Popen(
             [sys.executable, "-m", "contracts.runtime.main", "migrate", *SERVICES],
             cwd=ROOT,
             env=self.environment(self.programs["gateway"]),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            check=False,
         )
-        (self.var_dir / "log" / "migrate.log").write_text(done.stdout + done.stderr)
-        if done.returncode:
-            raise SuiteFailed(f"A database could not be migrated.\n{(done.stdout + done.stderr)[-3000:]}")
+        try:
+            if self.broker:
+                self.broker.wait_until_ready()
+        except BrokerFailed as error:
+            migration.kill()
+            raise SuiteFailed(f"The private RabbitMQ node did not start: {error}") from error
+        finally:
+            output, _ = migration.communicate()
+        (self.var_dir / "log" / "migrate.log").write_text(output)
+        if migration.returncode:
+            raise SuiteFailed(f"A database could not be migrated.\n{output[-3000:]}")
 
     def _revive(self, program: Program) -> None:
         assert program.process is not None

@@ -88,12 +88,13 @@ class Broker:
         if self._probing or not channel.is_open:
             return
         self._probing = True
+        connection = self._connection
         heard: list[Any] = []
         channel.basic_qos(prefetch_count=0, callback=heard.append)
 
         def check() -> None:
             self._probing = False
-            if not heard:
+            if not heard and self._connection is connection:
                 self.reconnect("the broker does not answer")
 
         self._loop.call_later(PROBE_SECONDS, check)

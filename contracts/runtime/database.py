@@ -109,8 +109,8 @@ class Database:
     def write(self, use_case: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run ``use_case(session, ...)`` in one transaction and commit.
 
-        It may run several times when transactions collide, so it must have no effect but through the session. Raises
-        ServiceError("unavailable") when the database cannot be reached, is full, or is locked for too long.
+        It may run several times when transactions collide (serialization, deadlock, a unique key made by two at once), so it
+        must have no effect but through the session. Raises ServiceError("unavailable") when the database cannot be reached, is full, or is locked for too long.
         """
         result, has_work = self._in_thread(self._write, use_case, args, kwargs)
         if has_work:
@@ -150,10 +150,15 @@ class Database:
                     result = use_case(session, *args, **kwargs)
                     session.commit()
                     return result, bool(session.info.get("has_work"))
-            except _Collision as collision:
+            except _Collision:
                 if attempt == _TRIES:
-                    raise ServiceError("unavailable", "The database is busy, try again") from collision
-                time.sleep(0.01 * 2**attempt)
+                    raise
+            except sa.exc.IntegrityError as error:
+                # Two transactions made the same thing at once: the second look finds what the first one made. A duplicate
+                # that is no race fails again.
+                if attempt > 1 or getattr(error.orig, "sqlstate", None) != _UNIQUE_VIOLATION:
+                    raise
+            time.sleep(0.01 * 2**attempt)
         raise AssertionError("unreachable")
 
     def _read(self, query: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -265,7 +270,7 @@ def refuse_bad_text(text: str, field: str | None = None) -> None:
             raise invalid(_BAD_TEXT, field) from None
 
 
-class _Collision(Exception):
+class _Collision(ServiceError):
     """Two transactions got in each other's way; the same again may succeed."""
 
 
@@ -273,7 +278,9 @@ class _Disconnected(ServiceError):
     """The connection turned out to be dead."""
 
 
+# https://www.postgresql.org/docs/15/errcodes-appendix.html
 _COLLISIONS = {"40001", "40P01"}
+_UNIQUE_VIOLATION = "23505"
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "55", "58")
 
 
@@ -296,7 +303,7 @@ def _meaning(error: sa.exc.DBAPIError) -> Exception:
     state = getattr(error.orig, "sqlstate", None)
     text = str(error.orig)
     if state in _COLLISIONS:
-        return _Collision(state)
+        return _Collision("unavailable", "The database is busy, try again")
     if isinstance(error.orig, sqlite3.OperationalError):
         if "locked" in text or "busy" in text:
             return ServiceError("unavailable", "The database is busy, try again")

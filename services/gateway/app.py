@@ -1,6 +1,7 @@
 """The gateway, put together: Connexion for the API, Flask for the pages, and what both need."""
 
 import asyncio
+import gc
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -62,7 +63,11 @@ def serve(settings: Settings) -> int:
         )
     )
     log.info("gateway.started", host=settings.host, port=settings.port)
-    asyncio.run(_run(server))
+    # What was made until now stays: the collector need not look through it again and again.
+    gc.collect()
+    gc.freeze()
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(_run(server))
     if health is not None:
         health.close()
     context.bus.close()

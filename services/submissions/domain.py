@@ -272,7 +272,7 @@ def _go_on(submission: Submission, happened: list[Happened], seal_id: str | None
     """Seal when everybody has signed, else invite everybody whose turn has come."""
     if submission.status is not SubmissionStatus.PENDING or submission.archived:
         return submission, tuple(happened)
-    if submission.all_signed and submission.seal_id is None and seal_id is not None:
+    if submission.all_signed and seal_id is not None:
         submission = replace(submission, sealing=SealingStatus.SEALING, seal_id=seal_id)
         happened.append(Happened(Fact.SEALING))
     for submitter in submission.submitters:

@@ -112,7 +112,7 @@ def _errors(app: flask.Flask) -> None:
 def _error(status: int, code: str, message: str, details: list[dict[str, Any]] | None = None) -> flask.Response:
     """A page for a person, JSON for a script."""
     accepted = flask.request.accept_mimetypes
-    wants_page = flask.request.method in ("GET", "HEAD") and accepted.best == "text/html"
+    wants_page = flask.request.method in ("GET", "HEAD") and accepted["text/html"] > accepted["application/json"]
     answer: flask.Response
     if wants_page:
         answer = flask.Response(flask.render_template("error.html", status=status), mimetype="text/html")

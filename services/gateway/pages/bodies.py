@@ -1,14 +1,14 @@
 """Bodies of the page's calls: JSON objects, read strictly, and one uploaded file."""
 
-import json
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import flask
 
 from contracts.errors import ServiceError
+from services.gateway import json_body
 
 JSON_LIMIT = 2_000_000
 MEGABYTE = 1024 * 1024
@@ -28,23 +28,16 @@ class Upload:
 def json_object() -> dict[str, Any]:
     """The request's JSON object.
 
-    The content type is demanded because a form on a stranger's page cannot send it without asking first. Refused are
-    also NaN, nesting that Python cannot follow, and text that no database takes (NUL, lone surrogates).
+    The content type is demanded because a form on a stranger's page cannot send it without asking first. The JSON is read
+    as strictly as the API reads it.
     """
     if flask.request.mimetype != "application/json":
         raise ServiceError("unsupported_media_type", "Send JSON with the header Content-Type: application/json")
     if (flask.request.content_length or 0) > JSON_LIMIT:
         raise ServiceError("too_large", f"The request is larger than {JSON_LIMIT} bytes")
-    raw = flask.request.get_data()
-    try:
-        body = json.loads(raw, parse_constant=_no_constant)
-        json.dumps(body, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise ServiceError("bad_request", "The request body is not valid JSON") from error
+    body = json_body.loads(flask.request.get_data())
     if not isinstance(body, dict):
         raise ServiceError("bad_request", "The request body must be a JSON object")
-    if _has_nul(body):
-        raise ServiceError("invalid", "Text must not contain the character U+0000")
     return body
 
 
@@ -96,18 +89,6 @@ def sniffed(data: bytes, declared: str | None) -> str:
     if declared and declared not in known and _MEDIA_TYPE.fullmatch(declared):
         return declared
     return "application/octet-stream"
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _has_nul(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\x00" in value
-    if isinstance(value, dict):
-        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
-    return isinstance(value, list) and any(_has_nul(item) for item in value)
 
 
 def _refused(key: str, reason: str) -> ServiceError:

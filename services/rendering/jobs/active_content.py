@@ -10,6 +10,8 @@ from typing import Any
 
 import pikepdf
 
+from services.rendering.jobs.pdf_values import name_of, text_of
+
 _HARMLESS_ACTIONS = {"/GoTo", "/URI", "/Named", "/Thread"}
 _HARMFUL_ACTIONS = {
     "/JavaScript": "javascript",
@@ -117,7 +119,7 @@ def _clean_annotations(page: pikepdf.Dictionary, removed: Counter[str]) -> None:
     for annotation in annotations:
         if not isinstance(annotation, pikepdf.Dictionary):
             continue
-        subtype = str(annotation.get("/Subtype", ""))
+        subtype = name_of(annotation.get("/Subtype"))
         if subtype in _MEDIA_ANNOTATIONS:
             removed["embedded_file" if subtype == "/FileAttachment" else "media"] += 1
             for key in _MEDIA_KEYS:
@@ -154,11 +156,13 @@ def _inside(values: Any) -> Iterator[Any]:
 
 
 def _clean_dictionary(value: Any, removed: Counter[str]) -> None:
-    for key in list(value.keys()):
-        child = value.get(key)
+    for key, child in list(value.items()):
         kind = _is_dropped(key, child)
-        if kind:
+        if kind and key.isprintable():
             del value[key]
+            removed[kind] += 1
+        elif kind:  # Its name is no text: pikepdf lists it, but takes it from nobody.
+            _empty(child)
             removed[kind] += 1
     if isinstance(value, pikepdf.Stream):
         _make_local(value, removed)
@@ -184,7 +188,7 @@ def _is_dropped(key: str, value: Any) -> str | None:
         return "embedded_file" if key == "/AF" and isinstance(value, pikepdf.Array) else None
     if key == "/AA" and _is_trigger_table(value):
         return "action"
-    if key == "/EF" and all(name in ("/F", "/UF", "/DOS", "/Mac", "/Unix") for name in value):
+    if key == "/EF" and all(entry in ("/F", "/UF", "/DOS", "/Mac", "/Unix") for entry in value):
         return "embedded_file"
     if key == "/AF" and "/EF" in value:
         return "embedded_file"
@@ -195,33 +199,38 @@ def _action_kind(key: str, value: pikepdf.Dictionary) -> str | None:
     action = value.get("/S")
     if not isinstance(action, pikepdf.Name) or value.get("/Type") == "/StructElem":
         return None
-    name = str(action)
-    if name in _HARMFUL_ACTIONS and "/K" not in value:
-        return _HARMFUL_ACTIONS[name]
+    kind = name_of(action)
+    if kind in _HARMFUL_ACTIONS and "/K" not in value:
+        return _HARMFUL_ACTIONS[kind]
     if key not in ("/A", "/PA", "/Next", "/OpenAction"):
         return None
-    if name == "/URI":
+    if kind == "/URI":
         return None if _is_web_link(value.get("/URI")) else "action"
-    return None if name in _HARMLESS_ACTIONS or "/K" in value else "action"
+    return None if kind in _HARMLESS_ACTIONS or "/K" in value else "action"
 
 
 def _is_web_link(address: Any) -> bool:
     """Also an address without a scheme; other schemes run programs."""
     if not isinstance(address, pikepdf.String):
         return False
-    text = "".join(str(address).split()).lower()
-    return text.startswith(_WEB_LINKS) or ":" not in text.partition("/")[0]
+    url = "".join(text_of(address).split()).lower()
+    return url.startswith(_WEB_LINKS) or ":" not in url.partition("/")[0]
 
 
 def _is_trigger_table(value: pikepdf.Dictionary) -> bool:
     """/AA is also what a producer may call a font or a graphics state in a resource dictionary."""
-    return all(key in _TRIGGERS and isinstance(value.get(key), pikepdf.Dictionary) for key in value)
+    return all(key in _TRIGGERS and isinstance(child, pikepdf.Dictionary) for key, child in value.items())
 
 
 def _is_drawing(value: Any) -> bool:
     return isinstance(value, pikepdf.Stream) and any(
         key in value for key in ("/Subtype", "/PatternType", "/ShadingType")
     )
+
+
+def _empty(value: Any) -> None:
+    for key in ("/S", "/JS", "/F", "/URI", "/D", "/Next", "/EF", "/UF", "/R", "/OP"):
+        _drop(value, key)
 
 
 def _drop(holder: Any, key: str) -> None:

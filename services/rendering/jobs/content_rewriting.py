@@ -1,5 +1,6 @@
 """Content streams without the glyphs that were marked as removed; everything else draws what it drew, where it drew it."""
 
+import copy
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,8 +10,12 @@ from typing import Any
 import pikepdf
 
 from services.rendering.jobs.glyphs import Content, Glyph
+from services.rendering.jobs.pdf_values import text_of
 
 _TAG = re.compile(r"\{\{[^{}]*\}\}")
+_FORM_KEYS = (
+    "/Type", "/Subtype", "/FormType", "/BBox", "/Matrix", "/Group", "/StructParent", "/StructParents", "/OC",
+)  # fmt: skip
 _SPOKEN = ("/ActualText", "/Alt", "/E")
 
 
@@ -43,8 +48,8 @@ def drop_spoken_text(pdf: pikepdf.Pdf, tags: Sequence[str]) -> bool:
         if not isinstance(item, pikepdf.Dictionary):
             continue
         for key in (*_SPOKEN, "/T", "/Title"):
-            text = item.get(key)
-            if isinstance(text, pikepdf.String) and "{{" in (words := str(text)):
+            words = text_of(item.get(key))
+            if "{{" in words:
                 kept = _TAG.sub(lambda match: "" if _squeezed(match.group()) in wanted else match.group(), words)
                 if kept != words:
                     item[key] = pikepdf.String(" ".join(kept.split()))
@@ -127,27 +132,31 @@ def _without_spoken_text(instruction: Any, resources: pikepdf.Dictionary) -> Any
     tag, properties = instruction.operands[0], instruction.operands[1]
     if isinstance(properties, pikepdf.Name):
         properties = resources["/Properties"][properties]
-    kept = pikepdf.Dictionary({key: value for key, value in properties.items() if key not in _SPOKEN})
+    kept = copy.copy(properties)
+    for key in _SPOKEN:
+        if key in kept:
+            del kept[key]
     return pikepdf.ContentStreamInstruction([tag, kept], instruction.operator)
 
 
 def _copied_form(pdf: pikepdf.Pdf, form: Content) -> pikepdf.Stream:
     data, resources = rewritten(pdf, form)
-    copy = pdf.make_stream(data)
+    changed = pdf.make_stream(data)
     assert form.stream is not None
-    for key, value in form.stream.items():
-        if key not in ("/Length", "/Filter", "/DecodeParms", "/Resources"):
-            copy[key] = value
-    copy["/Resources"] = resources
-    return copy
+    for key in _FORM_KEYS:
+        if key in form.stream:
+            changed[key] = form.stream[key]
+    changed["/Resources"] = resources
+    return changed
 
 
 def _with_form(resources: pikepdf.Dictionary, form: pikepdf.Stream) -> tuple[pikepdf.Dictionary, pikepdf.Name]:
     """A copy of the resources that has the form, and its name there."""
-    copy = pikepdf.Dictionary(dict(resources.items()))
+    # Shallow copies, made by qpdf: names of resources need not be text.
+    changed = copy.copy(resources)
     named = resources.get("/XObject")
-    forms = dict(named.items()) if isinstance(named, pikepdf.Dictionary) else {}
+    forms = copy.copy(named) if isinstance(named, pikepdf.Dictionary) else pikepdf.Dictionary()
     name = next(f"/Untagged{number}" for number in range(len(forms) + 1) if f"/Untagged{number}" not in forms)
     forms[name] = form
-    copy["/XObject"] = pikepdf.Dictionary(forms)
-    return copy, pikepdf.Name(name)
+    changed["/XObject"] = forms
+    return changed, pikepdf.Name(name)

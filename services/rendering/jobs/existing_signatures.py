@@ -10,6 +10,7 @@ from typing import Any
 
 import pikepdf
 
+from services.rendering.jobs.pdf_values import items_of, whole_of
 from services.rendering.jobs.refused import Refused
 
 _MOST_FIELDS = 20_000
@@ -51,7 +52,7 @@ def form_field_nodes(pdf: pikepdf.Pdf) -> Iterator[pikepdf.Dictionary]:
     form = pdf.Root.get("/AcroForm")
     fields = form.get("/Fields") if isinstance(form, pikepdf.Dictionary) else None
     seen: set[tuple[int, int]] = set()
-    waiting: list[tuple[Any, tuple[Any, ...]]] = [(node, ()) for node in reversed(_items(fields))]
+    waiting: list[tuple[Any, tuple[Any, ...]]] = [(node, ()) for node in reversed(items_of(fields))]
     for _ in range(_MOST_FIELDS):
         if not waiting:
             return
@@ -67,21 +68,21 @@ def form_field_nodes(pdf: pikepdf.Pdf) -> Iterator[pikepdf.Dictionary]:
         yield node
         if len(above) >= _DEEPEST_FIELD:
             raise Refused("The PDF's form is damaged: its fields are nested too deep.")
-        waiting += [(kid, (*above, node.objgen)) for kid in reversed(_items(node.get("/Kids")))]
+        waiting += [(kid, (*above, node.objgen)) for kid in reversed(items_of(node.get("/Kids")))]
     raise Refused(f"The PDF's form has more than {_MOST_FIELDS:,} fields.")
 
 
 def _forbids(fields: list[pikepdf.Dictionary], values: list[pikepdf.Dictionary]) -> str | None:
     for value in values:
         for method, parameters in _references(value):
-            if method == "/DocMDP" and _whole(parameters.get("/P"), 2) == 1:
+            if method == "/DocMDP" and whole_of(parameters.get("/P"), 2) == 1:
                 return "its author certified it against all changes"
             if method == "/FieldMDP" and parameters.get("/Action") in ("/All", "/Exclude"):
                 return "a signature locks its fields"
     for field in fields:
         lock = field.get("/Lock")
         if isinstance(lock, pikepdf.Dictionary):
-            if _whole(lock.get("/P"), 3) == 1:
+            if whole_of(lock.get("/P"), 3) == 1:
                 return "a signature forbids all changes"
             if lock.get("/Action") in ("/All", "/Exclude"):
                 return "a signature locks its fields"
@@ -90,21 +91,10 @@ def _forbids(fields: list[pikepdf.Dictionary], values: list[pikepdf.Dictionary])
 
 def _references(signature: pikepdf.Dictionary) -> Iterator[tuple[Any, pikepdf.Dictionary]]:
     """Transform method and parameters of a signature's references (table 256)."""
-    for reference in _items(signature.get("/Reference")):
+    for reference in items_of(signature.get("/Reference")):
         if isinstance(reference, pikepdf.Dictionary):
             parameters = reference.get("/TransformParams")
             yield (
                 reference.get("/TransformMethod"),
                 parameters if isinstance(parameters, pikepdf.Dictionary) else pikepdf.Dictionary(),
             )
-
-
-def _items(array: Any) -> list[Any]:
-    return list(array) if isinstance(array, pikepdf.Array) else []
-
-
-def _whole(value: Any, default: int) -> int:
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError, NotImplementedError):
-        return default

@@ -18,6 +18,7 @@ from fontTools.agl import toUnicode
 from fontTools.encodings.MacRoman import MacRoman
 from fontTools.encodings.StandardEncoding import StandardEncoding
 
+from services.rendering.jobs.pdf_values import items_of, name_of, number_of, whole_of
 from services.rendering.jobs.predefined_cmaps import PREDEFINED, PredefinedCMap
 
 _MOST_WIDTHS = 70_000
@@ -69,16 +70,16 @@ class _Unreadable(FontCodes):
 
 class _SimpleFont(FontCodes):
     def __init__(self, font: pikepdf.Dictionary) -> None:
-        self._first = _integer(font.get("/FirstChar"), 0)
+        self._first = whole_of(font.get("/FirstChar"), 0)
         widths = font.get("/Widths")
-        self._widths = [_number(width) for width in _items(widths)[:256]]
+        self._widths = [number_of(width) for width in items_of(widths)[:256]]
         descriptor = font.get("/FontDescriptor")
         missing = descriptor.get("/MissingWidth") if isinstance(descriptor, pikepdf.Dictionary) else None
-        self._missing = _number(missing) if missing is not None else None
+        self._missing = number_of(missing) if missing is not None else None
         self._scale = 0.001
         if font.get("/Subtype") == "/Type3":
-            matrix = _items(font.get("/FontMatrix"))
-            self._scale = _number(matrix[0]) if matrix else 0.001
+            matrix = items_of(font.get("/FontMatrix"))
+            self._scale = number_of(matrix[0]) if matrix else 0.001
             self._missing = self._missing or 0.0
         self._font = font
         self._standard: list[float] | None = None
@@ -104,7 +105,7 @@ class _CompositeFont(FontCodes):
 
     def __init__(self, cmap: "_CMap", descendant: pikepdf.Dictionary) -> None:
         self._cmap = cmap
-        self._default = _number(descendant.get("/DW"), 1000.0)
+        self._default = number_of(descendant.get("/DW"), 1000.0)
         self._widths = _cid_widths(descendant.get("/W"))
 
     def split(self, text: bytes) -> Iterator[tuple[int, int, int]]:
@@ -205,7 +206,7 @@ class _EmbeddedCMap(_CMap):
 
 
 def _composite(font: pikepdf.Dictionary) -> FontCodes:
-    descendants = _items(font.get("/DescendantFonts"))
+    descendants = items_of(font.get("/DescendantFonts"))
     if not descendants or not isinstance(descendants[0], pikepdf.Dictionary):
         return _Unreadable()
     encoding = font.get("/Encoding")
@@ -213,9 +214,9 @@ def _composite(font: pikepdf.Dictionary) -> FontCodes:
     if isinstance(encoding, pikepdf.Name):
         if encoding == "/Identity-H":
             cmap = _CMap()
-        elif str(encoding) in PREDEFINED:
-            cmap = _KnownCMap(PREDEFINED[str(encoding)])
-    elif isinstance(encoding, pikepdf.Stream) and _integer(encoding.get("/WMode"), 0) == 0:
+        elif name_of(encoding) in PREDEFINED:
+            cmap = _KnownCMap(PREDEFINED[name_of(encoding)])
+    elif isinstance(encoding, pikepdf.Stream) and whole_of(encoding.get("/WMode"), 0) == 0:
         source = encoding.read_bytes()
         base = encoding.get("/UseCMap")
         if len(source) <= _LARGEST_CMAP and (base is None or base == "/Identity-H") and b"/WMode 1" not in source:
@@ -226,17 +227,17 @@ def _composite(font: pikepdf.Dictionary) -> FontCodes:
 def _cid_widths(array: Any) -> dict[int, float]:
     """``c [w1 w2 ...]`` and ``first last w`` (9.7.4.3)."""
     widths: dict[int, float] = {}
-    items = _items(array)
+    items = items_of(array)
     index = 0
     while index + 1 < len(items) and len(widths) < _MOST_WIDTHS:
-        first = _integer(items[index], 0)
+        first = whole_of(items[index], 0)
         if isinstance(items[index + 1], pikepdf.Array):
-            for offset, width in enumerate(_items(items[index + 1])[:_MOST_WIDTHS]):
-                widths[first + offset] = _number(width)
+            for offset, width in enumerate(items_of(items[index + 1])[:_MOST_WIDTHS]):
+                widths[first + offset] = number_of(width)
             index += 2
         elif index + 2 < len(items):
-            last = min(_integer(items[index + 1], first), first + _MOST_WIDTHS)
-            widths.update(dict.fromkeys(range(first, last + 1), _number(items[index + 2])))
+            last = min(whole_of(items[index + 1], first), first + _MOST_WIDTHS)
+            widths.update(dict.fromkeys(range(first, last + 1), number_of(items[index + 2])))
             index += 3
         else:
             break
@@ -245,7 +246,7 @@ def _cid_widths(array: Any) -> dict[int, float]:
 
 def _standard_widths(font: pikepdf.Dictionary) -> list[float]:
     """Widths by code of a font without /Widths: one of the standard 14, or what is put in its place."""
-    metrics = _standard_metrics(_standard_name(str(font.get("/BaseFont", ""))))
+    metrics = _standard_metrics(_standard_name(name_of(font.get("/BaseFont"))))
     return [metrics.get(character, 0.0) for character in _characters(font.get("/Encoding"))]
 
 
@@ -296,35 +297,17 @@ def _characters(encoding: Any) -> list[str]:
     differences: list[Any] = []
     if isinstance(encoding, pikepdf.Dictionary):
         base = encoding.get("/BaseEncoding")
-        differences = _items(encoding.get("/Differences"))
-    table = list(_TABLES.get(str(base) if isinstance(base, pikepdf.Name) else "", _TABLES["/StandardEncoding"]))
+        differences = items_of(encoding.get("/Differences"))
+    table = list(_TABLES.get(name_of(base), _TABLES["/StandardEncoding"]))
     code = 0
     for item in differences:
         if isinstance(item, pikepdf.Name):
             if code < 256:
-                table[code] = toUnicode(str(item)[1:])[:1]
+                table[code] = toUnicode(name_of(item)[1:])[:1]
             code += 1
         else:
-            code = _integer(item, code)
+            code = whole_of(item, code)
     return table
-
-
-def _items(array: Any) -> list[Any]:
-    return list(array) if isinstance(array, pikepdf.Array) else []
-
-
-def _number(value: Any, default: float = 0.0) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, NotImplementedError, OverflowError):
-        return default
-
-
-def _integer(value: Any, default: int) -> int:
-    try:
-        return int(value)
-    except (TypeError, ValueError, NotImplementedError, OverflowError):
-        return default
 
 
 def _hex(digits: bytes) -> int:

@@ -10,6 +10,7 @@ import pikepdf
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, FieldType, Notice
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, clip, rectangle_to_area
+from services.rendering.jobs.pdf_values import items_of, name_of, number_of, text_of, whole_of
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.tag_grammar import LONGEST_VALUE, MOST_OPTIONS, clean
 
@@ -48,7 +49,7 @@ def form_fields(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> list[TagField
 
 
 def has_form(pdf: pikepdf.Pdf) -> bool:
-    return any(True for page in pdf.pages for item in _items(page.obj.get("/Annots")) if _is_widget(item))
+    return any(True for page in pdf.pages for item in items_of(page.obj.get("/Annots")) if _is_widget(item))
 
 
 def drop_xfa(pdf: pikepdf.Pdf, *, document: str) -> list[Notice]:
@@ -70,8 +71,8 @@ def drop_xfa(pdf: pikepdf.Pdf, *, document: str) -> list[Notice]:
 
 def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> Iterator[_Widget]:
     for number, (page, visible) in enumerate(zip(pdf.pages, pages, strict=True), 1):
-        for index, annotation in enumerate(_items(page.obj.get("/Annots"))):
-            if not _is_widget(annotation) or _whole(annotation.get("/F")) & _HIDDEN:
+        for index, annotation in enumerate(items_of(page.obj.get("/Annots"))):
+            if not _is_widget(annotation) or whole_of(annotation.get("/F")) & _HIDDEN:
                 continue
             box = _rectangle(annotation.get("/Rect"))
             seen = box and clip(visible.from_default_space(box), visible)
@@ -86,7 +87,7 @@ def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> Iterator[_Widget
             field = next((node for node in chain if "/T" in node), annotation)
             key = field.objgen if field.objgen != (0, 0) else (number, index)
             name = clean(
-                ".".join(str(node["/T"]) for node in reversed(chain) if isinstance(node.get("/T"), pikepdf.String))
+                ".".join(text_of(node["/T"]) for node in reversed(chain) if isinstance(node.get("/T"), pikepdf.String))
             )
             yield _Widget(annotation, key, name, inherited, rectangle_to_area(seen, visible, page=number))
 
@@ -94,15 +95,15 @@ def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> Iterator[_Widget
 def _field(widgets: list[_Widget]) -> TagField | None:
     first = widgets[0]
     get = first.inherited.get
-    flags = _whole(get("/Ff"))
-    read = {"/Tx": _text, "/Btn": _button, "/Ch": _choice, "/Sig": _signature}.get(str(get("/FT")))
+    flags = whole_of(get("/Ff"))
+    read = {"/Tx": _text, "/Btn": _button, "/Ch": _choice, "/Sig": _signature}.get(name_of(get("/FT")))
     if read is None or _holds_value(get("/FT"), get("/V")):
         return None
     field = TagField(
         name=first.name,
         readonly=bool(flags & _READ_ONLY),
         required=bool(flags & _REQUIRED) and not flags & _READ_ONLY,
-        description=clean(str(get("/TU")), LONGEST_VALUE) or None if isinstance(get("/TU"), pikepdf.String) else None,
+        description=clean(text_of(get("/TU")), LONGEST_VALUE) or None,
         areas=[widget.area for widget in widgets],
     )
     return field if read(field, widgets, flags) else None
@@ -111,13 +112,13 @@ def _field(widgets: list[_Widget]) -> TagField | None:
 def _text(field: TagField, widgets: list[_Widget], flags: int) -> bool:
     get = widgets[0].inherited.get
     field.type = FieldType.TEXT
-    alignment = {1: "center", 2: "right"}.get(_whole(get("/Q")))
+    alignment = {1: "center", 2: "right"}.get(whole_of(get("/Q")))
     if alignment:
         field.preferences["align"] = alignment
-    size = _FONT_SIZE.search(str(get("/DA", "")))
-    if size and 1 <= float(_number(size[1])) <= 500:
-        field.preferences["font_size"] = round(_number(size[1]))
-    length = _whole(get("/MaxLen"))
+    size = _FONT_SIZE.search(text_of(get("/DA")))
+    if size and 1 <= float(number_of(size[1])) <= 500:
+        field.preferences["font_size"] = round(number_of(size[1]))
+    length = whole_of(get("/MaxLen"))
     if flags & _COMB and 0 < length <= 500:
         field.type = FieldType.CELLS
         for area in field.areas:
@@ -133,26 +134,24 @@ def _text(field: TagField, widgets: list[_Widget], flags: int) -> bool:
 def _button(field: TagField, widgets: list[_Widget], flags: int) -> bool:
     if flags & _PUSH_BUTTON:
         return False
-    labels = _items(widgets[0].inherited.get("/Opt"))
+    labels = items_of(widgets[0].inherited.get("/Opt"))
     states = [_on_state(widget.annotation) for widget in widgets]
     if not flags & _RADIO and len(set(states)) == 1:
         field.type = FieldType.CHECKBOX
         return True
     field.type = FieldType.RADIO
     for index, (area, state) in enumerate(zip(field.areas, states, strict=True)):
-        label = labels[index] if index < len(labels) and isinstance(labels[index], pikepdf.String) else state
-        area.option = clean(str(label), LONGEST_VALUE) or f"Option {index + 1}"
+        label = text_of(labels[index]) if index < len(labels) else ""
+        area.option = clean(label or state, LONGEST_VALUE) or f"Option {index + 1}"
         if area.option not in field.options:
             field.options.append(area.option)
     return len(field.options) <= MOST_OPTIONS
 
 
 def _choice(field: TagField, widgets: list[_Widget], flags: int) -> bool:
-    for item in _items(widgets[0].inherited.get("/Opt"))[: 2 * MOST_OPTIONS]:
-        pair = _items(item)
-        label = (
-            clean(str(pair[-1] if pair else item), LONGEST_VALUE) if not isinstance(item, pikepdf.Dictionary) else ""
-        )
+    for item in items_of(widgets[0].inherited.get("/Opt"))[: 2 * MOST_OPTIONS]:
+        pair = items_of(item)
+        label = clean(text_of(pair[-1] if pair else item), LONGEST_VALUE)
         if label and label not in field.options and not _PLACEHOLDER.fullmatch(label):
             field.options.append(label)
     multiple = flags & _MULTI_SELECT and not flags & _COMBO
@@ -171,7 +170,7 @@ def _holds_value(kind: Any, value: Any) -> bool:
         return isinstance(value, pikepdf.Name) and value not in ("/Off", "/")
     if isinstance(value, pikepdf.Array):
         return len(value) > 0
-    return value is not None and bool(str(value).strip() if isinstance(value, pikepdf.String) else value)
+    return value is not None and bool(text_of(value).strip() if isinstance(value, pikepdf.String) else value)
 
 
 def _on_state(widget: pikepdf.Dictionary) -> str:
@@ -179,7 +178,7 @@ def _on_state(widget: pikepdf.Dictionary) -> str:
     appearances = widget.get("/AP")
     normal = appearances.get("/N") if isinstance(appearances, pikepdf.Dictionary) else None
     names = [name for name in normal if name != "/Off"] if isinstance(normal, pikepdf.Dictionary) else []
-    return str(names[0])[1:] if names else ""
+    return names[0][1:] if names else ""
 
 
 def _scripts(actions: Any) -> str:
@@ -189,7 +188,7 @@ def _scripts(actions: Any) -> str:
         action = actions.get(trigger) if isinstance(actions, pikepdf.Dictionary) else None
         script = action.get("/JS") if isinstance(action, pikepdf.Dictionary) else None
         if isinstance(script, pikepdf.String):
-            texts.append(str(script)[:2_000])
+            texts.append(text_of(script)[:2_000])
         elif isinstance(script, pikepdf.Stream):
             texts.append(script.read_bytes()[:2_000].decode("latin-1"))
     return "\n".join(texts)
@@ -208,7 +207,7 @@ def _is_widget(item: Any) -> bool:
 
 
 def _rectangle(value: Any) -> Rectangle | None:
-    numbers = [_number(item) for item in _items(value)[:4]]
+    numbers = [number_of(item) for item in items_of(value)[:4]]
     if len(numbers) < 4:
         return None
     return Rectangle(
@@ -217,21 +216,3 @@ def _rectangle(value: Any) -> Rectangle | None:
         max(numbers[0], numbers[2]),
         max(numbers[1], numbers[3]),
     )
-
-
-def _items(array: Any) -> list[Any]:
-    return list(array) if isinstance(array, pikepdf.Array) else []
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError, NotImplementedError):
-        return 0.0
-
-
-def _whole(value: Any) -> int:
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError, NotImplementedError):
-        return 0

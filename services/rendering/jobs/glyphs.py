@@ -15,6 +15,7 @@ import pikepdf
 
 from services.rendering.jobs.font_codes import FontCodes, font_codes
 from services.rendering.jobs.geometry import Matrix, Rectangle
+from services.rendering.jobs.pdf_values import text_of
 
 _IDENTITY = Matrix(1, 0, 0, 1, 0, 0)
 _DEEPEST_FORM = 12
@@ -291,7 +292,7 @@ class _Run:
         text = properties.get("/ActualText") if isinstance(properties, pikepdf.Dictionary) else None
         self._marked.append(index if isinstance(text, pikepdf.String) else None)
         if isinstance(text, pikepdf.String):
-            self._content.spoken[index] = Spoken(str(text))
+            self._content.spoken[index] = Spoken(text_of(text))
 
     def end_marked(self, _index: int, _operands: Any) -> None:
         if self._marked:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pikepdf
 
+from services.rendering.jobs.pdf_values import items_of, name_of, whole_of
 from services.rendering.jobs.refused import Refused
 
 _CHUNK = 1 << 16
@@ -50,8 +51,8 @@ def check_streams(pdf: pikepdf.Pdf, limits: StreamLimits) -> None:
 def _filters(stream: pikepdf.Stream) -> list[str]:
     value = stream.get("/Filter")
     if isinstance(value, pikepdf.Name):
-        return [str(value)]
-    return [str(item) for item in value] if isinstance(value, pikepdf.Array) else []
+        return [name_of(value)]
+    return [name_of(item) for item in items_of(value)]
 
 
 def _expands(name: str) -> bool:
@@ -59,8 +60,8 @@ def _expands(name: str) -> bool:
 
 
 def _check_picture(image: pikepdf.Stream, limits: StreamLimits) -> None:
-    width, height = _whole(image.get("/Width")), _whole(image.get("/Height"))
-    bits = 1 if image.get("/ImageMask") is True else _whole(image.get("/BitsPerComponent")) or 8
+    width, height = max(whole_of(image.get("/Width")), 0), max(whole_of(image.get("/Height")), 0)
+    bits = 1 if image.get("/ImageMask") is True else max(whole_of(image.get("/BitsPerComponent")), 0) or 8
     size = width * height * bits * _colorants(image.get("/ColorSpace")) // 8
     if size > limits.picture:
         raise Refused(
@@ -73,11 +74,11 @@ def _colorants(space: Any) -> int:
     if isinstance(space, pikepdf.Array) and len(space) > 0:
         family = space[0]
         if family == "/ICCBased" and len(space) > 1 and isinstance(space[1], pikepdf.Stream):
-            return min(max(_whole(space[1].get("/N")), 1), _MOST_COLORANTS)
+            return min(max(whole_of(space[1].get("/N")), 1), _MOST_COLORANTS)
         if family == "/DeviceN" and len(space) > 1 and isinstance(space[1], pikepdf.Array):
             return min(max(len(space[1]), 1), _MOST_COLORANTS)
         return 3 if family in ("/CalRGB", "/Lab") else 1
-    return {"/DeviceRGB": 3, "/RGB": 3, "/DeviceCMYK": 4, "/CMYK": 4}.get(str(space), 1) if space is not None else 1
+    return {"/DeviceRGB": 3, "/RGB": 3, "/DeviceCMYK": 4, "/CMYK": 4}.get(name_of(space), 1)
 
 
 def _decoded_size(stream: pikepdf.Stream, filters: list[str], limit: int) -> int:
@@ -208,10 +209,3 @@ _DECODERS = {
     "/RL": _run_length,
 }
 _UNPACKERS = {"/ASCII85Decode": _ascii_85, "/A85": _ascii_85, "/ASCIIHexDecode": _ascii_hex, "/AHx": _ascii_hex}
-
-
-def _whole(value: Any) -> int:
-    try:
-        return max(int(value), 0)
-    except (TypeError, ValueError, OverflowError, NotImplementedError):
-        return 0

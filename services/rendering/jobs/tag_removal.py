@@ -33,6 +33,16 @@ _WIDTH_ROUNDING = 0.001
 tag's glyphs before; other readers see it stay."""
 
 _MOST_RETRIES = 50
+_UNREADABLE = (
+    pikepdf.PdfError,
+    TooComplicated,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+)
+"""What a content stream or its resources can make pikepdf raise; such a page keeps its tags."""
 
 
 def remove_tags(
@@ -94,7 +104,11 @@ class _Page:
         with self._text_before() as text:
             spans = [(tag.start, tag.end) for tag in self.erased]
             self._remaining = RemainingText(text, spans, tolerance=_rounding(places.content))
-        stream, resources = rewritten(self._pdf, places.content)
+        try:
+            stream, resources = rewritten(self._pdf, places.content)
+        except _UNREADABLE:
+            self._restore()
+            return
         self._page.obj["/Contents"] = self._pdf.make_stream(stream)
         self._page.obj["/Resources"] = resources
 
@@ -127,7 +141,7 @@ class _Page:
         characters = [character for tag in tags for character in self._characters[id(tag)]]
         try:
             content = read_page(self._page, self._fonts, _near(self._characters[id(tag)] for tag in tags))
-        except (pikepdf.PdfError, TooComplicated, TypeError, ValueError):
+        except _UNREADABLE:
             return None
         return _Places(content, characters)
 

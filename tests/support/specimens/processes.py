@@ -15,9 +15,7 @@ def environment(amqp_url: str, database_url: str, folder: Path, **more: str) -> 
 
 
 def migrated(settings: dict[str, str]) -> None:
-    done = subprocess.run(
-        _command("migrate"), env=settings, capture_output=True, text=True, timeout=90, check=False
-    )
+    done = subprocess.run(_command("migrate"), env=settings, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -32,6 +32,7 @@ class SubmissionMachine(RuleBasedStateMachine):
         self.now = START
         self.seals = 0
         self.told: list[Happened] = []
+        self.expiries = int(expires)
         self.deliveries: list[str] = []
         self.state = Submission(order, submitters, expire_at=START + timedelta(hours=5) if expires else None)
         done = [n for n in in_advance if n < len(submitters) and not submitters[n].viewer]
@@ -73,6 +74,7 @@ class SubmissionMachine(RuleBasedStateMachine):
     @rule(hours=st.none() | st.integers(1, 9))
     def reschedule(self, hours: int | None) -> None:
         expire_at = None if hours is None else self.now + timedelta(hours=hours)
+        self.expiries += expire_at is not None
         self._try(lambda: domain.reschedule(self.state, expire_at, self.now))
 
     @rule()
@@ -121,6 +123,20 @@ class SubmissionMachine(RuleBasedStateMachine):
         for one in self.state.submitters:
             if one.invited and not one.viewer:
                 assert not [s for s in self.state.submitters if s.awaited and s.group < one.group]
+
+    @invariant()
+    def in_random_order_everybody_is_invited_at_once(self) -> None:
+        if self.state.order is Order.RANDOM:
+            waiting = [s for s in self.state.submitters if s.status is SubmitterStatus.PENDING and not s.invited]
+            assert waiting == []
+            shown = {self.state.form_state(s.id, self.now) for s in self.state.submitters}
+            assert FormState.WAITING not in shown
+
+    @invariant()
+    def each_expiry_is_told_at_most_once_and_never_of_what_is_signed(self) -> None:
+        assert sum(h.fact is Fact.EXPIRED for h in self.told) <= self.expiries
+        if self.state.all_signed:
+            assert self.state.status_at(self.now + timedelta(days=9)) is not SubmissionStatus.EXPIRED
 
     @invariant()
     def whoever_can_sign_now_was_invited(self) -> None:

@@ -21,7 +21,7 @@ class Note(Base):
     """The effect of an event."""
 
     __tablename__ = "notes"
-    __table_args__ = {"sqlite_autoincrement": True}
+    __table_args__ = ({"sqlite_autoincrement": True},)
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     key: Mapped[str] = mapped_column(sa.Text)
     request_id: Mapped[str | None] = mapped_column(sa.Text)
@@ -29,7 +29,7 @@ class Note(Base):
 
 class Task(DueRow, Base):
     __tablename__ = "tasks"
-    __table_args__ = {"sqlite_autoincrement": True}
+    __table_args__ = ({"sqlite_autoincrement": True},)
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     key: Mapped[str] = mapped_column(sa.Text)
     todo: Mapped[str] = mapped_column(sa.Text)
@@ -40,7 +40,7 @@ class Trace(Base):
     """What an attempt did outside: written at once, in a transaction of its own."""
 
     __tablename__ = "traces"
-    __table_args__ = {"sqlite_autoincrement": True}
+    __table_args__ = ({"sqlite_autoincrement": True},)
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     key: Mapped[str] = mapped_column(sa.Text)
     what: Mapped[str] = mapped_column(sa.Text)

@@ -157,7 +157,7 @@ class SignatureControl {
     });
     this.first = this.named = this.pad.canvas;
     const keys = this.ways.includes("type") ? ` ${t("signature.draw_keys")}` : "";
-    return [el("p", { class: "hint" }, t("signature.draw_hint") + keys), this.pad.node, el("div", { class: "signature__tools" }, tools)];
+    return [el("p", { class: "hint signature__how" }, t("signature.draw_hint") + keys), this.pad.node, el("div", { class: "signature__tools" }, tools)];
   }
 
   #typing() {
