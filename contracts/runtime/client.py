@@ -46,7 +46,9 @@ FAILED = Counter("countersign_rpc_client_failures_total", "Calls without an answ
 class RpcClient:
     """Thread-safe. Make one per process, after any fork; the connection is opened in the background."""
 
-    def __init__(self, amqp_url: str, *, name: str = "client") -> None:
+    def __init__(self, amqp_url: str, *, name: str = "client", loads: Callable[[bytes], Any] = json.loads) -> None:
+        """``loads`` reads the answers: a faster one, where the process has one."""
+        self._loads = loads
         self._pending: dict[str, Callable[[Any], None]] = {}
         self._unsent: deque[tuple[float, str, Callable[[], None]]] = deque()
         self._mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Mailbox] = weakref.WeakKeyDictionary()
@@ -71,7 +73,7 @@ class RpcClient:
             outcome = self._timed_out(rpc)
         finally:
             self._pending.pop(number, None)
-        return _answer(rpc, outcome, started)
+        return _answer(rpc, outcome, started, self._loads)
 
     async def call_async(self, rpc: Rpc[Q, R], request: Q) -> R:
         """As ``call``, for asyncio."""
@@ -91,7 +93,7 @@ class RpcClient:
         finally:
             late.cancel()
             self._pending.pop(number, None)
-        return _answer(rpc, self._timed_out(rpc) if outcome is None else outcome, started)
+        return _answer(rpc, self._timed_out(rpc) if outcome is None else outcome, started, self._loads)
 
     def hint(self, service: str) -> None:
         """Tell the service's background process to look at its rows now. Never waits, never fails, may be lost."""
@@ -233,13 +235,13 @@ def _unavailable(message: str, reason: str) -> _NoAnswer:
     return _NoAnswer(message, reason)
 
 
-def _answer(rpc: Rpc[Any, Any], outcome: Any, started: float) -> Any:
+def _answer(rpc: Rpc[Any, Any], outcome: Any, started: float, loads: Callable[[bytes], Any]) -> Any:
     call = f"{rpc.service}.{rpc.method}"
     DURATION.labels(call).observe(time.perf_counter() - started)
     if isinstance(outcome, _NoAnswer):
         FAILED.labels(call, outcome.reason).inc()
         raise outcome
-    reply = json.loads(outcome)
+    reply = loads(outcome)
     if error := reply["error"]:
         raise refusal(call, error)
     return reply["result"]

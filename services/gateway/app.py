@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import orjson
 import uvicorn
 from a2wsgi import WSGIMiddleware
 
@@ -32,6 +33,7 @@ from services.gateway.connexion_import import (
     SecurityMiddleware,
 )
 from services.gateway.context import GatewayContext
+from services.gateway.direct import DirectReads
 from services.gateway.dispatch import Dispatch
 from services.gateway.edge import API, Application, Edge
 from services.gateway.pages.app import create_pages, serves
@@ -79,16 +81,18 @@ def serve(settings: Settings) -> int:
 def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
     """The ASGI application and what its handlers work with. Opens the connection to the bus."""
     threads = ThreadPoolExecutor(settings.work_threads, thread_name_prefix="work")
+    database = Database(settings.database_url, pool_size=settings.database_pool_size)
     context = GatewayContext(
         settings=settings,
-        database=Database(settings.database_url, pool_size=settings.database_pool_size),
+        database=database,
+        direct=DirectReads(database) if database.sqlite else None,
         blobs=BlobStore.from_url(settings.blob_url),
-        bus=RpcClient(settings.amqp_url, name="gateway"),
+        bus=RpcClient(settings.amqp_url, name="gateway", loads=orjson.loads),
         keys=keys.KeyRing(settings.key_encryption_secret.get_secret_value()),
         outbound=Outbound(settings.allowed_private_networks),
         threads=threads,
     )
-    authenticator = Authenticator(context.database, context.keys, threads)
+    authenticator = Authenticator(database, context.keys, threads, context.direct)
     pages = create_pages(settings, context.bus, context.blobs, authenticator.authenticated)
     own: dict[str, Application] = {
         "/healthz": Health(),

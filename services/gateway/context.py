@@ -18,6 +18,7 @@ from contracts.runtime.database import Database
 from contracts.runtime.outbound import Outbound
 from contracts.types import Account, Actor
 from services.gateway import queries
+from services.gateway.direct import DirectReads
 from services.gateway.exchange import Exchange
 from services.gateway.json_body import path
 from services.gateway.keys import KeyRing
@@ -37,6 +38,7 @@ class GatewayContext:
     keys: KeyRing
     outbound: Outbound
     threads: ThreadPoolExecutor
+    direct: DirectReads | None
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """What would keep the event loop waiting: databases, files, passwords."""
@@ -57,7 +59,10 @@ class GatewayContext:
 
     async def account(self) -> Account:
         """The account settings as they are now."""
-        return await self.in_thread(self.database.read, queries.account, self.settings.account_defaults())
+        defaults = self.settings.account_defaults()
+        if self.direct is not None:
+            return self.direct.account(defaults)
+        return await self.in_thread(self.database.read, queries.account, defaults)
 
 
 def _valid(request: type[BaseModel], values: dict[str, Any]) -> BaseModel:

@@ -12,6 +12,9 @@ for _own_network in ("local", "test"):
     if _own_network in email_validator.SPECIAL_USE_DOMAIN_NAMES:
         email_validator.SPECIAL_USE_DOMAIN_NAMES.remove(_own_network)
 
+_SPECIAL = frozenset(name.rpartition(".")[2] for name in email_validator.SPECIAL_USE_DOMAIN_NAMES)
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,40}(?<!-)"
+_PLAIN_EMAIL = re.compile(rf"[A-Za-z0-9_+]+(?:[.-][A-Za-z0-9_+]+)*(?<!.{{65}})@(?:{_LABEL}\.)+([A-Za-z]{{2,40}})")
 _TOP_LEVEL = re.compile(r".+\.[^\W\d_][^.]+")
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")
 _UNSAFE_IN_URL = re.compile(r"[\s\x00-\x1f\x7f<>\"\\]")
@@ -22,6 +25,8 @@ _LOST_PLUS = re.compile(r"(\d\d:\d\d(?::\d\d(?:\.\d+)?)?) (\d\d:?\d\d)$")
 def is_email(text: str) -> bool:
     """One address, such as ``ana@example.com``; blanks around it do not matter."""
     address = text.strip()
+    if (plain := _PLAIN_EMAIL.fullmatch(address)) and plain[1].lower() not in _SPECIAL and len(address) <= 254:
+        return True  # what nearly everybody has, in a fiftieth of the time
     try:
         validate_email(address, check_deliverability=False, globally_deliverable=False)
     except EmailNotValidError:

@@ -45,10 +45,17 @@ def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: st
     return Actor(user_id=user_id, role=Role(role), email=email, name=name)
 
 
+ACCOUNT_CHANGES = sa.select(AccountRow.changes).where(AccountRow.id == sa.literal_column("1"))
+
+
 def account(session: Session, defaults: Account) -> Account:
     """The account settings: the environment's defaults with what was changed."""
-    changes = session.scalar(sa.select(AccountRow.changes).where(AccountRow.id == 1)) or {}
-    return Account(**{**defaults.model_dump(), **changes})
+    return changed(defaults, session.scalar(ACCOUNT_CHANGES) or {})
+
+
+def changed(defaults: Account, changes: dict[str, Any]) -> Account:
+    """``defaults`` with ``changes``, which were checked when they were stored."""
+    return defaults.model_copy(update=changes)
 
 
 def has_admin(session: Session) -> bool:

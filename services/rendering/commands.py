@@ -80,13 +80,11 @@ def remember_result(
     keys: Sequence[str],
     sources: Iterable[str],
     expires_at: datetime,
-    submission_id: int | None = None,
 ) -> dict[str, Any]:
     """Keep an answer; returns the one that is kept, which is another's when two made the same at once."""
     row = {
         "kind": kind,
         "digest": digest,
-        "submission_id": submission_id,
         "answer": answer,
         "keys": list(keys),
         "expires_at": expires_at,
@@ -115,11 +113,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
             job.state, job.finished_at, job.last_error = "parked", now, "the submission was erased"
     own = sa.select(SealedFile.sha256).where(SealedFile.submission_id == erased.submission_id)
     made = sa.select(ResultSource.digest).where(ResultSource.sha256.in_(own))
-    results = list(
-        session.scalars(
-            sa.select(Result).where(sa.or_(Result.submission_id == erased.submission_id, Result.digest.in_(made)))
-        )
-    )
+    results = list(session.scalars(sa.select(Result).where(Result.digest.in_(made))))
     keys = [key for result in results for key in result.keys]
     _forget(session, results)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))

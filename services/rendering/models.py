@@ -53,16 +53,15 @@ class SealedFile(Base):
 
 
 class Result(Base):
-    """An answer that costs work and is asked for again: a page's picture, a draft, a merged file, a converted HTML text.
+    """An answer that costs work and is asked for again: a page's picture (``page``), a laid-out HTML text (``html``).
 
-    ``kind`` and ``digest`` say of what; ``answer`` is what the call answered; ``keys`` are the blobs in it.
+    ``digest`` says of what; ``answer`` is what the call answered; ``keys`` are the blobs in it, which are ours.
     """
 
     __tablename__ = "results"
 
     kind: Mapped[str] = mapped_column(sa.String(10), primary_key=True)
     digest: Mapped[str] = mapped_column(sa.String(100), primary_key=True)
-    submission_id: Mapped[int | None] = mapped_column(sa.BigInteger, index=True)
     answer: Mapped[dict[str, Any]] = mapped_column(Json)
     keys: Mapped[list[str]] = mapped_column(Json)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)

@@ -24,8 +24,8 @@ class Made:
 
 
 class Results:
-    def __init__(self, database: Database, blobs: BlobStore, hours: float) -> None:
-        self._database, self._blobs, self._hours = database, blobs, hours
+    def __init__(self, database: Database, blobs: BlobStore, kept: timedelta) -> None:
+        self._database, self._blobs, self._kept = database, blobs, kept
 
     def get(
         self,
@@ -34,14 +34,9 @@ class Results:
         make: Callable[[], Made],
         *,
         sources: Sequence[str] = (),
-        submission_id: int | None = None,
-        times: int = 1,
     ) -> dict[str, Any]:
-        """The kept answer, or that of ``make``, which is then kept ``times`` as long as the settings say.
-
-        ``sources`` (SHA-256) and ``submission_id`` say with what it must be forgotten. When two make the same at once, the
-        first one's is kept and the other's files are removed.
-        """
+        """The kept answer, or that of ``make``, which is then kept. ``sources`` (SHA-256) say with what it must be forgotten.
+        When two make the same at once, the first one's is kept and the other's files are removed."""
         found = self._database.read(queries.result, kind, digest)
         if found is not None:
             return found
@@ -53,8 +48,7 @@ class Results:
             answer=made.answer,
             keys=made.keys,
             sources=sources,
-            expires_at=now() + timedelta(hours=self._hours * times),
-            submission_id=submission_id,
+            expires_at=now() + self._kept,
         )
         if kept != made.answer:
             remove(self._blobs, made.keys)

@@ -1,6 +1,7 @@
 """Entrypoints: contract in, one call, contract out. Children work on the files, this process fetches and stores them."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import cached_property
 
 from contracts.blobs import BlobRef
@@ -22,7 +23,6 @@ from services.rendering.workshop import Workshop
 PDF, PNG, JPEG = "application/pdf", "image/png", "image/jpeg"
 PREFIX = "rendering/"
 MOST_WIDTH = 4_000
-PICTURES_KEPT_TIMES = 10
 
 _ASSET_BYTES, _ASSETS_AT_MOST = 10 * 2**20, 25 * 2**20
 _ASSET_SECONDS = 5.0
@@ -38,7 +38,7 @@ class RenderingContext(Context[Settings]):
 
     @cached_property
     def results(self) -> Results:
-        return Results(self.database, self.blobs, self.settings.rendering_results_kept_hours)
+        return Results(self.database, self.blobs, timedelta(days=self.settings.rendering_results_kept_days))
 
     @property
     def renderer(self) -> Renderer:
@@ -91,8 +91,7 @@ class RenderingService:
             return _one_file(self.context.blobs.put(picture, _picture_type(picture), PREFIX))
 
         digest = f"{request.file.sha256}:{request.page}:{width}"
-        sources = [request.file.sha256]
-        kept = self.context.results.get("page", digest, make, sources=sources, times=PICTURES_KEPT_TIMES)
+        kept = self.context.results.get("page", digest, make, sources=[request.file.sha256])
         return BlobRef.model_validate(kept)
 
     @handles(rpc.PREPARE_IMAGE)
@@ -112,37 +111,21 @@ class RenderingService:
 
     @handles(rpc.FILL_DRAFTS)
     def fill_drafts(self, request: rpc.FillRequest) -> rpc.Drafts:
-        def make() -> Made:
-            attachments = [self._fetch(attachment.file) for attachment in request.attachments]
-            drafts = [self._draft(request, document, attachments) for document in request.documents]
-            originals = {document.file.key for document in request.documents}
-            keys = [draft.file.key for draft in drafts if draft.file.key not in originals]
-            return Made(rpc.Drafts(documents=drafts).model_dump(), keys)
-
-        digest = domain.digest_of(request.model_dump(mode="json"))
-        kept = self.context.results.get("draft", digest, make, submission_id=request.submission_id)
-        return rpc.Drafts.model_validate(kept)
+        attachments = [self._fetch(attachment.file) for attachment in request.attachments]
+        return rpc.Drafts(documents=[self._draft(request, document, attachments) for document in request.documents])
 
     @handles(rpc.COMBINE)
     def combine(self, request: rpc.Combine) -> rpc.Combined:
         if not request.files:
             raise invalid("files must not be empty", "files")
-
-        def make() -> Made:
-            files = [self._fetch(file) for file in request.files]
-            if request.seal:
-                data, warnings = self._sealed_merge(files, request.name)
-            else:
-                data, warnings = self.context.renderer.combine(files, request.name)
-            file = self.context.blobs.put(data, PDF, PREFIX)
-            if request.seal:
-                self.context.database.write(commands.remember_sealed, [file.sha256], None, now())
-            return Made(rpc.Combined(file=file, warnings=warnings).model_dump(), [file.key])
-
-        sources = [file.sha256 for file in request.files]
-        digest = domain.digest_of(sources, request.seal, request.name)
-        kept = self.context.results.get("combined", digest, make, sources=sources)
-        return rpc.Combined.model_validate(kept)
+        files = [self._fetch(file) for file in request.files]
+        if not request.seal:
+            data, warnings = self.context.renderer.combine(files, request.name)
+            return rpc.Combined(file=self.context.blobs.put(data, PDF, PREFIX), warnings=warnings)
+        data, warnings = self._sealed_merge(files, request.name)
+        file = self.context.blobs.put(data, PDF, PREFIX)
+        self.context.database.write(commands.remember_sealed, [file.sha256], None, now())
+        return rpc.Combined(file=file, warnings=warnings)
 
     @handles(rpc.VERIFY)
     def verify(self, request: rpc.Verify) -> rpc.Verification:
@@ -264,4 +247,5 @@ def _picture_type(data: bytes) -> str:
 
 def _beside(file: BlobRef) -> str:
     """The prefix of a file's key: what is made from it belongs to the same owner."""
-    return file.key.rpartition("/")[0] + "/"
+    folder = file.key.rpartition("/")[0]
+    return f"{folder}/" if folder else PREFIX

@@ -19,8 +19,8 @@ class Settings(ServiceSettings):
     rendering_jobs_per_child: int = Field(200, ge=1, description="Jobs after which a child is replaced")
     rendering_file_mb: int = Field(25, ge=1, le=200, description="Largest document that is accepted, in MB")
     rendering_pages: int = Field(1000, ge=1, le=5000, description="Most pages of a document")
-    rendering_results_kept_hours: float = Field(
-        72.0, gt=0, description="Hours that drafts and merged files are kept; page pictures are kept ten times as long"
+    rendering_results_kept_days: float = Field(
+        30.0, gt=0, description="Days that page pictures and laid-out HTML are kept to be given again"
     )
     certificate_dir: Path | None = Field(
         None,

@@ -3,6 +3,7 @@
 import threading
 from functools import cached_property
 
+from cryptography.hazmat.primitives import hashes
 from prometheus_client import Gauge
 
 from contracts.runtime import observe
@@ -35,6 +36,11 @@ class Workshop:
         with self._lock:
             if not self._opened:
                 self.watch_certificate()
+                leaf = self.identity.chain[0]
+                fingerprint = leaf.fingerprint(hashes.SHA256()).hex()
+                log.info(
+                    "certificate.ready", name=self.identity.name, sha256=fingerprint, until=self.identity.expires_at
+                )
                 self._pool.start()
                 self._opened = True
         return self

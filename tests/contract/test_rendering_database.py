@@ -505,13 +505,12 @@ def test_an_erased_submission_leaves_nothing(
     order(database, seal_request(blobs))
     work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
     sealed = sealed_event(database)
-    kept = Results(database, blobs, hours=1)
-    files = [blobs.put(b"made", "image/png", "rendering/") for _ in range(3)]
+    kept = Results(database, blobs, timedelta(hours=1))
+    files = [blobs.put(b"made", "image/png", "rendering/") for _ in range(2)]
     kept.get("page", "p", lambda: Made({"n": 1}, [files[0].key]), sources=[sealed.documents[0].file.sha256])
-    kept.get("draft", "d", lambda: Made({"n": 2}, [files[1].key]), submission_id=7)
-    kept.get("page", "other", lambda: Made({"n": 3}, [files[2].key]), sources=["0" * 64], submission_id=8)
+    kept.get("page", "other", lambda: Made({"n": 3}, [files[1].key]), sources=["0" * 64])
     erase(database, blobs)
-    assert [blobs.exists(file.key) for file in files] == [False, False, True]
+    assert [blobs.exists(file.key) for file in files] == [False, True]
     assert count(database, SealedFile) == 0
     assert count(database, Result) == 1
     assert count(database, ResultSource) == 1
@@ -552,7 +551,7 @@ def test_erasing_in_the_middle_of_a_seal(
 
 
 def test_an_answer_is_made_once(database: Database, blobs: BlobStore) -> None:
-    kept, made = Results(database, blobs, hours=1), []
+    kept, made = Results(database, blobs, timedelta(hours=1)), []
 
     def make() -> Made:
         made.append(blobs.put(b"picture", "image/png", "rendering/"))
@@ -564,7 +563,7 @@ def test_an_answer_is_made_once(database: Database, blobs: BlobStore) -> None:
 
 
 def test_two_at_once_agree_and_the_other_s_file_goes(database: Database, blobs: BlobStore) -> None:
-    kept, made = Results(database, blobs, hours=1), []
+    kept, made = Results(database, blobs, timedelta(hours=1)), []
     together = threading.Barrier(4, timeout=30)
 
     def make() -> Made:
@@ -580,7 +579,7 @@ def test_two_at_once_agree_and_the_other_s_file_goes(database: Database, blobs: 
 
 
 def test_what_was_kept_long_enough_goes(database: Database, blobs: BlobStore) -> None:
-    kept = Results(database, blobs, hours=1)
+    kept = Results(database, blobs, timedelta(hours=1))
     file = blobs.put(b"picture", "image/png", "rendering/")
     kept.get("page", "digest", lambda: Made({"key": file.key}, [file.key]), sources=["a" * 64])
     results.expire(database, blobs)

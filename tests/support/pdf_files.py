@@ -69,7 +69,7 @@ def line(text: str, x: float = 72, y: float = 700, size: float = 12, font: str =
 
 
 def filled_rectangle(left: float, bottom: float, width: float, height: float) -> str:
-    return f"q 1 0 0 rg {left} {bottom} {width} {height} re f Q\n"
+    return f"q 1 0 0 rg {left:.4f} {bottom:.4f} {width:.4f} {height:.4f} re f Q\n"
 
 
 def encrypted(data: bytes, user: str = "", owner: str = "owner") -> bytes:

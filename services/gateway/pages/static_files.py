@@ -44,7 +44,7 @@ class StaticFiles:
         file = self.files.get(name)
         if file is None:
             flask.abort(404)
-        small = "gzip" in flask.request.accept_encodings
+        small = flask.request.accept_encodings.quality("gzip") > 0
         answer = flask.Response(file.compressed if small else file.data, mimetype=file.media_type)
         if small:
             answer.headers["Content-Encoding"] = "gzip"

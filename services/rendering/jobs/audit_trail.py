@@ -12,10 +12,11 @@ from functools import partial
 
 import pikepdf
 
+from contracts import paper as values
 from contracts.audit_chain import START, next_hash
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.types import FieldType
-from services.rendering.jobs import paper, values
+from services.rendering.jobs import paper
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.paper import Block, Margins, Paper, readable

@@ -9,12 +9,12 @@ from typing import Any
 import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream
 
+from contracts.paper import CHECK_MARK
 from services.rendering.jobs import fonts
 from services.rendering.jobs.geometry import Rectangle, VisiblePage
 from services.rendering.jobs.image_objects import Picture, PictureEmbedder
 from services.rendering.jobs.shaping import paragraphs
 from services.rendering.jobs.text import BLACK, Color, FontEmbedder, Layout, draw
-from services.rendering.jobs.values import CHECK_MARK
 
 RED: Color = (0.85, 0.09, 0.09)
 _COLORS: dict[str, Color] = {

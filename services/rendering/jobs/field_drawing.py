@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from contracts import paper as values
 from contracts.rpc.rendering import FieldValue
 from contracts.types import Area, FieldType
-from services.rendering.jobs import values
 from services.rendering.jobs.bidi import levels
 from services.rendering.jobs.canvas import RED, Canvas, color_of
 from services.rendering.jobs.fonts import undrawable

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from contracts.paper import printed_time
 from contracts.rpc.rendering import PartySummary
 from contracts.types import FieldType
 from services.rendering.jobs.canvas import color_of
@@ -22,7 +23,6 @@ from services.rendering.jobs.places import (
 )
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.text import Layout, Style, layout, legible
-from services.rendering.jobs.values import printed_time
 
 _NOTE_SIZE = 1 / 1.8
 """Of the field's text size."""

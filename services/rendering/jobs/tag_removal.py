@@ -6,7 +6,6 @@ whose glyphs cannot be told apart stays visible and is reported. Every page that
 a tag that cannot go without touching other text stays.
 """
 
-import io
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from services.rendering.jobs.font_codes import FontCodes
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.glyphs import Content, Glyph, TooComplicated, read_page
 from services.rendering.jobs.pdfium_text import Character, open_document, open_page_text
+from services.rendering.jobs.saving import saved
 from services.rendering.jobs.tag_grammar import clean
 from services.rendering.jobs.tags import FoundTag
 from services.rendering.jobs.text_comparison import RemainingText
@@ -46,10 +46,10 @@ _UNREADABLE = (
 
 
 def remove_tags(
-    pdf: pikepdf.Pdf, data: bytes, tags: Sequence[FoundTag], *, document: str, save: dict[str, Any]
+    pdf: pikepdf.Pdf, data: bytes, tags: Sequence[FoundTag], *, document: str
 ) -> tuple[bytes, list[Notice]]:
-    """The document without the tags' text, and what could not be removed. ``data`` is ``pdf`` as it was saved with the
-    options ``save``; ``tags`` were found in it. ``pdf`` is changed."""
+    """The document without the tags' text, and what could not be removed. ``data`` is ``pdf`` as it was saved; ``tags``
+    were found in it. ``pdf`` is changed."""
     by_page: dict[int, list[FoundTag]] = defaultdict(list)
     for tag in tags:
         by_page[tag.page].append(tag)
@@ -58,16 +58,16 @@ def remove_tags(
         pages = [_Page(pdf, before, number, page_tags, fonts) for number, page_tags in by_page.items()]
         for page in pages:
             page.erase(page.tags)
-        result = _saved(pdf, save)
+        result = saved(pdf)
         with open_document(result) as after:
             spoiled = [page for page in pages if not page.is_intact(after)]
         for page in spoiled:
             page.erase_one_by_one()
         if spoiled:
-            result = _saved(pdf, save)
+            result = saved(pdf)
         erased = [tag.text for page in pages for tag in page.erased]
         if erased and drop_spoken_text(pdf, erased):
-            result = _saved(pdf, save)
+            result = saved(pdf)
     report = [_not_removed(tag, document) for page in pages for tag in page.tags if tag not in page.erased]
     return (result if erased else data), report
 
@@ -118,7 +118,7 @@ class _Page:
         for tag in self.tags[:_MOST_RETRIES]:
             self._restore()
             self.erase([*good, tag])
-            with open_document(_alone(self._page)) as single:
+            with open_document(_alone(self._pdf, self._page)) as single:
                 if tag in self.erased and self.is_intact(single, number=1):
                     good.append(tag)
         self._restore()
@@ -262,17 +262,13 @@ def _near(tags: Iterable[Sequence[Character]]) -> Callable[[Rectangle], bool]:
     return is_near
 
 
-def _alone(page: pikepdf.Page) -> bytes:
-    """The page as a document of its own, which is quicker to write and to read."""
+def _alone(pdf: pikepdf.Pdf, page: pikepdf.Page) -> bytes:
+    """What the page shows, as a document of its own, which is quicker to write and to read."""
+    content = pikepdf.Dictionary(Type=pikepdf.Name.Page, MediaBox=page.mediabox, Resources=page.obj["/Resources"])
+    content["/Contents"] = page.obj["/Contents"]
     single = pikepdf.new()
-    single.pages.append(page)
-    return _saved(single, {})
-
-
-def _saved(pdf: pikepdf.Pdf, options: dict[str, Any]) -> bytes:
-    out = io.BytesIO()
-    pdf.save(out, **options)
-    return out.getvalue()
+    single.pages.append(pikepdf.Page(pdf.make_indirect(content)))
+    return saved(single)
 
 
 def _not_removed(tag: FoundTag, document: str) -> Notice:

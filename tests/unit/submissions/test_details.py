@@ -135,7 +135,7 @@ def test_what_is_no_date_in_that_format(text: str) -> None:
     ],
 )
 def test_numbers_on_paper(style: str | None, text: str) -> None:
-    assert formats.formatted_number(1234.5, style) == text
+    assert formats.display(field("number", preferences={"format": style}), 1234.5) == text
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,11 @@ def upgrade() -> None:
         "results",
         sa.Column("kind", sa.String(10), nullable=False),
         sa.Column("digest", sa.String(100), nullable=False),
-        sa.Column("submission_id", sa.BigInteger),
         sa.Column("answer", Json, nullable=False),
         sa.Column("keys", Json, nullable=False),
         sa.Column("expires_at", UtcDateTime, nullable=False),
         sa.PrimaryKeyConstraint("kind", "digest", name="pk_results"),
     )
-    op.create_index("ix_results_submission_id", "results", ["submission_id"])
     op.create_index("ix_results_expires_at", "results", ["expires_at"])
     op.create_table(
         "result_sources",

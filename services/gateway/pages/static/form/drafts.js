@@ -12,6 +12,10 @@ export class Drafts {
     return [...this.values.entries()];
   }
 
+  has(uuid) {
+    return this.values.has(uuid);
+  }
+
   keep(uuid, value) {
     this.values.set(uuid, value);
     this.#store();

@@ -20,8 +20,10 @@ const savingStatus = document.getElementById("saving");
 
 const saver = new Saver({
   onStatus: (status) => {
+    if (savingStatus.dataset.status === status) return;
     savingStatus.textContent = t(`saving.${status}`);
     savingStatus.dataset.status = status;
+    if (status === "unsaved" || status === "refused") announce(savingStatus.textContent);
   },
   onSaved: (values) => drafts.forget(values),
   onRefused: refused,
@@ -50,6 +52,10 @@ document.addEventListener("visibilitychange", () => {
   panel.leave();
   saver.leave();
 });
+
+// What a reload found unsaved in this tab.
+const unsaved = state.steps().filter((field) => drafts.has(field.uuid) && !state.problem(field));
+saver.save(Object.fromEntries(unsaved.map((field) => [field.uuid, state.value(field.uuid)])));
 
 persistently(() => post("view", { time_zone: timeZone() }), [1_000, 5_000, 20_000]).catch(() => {});
 

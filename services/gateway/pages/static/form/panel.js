@@ -12,6 +12,7 @@ export class Panel {
   #field = null;
   #control = null;
   #memories = new Map();
+  #sent = new Map();
   #serverProblems = new Map();
   #uncommitted = false;
   #busy = 0;
@@ -231,6 +232,9 @@ export class Panel {
   }
 
   #save(field) {
+    const value = JSON.stringify(this.state.value(field.uuid));
+    if (this.#sent.get(field.uuid) === value) return;
+    this.#sent.set(field.uuid, value);
     this.onSave({ [field.uuid]: this.state.value(field.uuid) });
   }
 

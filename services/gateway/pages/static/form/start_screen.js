@@ -14,6 +14,7 @@ export function startScreen(state, onStart) {
     el("p", {}, onStart ? t(asks, { sender: form.sender_name, document: form.submission_name }) : t("start.view_only")),
     onStart ? el("p", { class: "soft" }, whatToDo(state)) : null,
     form.expire_at ? el("p", { class: "soft" }, `${t("start.until")} `, moment(form.expire_at)) : null,
+    onStart ? el("p", { class: "soft" }, t("start.not_yet")) : null,
     onStart ? el("div", { class: "buttons" }, button(t("start.button"), onStart, "button--main")) : null,
   );
 }

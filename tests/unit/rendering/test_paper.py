@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from contracts.paper import display, printed_time
 from contracts.types import Account, FieldDefinition, FieldType
-from services.rendering.jobs.values import display, printed_time
 
 AMERICAN = Account(locale="en-US", time_zone="America/New_York")
 POLISH = Account(locale="pl-PL", time_zone="Europe/Warsaw")

@@ -1,0 +1,99 @@
+"""A running suite, Chromium, and pages that are watched: a script error, a breach of the Content-Security-Policy or a request
+to another host fails the test that caused it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, sync_playwright
+
+from tests.support.suite import RunningSuite, start_suite
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 800}
+
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def suite(workspace: Path) -> Iterator[RunningSuite]:
+    running = start_suite(workspace / "suite-browser")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watch:
+    """What must not happen on a page. ``expected`` are pieces of messages that a test provokes on purpose."""
+
+    complaints: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def on(self, page: Page, host: str) -> None:
+        page.on("pageerror", lambda error: self.complaints.append(f"script error: {error}"))
+        page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
+        page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}") or dialog.dismiss())
+        page.on("request", lambda request: self._request(request, host))
+
+    def _request(self, request: Request, host: str) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https") and parts.netloc != host:
+            self.complaints.append(f"request to {request.url}")
+
+    def verdict(self) -> list[str]:
+        return [text for text in self.complaints if not any(piece in text for piece in self.expected)]
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    watching = Watch()
+    yield watching
+    assert watching.verdict() == []
+
+
+@pytest.fixture
+def open_page(chromium: Browser, suite: RunningSuite, watch: Watch) -> Iterator[OpenPage]:
+    """``open_page(path, viewport)``: a page of a browser that knows nothing yet."""
+    contexts: list[Any] = []
+
+    def opened(path: str, viewport: dict[str, int] = DESKTOP, **more: Any) -> Page:
+        phone = viewport["width"] < 600
+        context = chromium.new_context(
+            viewport=viewport,  # type: ignore[arg-type]
+            is_mobile=phone,
+            has_touch=phone,
+            locale="en-GB",
+            timezone_id="Europe/Vienna",
+            **more,
+        )
+        context.set_default_timeout(20_000)
+        contexts.append(context)
+        page = context.new_page()
+        watch.on(page, urlsplit(suite.base_url).netloc)
+        page.goto(suite.base_url + path)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()

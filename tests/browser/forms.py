@@ -1,0 +1,39 @@
+"""Templates and submissions for the browser tests."""
+
+from typing import Any
+
+from tests.support.agreement import agreement_pdf
+from tests.support.suite import RunningSuite
+
+LINE = 0.03
+
+
+def field(name: str, type: str = "text", line: int = 0, **more: Any) -> dict[str, Any]:  # noqa: A002 - the API's word
+    """A field definition; ``line`` says where on the page, from 0 (top) to 24; ``height`` and ``page`` may be given."""
+    height, page, role = more.pop("height", LINE), more.pop("page", 1), more.pop("role", "Signer")
+    area = {"x": 0.3, "y": 0.12 + line * 0.034, "w": 0.5, "h": height, "page": page}
+    return {"name": name, "type": type, "role": role, "areas": [{**area, **more.pop("area", {})}], **more}
+
+
+def template(suite: RunningSuite, *fields: dict[str, Any], name: str = "Agreement") -> int:
+    pdf = agreement_pdf(["Agreement between two parties"])
+    made = suite.template(pdf, name=name, document={"fields": list(fields)})
+    return int(made["id"])
+
+
+def invite(suite: RunningSuite, template_id: int, *roles: str, **more: Any) -> list[dict[str, Any]]:
+    """The submitters of a new submission, one for each role."""
+    submitters = [
+        {"role": role, "email": f"{number}@example.com", "name": f"{role} Person", **more.pop(f"submitter_{number}", {})}
+        for number, role in enumerate(roles or ("Signer",))
+    ]
+    made: list[dict[str, Any]] = suite.api(
+        "POST", "/submissions", {"template_id": template_id, "submitters": submitters, **more}
+    )
+    return made
+
+
+def one_signer(suite: RunningSuite, *fields: dict[str, Any], **more: Any) -> str:
+    """The path of the signing page for a form with these fields."""
+    name = more.pop("name", "Agreement")
+    return f"/s/{invite(suite, template(suite, *fields, name=name), **more)[0]['slug']}"
