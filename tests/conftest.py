@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from deploy import rabbitmq
+from deploy.suite import SERVICES
 from tests.support.postgres import PrivatePostgres
+from tests.support.suite import RunningSuite, start_suite
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +49,23 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/test.sqlite"
     cluster: PrivatePostgres = request.getfixturevalue("postgres")
     return cluster.new_database()
+
+
+@pytest.fixture(scope="session")
+def sqlite_suite(workspace: Path) -> Iterator[RunningSuite]:
+    """The whole suite on SQLite, shared by whoever asks: leave it as it was, its data aside."""
+    running = start_suite(workspace / "suite-sqlite")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql_suite(workspace: Path, postgres: PrivatePostgres) -> Iterator[RunningSuite]:
+    """The same on PostgreSQL, a database per service."""
+    databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
+    running = start_suite(workspace / "suite-postgresql", **databases)
+    yield running
+    running.stop()
 
 
 @pytest.fixture

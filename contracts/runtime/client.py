@@ -52,6 +52,7 @@ class RpcClient:
         self._pending: dict[str, Callable[[Any], None]] = {}
         self._unsent: deque[tuple[float, str, Callable[[], None]]] = deque()
         self._mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Mailbox] = weakref.WeakKeyDictionary()
+        self._hints: set[str] = set()
         self._numbers = itertools.count()
         self._channel: Any = None
         self._reply_to = ""
@@ -97,12 +98,8 @@ class RpcClient:
 
     def hint(self, service: str) -> None:
         """Tell the service's background process to look at its rows now. Never waits, never fails, may be lost."""
-
-        def publish() -> None:
-            if self._channel is not None and not self._broker.blocked:
-                self._channel.basic_publish(HINT_EXCHANGE, service, b"")
-
-        self._broker.run(publish)
+        self._hints.add(service)
+        self._broker.run(self._send_hints)
 
     @property
     def connected(self) -> bool:
@@ -142,6 +139,11 @@ class RpcClient:
 
     # From here on: the I/O thread.
 
+    def _send_hints(self) -> None:
+        """One for each service, however many were asked for; without a connection, when it is there."""
+        while self._hints and self._channel is not None and not self._broker.blocked:
+            self._channel.basic_publish(HINT_EXCHANGE, self._hints.pop(), b"")
+
     def _publish_when_open(self, number: str, publish: Callable[[], None]) -> None:
         if self._broker.blocked:
             self._finish(number, _unavailable("The message broker accepts nothing at the moment", "blocked"))
@@ -168,6 +170,7 @@ class RpcClient:
                 _, number, publish = self._unsent.popleft()
                 if number in self._pending:
                     publish()
+            self._send_hints()
 
         channel.add_on_return_callback(self._on_return)
         channel.exchange_declare(RPC_EXCHANGE, "topic", durable=True)

@@ -110,7 +110,8 @@ class Database:
         """Run ``use_case(session, ...)`` in one transaction and commit.
 
         It may run several times when transactions collide (serialization, deadlock, a unique key made by two at once), so it
-        must have no effect but through the session. Raises ServiceError("unavailable") when the database cannot be reached, is full, or is locked for too long.
+        must have no effect but through the session. Raises ServiceError("unavailable") when the database cannot be reached,
+        is full, or is locked for too long.
         """
         result, has_work = self._in_thread(self._write, use_case, args, kwargs)
         if has_work:
@@ -222,6 +223,7 @@ def to_json(value: Any) -> str:
         raise invalid("Numbers must be finite") from error
     if "\\u0000" in text and _ESCAPED_NUL.search(text):
         raise invalid(_BAD_TEXT)
+    refuse_bad_text(text)
     return text
 
 

@@ -2,16 +2,14 @@
 
 import asyncio
 import gc
-import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
 import uvicorn
-from a2wsgi import WSGIMiddleware
 
 from contracts.errors import ServiceError
 from contracts.runtime import observe
@@ -38,8 +36,10 @@ from services.gateway.dispatch import Dispatch
 from services.gateway.edge import API, Application, Edge
 from services.gateway.pages.app import create_pages, serves
 from services.gateway.public import Docs, Health, Metrics, OpenApi, Readiness
+from services.gateway.server import server
 from services.gateway.settings import Settings
 from services.gateway.validation import NoUriParser, validator_map
+from services.gateway.wsgi import Pages
 
 log = observe.logger(__name__)
 
@@ -49,31 +49,16 @@ def serve(settings: Settings) -> int:
     application, context = build_app(settings)
     _ensure_first_admin(context)
     health = observe.serve_health(settings.health_host, settings.health_port, lambda: _problems(context))
-    server = _Server(
-        uvicorn.Config(
-            application,
-            host=settings.host,
-            port=settings.port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            lifespan="off",
-            limit_concurrency=settings.max_connections,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=int(settings.drain_seconds),
-        )
-    )
+    http = server(application, settings)
     log.info("gateway.started", host=settings.host, port=settings.port)
     # What was made until now stays: the collector need not look through it again and again.
     gc.collect()
     gc.freeze()
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-        runner.run(_run(server))
+    with asyncio.Runner(loop_factory=http.config.get_loop_factory()) as runner:
+        runner.run(_run(http))
     if health is not None:
         health.close()
-    context.bus.close()
-    context.threads.shutdown(wait=False)
+    context.close()
     log.info("gateway.stopped")
     return 0
 
@@ -91,6 +76,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         keys=keys.KeyRing(settings.key_encryption_secret.get_secret_value()),
         outbound=Outbound(settings.allowed_private_networks),
         threads=threads,
+        fetching=ThreadPoolExecutor(settings.fetch_threads, thread_name_prefix="fetch"),
     )
     authenticator = Authenticator(database, context.keys, threads, context.direct)
     pages = create_pages(settings, context.bus, context.blobs, authenticator.authenticated)
@@ -106,7 +92,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
     edge = Edge(
         settings,
         own=own,
-        pages=WSGIMiddleware(pages, workers=settings.page_threads),
+        pages=Pages(pages, settings.page_threads),
         is_page=serves,
         api=_api(context, authenticator),
     )
@@ -116,9 +102,9 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
 def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMiddleware:
     """Connexion's layers around our dispatch: routing, key and role, request and response validation, errors."""
     document = specification.document(context.settings)
-    operations = [operation.id for operation in specification.operations(document)]
+    operations = list(specification.operations(document))
     api = ConnexionMiddleware(
-        Dispatch(context, operations),
+        Dispatch(context, [operation.id for operation in operations]),
         import_name=__name__,
         middlewares=[
             ExceptionMiddleware,
@@ -137,7 +123,7 @@ def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMidd
         uri_parser_class=NoUriParser,
         security_map=security_map(authenticator),
     )
-    errors.add_handlers(api)
+    errors.add_handlers(api, specification.methods_of(operations, API))
     return api
 
 
@@ -145,22 +131,9 @@ def _unused() -> None:
     """Connexion wants a function for each operation; ``Dispatch`` calls ours."""
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn's own raises the signal again after it has stopped in good order, and the process would end by it."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-
-async def _run(server: uvicorn.Server) -> None:
+async def _run(http: uvicorn.Server) -> None:
     async with _measured():
-        await server.serve()
+        await http.serve()
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Connexion, imported without the warning that it causes about a test client that nobody here uses.
+"""Connexion, imported without the warnings of its import: a test client nobody here uses, a class it takes by its old name.
 
 Every module of the gateway takes Connexion from here.
 """
@@ -6,7 +6,7 @@ Every module of the gateway takes Connexion from here.
 import warnings
 
 with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", message="Using `httpx` with `starlette.testclient`")
+    warnings.simplefilter("ignore")
     from connexion.exceptions import ProblemException, UnsupportedMediaTypeProblem
     from connexion.lifecycle import ConnexionRequest, ConnexionResponse
     from connexion.middleware import ConnexionMiddleware

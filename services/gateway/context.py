@@ -38,12 +38,16 @@ class GatewayContext:
     keys: KeyRing
     outbound: Outbound
     threads: ThreadPoolExecutor
+    fetching: ThreadPoolExecutor
     direct: DirectReads | None
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """What would keep the event loop waiting: databases, files, passwords."""
-        around = contextvars.copy_context()  # the request id goes along
-        return await asyncio.get_running_loop().run_in_executor(self.threads, around.run, work, *arguments)
+        return await _run_in(self.threads, work, *arguments)
+
+    async def while_fetching(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What waits for other people's servers, in threads of its own: slow ones keep nobody but their callers waiting."""
+        return await _run_in(self.fetching, work, *arguments)
 
     async def ask(self, rpc: Rpc[Any, Any], exchange: Exchange, **values: Any) -> Any:
         """Call a service in the name of the caller; the answer as plain JSON, for the caller as it is.
@@ -57,12 +61,23 @@ class GatewayContext:
             values["request_id"] = str(uuid.uuid4())
         return await self.bus.call_json_async(rpc, _valid(request, values))
 
+    def close(self) -> None:
+        """The process ends; nobody waits for what is still fetched."""
+        self.bus.close()
+        for threads in (self.threads, self.fetching):
+            threads.shutdown(wait=False)
+
     async def account(self) -> Account:
         """The account settings as they are now."""
         defaults = self.settings.account_defaults()
         if self.direct is not None:
             return self.direct.account(defaults)
         return await self.in_thread(self.database.read, queries.account, defaults)
+
+
+async def _run_in(threads: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> T:
+    around = contextvars.copy_context()  # the request id goes along
+    return await asyncio.get_running_loop().run_in_executor(threads, around.run, work, *arguments)
 
 
 def _valid(request: type[BaseModel], values: dict[str, Any]) -> BaseModel:

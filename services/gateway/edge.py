@@ -30,6 +30,7 @@ DURATION = Histogram("countersign_http_seconds", "HTTP requests", ["operation", 
 IN_FLIGHT = Gauge("countersign_http_body_bytes", "Bytes of request bodies that are in memory")
 
 _LONGEST_PATH = 2000
+_SLOWEST = 8 * 1024  # bytes a second that a body must arrive with on average, once the first seconds are over
 _FORM_OVERHEAD = 64 * 1024
 _PAGE_OVERHEAD = 2 * MEGABYTE
 _REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
@@ -53,7 +54,9 @@ class Edge:
         self._pages = pages
         self._is_page = is_page
         self._api = api
-        self._in_flight = 0
+        self._in_flight = _Memory(settings.max_bodies_in_flight)
+        # What needs no key gets half, so that strangers cannot keep the callers out.
+        self._of_strangers = _Memory(settings.max_bodies_in_flight // 2, self._in_flight)
         self._common = _common_headers(secure=settings.base_url.startswith("https://"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,7 +72,7 @@ class Edge:
         began = time.perf_counter()
         found = exchange.of(scope)
         written = _Written(send, (b"x-request-id", found.request_id.encode()), self._common)
-        body = _Body(self, receive, scope["headers"])
+        body = _Body(receive, scope["headers"], self._settings, self._in_flight)
         # Connexion rewrites neither, but what is logged is what was asked for.
         method, path = scope["method"], scope["path"]
         try:
@@ -79,7 +82,7 @@ class Edge:
                 raise
             await _answer_error(written.send, errors.as_service_error(error), found.request_id)
         finally:
-            self._hold(-body.counted)
+            body.forget()
             duration = time.perf_counter() - began
             DURATION.labels(found.operation or "other", written.status).observe(duration)
             log.info(
@@ -105,37 +108,51 @@ class Edge:
                 raise ServiceError("method_not_allowed", "Method not allowed")
             await own(scope, body.receive, send)
         elif self._is_page(path):
-            body.limit = self._settings.max_file_size + _PAGE_OVERHEAD
+            body.limit, body.memory = self._settings.max_file_size + _PAGE_OVERHEAD, self._of_strangers
             body.check()
             await self._pages(scope, body.receive, send)
         else:
             _as_api(scope, path)
             if scope["path"] in FORM_PATHS:
-                body.limit = self._settings.max_file_size + _FORM_OVERHEAD
+                body.limit, body.memory = self._settings.max_file_size + _FORM_OVERHEAD, self._of_strangers
             body.check()
             await self._api(scope, body.receive, send)
 
-    @property
-    def settings(self) -> Settings:
-        return self._settings
+
+class _Memory:
+    """Bytes of bodies that are in memory now, at most ``limit``; what is counted here is counted in ``whole`` too."""
+
+    def __init__(self, limit: int, whole: "_Memory | None" = None) -> None:
+        self._limit = limit
+        self._whole = whole
+        self._used = 0
 
     def take(self, size: int) -> None:
-        """Count bytes that are in memory now; ``unavailable`` when all requests together have too many."""
-        self._hold(size)
-        if self._in_flight > self._settings.max_bodies_in_flight:
+        """ServiceError ``unavailable`` when all requests together have too much; it is counted all the same."""
+        self._used += size
+        if self._whole is None:
+            IN_FLIGHT.set(self._used)
+        else:
+            self._whole.take(size)
+        if self._used > self._limit:
             raise ServiceError("unavailable", "Too many large requests at once, try again in a moment")
 
-    def _hold(self, size: int) -> None:
-        self._in_flight += size
-        IN_FLIGHT.set(self._in_flight)
+    def give_back(self, size: int) -> None:
+        self._used -= size
+        if self._whole is None:
+            IN_FLIGHT.set(self._used)
+        else:
+            self._whole.give_back(size)
 
 
 class _Body:
     """Receives the request's body: counted, limited, and with patience for so long."""
 
-    def __init__(self, edge: Edge, receive: Receive, headers: list[tuple[bytes, bytes]]) -> None:
-        self._edge = edge
+    def __init__(
+        self, receive: Receive, headers: list[tuple[bytes, bytes]], settings: Settings, memory: _Memory
+    ) -> None:
         self._receive = receive
+        self._patience = settings.body_timeout
         self._length, self._encoding, self._chunked = b"", b"", False
         for name, value in headers:
             if name == b"content-length":
@@ -145,7 +162,9 @@ class _Body:
             elif name == b"transfer-encoding":
                 self._chunked = True
         self._complete = self._length in (b"", b"0") and not self._chunked
-        self.limit = edge.settings.max_request_size
+        self._began = 0.0
+        self.limit = settings.max_request_size
+        self.memory = memory
         self.counted = 0
 
     def check(self) -> None:
@@ -158,18 +177,31 @@ class _Body:
     async def receive(self) -> Message:
         if self._complete:
             return await self._receive()
-        try:
-            async with asyncio.timeout(self._edge.settings.body_timeout):
-                message = await self._receive()
-        except TimeoutError:
-            raise ServiceError("timeout", "The body of the request did not arrive in time") from None
+        message = await self._in_time()
+        if message["type"] == "http.disconnect":
+            raise ServiceError("bad_request", "The body of the request is not complete")
         size = len(message.get("body", b""))
         self.counted += size
-        self._edge.take(size)
+        self.memory.take(size)
         if self.counted > self.limit:
             raise self._too_large()
         self._complete = not message.get("more_body", False)
         return message
+
+    def forget(self) -> None:
+        """The request is over."""
+        if self.counted:
+            self.memory.give_back(self.counted)
+
+    async def _in_time(self) -> Message:
+        now = time.monotonic()
+        self._began = self._began or now
+        left = self._began + self._patience + self.counted / _SLOWEST - now
+        try:
+            async with asyncio.timeout(min(self._patience, left)):
+                return await self._receive()
+        except TimeoutError:
+            raise ServiceError("timeout", "The body of the request did not arrive in time") from None
 
     def _too_large(self) -> ServiceError:
         return ServiceError("too_large", f"The request is larger than {self.limit / MEGABYTE:.4g} MB")
@@ -217,6 +249,8 @@ def _as_api(scope: Scope, path: str) -> None:
         path = API + path
     if path.endswith("/"):
         path = path.rstrip("/")
+        if path == API:
+            raise ServiceError("not_found", "Not found")  # the router would send the caller back here
     scope["path"] = path
     scope["raw_path"] = path.encode("utf-8", "surrogateescape")
     if scope["method"] == "PATCH":

@@ -1,6 +1,7 @@
 """Every error as ``{error, code, details?}`` with the right status; never a stack trace."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -33,17 +34,20 @@ _HTTP = {
 }
 
 
-def add_handlers(app: ConnexionMiddleware) -> None:
-    """Have Connexion answer every error of ours, of its own and of Starlette's like this."""
+def add_handlers(app: ConnexionMiddleware, methods: Callable[[str], list[str]]) -> None:
+    """Have Connexion answer every error of ours, of its own and of Starlette's like this.
+
+    ``methods`` are those that a path has, for 405; Starlette knows only those of the first route that fits.
+    """
+
+    async def handler(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
+        status, headers, body = answer(as_service_error(error), exchange.of(request.scope).request_id)
+        if status == 405:
+            headers["Allow"] = ", ".join(methods(request.scope["path"]))
+        return ConnexionResponse(status_code=status, mimetype="application/json", body=body, headers=headers)
+
     for kind in (ServiceError, ProblemException, HTTPException, NonConformingAnswer, Exception):
-        app.add_error_handler(kind, _handler)
-
-
-async def _handler(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
-    status, headers, body = answer(as_service_error(error), exchange.of(request.scope).request_id)
-    if isinstance(error, HTTPException) and error.headers and "Allow" in error.headers:
-        headers["Allow"] = error.headers["Allow"]
-    return ConnexionResponse(status_code=status, mimetype="application/json", body=body, headers=headers)
+        app.add_error_handler(kind, handler)
 
 
 def as_service_error(error: Exception) -> ServiceError:
@@ -74,6 +78,8 @@ def answer(error: ServiceError, request_id: str) -> tuple[int, dict[str, str], b
         body = {"error": "Internal error", "code": "internal", "request_id": request_id}
     if status == 503:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if status == 408:
+        headers["Connection"] = "close"  # what still comes belongs to this request
     if status == 429:
         headers["Retry-After"] = str(_wait(error))
     return status, headers, orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)

@@ -33,13 +33,14 @@ class Uploads:
 
         ServiceError ``invalid`` or ``too_large`` names the first field at fault.
         """
-        work = (self._context.in_thread(self._add, text, field) for field, text in texts.items())
-        results = await asyncio.gather(*work, return_exceptions=True)
-        stored = [result for result in results if isinstance(result, BlobRef)]
+        results = await asyncio.gather(
+            *(self._add(text, field) for field, text in texts.items()), return_exceptions=True
+        )
         for result in results:
             if isinstance(result, BaseException):
+                await self.forget()  # no service has heard of them
                 raise result
-        return stored
+        return [result for result in results if isinstance(result, BlobRef)]
 
     async def add_bytes(self, data: bytes, media_type: str) -> BlobRef:
         """Store a file that is here already."""
@@ -54,13 +55,13 @@ class Uploads:
                 log.warning("upload.not_removed", key=stored.key, reason=error.message)
         self._stored.clear()
 
-    def _add(self, text: str, field: str) -> BlobRef:
+    async def _add(self, text: str, field: str) -> BlobRef:
         limit = self._context.settings.max_file_size
-        if text[:8].lower().startswith(("http://", "https://")):
-            data = self._fetched(text, field, limit)
+        if text[:100].lstrip()[:8].lower().startswith(("http://", "https://")):
+            data = await self._context.while_fetching(self._fetched, text, field, limit)
         else:
-            data = decoded(text, field, limit)
-        return self._put(data, media_type(data))
+            data = await self._context.in_thread(decoded, text, field, limit)
+        return await self._context.in_thread(self._put, data, media_type(data))
 
     def _put(self, data: bytes, kind: str) -> BlobRef:
         self._stored.append(ref := self._context.blobs.put(data, kind, PREFIX))

@@ -12,9 +12,12 @@ from typing import Any, NoReturn
 from contracts.errors import ServiceError, invalid
 
 DEEPEST = 64
+MOST_VALUES = 2_000_000
+"""An empty array takes 3 bytes of a body and 64 of memory: 100 MB of them would be 2 GB."""
 _LONGEST_INTEGER = 20  # digits with the sign; what is longer does not fit 64 bits
 _INTEGERS = range(-(2**63), 2**63)
 _SUSPICIOUS = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -26,6 +29,8 @@ def loads(raw: bytes) -> Any:
     """
     if not raw.strip(b" \t\r\n"):
         return None
+    if len(raw) > MOST_VALUES and sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES and _values(raw) > MOST_VALUES:
+        raise ServiceError("too_large", f"The body holds more than {MOST_VALUES:,} values")
     try:
         value = _DECODER.decode(raw.decode())
     except UnicodeDecodeError:
@@ -43,6 +48,12 @@ def path(parts: tuple[str | int, ...] | list[str | int]) -> str:
     """``submitters[0].email`` of ``("submitters", 0, "email")``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     return text.removeprefix(".")
+
+
+def _values(raw: bytes) -> int:
+    """How many values the text holds, near enough: what is within strings does not count."""
+    plain = _STRING.sub(b"", raw)
+    return sum(map(plain.count, (b",", b"[", b"{")))
 
 
 def _inspect(value: Any) -> None:

@@ -169,10 +169,14 @@ def _told(schema: dict[str, Any], error: Any, name: str | None) -> tuple[str, st
     if keyword == "required":
         where.append(error.kind.value)
     about = path(where) if where and isinstance(where[-1], int) else str(where[-1]) if where else name or "body"
-    container = path(where[:-1]) if where and isinstance(where[-1], str) else ""
     text = _node(schema, error.schema_path[:-1]).get("x-messages", {}).get(keyword)
     text = text or f"{{name}} {_reason(keyword, error.kind.value)}"
     message = text.replace("{name}", about)
+    names_itself = "{name}" in text
+    if where and isinstance(where[-1], int):
+        container = "" if names_itself else path(where)
+    else:
+        container = path(where[:-1]) if names_itself else ""
     # Beside the field's path the reason continues the sentence, as the services' own reasons do.
     return (
         path(where) or name or "body",

@@ -30,6 +30,9 @@ class Settings(ServiceSettings):
     max_submitters: int = Field(default=50, ge=1, description="submitters of a submission")
     max_fields: int = Field(default=2000, ge=1, description="fields of a document")
     max_connections: int = Field(default=1000, ge=1, description="HTTP connections at once; above it clients get 503")
+    header_timeout: float = Field(
+        default=20.0, gt=0, description="seconds that the head of a request may take; then the connection is closed"
+    )
     body_timeout: float = Field(
         default=30.0, gt=0, description="seconds that a client may be silent while it sends a body"
     )
@@ -37,6 +40,7 @@ class Settings(ServiceSettings):
         default=10.0, gt=0, description="seconds to fetch a file from a URL that a caller gave"
     )
     page_threads: int = Field(default=16, ge=1, description="threads for the signing page and file links")
+    fetch_threads: int = Field(default=16, ge=1, description="threads that fetch files from URLs that callers gave")
     work_threads: int = Field(default=8, ge=1, description="threads for large bodies, files, passwords, the database")
 
     trusted_proxies: str = Field(

@@ -1,6 +1,7 @@
 """``contracts/openapi.yaml``, with the limits of this installation in it."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -42,6 +43,23 @@ def operations(whole: dict[str, Any]) -> Iterator[Operation]:
         for method in METHODS:
             if method in methods:
                 yield Operation(methods[method]["operationId"], path, method, methods[method])
+
+
+def methods_of(found: Iterable[Operation], prefix: str) -> Callable[[str], list[str]]:
+    """A function that tells which methods there are for a path below ``prefix``; HEAD comes with GET, PATCH with PUT."""
+    beside = {"get": ["GET", "HEAD"], "put": ["PUT", "PATCH"]}
+    known = [
+        (
+            re.compile(prefix + re.sub(r"\\{[^}]*}", "[^/]+", re.escape(each.path))),
+            beside.get(each.method, [each.method.upper()]),
+        )
+        for each in found
+    ]
+
+    def methods(path: str) -> list[str]:
+        return sorted({name for pattern, names in known if pattern.fullmatch(path) for name in names})
+
+    return methods
 
 
 @cache

@@ -25,6 +25,9 @@ from services.rendering.jobs.refused import Refused
 Arguments = dict[str, Any]
 Answer = tuple[dict[str, Any], Sequence[Bytes]]
 
+# Limits change how strictly qpdf reads: from the first job on, not from the first upload on (intake adds its own).
+pikepdf.settings.set_qpdf_limits(doc_max_warnings=2_000)
+
 _TRIAL_TEXT = "Ag 0"
 _NO_FILE = BlobRef(key="trial", sha256="", size=0, media_type="application/pdf")
 _LIBRARY_ERRORS = (

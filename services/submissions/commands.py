@@ -12,7 +12,6 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
-from contracts.runtime.outbox import once
 from contracts.types import Removed, Submission, SubmissionStatus, SubmitterStatus
 from services.submissions import announce, creation, domain, erasing, filling, queries, store, trail
 from services.submissions import values as rules
@@ -22,6 +21,7 @@ from services.submissions.domain import Refused
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.preparing import Prepared
 from services.submissions.problems import Problems
+from services.submissions.repeats import once
 from services.submissions.sealing import signing
 from services.submissions.site import Site
 
@@ -73,7 +73,7 @@ def create(
         announce.announce(telling, happened)
         return queries.presented(session, found, site, now, unmasked=True)
 
-    return once(session, rpc.CREATE, command.request_id, decide)
+    return once(session, rpc.CREATE, command, decide)
 
 
 def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: datetime) -> Submission:
@@ -96,7 +96,7 @@ def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: dat
             _decided(telling, domain.archive(found.state) if command.archived else domain.restore(found.state))
         return queries.presented(session, found, site, now, unmasked=True)
 
-    return once(session, rpc.UPDATE, command.request_id, decide)
+    return once(session, rpc.UPDATE, command, decide)
 
 
 def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: datetime) -> Removed:
@@ -111,7 +111,7 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
         _decided(telling, domain.archive(found.state))
         return Removed(id=command.id, archived_at=found.row.archived_at)
 
-    return once(session, rpc.REMOVE, command.request_id, decide)
+    return once(session, rpc.REMOVE, command, decide)
 
 
 def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: datetime) -> Submission:
@@ -129,7 +129,7 @@ def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: dateti
         announce.announce(telling, happened)
         return queries.presented(session, found, site, now, unmasked=True)
 
-    return once(session, rpc.RETRY_SEAL, command.request_id, decide)
+    return once(session, rpc.RETRY_SEAL, command, decide)
 
 
 def attach(found: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> None:

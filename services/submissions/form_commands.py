@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
-from contracts.runtime.outbox import once
 from contracts.types import Attachment, FieldType
 from services.submissions import addresses, commands, conditions, domain, filling, queries, store
 from services.submissions.announce import Telling, announce
@@ -18,6 +17,7 @@ from services.submissions.creation import Limits
 from services.submissions.domain import FormState, Refused
 from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.preparing import Prepared
+from services.submissions.repeats import once
 from services.submissions.sealing import signing
 from services.submissions.site import Site
 
@@ -63,7 +63,7 @@ def save(session: Session, command: rpc.SaveValues, limits: Limits, site: Site, 
         announce(Telling(found, site, at, submitter.visit), happened)
         return rpc.Done(state=FormState.OPEN)
 
-    return once(session, rpc.SAVE_VALUES, command.request_id, decide)
+    return once(session, rpc.SAVE_VALUES, command, decide)
 
 
 def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: Site, now: datetime) -> rpc.Done:
@@ -84,7 +84,7 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         announce(Telling(found, site, at, submitter.visit), (*first, *happened))
         return rpc.Done(state=FormState.COMPLETED)
 
-    return once(session, rpc.COMPLETE_FORM, command.request_id, decide)
+    return once(session, rpc.COMPLETE_FORM, command, decide)
 
 
 def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetime) -> rpc.Done:
@@ -106,7 +106,7 @@ def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetim
         announce(Telling(found, site, at, {**submitter.visit, "reason": reason or None}), happened)
         return rpc.Done(state=FormState.DECLINED)
 
-    return once(session, rpc.DECLINE_FORM, command.request_id, decide)
+    return once(session, rpc.DECLINE_FORM, command, decide)
 
 
 def attach(
@@ -132,7 +132,7 @@ def attach(
         found.attach([row])
         return queries.attachment(row, site.expiring(now))
 
-    return once(session, rpc.ATTACH_FILE, command.request_id, decide)
+    return once(session, rpc.ATTACH_FILE, command, decide)
 
 
 def must_take_files(found: store.Loaded, submitter: SubmitterRow, kind: str, now: datetime) -> FieldType:

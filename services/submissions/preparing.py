@@ -8,6 +8,7 @@ import base64
 import binascii
 import mimetypes
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -27,6 +28,7 @@ LONGEST_TYPED = 60
 LONGEST_DATA_HEADER = 300
 FETCH_SECONDS = 10.0
 PREFIX = "submissions/"
+MOST_NAMED = 10
 
 _DATA_URI = re.compile(r"data:([\w.+/-]*)((?:;[\w=-]+)*?)(;base64)?,", re.ASCII)
 _MAGIC = (
@@ -153,12 +155,18 @@ def check_texts(bus: Bus, texts: Sequence[tuple[str, str]]) -> None:
         return
     answer = bus.call(rendering.CHECK_TEXT, rendering.CheckText(texts=[text for _, text in doubtful]))
     details = [
-        {"field": field, "reason": f"has characters that no font can draw: {characters}"}
+        {"field": field, "reason": f"has characters that no font can draw: {_named(characters)}"}
         for (field, _), characters in zip(doubtful, answer.characters, strict=True)
         if characters
     ]
     if details:
         raise ServiceError("invalid", f"{details[0]['field']} {details[0]['reason']}", details)
+
+
+def _named(characters: str) -> str:
+    """What cannot be drawn can often not be read on a screen either: each with its number and name."""
+    shown = [f"{one!r} (U+{ord(one):04X} {unicodedata.name(one, '')}".rstrip() + ")" for one in characters[:MOST_NAMED]]
+    return ", ".join(shown) + (", ..." if len(characters) > MOST_NAMED else "")
 
 
 def texts_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from contracts.errors import not_found
@@ -27,17 +28,18 @@ from services.submissions import present, store, trail
 from services.submissions.access import may_see_masked, visible_to
 from services.submissions.addresses import searchable
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow, TrailRow
+from services.submissions.repeats import key_of
 from services.submissions.site import FileLinks, Site
 
 LARGEST_PAGE = 100
 LARGEST_ID = 2**63 - 1
 
 
-def remembered(session: Session, call: Rpc[Any, Any], request_id: str) -> Any | None:
+def remembered(session: Session, call: Rpc[Any, Any], command: BaseModel) -> Any | None:
     """The stored answer to this request, so that what is slow need not be done again; None when there is none."""
     stored = session.scalar(
         sa.select(answers.c.answer).where(
-            answers.c.method == f"{call.service}.{call.method}", answers.c.request_id == request_id
+            answers.c.method == f"{call.service}.{call.method}", answers.c.request_id == key_of(command)
         )
     )
     return None if stored is None else call.decode(json.loads(stored))
@@ -68,7 +70,8 @@ def submission(session: Session, query: rpc.GetSubmission, site: Site, now: date
 
 def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: datetime) -> Page[Submission]:
     """A page of submissions without values and events."""
-    rows, following = page(session, _listed(query, now), SubmissionRow.id, query)
+    in_folder = _templates_in(session, query.template_folder)
+    rows, following = page(session, _listed(query, in_folder, now), SubmissionRow.id, query)
     ids = [row.id for row in rows]
     by_submission: dict[int, list[Any]] = {submission_id: [] for submission_id in ids}
     for one in session.execute(_LISTED_SUBMITTERS.where(SubmitterRow.submission_id.in_(ids))) if ids else ():
@@ -252,14 +255,21 @@ _LISTED_SUBMITTERS = sa.select(
 ).order_by(SubmitterRow.submission_id, SubmitterRow.position)
 
 
-def _listed(query: rpc.ListSubmissions, now: datetime) -> sa.Select[Any]:
+def _templates_in(session: Session, folder: str | None) -> list[int] | None:
+    """Asked for apart: joined, a folder without submissions makes the database walk through all of them."""
+    if folder is None:
+        return None
+    return list(session.scalars(sa.select(TemplateRow.id).where(TemplateRow.folder_name == folder)))
+
+
+def _listed(query: rpc.ListSubmissions, in_folder: list[int] | None, now: datetime) -> sa.Select[Any]:
     conditions = [visible_to(query.actor)]
     if query.q and query.q.strip():
         conditions.append(SubmissionRow.search.contains(searchable(query.q.strip()), autoescape=True))
     if query.template_id is not None:
         conditions.append(SubmissionRow.template_id == query.template_id)
-    if query.template_folder is not None:
-        conditions.append(TemplateRow.folder_name == query.template_folder)
+    if in_folder is not None:
+        conditions.append(SubmissionRow.template_id.in_(in_folder))
     if query.archived is not None:
         conditions.append(
             SubmissionRow.archived_at.is_not(None) if query.archived else SubmissionRow.archived_at.is_(None)

@@ -135,9 +135,7 @@ class SubmissionsService:
 
     @handles(rpc.ATTACH_FILE)
     def attach_file(self, command: rpc.AttachFile) -> Attachment:
-        answered: Attachment | None = self.context.database.read(
-            queries.remembered, rpc.ATTACH_FILE, command.request_id
-        )
+        answered: Attachment | None = self.context.database.read(queries.remembered, rpc.ATTACH_FILE, command)
         if answered is not None:
             return answered
         made = self._uploaded(command)

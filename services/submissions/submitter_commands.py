@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session
 
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
-from contracts.runtime.outbox import once
 from contracts.types import FieldDefinition, Submitter
 from services.submissions import commands, creation, domain, overrides, queries, store
 from services.submissions.announce import Telling, announce
@@ -19,6 +18,7 @@ from services.submissions.models import SubmitterRow
 from services.submissions.naming import labels
 from services.submissions.preparing import Prepared
 from services.submissions.problems import Problems
+from services.submissions.repeats import once
 from services.submissions.site import Site
 
 
@@ -97,7 +97,7 @@ def update(
         announce(telling, happened)
         return queries.presented_submitter(session, found, submitter, site, now)
 
-    return once(session, rpc.UPDATE_SUBMITTER, command.request_id, decide)
+    return once(session, rpc.UPDATE_SUBMITTER, command, decide)
 
 
 def _apply(found: store.Loaded, submitter: SubmitterRow, change: Change, limits: Limits, now: datetime) -> None:

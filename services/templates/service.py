@@ -26,7 +26,18 @@ class TemplatesService:
             concurrency=settings.prepare_concurrency,
             seconds=settings.prepare_seconds,
         )
-        return self.context.database.write(commands.create, command, ready, self._links, settings.limits(), now())
+        try:
+            return self.context.database.write(commands.create, command, ready, self._links, settings.limits(), now())
+        except ServiceError as refused:
+            if refused.status < 500:
+                self._discard(ready)
+            raise
+
+    def _discard(self, ready: list[preparing.Ready]) -> None:
+        """Nobody will refer to what was made of the uploads; the uploads are the caller's."""
+        for one in ready:
+            if one.file.key != one.original.key:
+                self.context.blobs.delete(one.file.key)
 
     @handles(rpc.GET)
     def get(self, request: rpc.GetTemplate) -> Template:

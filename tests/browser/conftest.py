@@ -3,14 +3,13 @@ to another host fails the test that caused it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
-from tests.support.suite import RunningSuite, start_suite
+from tests.support.suite import RunningSuite
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -29,10 +28,8 @@ OpenPage = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
-def suite(workspace: Path) -> Iterator[RunningSuite]:
-    running = start_suite(workspace / "suite-browser")
-    yield running
-    running.stop()
+def suite(sqlite_suite: RunningSuite) -> RunningSuite:
+    return sqlite_suite
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,12 @@ def template(suite: RunningSuite, *fields: dict[str, Any], name: str = "Agreemen
 def invite(suite: RunningSuite, template_id: int, *roles: str, **more: Any) -> list[dict[str, Any]]:
     """The submitters of a new submission, one for each role."""
     submitters = [
-        {"role": role, "email": f"{number}@example.com", "name": f"{role} Person", **more.pop(f"submitter_{number}", {})}
+        {
+            "role": role,
+            "email": f"{number}@example.com",
+            "name": f"{role} Person",
+            **more.pop(f"submitter_{number}", {}),
+        }
         for number, role in enumerate(roles or ("Signer",))
     ]
     made: list[dict[str, Any]] = suite.api(

@@ -52,7 +52,9 @@ def buyer_signs(page: Page) -> None:
     buyer.complete()
 
 
-@pytest.mark.parametrize(("seller", "buyer"), [(PHONE, DESKTOP), (DESKTOP, PHONE)], ids=["phone first", "desktop first"])
+@pytest.mark.parametrize(
+    ("seller", "buyer"), [(PHONE, DESKTOP), (DESKTOP, PHONE)], ids=["phone first", "desktop first"]
+)
 def test_two_signers_through_the_page_get_a_sealed_pdf_whose_text_holds_what_they_typed(
     suite: RunningSuite, open_page: OpenPage, seller: dict[str, int], buyer: dict[str, int], tmp_path: Path
 ) -> None:

@@ -457,13 +457,13 @@ def test_what_a_killed_attempt_left_is_swept(
         job = queries.job(session, "seal-1")
         assert job is not None
         assert done.record is not None
-        job.state, job.finished_at = "done", NOW - timedelta(minutes=14)
+        job.state, job.finished_at = "done", datetime.now(UTC) - timedelta(minutes=1)
         done.record(session, job)
 
     database.write(finish)
     background.sweep(database, blobs)
     assert len(files_of(tmp_path)) == 4, "another attempt might still be under way"
-    database.write(lambda session: session.execute(sa.update(SealJob).values(finished_at=NOW - timedelta(minutes=16))))
+    database.write(lambda session: session.execute(sa.update(SealJob).values(finished_at=NOW - timedelta(hours=1))))
     background.sweep(database, blobs)
     sealed = sealed_event(database)
     assert {f"submissions/7/{name}" for name in files_of(tmp_path)} == {

@@ -37,10 +37,22 @@ def client(broker: PrivateBroker) -> Iterator[RpcClient]:
 
 
 @pytest.fixture
-def served(broker: PrivateBroker, database_url: str, tmp_path: Path, client: RpcClient) -> Iterator[Specimen]:
-    """A specimen without processes; its queues are empty at the end."""
+def served(broker: PrivateBroker, tmp_path: Path) -> Iterator[Specimen]:
+    """A specimen on SQLite, without processes yet; its queues are empty at the end."""
+    with specimen(broker.amqp_url, f"sqlite:///{tmp_path}/specimen.sqlite", tmp_path) as made:
+        yield made
+    empty(broker)
+
+
+@pytest.fixture
+def on_both(broker: PrivateBroker, database_url: str, tmp_path: Path) -> Iterator[Specimen]:
+    """As ``served``, once on SQLite and once on PostgreSQL."""
     with specimen(broker.amqp_url, database_url, tmp_path) as made:
         yield made
+    empty(broker)
+
+
+def empty(broker: PrivateBroker) -> None:
     connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
     for queue in (QUEUE, topology.parked_queue_name(QUEUE), "rpc-specimen"):
         connection.channel().queue_purge(queue)
@@ -159,9 +171,9 @@ def test_a_request_whose_caller_has_given_up_is_not_run(served: Specimen, client
     assert served.rows("SELECT key FROM counters") == []
 
 
-def test_one_effect_for_one_request_id(served: Specimen, client: RpcClient) -> None:
-    served.serve(client)
-    served.serve(client)
+def test_one_effect_for_one_request_id(on_both: Specimen, client: RpcClient) -> None:
+    on_both.serve(client)
+    on_both.serve(client)
     requests_ = [contract.Count(request_id=f"r{number % 5}", key="k") for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         totals = list(pool.map(lambda request: client.call(contract.COUNT, request).total, requests_))
@@ -172,21 +184,21 @@ def test_one_effect_for_one_request_id(served: Specimen, client: RpcClient) -> N
     assert all(len(seen) == 1 for seen in by_request.values())
 
 
-def test_a_waiting_writer_does_not_stop_the_service(served: Specimen, client: RpcClient) -> None:
+def test_a_waiting_writer_does_not_stop_the_service(on_both: Specimen, client: RpcClient) -> None:
     """On SQLite one writer at a time: the one that waits must not keep the event loop from others."""
-    served.serve(client)
+    on_both.serve(client)
     release = threading.Event()
     holding = threading.Event()
 
     def hold(session: Any) -> None:
         session.execute(sa.text("UPDATE counters SET total = total"))
-        if not served.database.sqlite:
+        if not on_both.database.sqlite:
             session.execute(sa.text("LOCK TABLE counters IN ACCESS EXCLUSIVE MODE"))
         holding.set()
         release.wait(20)
 
     with ThreadPoolExecutor(4) as pool:
-        held = pool.submit(served.database.write, hold)
+        held = pool.submit(on_both.database.write, hold)
         holding.wait(10)
         blocked = [
             pool.submit(client.call, contract.COUNT, contract.Count(request_id=str(n), key="k")) for n in range(2)
@@ -221,7 +233,8 @@ def test_a_killer_is_parked_and_its_neighbours_are_not(served: Specimen, client:
     wait_until(parked, within=180, what="the killer to be parked")
     wait_until(lambda: len(served.notes()) == 3, what="the others")
     assert sorted(served.notes()) == ["innocent 1", "innocent 2", "innocent 3"]
-    assert deaths == topology.CRASH_LIMIT
+    # Each time it is set aside for a neighbour it gets a clean slate, and that neighbour is done.
+    assert topology.CRASH_LIMIT <= deaths <= topology.CRASH_LIMIT + 3
     _, properties, body = channel.basic_get(topology.parked_queue_name(QUEUE), auto_ack=True)
     assert json.loads(body)["data"]["key"] == "killer"
     assert "ends the process" in properties.headers[topology.REASON_HEADER]
@@ -276,9 +289,7 @@ def test_a_worker_waits_for_its_schema_and_its_broker(
     broker: PrivateBroker, served: Specimen, client: RpcClient, free_port: int
 ) -> None:
     """F3: started before everything else, it neither crashes nor serves, and then does."""
-    served.database.write(lambda session: session.execute(sa.text("UPDATE alembic_version SET version_num = '0000'")))
-    with served.database.engine.begin() as connection:
-        connection.execute(sa.text("DELETE FROM alembic_version"))
+    served.database.write(lambda session: session.execute(sa.text("DELETE FROM alembic_version")))
     broker.kill()
     try:
         process = served.start("serve", HEALTH_PORT=str(free_port))
@@ -300,8 +311,8 @@ def test_calls_under_way_fail_at_once_when_the_broker_dies_and_new_ones_wait_a_m
 ) -> None:
     served.serve(client)
     with ThreadPoolExecutor(4) as pool:
-        pending = [pool.submit(client.call, contract.WAIT, contract.Wait(seconds=15)) for _ in range(4)]
-        wait_until(lambda: len(client._pending) == 4, what="the calls to be under way")
+        pending = [pool.submit(client.call, contract.WAIT, contract.Wait(seconds=15)) for _ in range(3)]
+        wait_until(lambda: len(client._pending) == 3, what="the calls to be under way")
         assert answers(client)
         broker.kill()
         try:

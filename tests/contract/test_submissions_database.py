@@ -268,6 +268,33 @@ def test_the_same_completion_twice_gets_the_same_answer(desk: Desk) -> None:
     assert desk.count("form.completed") == 1
 
 
+def test_somebody_else_s_request_id_is_another_request(desk: Desk) -> None:
+    first, second = desk.create(order="random").submitters
+    for one in (first, second):
+        assert desk.complete(one.slug, request_id="the same").state == "completed"
+    assert [one.status for one in desk.get(first.submission_id).submitters] == ["completed", "completed"]
+    found = two_signers()
+    commands_of_two = [
+        create_command(found, {}, {}, request_id="key", actor=ADMIN.model_copy(update={"user_id": user}))
+        for user in (1, 2)
+    ]
+    made = [desk.run_create(one, found) for one in commands_of_two]
+    assert made[0].id != made[1].id
+    renamed = [
+        desk.database.write(
+            commands.update,
+            rpc.UpdateSubmission(request_id="key", actor=ADMIN, id=one.id, name=f"Name {one.id}"),
+            SITE,
+            desk.now,
+        )
+        for one in made
+    ]
+    assert [one.name for one in renamed] == [f"Name {one.id}" for one in made]
+    slugs = [one.slug for each in made for one in each.submitters]
+    stored = str([tuple(one) for one in desk.rows("SELECT request_id FROM answers")])
+    assert not [one for one in (*slugs, first.slug, second.slug) if one in stored]
+
+
 def test_two_last_signers_at_once_make_one_sealing(desk: Desk) -> None:
     for _ in range(5):
         made = desk.create(order="random")

@@ -229,7 +229,7 @@ def test_files_and_pictures_of_several_fields(suite: Suite, pictures: str) -> No
         ("Sign", "{}/missing", "Error loading"),
         ("Papers", ["data:text/plain;base64,aGk=", "{}/missing"], "Error loading"),
         ("Papers", ["not base64 either!"], "Invalid value"),
-        ("Full name", "nobody draws \U0010fffd", "no font can draw: \U0010fffd"),
+        ("Full name", "nobody draws \U0010fffd", "no font can draw: '\\U0010fffd' (U+10FFFD)"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_place_and_leaves_nothing(
@@ -284,7 +284,9 @@ def test_text_that_no_font_can_draw_is_refused_on_the_page(suite: Suite) -> None
         return suite.client.call(call, model(slug=slug, request_id=uuid7(), values={uuid: value}))
 
     error = refusal(lambda: save("\U0010fffd"))
-    assert error.details == [{"field": uuid, "reason": "has characters that no font can draw: \U0010fffd"}]
+    assert error.details == [
+        {"field": uuid, "reason": "has characters that no font can draw: '\\U0010fffd' (U+10FFFD)"}
+    ]
     assert refusal(lambda: save("\U0010fffd", rpc.COMPLETE_FORM, rpc.CompleteForm)).details[0]["field"] == uuid
     assert save("漢字 Łukasz Ελλάδα").state == "open"
 

@@ -107,7 +107,8 @@ def test_submissions_follow_their_template(suite: RunningSuite, people: People) 
         made: dict[str, Any] = suite.api("POST", "/submissions", body, key=people.colleague["api_key"])[0]
         return made
 
-    shared = submission_of(template_by(suite, people.colleague, shared=True))
+    shared_template = template_by(suite, people.colleague, shared=True)
+    shared = submission_of(shared_template)
     hidden_template = template_by(suite, people.colleague, shared=False)
     hidden = submission_of(hidden_template)
 
@@ -145,7 +146,7 @@ def test_submissions_follow_their_template(suite: RunningSuite, people: People) 
     assert people.asks(people.viewer, "DELETE", path) in (403, 404)
 
     # What was shared is no longer, and the submissions go with it.
-    suite.api("PUT", f"/templates/{shared['template']['id']}", {"shared_link": False})
+    suite.api("PUT", f"/templates/{shared_template['id']}", {"shared_link": False})
     wait_until(lambda: may(people.viewer, shared)[0] == 404, what="the news of the template")
     assert may(people.editor, shared) == [404] * 6
 
@@ -161,7 +162,7 @@ def test_events_are_those_of_visible_records(suite: RunningSuite, people: People
         found, after = False, {}
         while True:
             page = suite.api("GET", path, params={"limit": 100, **after}, key=who["api_key"])
-            found = found or any(each["data"][key] == seller["submission_id"] for each in page["data"])
+            found = found or any(each["data"].get(key) == seller["submission_id"] for each in page["data"])
             if page["pagination"]["next"] is None:
                 return found
             after = {"after": page["pagination"]["next"]}
@@ -203,8 +204,8 @@ def test_users_and_webhooks_are_for_admins(suite: RunningSuite, people: People) 
     assert suite.api("GET", f"/users/{user}")["role"] == "editor"
     assert suite.api("GET", f"/webhooks/{webhook}")["events"] == ["template.archived"]
     suite.api("DELETE", f"/webhooks/{webhook}")
-    for key in ("", "wrong", "x" * 5000, people.viewer["api_key"][:-1]):
-        assert people.asks({"api_key": key or " "}, "GET", "/user") == 401
+    for key in ("wrong", "x" * 5000, people.viewer["api_key"][:-1]):
+        assert people.asks({"api_key": key}, "GET", "/user") == 401
 
 
 def test_a_key_dies_at_once(suite: RunningSuite, people: People) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from contracts.errors import ServiceError
 from contracts.rpc import templates as rpc
 from services.gateway import files
 from services.gateway.api import submissions as of_submissions
@@ -37,7 +38,10 @@ async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     pages = body.get("documents") or [body]
     documents = [{**given(body, "html_header", "html_footer", "size"), **given(page, *_HTML)} for page in pages]
     common = given(body, "name", "folder_name", "shared_link")
-    return await context.ask(rpc.CREATE, exchange, html_documents=documents, **external_id(body), **common)
+    try:
+        return await context.ask(rpc.CREATE, exchange, html_documents=documents, **external_id(body), **common)
+    except ServiceError as error:
+        raise error if "documents" in body else _without_place(error) from error
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
@@ -69,6 +73,13 @@ async def submissions(context: GatewayContext, exchange: Exchange) -> Any:
     exchange.arguments["template_id"] = exchange.arguments.pop("id")
     await context.ask(rpc.GET, exchange, id=exchange.arguments["template_id"])
     return await of_submissions.search(context, exchange)
+
+
+def _without_place(error: ServiceError) -> ServiceError:
+    """The service counts documents; the caller gave one, with its keys at the top of the body."""
+    place = "documents[0]."
+    details = [{**detail, "field": str(detail.get("field", "")).removeprefix(place)} for detail in error.details]
+    return ServiceError(error.code, error.message.removeprefix(place), details)
 
 
 def _fields(fields: list[dict[str, Any]] | None) -> list[dict[str, Any]]:

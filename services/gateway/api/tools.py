@@ -1,9 +1,12 @@
 """Merging and verifying PDFs (specification 4.5). Nothing of it is kept."""
 
 import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from contracts.blobs import BlobRef
+from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering as rpc
 from services.gateway import files
 from services.gateway.context import GatewayContext
@@ -13,7 +16,9 @@ from services.gateway.exchange import Exchange
 async def merge(context: GatewayContext, exchange: Exchange) -> Any:
     texts = {f"files[{index}]": text for index, text in enumerate(exchange.body["files"])}
     async with files.uploads(context, keep=False) as uploads:
-        combined = await context.ask(rpc.COMBINE, exchange, files=await uploads.add(texts))
+        stored = await uploads.add(texts)
+        with _about("files"):
+            combined = await context.ask(rpc.COMBINE, exchange, files=stored)
         result = BlobRef.model_validate(combined["file"])
         try:
             data = await context.in_thread(_base64_of, context, result)
@@ -25,7 +30,19 @@ async def merge(context: GatewayContext, exchange: Exchange) -> Any:
 async def verify(context: GatewayContext, exchange: Exchange) -> Any:
     async with files.uploads(context, keep=False) as uploads:
         (file,) = await uploads.add({"file": exchange.body["file"]})
-        return await context.ask(rpc.VERIFY, exchange, file=file)
+        with _about("file"):
+            return await context.ask(rpc.VERIFY, exchange, file=file)
+
+
+@contextmanager
+def _about(field: str) -> Iterator[None]:
+    """The service was given files and knows no body: a refusal of theirs is about this field."""
+    try:
+        yield
+    except ServiceError as error:
+        if error.code == "invalid" and not error.details:
+            raise invalid(error.message, field) from error
+        raise
 
 
 def _base64_of(context: GatewayContext, file: BlobRef) -> str:

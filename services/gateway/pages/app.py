@@ -20,7 +20,13 @@ log = observe.logger(__name__)
 
 _PATHS = ("/s/", "/file/", "/dev/", "/static/")
 _EXACT_PATHS = ("/", "/favicon.ico", "/robots.txt")
-_CODES = {400: "bad_request", 404: "not_found", 405: "bad_request", 413: "too_large", 415: "unsupported_media_type"}
+_CODES = {
+    400: "bad_request",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    415: "unsupported_media_type",
+}
 
 
 def serves(path: str) -> bool:

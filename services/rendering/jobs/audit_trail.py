@@ -17,6 +17,7 @@ from contracts.audit_chain import START, next_hash
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.types import FieldType
 from services.rendering.jobs import paper
+from services.rendering.jobs import trail_words as words
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.paper import Block, Margins, Paper, readable
@@ -47,62 +48,6 @@ _PICTURE_HEIGHT = 46.0
 _LETTER_ZONES = ("America/", "US/", "Pacific/Honolulu")
 _NO_VALUE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH})
 _PICTURES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAGE, FieldType.STAMP})
-
-EVENTS = {
-    "create_submission": "Submission created",
-    "send_email": "Invitation sent by e-mail",
-    "send_reminder_email": "Reminder sent by e-mail",
-    "bounce_email": "E-mail could not be delivered",
-    "complaint_email": "E-mail was reported as spam",
-    "send_sms": "Invitation sent by SMS",
-    "send_2fa_sms": "Verification code sent by SMS",
-    "send_2fa_email": "Verification code sent by e-mail",
-    "send_2fa_phone": "Verification code sent by phone",
-    "open_email": "E-mail opened",
-    "click_email": "Link in the e-mail followed",
-    "click_sms": "Link in the SMS followed",
-    "phone_verified": "Phone number verified",
-    "email_verified": "E-mail address verified",
-    "view_form": "Form viewed",
-    "start_form": "Signing started",
-    "invite_party": "Party invited",
-    "complete_form": "Signing completed",
-    "api_complete_form": "Completed via API",
-    "decline_form": "Signing declined",
-    "delegate_form": "Signing delegated",
-    "expire_submission": "Submission expired",
-    "reschedule_submission": "Expiry changed",
-    "archive_submission": "Submission archived",
-    "restore_submission": "Submission restored",
-    "fail_sealing": "Sealing failed",
-    "retry_sealing": "Sealing asked for again",
-    "complete_submission": "Submission completed",
-}
-_DETAILS = {
-    "by": "by",
-    "to": "to",
-    "email": "to",
-    "phone": "to",
-    "method": "method",
-    "reason": "reason",
-    "error": "error",
-    "ip": "IP",
-}
-
-_SEAL_STEP = (
-    "Open a sealed document or this trail in a PDF reader that checks signatures, or send it to POST /tools/verify. The"
-    " signature is made with the certificate of {signer}, issued by {issuer}, and covers the whole file: a single changed"
-    " byte breaks it."
-)
-_DOCUMENTS_STEP = (
-    "The SHA-256 of a file (sha256sum on a command line) must equal the one printed above, as it was uploaded or as it"
-    " was sealed."
-)
-_LOG_STEP = (
-    "Each line's hash is SHA-256 over the previous line's hash and the line as JSON, as the API shows it: keys data,"
-    " event_timestamp, event_type, submitter_id in this order, no white space. Changing, removing or adding a line changes"
-    " every later hash. The last one is:"
-)
 
 
 @dataclass(frozen=True)
@@ -262,9 +207,9 @@ class _Trail:
         """How anybody can check it, with and without us."""
         head = self._request.trail[-1].hash if self._request.trail else START
         steps = [
-            ("The seal", _SEAL_STEP.format(signer=seal.signer, issuer=seal.issuer)),
-            ("The documents", _DOCUMENTS_STEP),
-            ("The event log", _LOG_STEP),
+            ("The seal", words.SEAL_STEP.format(signer=seal.signer, issuer=seal.issuer)),
+            ("The documents", words.DOCUMENTS_STEP),
+            ("The event log", words.LOG_STEP),
         ]
         inner = self._width - 28
         blocks = []
@@ -341,7 +286,7 @@ class _Trail:
                 paper.stack(
                     [
                         self._text(file.filename, _BODY, width, longest=200),
-                        self._text(file.file.sha256, _SMALL_HASH, width),
+                        self._text(_halved(file.file.sha256), _SMALL_HASH, width),
                     ]
                 )
                 for file in files
@@ -363,7 +308,7 @@ class _Trail:
         return party.status.capitalize()
 
     def _what(self, event: TrailEvent) -> str:
-        name = EVENTS.get(event.event_type, event.event_type.replace("_", " ").capitalize())
+        name = words.EVENTS.get(event.event_type, event.event_type.replace("_", " ").capitalize())
         if event.event_type == "api_complete_form" and event.data.get("by"):
             return f"{name} by {event.data['by']}"
         return name
@@ -373,7 +318,7 @@ class _Trail:
         told = {"by"} if event.event_type == "api_complete_form" else set()
         details = [
             f"{word} {value}"
-            for key, word in _DETAILS.items()
+            for key, word in words.DETAILS.items()
             if key not in told and isinstance(value := event.data.get(key), str | int | float) and value != ""
         ]
         return " · ".join(([_called(party)] if party else []) + details)

@@ -7,6 +7,7 @@ a tree: ``Content`` of the page, with a ``Content`` for each form XObject that i
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,8 +24,8 @@ _MOST_INSTRUCTIONS = 500_000
 _MOST_SAVED_STATES = 512
 
 
-class TooComplicated(Exception):
-    """The page has more content than is worth reading for its glyphs."""
+class Unreadable(Exception):
+    """The page's content is too long, or so malformed that writing it anew could change what other readers make of it."""
 
 
 @dataclass(slots=True)
@@ -87,13 +88,15 @@ class _State:
 
 
 def read_page(
-    page: pikepdf.Page, fonts: dict[tuple[int, int], FontCodes], is_wanted: Callable[[Rectangle], bool] | None = None
+    pdf: pikepdf.Pdf,
+    page: pikepdf.Page,
+    fonts: dict[tuple[int, int], FontCodes],
+    is_wanted: Callable[[Rectangle], bool] | None = None,
 ) -> Content:
     """``fonts`` keeps what was read of fonts between pages. Only show operators get glyphs of whose stretch of text
-    ``is_wanted`` is true (default user space). Raises pikepdf.PdfError for a content stream that cannot be parsed,
-    TooComplicated for one that is too long."""
+    ``is_wanted`` is true (default user space). Raises Unreadable."""
     resources = page.resources if isinstance(page.obj.get("/Resources"), pikepdf.Dictionary) else _inherited(page)
-    reader = _Reader(fonts, is_wanted)
+    reader = _Reader(pdf, fonts, is_wanted)
     return reader.read(page, resources, _State(), depth=0)
 
 
@@ -106,20 +109,39 @@ def _inherited(page: pikepdf.Page) -> pikepdf.Dictionary:
 
 
 class _Reader:
-    def __init__(self, fonts: dict[tuple[int, int], FontCodes], is_wanted: Callable[[Rectangle], bool] | None) -> None:
+    def __init__(
+        self,
+        pdf: pikepdf.Pdf,
+        fonts: dict[tuple[int, int], FontCodes],
+        is_wanted: Callable[[Rectangle], bool] | None,
+    ) -> None:
+        self._pdf = pdf
         self._fonts = fonts
         self.is_wanted = is_wanted
         self._budget = _MOST_INSTRUCTIONS
         self._open_forms: list[tuple[int, int]] = []
 
     def read(self, source: Any, resources: pikepdf.Dictionary, state: _State, depth: int) -> Content:
-        instructions = list(pikepdf.parse_content_stream(source))
+        instructions = self._instructions(source)
         self._budget -= len(instructions)
         if self._budget < 0:
-            raise TooComplicated
+            raise Unreadable
         content = Content(instructions, resources, source if isinstance(source, pikepdf.Stream) else None)
         _Run(self, content, state, depth).run()
         return content
+
+    def _instructions(self, source: Any) -> list[Any]:
+        """qpdf stops in the middle of a stream that has too many errors, and only says so in a warning."""
+        self._pdf.get_warnings()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                instructions = list(pikepdf.parse_content_stream(source))
+        except (pikepdf.PdfError, TypeError, ValueError, UserWarning) as error:
+            raise Unreadable from error
+        if self._pdf.get_warnings():
+            raise Unreadable
+        return instructions
 
     def font(self, resources: pikepdf.Dictionary, name: Any) -> FontCodes:
         return self.font_of(_entry(resources, "/Font", name))

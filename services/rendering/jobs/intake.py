@@ -17,6 +17,7 @@ import pikepdf
 from contracts.rpc.rendering import TagField
 from contracts.types import Notice, PageSize
 from services.rendering.jobs.active_content import remove_active_content
+from services.rendering.jobs.drawn_forms import check_drawn_forms
 from services.rendering.jobs.existing_signatures import ExistingSignatures, existing_signatures
 from services.rendering.jobs.flatten import flatten as flatten_form
 from services.rendering.jobs.forms import drop_xfa, form_fields, has_form
@@ -68,6 +69,7 @@ def prepare(
         if _has_garbled_size(warnings):
             raise Refused("A page of the PDF has a size that makes no sense.")
         check_streams(pdf, limits.streams)
+        check_drawn_forms(pdf)
         signatures = existing_signatures(pdf)
         if damaged and not signatures.count and not signatures.usage_rights and b"/ByteRange" in data:
             raise Refused("The PDF is damaged and has lost a signature that it carries.")

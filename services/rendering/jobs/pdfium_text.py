@@ -11,7 +11,8 @@ import pypdfium2.raw as pdfium_raw
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.refused import Refused
 
-_MOST_DRAWN_OBJECTS = 5_000
+_MOST_CHARACTERS = 500_000
+_MOST_BOXES = 5_000
 
 Box = tuple[float, float, float, float]
 """(left, bottom, right, top); plain, because a page has hundreds."""
@@ -57,9 +58,13 @@ class PageText:
             pdfium_raw.FPDF_ClosePage(self._page)
             raise pdfium.PdfiumError("text cannot be loaded")
         self._count = max(int(pdfium_raw.FPDFText_CountChars(self._text_page)), 0)
+        if self._count > _MOST_CHARACTERS:
+            self.close()
+            raise Refused(f"Page {index + 1} of the PDF has more than {_MOST_CHARACTERS:,} characters.")
         buffer = (ctypes.c_ushort * (self._count + 1))()
         length = max(pdfium_raw.FPDFText_GetText(self._text_page, 0, self._count, buffer) - 1, 0)
         self.text: str = bytes(memoryview(buffer)[:length]).decode("utf-16-le", "surrogatepass")
+        self._has_surrogates = not self.text.isascii() and max(self.text) > "\uffff"
 
     def close(self) -> None:
         pdfium_raw.FPDFText_ClosePage(self._text_page)
@@ -71,7 +76,7 @@ class PageText:
 
     def character_index(self, position: int) -> int:
         """From a position in ``text`` to the index that the other methods take."""
-        if not self.text.isascii():
+        if self._has_surrogates:
             position = len(self.text[:position].encode("utf-16-le", "surrogatepass")) // 2
         return int(pdfium_raw.FPDFText_GetCharIndexFromTextIndex(self._text_page, position))
 
@@ -94,7 +99,7 @@ class PageText:
         return [Rectangle(*box) for box in self._boxes(first, count)]
 
     def all_boxes(self) -> list[Box]:
-        """(left, bottom, right, top) of all stretches of text on the page."""
+        """(left, bottom, right, top) of all stretches of text on the page, or of the first 5,000."""
         return self._boxes(0, -1)
 
     def _boxes(self, first: int, count: int) -> list[Box]:
@@ -103,7 +108,7 @@ class PageText:
         get, page = pdfium_raw.FPDFText_GetRect, self._text_page
         return [
             (left.value, bottom.value, right.value, top.value)
-            for index in range(pdfium_raw.FPDFText_CountRects(page, first, count))
+            for index in range(min(pdfium_raw.FPDFText_CountRects(page, first, count), _MOST_BOXES))
             if get(page, index, *place)
         ]
 
@@ -112,7 +117,7 @@ class PageText:
         left, bottom, right, top = (ctypes.c_float() for _ in range(4))
         places = [ctypes.byref(number) for number in (left, bottom, right, top)]
         found: list[Box] = []
-        for index in range(min(pdfium_raw.FPDFPage_CountObjects(self._page), _MOST_DRAWN_OBJECTS)):
+        for index in range(min(pdfium_raw.FPDFPage_CountObjects(self._page), _MOST_BOXES)):
             drawn = pdfium_raw.FPDFPage_GetObject(self._page, index)
             if pdfium_raw.FPDFPageObj_GetType(drawn) == pdfium_raw.FPDF_PAGEOBJ_TEXT:
                 continue

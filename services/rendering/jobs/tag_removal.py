@@ -18,7 +18,7 @@ from contracts.types import Notice
 from services.rendering.jobs.content_rewriting import drop_spoken_text, rewritten
 from services.rendering.jobs.font_codes import FontCodes
 from services.rendering.jobs.geometry import Rectangle
-from services.rendering.jobs.glyphs import Content, Glyph, TooComplicated, read_page
+from services.rendering.jobs.glyphs import Content, Glyph, Unreadable, read_page
 from services.rendering.jobs.pdfium_text import Character, open_document, open_page_text
 from services.rendering.jobs.saving import saved
 from services.rendering.jobs.tag_grammar import clean
@@ -35,7 +35,7 @@ tag's glyphs before; other readers see it stay."""
 _MOST_RETRIES = 50
 _UNREADABLE = (
     pikepdf.PdfError,
-    TooComplicated,
+    Unreadable,
     AttributeError,
     LookupError,
     NotImplementedError,
@@ -140,7 +140,7 @@ class _Page:
     def _places(self, tags: Sequence[FoundTag]) -> "_Places | None":
         characters = [character for tag in tags for character in self._characters[id(tag)]]
         try:
-            content = read_page(self._page, self._fonts, _near(self._characters[id(tag)] for tag in tags))
+            content = read_page(self._pdf, self._page, self._fonts, _near(self._characters[id(tag)] for tag in tags))
         except _UNREADABLE:
             return None
         return _Places(content, characters)

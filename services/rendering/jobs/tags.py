@@ -19,6 +19,7 @@ from services.rendering.jobs.tag_boxes import field_box
 from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, clean, parse_tag
 
 MOST_FIELDS = 2_000
+LONGEST_REPORT = 200
 _MAYBE = re.compile(r"\{ ?\{")
 _BRACES = re.compile(r"([{}]) ?\1")
 _TAG = re.compile(r"(\{ ?\{)((?:(?!\{ ?\{).){0,4000}?)\} ?\}", re.DOTALL)
@@ -47,6 +48,14 @@ class FoundTags:
     tags: list[FoundTag] = field(default_factory=list)
     report: list[Notice] = field(default_factory=list)
 
+    def note(self, notice: Notice) -> None:
+        """Adds to the report, which ends with a remark when it gets too long for anybody to read."""
+        if len(self.report) < LONGEST_REPORT:
+            self.report.append(notice)
+        elif len(self.report) == LONGEST_REPORT:
+            message = "There are more faults in field tags than are listed here."
+            self.report.append(Notice(code="too_many_faults", message=message, document=notice.document))
+
 
 def find_tags(data: bytes, pages: Sequence[VisiblePage], *, document: str) -> FoundTags:
     """All ``{{...}}`` tags of a PDF; ``pages`` are its pages' geometry, in order. Raises Refused above 2,000 tags."""
@@ -54,8 +63,6 @@ def find_tags(data: bytes, pages: Sequence[VisiblePage], *, document: str) -> Fo
     for number, text in enumerate(page_texts(data, len(pages)), 1):
         if _MAYBE.search(text.text):
             _read_page(text, pages[number - 1], number, document, found)
-        if len(found.tags) > MOST_FIELDS:
-            raise Refused(f"The document has more than {MOST_FIELDS:,} field tags.")
     return found
 
 
@@ -95,7 +102,7 @@ class _Span:
 
 def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, found: FoundTags) -> None:
     def notice(code: str, message: str) -> None:
-        found.report.append(Notice(code=code, message=message, document=document, page=page))
+        found.note(Notice(code=code, message=message, document=document, page=page))
 
     texts: list[Box] = []
     drawn: list[Box] = []
@@ -119,6 +126,8 @@ def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, f
         if not box:
             notice("tag_outside_page", f"“{shown}” lies outside the visible part of page {page}.")
             continue
+        if len(found.tags) >= MOST_FIELDS:
+            raise Refused(f"The document has more than {MOST_FIELDS:,} field tags.")
         texts.append(box)
         area = rectangle_to_area(box, visible, page=page)
         area.option = parsed.option

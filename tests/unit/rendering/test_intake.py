@@ -248,6 +248,54 @@ def test_an_object_stream_that_expands_too_far_is_refused():
         take(data, limits=SMALL)
 
 
+def nested_forms(levels: int, times: int) -> bytes:
+    pdf = pikepdf.new()
+    inner = pdf.make_stream(b"0 0 1 1 re f")
+    for level in range(levels):
+        inner.Subtype, inner.BBox = Name.Form, Array([0, 0, 9, 9])
+        outer = pdf.make_stream(b"/X Do " * times)
+        outer.Resources = Dictionary(XObject=Dictionary(X=inner))
+        inner = outer
+        assert level < levels
+    inner.Subtype, inner.BBox = Name.Form, Array([0, 0, 9, 9])
+    pdf_files.add_page(pdf, "/X Do", forms={"/X": inner})
+    return pdf_files.saved(pdf)
+
+
+def test_forms_that_draw_each_other_are_counted():
+    assert take(nested_forms(3, 10))
+    with pytest.raises(Refused, match="Page 1 of the PDF draws more than 20,000 forms"):
+        take(nested_forms(9, 10))
+
+
+def test_a_form_that_draws_itself_is_refused():
+    pdf = pikepdf.new()
+    form = pdf.make_stream(b"/X Do")
+    form.Subtype, form.BBox = Name.Form, Array([0, 0, 600, 800])
+    form.Resources = Dictionary(XObject=Dictionary(X=form))
+    pdf_files.add_page(pdf, "/X Do", forms={"/X": form})
+    with pytest.raises(Refused, match="or one that draws itself"):
+        take(pdf_files.saved(pdf))
+
+
+def test_a_form_that_draws_itself_by_the_name_that_the_page_gave_it_is_refused():
+    pdf = pikepdf.new()
+    form = pdf.make_stream(b"/X Do /X Do")
+    form.Subtype, form.BBox = Name.Form, Array([0, 0, 600, 800])
+    pdf_files.add_page(pdf, "/X Do", forms={"/X": form})
+    with pytest.raises(Refused, match="or one that draws itself"):
+        take(pdf_files.saved(pdf))
+
+
+def test_a_form_that_could_draw_itself_but_does_not_is_accepted():
+    pdf = pikepdf.new()
+    form = pdf.make_stream(b"0 0 9 9 re f")
+    form.Subtype, form.BBox = Name.Form, Array([0, 0, 600, 800])
+    form.Resources = Dictionary(XObject=Dictionary(X=form))
+    pdf_files.add_page(pdf, "/X Do", forms={"/X": form})
+    assert take(pdf_files.saved(pdf)).report == []
+
+
 def test_filters_without_end_are_refused():
     with pytest.raises(Refused, match="more than 8 filters"):
         take(bomb(100, ["FlateDecode"] * 9))

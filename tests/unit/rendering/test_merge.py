@@ -99,5 +99,5 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused, match="more than 3 pages"):
         merge.merge([document(line("1"), line("2")), document(line("3"), line("4"))], "x")
     pdf = pikepdf.new()
-    with pytest.raises(Refused, match="no pages"):
+    with pytest.raises(Refused, match=r"no pages|malformed"):  # as strict as qpdf was told to be in this process
         merge.merge([saved(pdf)], "x")

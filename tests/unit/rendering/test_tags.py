@@ -4,15 +4,19 @@ import io
 import re
 import subprocess
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pikepdf
 import pypdfium2 as pdfium
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
 from contracts.types import FieldType
 from services.rendering.jobs.intake import Prepared, prepare
+from services.rendering.jobs.pdfium_text import open_document, open_page_text
 from services.rendering.jobs.refused import Refused
 from tests.support import pdf_files, pdf_fonts
 
@@ -197,9 +201,16 @@ def test_only_the_glyphs_of_tags_are_erased(name, tmp_path):
 HOSTILE = {
     "wrong operands": "BT /F1 12 Tf (x) Td 72 700 Td /No gs (a) Tc (x {{A;type=text}} y) Tj 7 Tj [] TJ ET /Nothing Do",
     "more restored than saved": "q Q Q Q BT /F1 12 Tf 72 700 Td (x {{A;type=text}} y) Tj ET Q ET EMC",
-    "never ended": "q BT /F1 12 Tf 72 700 Td (x {{A;type=text}} y) Tj /Span <<",
     "no operators of its own": "BT /F1 12 Tf 72 700 Td (x {{A;type=text}} y) Tj foo bar 1 2 3 baz ET",
 }
+
+
+@pytest.mark.parametrize("rubbish", ["/Span <<", "(abc", ">> " * 60 + "0 0 9 9 re f", "] ) } " * 30])
+def test_content_that_readers_could_read_differently_is_not_touched(rubbish):
+    data = pdf_files.document(pdf_files.line("x {{A;type=text}} y") + rubbish)
+    removed = take(data)
+    assert codes(removed) == ["tag_not_removed"]
+    assert removed.file == take(data, remove_tags=False).file
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -255,6 +266,41 @@ def test_streams_that_are_cut_inside_a_tag(tmp_path):
     pdf.Root.Pages.Resources = page.obj.Resources
     del page.obj["/Resources"]
     assert_only_tags_are_gone(pdf_files.saved(pdf), {"{{A;type=text}}"}, tmp_path)
+
+
+@st.composite
+def kerned_lines(draw):
+    """(content, words that stay, number of tags): words and tags in TJ operands that are cut anywhere."""
+    letters = st.text("abcdefgXYZ.,", min_size=1, max_size=8)
+    pieces = draw(st.lists(st.tuples(st.booleans(), letters), min_size=1, max_size=6))
+    text = " ".join(f"{{{{{word};type=text}}}}" if is_tag else word for is_tag, word in pieces)
+    cuts = sorted(draw(st.sets(st.integers(1, len(text)), max_size=8)) | {0, len(text)})
+    parts = []
+    for start, end in pairwise(cuts):
+        parts.append(f"({text[start:end]})")
+        parts.append(str(draw(st.integers(-90, 90))))
+    spacing = f"{draw(st.sampled_from([0, 0.2, -0.1]))} Tc {draw(st.sampled_from([0, 1.5]))} Tw"
+    content = f"BT /F2 11 Tf {spacing} {draw(st.sampled_from([80, 100, 120]))} Tz 30 700 Td [{' '.join(parts)}] TJ ET"
+    return content, [word for is_tag, word in pieces if not is_tag], sum(is_tag for is_tag, _ in pieces)
+
+
+@settings(max_examples=60, deadline=None)
+@given(line=kerned_lines())
+def test_whatever_the_kerning_only_tags_go_and_nothing_moves(line):
+    content, stay, tags = line
+    data = pdf_files.document(content, media=(0, 0, 3000, 800))
+    kept, removed = take(data, remove_tags=False), take(data)
+    assert sum(len(field.areas) for field in removed.fields) == tags
+    assert "tag_not_removed" not in codes(removed)
+    assert "".join(pdfium_text(removed.file).split()) == "".join(stay)
+    before = characters(kept.file)
+    for character in characters(removed.file):
+        assert any(character.text == one.text and abs(character.x - one.x) < 0.1 for one in before)
+
+
+def characters(data: bytes):
+    with open_document(data) as document, open_page_text(document, 0) as text:
+        return [c for c in text.characters(0, len(text) - 1) if not c.generated and not c.text.isspace()]
 
 
 def test_text_for_screen_readers_goes_too():
@@ -372,6 +418,13 @@ def test_what_is_not_understood_is_reported(text, code, words_of_message):
     if code != "tag_attribute":
         assert prepared.fields == []
         assert text.split("}")[0] in pdfium_text(prepared.file)
+
+
+def test_the_report_stays_readable():
+    rows = "".join(pdf_files.line("{{a;type=none}} " * 50, y=10 + row * 2, size=1) for row in range(20))
+    report = take(pdf_files.document(rows)).report
+    assert len(report) == 201
+    assert report[-1].code == "too_many_faults"
 
 
 def test_names_are_harmless():

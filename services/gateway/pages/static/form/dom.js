@@ -10,7 +10,7 @@ export function el(tag, properties = {}, ...children) {
     } else if (name === "value" || name === "checked" || name === "selected" || name === "multiple") {
       node[name] = value;
     } else {
-      node.setAttribute(name, value === true ? "" : String(value));
+      node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : String(value));
     }
   }
   node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));

@@ -1,11 +1,13 @@
-// Answers that the server has not got yet, kept in this browser tab so that a reload loses nothing. They go when they are
-// saved, and with the tab.
+// Answers that the server has not got yet, and which field was being asked for, kept in this browser tab so that a reload
+// loses nothing. They go when the answers are saved, and with the tab.
 
 export class Drafts {
   constructor(storage = sessionStorage, key = `drafts:${location.pathname}`) {
     this.storage = storage;
     this.key = key;
-    this.values = new Map(Object.entries(this.#stored()));
+    const { values = {}, place = null } = this.#stored();
+    this.values = new Map(Object.entries(values));
+    this.place = place;
   }
 
   entries() {
@@ -29,8 +31,15 @@ export class Drafts {
     this.#store();
   }
 
+  /** `uuid` of the field that is asked for now, null for none. */
+  stayAt(uuid) {
+    this.place = uuid;
+    this.#store();
+  }
+
   clear() {
     this.values.clear();
+    this.place = null;
     this.#store();
   }
 
@@ -44,7 +53,8 @@ export class Drafts {
 
   #store() {
     try {
-      if (this.values.size) this.storage.setItem(this.key, JSON.stringify(Object.fromEntries(this.values)));
+      const kept = { values: Object.fromEntries(this.values), place: this.place };
+      if (this.values.size || this.place) this.storage.setItem(this.key, JSON.stringify(kept));
       else this.storage.removeItem(this.key);
     } catch {
       // A browser that keeps nothing (private windows, full storage): the server still gets every step.

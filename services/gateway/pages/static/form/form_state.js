@@ -13,7 +13,7 @@ export class FormState extends EventTarget {
     this.byUuid = new Map(form.fields.map((field) => [field.uuid, field]));
     this.attachments = new Map(form.attachments.map((attachment) => [attachment.uuid, attachment]));
     this.values = new Map(form.fields.map((field) => [field.uuid, startingValue(field)]));
-    this.resumed = form.fields.some((field) => field.mine && !field.readonly && wasFilledIn(field));
+    this.resumed = form.go_to_last && form.fields.some((field) => isStep(field) && !isEmpty(field.value));
     this.drafts = drafts;
     for (const [uuid, value] of drafts.entries()) {
       if (this.byUuid.get(uuid)?.mine && this.attachmentsKnown(uuid, value)) this.values.set(uuid, value);
@@ -100,8 +100,4 @@ export function mayComplete(state) {
 function startingValue(field) {
   if (!isEmpty(field.value) || field.value === false) return field.value;
   return field.type === "checkbox" && field.mine ? false : null;
-}
-
-function wasFilledIn(field) {
-  return !isEmpty(field.value) && JSON.stringify(field.value) !== JSON.stringify(field.default_value ?? null);
 }

@@ -13,7 +13,7 @@ export function shownText(field, value, locale) {
     case "date":
       return masked(formattedDate(value, style, locale), field.preferences?.mask);
     case "number":
-      return masked(formattedNumber(value, style), field.preferences?.mask);
+      return typeof value === "number" ? masked(formattedNumber(value, style), field.preferences?.mask) : "";
     case "multiple":
       return masked(value.join(", "), field.preferences?.mask);
     case "text":

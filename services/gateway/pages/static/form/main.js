@@ -32,7 +32,10 @@ const saver = new Saver({
 const panel = new Panel(place, state, {
   onSave: (values) => saver.save(values),
   onComplete: () => completing.complete(),
-  onShow: (field) => view.show(field),
+  onShow: (field) => {
+    drafts.stayAt(field?.uuid ?? null);
+    view.show(field);
+  },
 });
 const view = new DocumentView(document.getElementById("document"), state, (field) => panel.ask(field));
 const completing = new Completing(state, saver, panel, done);

@@ -27,11 +27,12 @@ export class Panel {
     this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null));
   }
 
-  /** From the first field, or from where he left off: the first that needs an answer, or the one after the last answer. */
+  /** From the first field, or from where he left off: where this tab was, else the first field that needs an answer or the
+      one after the last answer. */
   start() {
     const steps = this.state.steps();
-    let number = 0;
-    if (this.state.form.go_to_last || this.state.resumed) {
+    let number = Math.max(0, steps.findIndex(({ uuid }) => uuid === this.state.drafts.place));
+    if (!this.state.drafts.place && this.state.resumed) {
       const needed = steps.findIndex((field) => this.state.problem(field));
       const after = steps.findLastIndex((field) => !isEmpty(this.state.value(field.uuid))) + 1;
       number = needed < 0 ? after : Math.min(needed, after);

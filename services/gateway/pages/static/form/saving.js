@@ -6,6 +6,7 @@ const WAITS = [1_000, 2_000, 4_000, 8_000, 15_000];
 /** `onStatus("saving" | "saved" | "unsaved" | "refused")`, `onRefused(error, values)` when the server said no. */
 export class Saver {
   #pending = {};
+  #sending = {};
   #running = null;
   #stopped = false;
 
@@ -16,6 +17,10 @@ export class Saver {
   }
 
   get unsaved() {
+    return this.#waiting || Object.keys(this.#sending).length > 0;
+  }
+
+  get #waiting() {
     return Object.keys(this.#pending).length > 0;
   }
 
@@ -28,7 +33,7 @@ export class Saver {
   /** Sends what is left while the page goes away; it may not arrive, the drafts are still there then. */
   leave() {
     if (!this.unsaved || this.#stopped) return;
-    post("values", { request_id: newRequestId(), values: this.#pending }, { keepalive: true }).catch(() => {});
+    post("values", { request_id: newRequestId(), values: { ...this.#sending, ...this.#pending } }, { keepalive: true }).catch(() => {});
   }
 
   /** Nothing more is sent; resolves when what is under way has ended. */
@@ -39,31 +44,38 @@ export class Saver {
 
   resume() {
     this.#stopped = false;
-    if (this.unsaved) this.save({ ...this.#pending });
+    this.save({ ...this.#pending });
   }
 
   async #run() {
     let failures = 0;
-    while (this.unsaved && !this.#stopped) {
-      const values = this.#pending;
+    while (this.#waiting && !this.#stopped) {
+      this.#sending = this.#pending;
       this.#pending = {};
-      try {
-        if (!failures) this.onStatus("saving");
-        await post("values", { request_id: newRequestId(), values });
-        failures = 0;
-        this.onSaved(values);
-        if (!this.unsaved) this.onStatus("saved");
-      } catch (error) {
-        if (error instanceof Refused) {
-          this.onStatus("refused");
-          this.onRefused(error, values);
-          continue;
-        }
-        this.#pending = { ...values, ...this.#pending }; // newer answers win
-        this.onStatus("unsaved");
-        if (!this.#stopped) await pause(WAITS[Math.min(failures, WAITS.length - 1)]);
-        failures += 1;
-      }
+      const failed = await this.#send(this.#sending, failures > 0);
+      // What could not be sent waits again; newer answers win.
+      if (failed) this.#pending = { ...this.#sending, ...this.#pending };
+      this.#sending = {};
+      failures = failed ? failures + 1 : 0;
+      if (!failed) continue;
+      this.onStatus("unsaved");
+      if (!this.#stopped) await pause(WAITS[Math.min(failures, WAITS.length) - 1]);
     }
+  }
+
+  /** True when nobody could be reached. */
+  async #send(values, again) {
+    try {
+      if (!again) this.onStatus("saving");
+      await post("values", { request_id: newRequestId(), values });
+    } catch (error) {
+      if (!(error instanceof Refused)) return true;
+      this.onStatus("refused");
+      this.onRefused(error, values);
+      return false;
+    }
+    this.onSaved(values);
+    if (!this.#waiting) this.onStatus("saved");
+    return false;
   }
 }

@@ -1,0 +1,57 @@
+"""What the audit trail calls what happened, and how it tells its reader to check it."""
+
+EVENTS = {
+    "create_submission": "Submission created",
+    "send_email": "Invitation sent by e-mail",
+    "send_reminder_email": "Reminder sent by e-mail",
+    "bounce_email": "E-mail could not be delivered",
+    "complaint_email": "E-mail was reported as spam",
+    "send_sms": "Invitation sent by SMS",
+    "send_2fa_sms": "Verification code sent by SMS",
+    "send_2fa_email": "Verification code sent by e-mail",
+    "send_2fa_phone": "Verification code sent by phone",
+    "open_email": "E-mail opened",
+    "click_email": "Link in the e-mail followed",
+    "click_sms": "Link in the SMS followed",
+    "phone_verified": "Phone number verified",
+    "email_verified": "E-mail address verified",
+    "view_form": "Form viewed",
+    "start_form": "Signing started",
+    "invite_party": "Party invited",
+    "complete_form": "Signing completed",
+    "api_complete_form": "Completed via API",
+    "decline_form": "Signing declined",
+    "delegate_form": "Signing delegated",
+    "expire_submission": "Submission expired",
+    "reschedule_submission": "Expiry changed",
+    "archive_submission": "Submission archived",
+    "restore_submission": "Submission restored",
+    "fail_sealing": "Sealing failed",
+    "retry_sealing": "Sealing asked for again",
+    "complete_submission": "Submission completed",
+}
+DETAILS = {
+    "by": "by",
+    "to": "to",
+    "email": "to",
+    "phone": "to",
+    "method": "method",
+    "reason": "reason",
+    "error": "error",
+    "ip": "IP",
+}
+
+SEAL_STEP = (
+    "Open a sealed document or this trail in a PDF reader that checks signatures, or send it to POST /tools/verify. The"
+    " signature is made with the certificate of {signer}, issued by {issuer}, and covers the whole file: a single changed"
+    " byte breaks it."
+)
+DOCUMENTS_STEP = (
+    "The SHA-256 of a file (sha256sum on a command line) must equal the one printed above, as it was uploaded or as it"
+    " was sealed."
+)
+LOG_STEP = (
+    "Each line's hash is SHA-256 over the previous line's hash and the line as JSON, as the API shows it: keys data,"
+    " event_timestamp, event_type, submitter_id in this order, no white space. Changing, removing or adding a line changes"
+    " every later hash. The last one is:"
+)

@@ -1,0 +1,151 @@
+"""The pages that say one thing: not your turn, expired, declined, withdrawn, done, nothing here."""
+
+from datetime import timedelta
+
+import pytest
+import requests
+from playwright.sync_api import expect
+
+from contracts.runtime.clock import now
+from contracts.types import iso
+from tests.browser.conftest import PHONE, OpenPage, Watch
+from tests.browser.forms import field, invite, one_signer, template
+from tests.browser.signer import Signer
+from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = pytest.mark.browser
+
+
+def heading(page: object) -> object:
+    return page.get_by_role("heading", level=1)  # type: ignore[attr-defined]
+
+
+def test_before_his_turn_the_second_signer_waits_and_the_server_takes_nothing(
+    suite: RunningSuite, open_page: OpenPage
+) -> None:
+    fields = [field("A", role="First", line=0), field("B", role="Second", line=2)]
+    first, second = invite(suite, template(suite, *fields), "First", "Second")
+    page = open_page(f"/s/{second['slug']}", PHONE)
+    expect(heading(page)).to_have_text("It is not your turn yet")
+    expect(page.get_by_role("button")).to_have_count(0)
+    answer = requests.post(
+        f"{suite.base_url}/s/{second['slug']}/values", json={"request_id": "early", "values": {}}, timeout=30
+    )
+    assert answer.status_code == 403
+    signer = Signer(open_page(f"/s/{first['slug']}"))
+    signer.start()
+    signer.fill("A", "done")
+    signer.complete()
+    page.reload()
+    expect(page.get_by_role("button", name="Start")).to_be_visible()
+    expect(page.locator(".box--fixed")).to_have_text("done")
+
+
+def test_decline_asks_once_more_and_tells_everybody_why(suite: RunningSuite, open_page: OpenPage) -> None:
+    fields = [field("A", role="First", line=0), field("B", role="Second", line=2)]
+    first, second = invite(suite, template(suite, *fields), "First", "Second", order="random")
+    page = open_page(f"/s/{first['slug']}", PHONE)
+    signer = Signer(page)
+    signer.press("Decline")
+    signer.press("Cancel")
+    expect(page.get_by_role("button", name="Decline")).to_be_focused()
+    signer.press("Decline")
+    page.get_by_label("Reason").fill("The price <b>is</b> wrong")
+    signer.press("Decline")
+    expect(heading(page)).to_have_text("This document was declined")
+    expect(page.get_by_text("The price <b>is</b> wrong")).to_be_visible()
+    other = open_page(f"/s/{second['slug']}")
+    expect(heading(other)).to_have_text("This document was declined")
+    expect(other.get_by_text("First Person has declined")).to_be_visible()
+    assert suite.api("GET", f"/submissions/{first['submission_id']}")["status"] == "declined"
+
+
+def test_escape_leaves_the_question_whether_to_decline(suite: RunningSuite, open_page: OpenPage) -> None:
+    page = open_page(one_signer(suite, field("A")))
+    Signer(page).press("Decline")
+    expect(page.get_by_label("Reason")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_time_is_over_also_for_an_open_page(suite: RunningSuite, open_page: OpenPage, watch: Watch) -> None:
+    watch.expected.append("422")
+    ends = now() + timedelta(seconds=6)
+    path = one_signer(suite, field("A", line=0), field("B", line=2), expire_at=iso(ends))
+    page = open_page(path)
+    signer = Signer(page)
+    expect(page.get_by_text("Please sign by")).to_be_visible()
+    signer.start()
+    wait_until(lambda: now() > ends, what="the expiry")
+    signer.fill("A", "too late")
+    expect(heading(page)).to_have_text("The time to sign is over")
+    shown = page.get_by_role("time").text_content()
+    assert shown is not None
+    assert str(ends.year) in shown
+    assert "(GMT" in shown
+
+
+def test_a_withdrawn_document_says_so(suite: RunningSuite, open_page: OpenPage) -> None:
+    made = invite(suite, template(suite, field("A")))
+    suite.api("DELETE", f"/submissions/{made[0]['submission_id']}")
+    expect(heading(open_page(f"/s/{made[0]['slug']}"))).to_have_text("This document was withdrawn")
+
+
+def test_an_unknown_address_is_a_friendly_page(open_page: OpenPage, watch: Watch) -> None:
+    watch.expected.append("404")
+    page = open_page("/s/nobodyhasthisslug12345", PHONE)
+    expect(heading(page)).to_have_text("There is nothing at this address")
+
+
+def test_who_has_nothing_to_fill_in_may_look(suite: RunningSuite, open_page: OpenPage) -> None:
+    fields = [field("A", role="First", line=0)]
+    template_id = template(suite, *fields)
+    suite.api("PUT", f"/templates/{template_id}", {"roles": ["First", "Reader"]})
+    _, reader = invite(suite, template_id, "First", "Reader", order="random")
+    page = open_page(f"/s/{reader['slug']}")
+    expect(page.get_by_role("heading", name="You can read this document here")).to_be_visible()
+    expect(page.get_by_role("button", name="Start")).to_have_count(0)
+    expect(page.get_by_role("button", name="Decline")).to_have_count(0)
+    expect(page.get_by_role("img", name="Page 1 of 1")).to_be_visible()
+
+
+def test_after_completing_the_browser_goes_where_the_sender_wants(suite: RunningSuite, open_page: OpenPage) -> None:
+    goal = f"{suite.base_url}/?done=1"
+    path = one_signer(suite, field("A"), completed_redirect_url=goal)
+    page = open_page(path)
+    signer = Signer(page)
+    signer.start()
+    signer.field("A").fill("x")
+    signer.press("Complete")
+    page.wait_for_url(goal)
+    page.goto(suite.base_url + path)
+    signer.is_done()
+    expect(page.get_by_role("link", name="Continue to localhost")).to_have_attribute("href", goal)
+
+
+def test_a_finished_document_can_be_read_in_the_browser(suite: RunningSuite, open_page: OpenPage) -> None:
+    path = one_signer(suite, field("A"))
+    page = open_page(path)
+    signer = Signer(page)
+    signer.start()
+    signer.field("A").fill("x")
+    signer.complete()
+    expect(page.get_by_role("link", name="Download the audit trail")).to_be_visible(timeout=60_000)
+    page.reload()
+    expect(page.get_by_role("link", name="Download “agreement”")).to_be_visible()
+    address = page.get_by_role("link", name="Download “agreement”").get_attribute("href")
+    answer = requests.get(suite.base_url + str(address), timeout=30)
+    assert answer.headers["Content-Type"] == "application/pdf"
+    assert answer.headers["Content-Disposition"].startswith("inline")
+
+
+def test_the_local_mail_page_leads_to_the_form(suite: RunningSuite, open_page: OpenPage) -> None:
+    path = one_signer(suite, field("A"), name="Mailed agreement")
+    page = open_page("/")
+    page.get_by_role("link", name="Local mails").click()
+    mail = page.get_by_role("link", name="Mailed agreement")
+    wait_until(lambda: bool(mail.count()) or (page.reload() is None), what="the mail")
+    mail.first.click()
+    expect(page.frame_locator("iframe").get_by_text("Mailed agreement").first).to_be_visible()
+    page.get_by_role("link", name=suite.base_url + path).first.click()
+    expect(page.get_by_role("button", name="Start")).to_be_visible()

@@ -1,0 +1,30 @@
+"""All benchmarks, one after the other: `make load`, or `python -m tests.load NAME...` for some of them.
+
+Every figure is a ratio to something measured in the same run; absolute times are those of the machine.
+"""
+
+import importlib
+import sys
+
+BENCHMARKS = {
+    "seal": "fill and seal of 10 pages, beside pyHanko as documented",
+    "rpc_round_trip": "a call over the bus, beside a bare pika echo service",
+    "gateway": "requests per second, beside bare Flask under gunicorn",
+    "completion": "last signature to completed, beside sealing in one process",
+    "footprint": "memory of the idle suite with its broker",
+}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    for name in names or BENCHMARKS:
+        print(f"\n== {name}: {BENCHMARKS[name]}", flush=True)
+        importlib.import_module(f"tests.load.{name}").main()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

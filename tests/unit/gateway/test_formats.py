@@ -1,0 +1,126 @@
+"""Addresses, URLs and points in time: taken or refused, never corrected."""
+
+from datetime import UTC, datetime
+
+import pytest
+from email_validator import EmailNotValidError, validate_email
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.gateway import formats
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ana@example.com",
+        " ana@example.com ",
+        "a+b.c-d@sub.example.co",
+        "zoë@exämple.de",
+        "x@a.test",
+        "o'neil@example.com",
+    ],
+)
+def test_addresses(address: str) -> None:
+    assert formats.is_email(address)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ana",
+        "ana@",
+        "@example.com",
+        "ana@example",
+        "ana@localhost",
+        "ana@-example.com",
+        "ana@example-.com",
+        "ana@exa_mple.com",
+        "a..b@example.com",
+        ".a@example.com",
+        "a.@example.com",
+        "a b@example.com",
+        "a@b@example.com",
+        "ana@example.com, bob@example.com",
+        "Ana <ana@example.com>",
+        "ana@example.com\r\nBcc: x@example.com",
+        "ana@127.0.0.1",
+        "a@" + "b" * 64 + ".com",
+        "a@" + ".".join(["b" * 60] * 5) + ".com",
+        "ana@example.invalid",
+        "ana@example.123",
+    ],
+)
+def test_what_is_no_address(text: str) -> None:
+    assert not formats.is_email(text)
+
+
+@given(st.from_regex(r"[A-Za-z0-9_+.@-]{1,70}", fullmatch=True))
+def test_the_short_cut_takes_nothing_that_the_validator_refuses(text: str) -> None:
+    if formats.is_email(text):
+        try:
+            validate_email(text, check_deliverability=False, globally_deliverable=False)
+        except EmailNotValidError as error:
+            raise AssertionError(text) from error
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("", True),
+        ("a@example.com", True),
+        ("a@example.com, b@example.com;c@example.com", True),
+        ("Ana <a@example.com>", True),
+        ("Ana", False),
+        ("Ana <a>", False),
+        ("a@example.com\nb@example.com", False),
+        ("a@example.com\x00", False),
+    ],
+)
+def test_lists_of_addresses(text: str, holds: bool) -> None:
+    assert formats.is_email_list(text) is holds
+
+
+@pytest.mark.parametrize(
+    ("url", "holds"),
+    [
+        ("https://example.com", True),
+        ("HTTP://Example.com:8080/a?b#c", True),
+        ("http://[::1]/", True),
+        ("javascript:alert(1)", False),
+        ("data:text/html,x", False),
+        ("//example.com", False),
+        ("https:///path", False),
+        ("https://example.com:port/", False),
+        ("https://example.com/\r\nX: y", False),
+        ("https://example.com/<b>", False),
+        ("https://[", False),
+        ("", False),
+    ],
+)
+def test_web_addresses(url: str, holds: bool) -> None:
+    assert formats.is_web_url(url) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-03-04T05:06:07Z", datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)),
+        ("2026-03-04T05:06:07.089+02:00", datetime(2026, 3, 4, 3, 6, 7, 89000, tzinfo=UTC)),
+        ("2026-03-04T05:06:07 02:00", datetime(2026, 3, 4, 3, 6, 7, tzinfo=UTC)),
+        ("2026-03-04 05:06:07 UTC", datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)),
+        ("2026-03-04", datetime(2026, 3, 4, tzinfo=UTC)),
+        ("2026-03-04T05:06", datetime(2026, 3, 4, 5, 6, tzinfo=UTC)),
+    ],
+)
+def test_points_in_time(text: str, moment: datetime) -> None:
+    assert formats.is_moment(text)
+    assert formats.parse_moment(text) == moment
+
+
+@pytest.mark.parametrize(
+    "text", ["", "tomorrow", "1772600767", "2026-13-01", "9999-12-31T23:59:59-12:00", "0001-01-01T00:00+12:00"]
+)
+def test_no_points_in_time(text: str) -> None:
+    assert not formats.is_moment(text)
