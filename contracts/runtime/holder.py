@@ -18,8 +18,11 @@ def own_name() -> str:
 
 
 def is_dead(name: str) -> bool:
-    """True when the named process ran here and no longer does. False when it lives, or when nobody here can tell."""
-    parts = name.rsplit("/", 3)
+    """True when the named process ran here and no longer does. False when it lives, or when nobody here can tell.
+
+    What follows a ``#`` names a part of the process.
+    """
+    parts = name.partition("#")[0].rsplit("/", 3)
     if len(parts) != 4 or parts[:2] != [socket.gethostname(), _namespace()] or "" in parts:
         return False
     return parts[2].isdigit() and _start_time(int(parts[2])) != parts[3]

@@ -80,7 +80,8 @@ def setup(service: str, level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for chatty in ("pika", "amqp", "kombu", "nameko", "botocore", "boto3", "urllib3", "s3transfer", "alembic"):
+    logging.getLogger("pika").setLevel(logging.CRITICAL)  # ten lines for each failed connection; broker.py logs one
+    for chatty in ("amqp", "kombu", "nameko", "botocore", "boto3", "urllib3", "s3transfer", "alembic"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, getattr(logging, level)))
 
 

@@ -8,6 +8,7 @@ One relay at a time per database, by an advisory lock on PostgreSQL and a lease 
 Events may be published twice, never zero times.
 """
 
+import itertools
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -38,6 +39,7 @@ PUBLISHED = Counter("countersign_outbox_published_total", "Events published and 
 BATCH = 200
 LEASE = timedelta(seconds=20)
 UNROUTABLE_PAUSE = timedelta(seconds=15)
+_numbers = itertools.count(1)
 _ADVISORY_LOCK = 0x72656C61  # "rela"
 
 
@@ -47,6 +49,7 @@ class Relay(Loop):
     def __init__(self, service: str, database: Database, publisher: Publisher) -> None:
         super().__init__(f"{service} relay")
         self._service = service
+        self._name = f"{own_name()}#{next(_numbers)}"
         self._database = database
         self._publisher = publisher
 
@@ -69,9 +72,9 @@ class Relay(Loop):
 
     def _turn_with_lease(self) -> int:
         """The database is not held while the broker is waited for: SQLite has one write lock for everybody."""
-        rows = self._database.read(_waiting, now())
-        if not rows or not self._database.write(_take_lease, now()):
+        if not self._database.read(_waiting, now()) or not self._database.write(_take_lease, self._name, now()):
             return 0
+        rows = self._database.read(_waiting, now())
         outcomes = self._publish(rows)
         self._database.write(_settle, rows, outcomes, now())
         return _confirmed(outcomes)
@@ -128,15 +131,15 @@ def _settle(session: Session, rows: Sequence[Row[Any]], outcomes: dict[str, str]
         )
 
 
-def _take_lease(session: Session, moment: datetime) -> bool:
+def _take_lease(session: Session, holder: str, moment: datetime) -> bool:
     """Become the one relay, or stay it."""
     held = session.execute(sa.select(leases).where(leases.c.name == "relay")).first()
-    if held is not None and held.holder != own_name() and held.until > moment and not is_dead(held.holder):
+    if held is not None and held.holder != holder and held.until > moment and not is_dead(held.holder):
         return False
-    values = {"holder": own_name(), "until": moment + LEASE}
+    values = {"holder": holder, "until": moment + LEASE}
     if held is None:
         session.execute(leases.insert().values(name="relay", **values))
-    elif held.holder != own_name() or held.until < moment + LEASE / 2:
+    elif held.holder != holder or held.until < moment + LEASE / 2:
         session.execute(leases.update().where(leases.c.name == "relay").values(**values))
     return True
 

@@ -15,6 +15,9 @@ for _own_network in ("local", "test"):
 _SPECIAL = frozenset(name.rpartition(".")[2] for name in email_validator.SPECIAL_USE_DOMAIN_NAMES)
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,40}(?<!-)"
 _PLAIN_EMAIL = re.compile(rf"[A-Za-z0-9_+]+(?:[.-][A-Za-z0-9_+]+)*(?<!.{{65}})@(?:{_LABEL}\.)+([A-Za-z]{{2,40}})")
+# Longer texts are not looked at: these patterns would try them for minutes, and everybody would wait.
+_LONGEST = 5000
+_LONGEST_MOMENT = 50
 _TOP_LEVEL = re.compile(r".+\.[^\W\d_][^.]+")
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")
 _UNSAFE_IN_URL = re.compile(r"[\s\x00-\x1f\x7f<>\"\\]")
@@ -24,6 +27,8 @@ _LOST_PLUS = re.compile(r"(\d\d:\d\d(?::\d\d(?:\.\d+)?)?) (\d\d:?\d\d)$")
 
 def is_email(text: str) -> bool:
     """One address, such as ``ana@example.com``; blanks around it do not matter."""
+    if len(text) > _LONGEST:
+        return False
     address = text.strip()
     if (plain := _PLAIN_EMAIL.fullmatch(address)) and plain[1].lower() not in _SPECIAL and len(address) <= 254:
         return True  # what nearly everybody has, in a fiftieth of the time
@@ -36,7 +41,7 @@ def is_email(text: str) -> bool:
 
 def is_email_list(text: str) -> bool:
     """Addresses separated by ``,`` or ``;``, each alone or as ``Name <address>``, on one line; blank is an empty list."""
-    if re.search(r"[\r\n\x00]", text):
+    if len(text) > _LONGEST or re.search(r"[\r\n\x00]", text):
         return False
     parts = [part.strip() for part in re.split("[,;]", text) if part.strip()]
     return all(is_email(named[1] if (named := _NAMED.fullmatch(part)) else part) for part in parts)
@@ -44,6 +49,8 @@ def is_email_list(text: str) -> bool:
 
 def is_web_url(text: str) -> bool:
     """An http or https URL with a host."""
+    if len(text) > _LONGEST:
+        return False
     try:
         parts = urlsplit(text.strip())
         parts.port  # noqa: B018 - raises for a port that is no number
@@ -57,6 +64,8 @@ def parse_moment(text: str) -> datetime:
 
     A ``+`` before the offset that became a blank, because somebody did not escape it in a URL, is put back.
     """
+    if len(text) > _LONGEST_MOMENT:
+        raise ValueError("too long")
     plain = _LOST_PLUS.sub(r"\1+\2", _ZONE.sub("+00:00", text.strip()))
     moment = datetime.fromisoformat(plain)
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

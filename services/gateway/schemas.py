@@ -28,7 +28,7 @@ _REQUEST_FORMATS: dict[str, Callable[..., bool]] = {
 }
 _MOST_ERRORS = 20
 _LOOKED_AT = 50  # items of an array that are searched for errors: a hostile array would cost seconds
-_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,18}\s*", re.ASCII)
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
 _NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?\s*", re.ASCII)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _TYPES = {

@@ -11,27 +11,33 @@ from contracts.types import Condition, FieldDefinition
 
 
 def hidden(fields: Iterable[FieldDefinition], values: Mapping[str, Any]) -> set[str]:
-    """The uuids of the fields that are not there, given the ``values`` by field uuid of all parties."""
-    by_uuid = {field.uuid: field for field in fields}
-    known: dict[str, bool] = {}
+    """The uuids of the fields that are not there, given the ``values`` by field uuid of all parties.
 
-    def visible(uuid: str) -> bool:
-        if uuid not in known:
-            known[uuid] = True  # what is met again on the way round a circle counts as visible
-            known[uuid] = all(
-                any(holds(item, value_of(item.field_uuid)) for item in group) for group in groups_of(uuid)
-            )
-        return known[uuid]
-
-    def groups_of(uuid: str) -> list[list[Condition]]:
-        return grouped(by_uuid[uuid].conditions)
+    Fields are decided after those that they depend on, without recursion: a chain may be as long as the fields are many. In
+    a circle, the field that is met again counts as visible.
+    """
+    conditional = {field.uuid: grouped(field.conditions) for field in fields if field.conditions}
+    visible: dict[str, bool] = {}
+    begun: set[str] = set()
 
     def value_of(uuid: str) -> Any:
-        if uuid in by_uuid and by_uuid[uuid].conditions and not visible(uuid):
-            return None
-        return values.get(uuid)
+        return values.get(uuid) if visible.get(uuid, True) else None
 
-    return {uuid for uuid, field in by_uuid.items() if field.conditions and not visible(uuid)}
+    for first in conditional:
+        waiting = [first]
+        while waiting:
+            uuid = waiting[-1]
+            if uuid not in begun:
+                begun.add(uuid)
+                needed = {item.field_uuid for group in conditional[uuid] for item in group}
+                waiting += [other for other in needed if other in conditional and other not in begun]
+                continue
+            waiting.pop()
+            if uuid not in visible:
+                visible[uuid] = all(
+                    any(holds(item, value_of(item.field_uuid)) for item in group) for group in conditional[uuid]
+                )
+    return {uuid for uuid, shown in visible.items() if not shown}
 
 
 def grouped(conditions: Sequence[Condition]) -> list[list[Condition]]:

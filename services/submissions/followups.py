@@ -42,7 +42,9 @@ def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site
         )
         row.drafts = None
     store.save(found, state, at)
-    facts = {"seal_id": sealed.seal_id, "pades_level": sealed.pades_level}
+    # What could not be had (a time-stamp, proofs of non-revocation) is told, not hidden.
+    missing = [one.message for one in sealed.report] or None
+    facts = {"seal_id": sealed.seal_id, "pades_level": sealed.pades_level, "report": missing}
     announce.announce(Telling(found, site, at, facts), happened)
 
 

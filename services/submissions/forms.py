@@ -1,6 +1,6 @@
 """What the signing page shows to one signer (contracts.rpc.submissions.SigningForm), and nothing that is not his to see."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -125,10 +125,11 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
     done = {uuid: value for one in opened.submitters if one.completed_at for uuid, value in one.values.items()}
     hidden = conditions.hidden(everything, {**done, **mine})
     owners = {one.party_uuid: one for one in opened.submitters}
+    changing = {field.uuid for field in own}
     for field in everything:
         whose = owners[field.submitter_uuid]
         if whose.id == opened.submitter.id:
-            made = _own_field(field, own, mine, done, account, signing(opened.row, whose, now, account))
+            made = _own_field(field, changing, mine, done, account, signing(opened.row, whose, now, account))
         elif field.uuid in hidden:
             continue
         else:
@@ -150,14 +151,14 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
 
 def _own_field(
     field: FieldDefinition,
-    own: Sequence[FieldDefinition],
+    own: Collection[str],
     mine: Mapping[str, Any],
     done: Mapping[str, Any],
     account: Account,
     whose: filling.Signing,
 ) -> rpc.FormField | None:
     """A field that this signer fills in; what depends on others is decided, so that he needs not know their values."""
-    left = conditions.settled(field.conditions, {one.uuid for one in own}, done)
+    left = conditions.settled(field.conditions, own, done)
     if left is None:
         return None
     changes: dict[str, Any] = {"conditions": left}

@@ -1,8 +1,8 @@
 """What fields are called in the API: ``values`` is keyed by name, and callers write names in several ways."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from contracts.types import FieldDefinition, FieldType
@@ -18,17 +18,31 @@ def labels(fields: Iterable[FieldDefinition]) -> dict[str, str]:
     return found
 
 
-def fields_called(key: str, fields: Sequence[FieldDefinition], names: Mapping[str, str]) -> list[FieldDefinition]:
-    """The fields that ``key`` means: by uuid, by exact name, by name whatever its case, or by the name in snake_case."""
-    for matches in (
-        lambda field: field.uuid == key,
-        lambda field: names[field.uuid] == key,
-        lambda field: names[field.uuid].lower() == key.strip().lower(),
-        lambda field: snake_case(names[field.uuid]) == key,
-    ):
-        if found := [field for field in fields if matches(field)]:
-            return found
-    return []
+class Called:
+    """Finds fields by what a caller may call them: by uuid, by exact name, by name whatever its case, or in snake_case.
+
+    Made once for many questions: a submission may have thousands of fields and as many values.
+    """
+
+    def __init__(self, fields: Iterable[FieldDefinition], names: Mapping[str, str]) -> None:
+        self._by: list[dict[str, list[FieldDefinition]]] = [defaultdict(list) for _ in range(4)]
+        for field in fields:
+            name = names[field.uuid]
+            for found, key in zip(self._by, (field.uuid, name, name.lower(), snake_case(name)), strict=True):
+                found[key].append(field)
+
+    def fields(self, key: str) -> list[FieldDefinition]:
+        """Those that ``key`` means; several when they have the same name."""
+        by_uuid, by_name, by_lower_case, by_snake_case = self._by
+        for found, wanted in (
+            (by_uuid, key),
+            (by_name, key),
+            (by_lower_case, key.strip().lower()),
+            (by_snake_case, key),
+        ):
+            if wanted in found:
+                return found[wanted]
+        return []
 
 
 def snake_case(name: str) -> str:

@@ -12,7 +12,7 @@ from contracts.rpc.submissions import FieldOverride
 from contracts.types import FieldDefinition, FieldType
 from services.submissions import field_rules
 from services.submissions import values as rules
-from services.submissions.naming import fields_called
+from services.submissions.naming import Called
 from services.submissions.placeholders import has_placeholder
 from services.submissions.problems import Problems
 
@@ -72,13 +72,13 @@ def planned(
 
     Unknown names are an error in ``fields`` and ``readonly_fields``, and ignored in ``values`` (decisions).
     """
-    found = Overrides()
+    found, called = Overrides(), Called(own, names)
     for index, override in enumerate(given.fields):
         path = f"{given.path}fields[{index}]"
-        for definition in _overridden(override, own, names, path, problems):
+        for definition in _overridden(override, called, path, problems):
             _override(found, definition, override, path, attached, problems)
     for index, key in enumerate(given.readonly_fields):
-        meant = fields_called(key, own, names)
+        meant = called.fields(key)
         if not meant:
             problems.add(
                 f"{given.path}readonly_fields[{index}]",
@@ -88,7 +88,7 @@ def planned(
         for definition in meant:
             found.changes.setdefault(definition.uuid, {})["readonly"] = True
     for key, raw in given.values.items():
-        for definition in fields_called(key, own, names):
+        for definition in called.fields(key):
             _take(found, definition, raw, f"{given.path}values.{key[:100]}", attached, problems, preset=False)
     return found
 
@@ -106,14 +106,12 @@ def template_defaults(definition: FieldDefinition, found: Overrides) -> None:
         found.texts.append((f"fields.{definition.name}.default_value", default))
 
 
-def _overridden(
-    override: FieldOverride, own: Sequence[FieldDefinition], names: Mapping[str, str], path: str, problems: Problems
-) -> list[FieldDefinition]:
+def _overridden(override: FieldOverride, called: Called, path: str, problems: Problems) -> list[FieldDefinition]:
     key = override.uuid or override.name
     if not key:
         problems.add(path, "must have a name", f"name or uuid is required in `{path}`.")
         return []
-    found = fields_called(key, own, names)
+    found = called.fields(key)
     if not found:
         problems.add(f"{path}.name", f"is no field of this role: {key[:100]}", f"Unknown field: {key[:100]}")
     return found

@@ -2,13 +2,17 @@
 
 from datetime import timedelta
 
+from contracts.runtime import observe
 from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from services.webhooks import domain
+from services.webhooks import commands, domain
 from services.webhooks.deliver import Deliverer
 from services.webhooks.models import Delivery
 from services.webhooks.settings import Settings
+
+log = observe.logger(__name__)
 
 
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
@@ -25,5 +29,11 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             concurrency=settings.webhook_concurrency,
             one_at_a_time_per=Delivery.webhook_id,
             on_park=deliverer.give_up,
-        )
+        ),
+        Every("release forgotten deliveries", timedelta(minutes=1), lambda: _release(database)),
     ]
+
+
+def _release(database: Database) -> None:
+    if released := database.write(commands.release_forgotten, now()):
+        log.warning("deliveries.released", deliveries=released)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.events import WEBHOOK_DISABLED, Envelope, Erased, PublicData, WebhookDisabled
@@ -215,6 +215,21 @@ def exhausted(session: Session, delivery: Delivery, now: datetime) -> None:
     _next_in_stream(session, delivery, now)
 
 
+def release_forgotten(session: Session, now: datetime) -> int:
+    """Make due whatever waits for nothing: a delivery without an open one before it in its stream. Returns how many.
+
+    Nothing should ever be found; if it is, a receiver would else never hear of it.
+    """
+    earlier = aliased(Delivery)
+    first = ~sa.exists().where(
+        earlier.stream == Delivery.stream, earlier.outcome.is_(None), earlier.position < Delivery.position
+    )
+    found = list(session.scalars(for_update(sa.select(Delivery).where(Delivery.state == "waiting", first).limit(500))))
+    for delivery in found:
+        delivery.make_due(now)
+    return len(found)
+
+
 def _log_what_is_next(session: Session, head: LogHead, subject: SubjectHead, now: datetime) -> None:
     webhooks: list[Webhook] | None = None
     while True:
@@ -260,6 +275,7 @@ def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Env
 
 def _plan(session: Session, webhook: Webhook, event: LoggedEvent, now: datetime) -> None:
     delivery = _new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)
+    _lock_stream(session, delivery.stream)
     waiting = session.scalar(
         sa.select(sa.literal(True)).where(
             sa.exists().where(Delivery.stream == delivery.stream, Delivery.outcome.is_(None))
@@ -288,6 +304,7 @@ def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: da
 
 def _next_in_stream(session: Session, delivery: Delivery, now: datetime) -> None:
     session.flush()
+    _lock_stream(session, delivery.stream)
     following = session.scalar(
         for_update(
             sa.select(Delivery)
@@ -330,6 +347,13 @@ def _lock_log(session: Session, now: datetime) -> LogHead:
     head: LogHead | None = session.scalar(for_update(sa.select(LogHead).where(LogHead.id == 1)))
     assert head is not None  # the migration inserts it
     return head
+
+
+def _lock_stream(session: Session, stream: str) -> None:
+    """One at a time: who plans a delivery behind one that is just being finished, and who finishes it. Each would else not see
+    the other's uncommitted row, and nobody would make the new one due."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext(:stream))"), {"stream": stream})
 
 
 def _load(session: Session, webhook_id: int) -> Webhook:

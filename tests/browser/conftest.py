@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, sync_playwright
 
 from tests.support.suite import RunningSuite
 
@@ -49,9 +49,17 @@ class Watch:
 
     def on(self, page: Page, host: str) -> None:
         page.on("pageerror", lambda error: self.complaints.append(f"script error: {error}"))
-        page.on("console", lambda message: message.type == "error" and self.complaints.append(message.text))
-        page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}") or dialog.dismiss())
+        page.on("console", self._message)
+        page.on("dialog", self._dialog)
         page.on("request", lambda request: self._request(request, host))
+
+    def _message(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(message.text)
+
+    def _dialog(self, dialog: Dialog) -> None:
+        self.complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _request(self, request: Request, host: str) -> None:
         parts = urlsplit(request.url)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.conftest import PHONE, OpenPage
 from tests.browser.forms import field, invite, one_signer, template
@@ -71,7 +71,7 @@ def test_every_type_is_filled_in_and_arrives(suite: RunningSuite, open_page: Ope
     expect(page.get_by_alt_text("Your picture")).to_be_visible()
     signer.next()
     signer.field("Papers").set_input_files(
-        [{"name": f"{name}.txt", "mimeType": "text/plain", "buffer": b"x"} for name in ("one", "two")]
+        [FilePayload(name=f"{name}.txt", mimeType="text/plain", buffer=b"x") for name in ("one", "two")]
     )
     page.get_by_role("button", name="Remove two.txt").click()
     signer.next()

@@ -1,5 +1,7 @@
 """What goes wrong: wrong answers, a lost connection, a reload in the middle, a double click."""
 
+import json
+
 import pytest
 from playwright.sync_api import Route, expect
 
@@ -111,7 +113,7 @@ def test_a_double_click_and_a_lost_answer_complete_once(suite: RunningSuite, ope
     sent: list[str] = []
 
     def lose_the_first_answer(route: Route) -> None:
-        sent.append(route.request.post_data_json["request_id"])
+        sent.append(json.loads(route.request.post_data or "")["request_id"])
         if len(sent) == 1:
             route.fetch()  # the server has completed the form, the browser never hears of it
             route.abort()
@@ -125,6 +127,22 @@ def test_a_double_click_and_a_lost_answer_complete_once(suite: RunningSuite, ope
     assert len(set(sent)) == 1
     events = suite.api("GET", f"/submissions/{made[0]['submission_id']}")["submission_events"]
     assert [event["event_type"] for event in events].count("complete_form") == 1
+
+
+def test_completing_without_a_connection_goes_on_when_it_is_back(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch
+) -> None:
+    watch.expected.append("ERR_INTERNET_DISCONNECTED")
+    page = open_page(one_signer(suite, field("Name")))
+    signer = Signer(page)
+    signer.start()
+    signer.field("Name").fill("Anna")
+    page.context.set_offline(True)
+    signer.next()
+    signer.press("Complete")
+    expect(page.get_by_text("No connection. We keep trying; you do not need to press again.")).to_be_visible()
+    page.context.set_offline(False)
+    signer.is_done()
 
 
 def test_a_signature_that_cannot_be_sent_is_not_lost(suite: RunningSuite, open_page: OpenPage, watch: Watch) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 import requests
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, expect
 
 from contracts.runtime.clock import now
 from contracts.types import iso
@@ -16,8 +16,8 @@ from tests.support.suite import RunningSuite, wait_until
 pytestmark = pytest.mark.browser
 
 
-def heading(page: object) -> object:
-    return page.get_by_role("heading", level=1)  # type: ignore[attr-defined]
+def heading(page: Page) -> Locator:
+    return page.get_by_role("heading", level=1)
 
 
 def test_before_his_turn_the_second_signer_waits_and_the_server_takes_nothing(

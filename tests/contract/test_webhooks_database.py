@@ -219,6 +219,43 @@ def test_deliveries_of_a_subject_wait_for_each_other_and_not_for_other_subjects(
     assert row(database, second.id).state == "due"
 
 
+def test_planning_and_finishing_at_once_forget_nobody(database: Database) -> None:
+    """While one delivery is being finished the next is planned: each must see the other, or the next one waits for ever."""
+    made = new_webhook(database)
+    finished: set[int] = set()
+
+    def finish_what_is_due() -> None:
+        while len(finished) < 40:
+            for each in deliveries(database, made.id):
+                if each.state == "pending" and row(database, each.id).state == "due":
+                    attempt = Attempt(delivery_id=each.id, attempted_at=NOW, status=204, duration_ms=1)
+                    finish(
+                        database,
+                        each.id,
+                        Done(lambda session, it, attempt=attempt: commands.delivered(session, it, attempt, NOW)),
+                    )
+                    finished.add(each.id)
+
+    finisher = threading.Thread(target=finish_what_is_due, daemon=True)
+    finisher.start()
+    for sequence in range(1, 41):
+        record(database, envelope(sequence))
+    finisher.join(60)
+    assert len(finished) == 40
+    assert database.write(commands.release_forgotten, NOW) == 0
+
+
+def test_a_forgotten_delivery_is_released(database: Database) -> None:
+    made = new_webhook(database)
+    record(database, envelope(1), envelope(2), envelope(3))
+    first, second, third = deliveries(database, made.id)
+    database.write(
+        lambda session: session.execute(sa.update(Delivery).where(Delivery.id == first.id).values(outcome="delivered"))
+    )
+    assert database.write(commands.release_forgotten, NOW) == 1
+    assert [row(database, each.id).state for each in (second, third)] == ["due", "waiting"]
+
+
 def test_an_attempt_carries_the_logged_bytes_and_verifies(database: Database) -> None:
     with Receiver() as receiver:
         made = new_webhook(database, receiver.url, secret={"X-Our-Key": "s3cret"})

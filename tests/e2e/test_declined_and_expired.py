@@ -27,7 +27,11 @@ def page_text(suite: RunningSuite, slug: str) -> str:
 
 def try_everything(suite: RunningSuite, slug: str, values: dict[str, Any]) -> list[dict[str, Any]]:
     """Save, complete, decline: all must be refused. The answers."""
-    calls = {"values": {"values": values}, "complete": {"values": values}, "decline": {"reason": "No"}}
+    calls: dict[str, dict[str, Any]] = {
+        "values": {"values": values},
+        "complete": {"values": values},
+        "decline": {"reason": "No"},
+    }
     return [
         suite.page("POST", f"/s/{slug}/{call}", {"request_id": uuid.uuid4().hex, **body}, status=422)
         for call, body in calls.items()
@@ -131,6 +135,7 @@ def test_expiry_must_lie_ahead(suite: RunningSuite, template: dict[str, Any]) ->
     people = [{"role": "Seller", "email": "a@example.com"}]
     body = {"template_id": template["id"], "submitters": people, "expire_at": past}
     assert suite.api("POST", "/submissions", body, status=422)["details"][0]["field"] == "expire_at"
+    wrong: Any
     for wrong in ("tomorrow", "2026-13-01T00:00:00Z", 5, []):
         refused = suite.api("POST", "/submissions", {**body, "expire_at": wrong}, status=422)
         assert refused["details"][0]["field"] == "expire_at"

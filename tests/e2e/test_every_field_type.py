@@ -17,7 +17,9 @@ WIDTH, HEIGHT = 595, 842
 RED = (200, 30, 30)
 
 
-def placed(row: int, kind: str, name: str, *, column: float = 0.1, option: str | None = None, **more: Any) -> dict:
+def placed(
+    row: int, kind: str, name: str, *, column: float = 0.1, option: str | None = None, **more: Any
+) -> dict[str, Any]:
     """A field on the one page, ``row`` from the top."""
     area = {"x": column, "y": 0.04 + 0.05 * row, "w": 0.35, "h": 0.035, "page": 1}
     areas = [{**area, "option": option}] if option else [area]
@@ -67,6 +69,12 @@ VALUES = {
 }
 
 
+@pytest.fixture(scope="module")
+def suite(sqlite_suite: RunningSuite) -> RunningSuite:
+    """The database makes no difference to how values are read and drawn."""
+    return sqlite_suite
+
+
 @pytest.fixture
 def signer(suite: RunningSuite) -> dict[str, Any]:
     template = suite.template(agreement_pdf([]), name="All types", document={"fields": FIELDS})
@@ -90,7 +98,7 @@ def upload(suite: RunningSuite, slug: str, kind: str, name: str, data: bytes, me
 def attached(suite: RunningSuite, slug: str) -> dict[str, Any]:
     """Values for the fields that hold files."""
     photo = encoded(Image.new("RGB", (300, 200), RED))
-    files = {
+    files: dict[str, tuple[str, str, bytes, str]] = {
         "Signature": ("signature", "s.png", signature_png(), "image/png"),
         "Initials": ("initials", "i.png", signature_png((200, 200)), "image/png"),
         "Photo": ("image", "photo.png", photo, "image/png"),
@@ -148,8 +156,8 @@ def test_every_type_is_in_the_sealed_file(suite: RunningSuite, signer: dict[str,
         assert not is_drawn(ink(sealed, name, number)), (name, number)
     for name in ("Signature", "Initials", "Stamp", "Struck"):
         assert is_drawn(ink(sealed, name)), name
-    colors = ink(sealed, "Photo").getcolors(100_000) or []
-    assert any(all(abs(a - b) < 12 for a, b in zip(color, RED, strict=True)) for _, color in colors)
+    colors: list[Any] = [color for _, color in ink(sealed, "Photo").getcolors(100_000) or []]
+    assert any(all(abs(a - b) < 12 for a, b in zip(color, RED, strict=True)) for color in colors)
 
     said = submission["submitters"][0]["values"]
     for name in ("Address", "Rent", "From", "Pets", "Floor", "City", "Code"):

@@ -159,7 +159,7 @@ def test_events_are_those_of_visible_records(suite: RunningSuite, people: People
     completed(suite, seller["submission_id"])
 
     def polled(who: dict[str, Any], path: str, key: str) -> bool:
-        found, after = False, {}
+        found, after = False, dict[str, Any]()
         while True:
             page = suite.api("GET", path, params={"limit": 100, **after}, key=who["api_key"])
             found = found or any(each["data"].get(key) == seller["submission_id"] for each in page["data"])

@@ -142,7 +142,7 @@ def test_another_ones_attachment_is_no_value(suite: RunningSuite, template: dict
 def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict[str, Any]) -> None:
     mark = uuid.uuid4().hex[:10]
     names = [f"100%_{mark}", f"100x {mark}", f"a_b {mark}", f"aXb {mark}", f"ŁUKASZ {mark}"]
-    made = []
+    made: list[dict[str, Any]] = []
     for name in names:
         people = [{"role": "Seller", "name": name, "email": f"{len(made)}.{mark}@example.com", "phone": "+14155550199"}]
         body = {"template_id": template["id"], "submitters": people, "send_email": False}
@@ -166,14 +166,14 @@ def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict
         assert found(path, key, q="4155550199") == ids
         assert found(path, key, q="' OR 1=1 --") == []
         walked: list[int] = []
-        after: dict[str, Any] = {}
+        after: dict[str, Any] | None = {}
         while after is not None:
             query = {"template_id": template["id"], "limit": 2, **after}
             page = suite.api("GET", path, params=query)
             walked += [each[key] for each in page["data"]]
             assert page["pagination"]["count"] == len(page["data"])
             last = page["pagination"]["next"]
-            after = {"after": last} if last is not None else None  # type: ignore[assignment]
+            after = {"after": last} if last is not None else None
         assert walked == ids
     backwards = suite.api("GET", "/submissions", params={"template_id": template["id"], "before": ids[3], "limit": 2})
     assert [each["id"] for each in backwards["data"]] == ids[1:3]

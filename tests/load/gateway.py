@@ -12,6 +12,7 @@ per second, p50 and p99 and the ratios (target: 0.5).
 import base64
 import json
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -140,7 +141,17 @@ def wrk(base_url: str, key: str, case: Case, folder: Path, seconds: int) -> Figu
         f'wrk.method = "{case.method}"\nwrk.headers["X-Auth-Token"] = "{key}"\n'
         f'wrk.headers["Content-Type"] = "application/json"\n{body}'
     )
-    arguments = ["-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(script), base_url + case.path]
+    arguments = [
+        "-t1",
+        f"-c{CONNECTIONS}",
+        f"-d{seconds}s",
+        "--latency",
+        "--timeout",
+        "30s",
+        "-s",
+        str(script),
+        base_url + case.path,
+    ]
     output = subprocess.run(["wrk", *arguments], capture_output=True, text=True, check=True).stdout
     if "Non-2xx" in output or "Socket errors" in output:
         raise AssertionError(f"{case.name} at {base_url}: {output}")
@@ -177,9 +188,11 @@ def report(chosen: list[Case]) -> None:
         print(f"  {'':<16} ratio {ratio:.2f} (target at least 0.5)")
 
 
-def main() -> None:
-    if len(sys.argv) == 3:
-        report(measure(sys.argv[1].rstrip("/"), sys.argv[2]))
+def main(base_url: str = "", key: str = "") -> None:
+    if shutil.which("wrk") is None:
+        sys.exit("wrk, which this measures with, is not installed: apt-get install wrk")
+    if base_url:
+        report(measure(base_url.rstrip("/"), key))
         return
     with tempfile.TemporaryDirectory() as folder:
         suite: RunningSuite = start_suite(Path(folder))
@@ -190,4 +203,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:3])

@@ -65,9 +65,9 @@ async def ask(
 
     async def receive() -> dict[str, Any]:
         if given is not None:
-            async for chunk in given:
-                return {"type": "http.request", "body": chunk, "more_body": True}
-            return {"type": "http.disconnect"}
+            chunk = await anext(given, None)
+            more = {"type": "http.request", "body": chunk, "more_body": True}
+            return {"type": "http.disconnect"} if chunk is None else more
         if pieces and pieces[0] is None:
             await over.wait()
         if pieces:

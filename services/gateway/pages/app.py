@@ -111,7 +111,7 @@ def _errors(app: flask.Flask) -> None:
 
     @app.errorhandler(Exception)
     def crashed(error: Exception) -> flask.Response:
-        log.error("page.failed", endpoint=flask.request.endpoint, exc_info=error)
+        log.error("http.crashed", endpoint=flask.request.endpoint, exc_info=error)
         return _error(500, "internal", "Something went wrong on our side")
 
 

@@ -1,15 +1,19 @@
 """Titles and descriptions of fields are Markdown, written by somebody else than the person who reads them.
 
-Raw HTML is escaped, pictures are not loaded (they would tell a stranger who reads when), and what comes out is cleaned
-once more by an allow list.
+Raw HTML is escaped, of pictures only the words are left (loading one would tell a stranger who reads when), and what comes
+out is cleaned once more by an allow list.
 """
 
 import html
+from collections.abc import Sequence
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
 
-_MARKDOWN = MarkdownIt("js-default", {"linkify": False, "breaks": True}).disable(["image", "html_block", "html_inline"])
+_MARKDOWN = MarkdownIt("js-default", {"linkify": False, "breaks": True}).disable(["html_block", "html_inline"])
 _INLINE_TAGS = {"strong", "em", "s", "code", "a", "br"}
 _BLOCK_TAGS = _INLINE_TAGS | {
     "p",
@@ -45,6 +49,15 @@ def block_html(source: str) -> str:
 def plain(cleaned: str) -> str:
     """The text of cleaned HTML, for a name that is read aloud."""
     return " ".join(html.unescape(nh3.clean(cleaned.replace("<br>", " "), tags=set())).split())
+
+
+def _words_of_picture(
+    renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
+) -> str:
+    return html.escape(renderer.renderInlineAsText(tokens[index].children, options, env))
+
+
+_MARKDOWN.add_render_rule("image", _words_of_picture)
 
 
 def _clean(rendered: str, tags: set[str]) -> str:

@@ -72,16 +72,17 @@ def _free_space(
 ) -> tuple[float, float]:
     """Lowest and highest y that the box can reach without covering anything."""
     floor, ceiling = 0.0, visible.height
-    middle = (box.bottom + box.top) / 2
+    box_left, box_bottom, box_right, box_top = box
+    middle = (box_bottom + box_top) / 2
     for left, bottom, right, top in (*texts, *drawn):
-        if right <= box.left or left >= box.right:
+        if right <= box_left or left >= box_right:
             continue
         if middle <= bottom < ceiling + _GAP:
             ceiling = bottom - _GAP
         elif floor - _GAP < top <= middle:
             floor = top + _GAP
     for left, bottom, right, top in drawn:
-        if left <= box.left and right >= box.right and bottom < middle < top:
+        if left <= box_left and right >= box_right and bottom < middle < top:
             floor, ceiling = max(floor, bottom + _GAP), min(ceiling, top - _GAP)
     return floor, ceiling
 

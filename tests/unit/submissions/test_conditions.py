@@ -67,6 +67,15 @@ def test_conditions_in_a_circle_end() -> None:
     assert "a" in hidden(fields, {"a": "x"})
 
 
+def test_a_long_chain_of_conditions() -> None:
+    """Two thousand fields, each shown when the one before is filled: no recursion, whatever order they come in."""
+    chain = [field("0"), *(field(str(n), when(str(n - 1))) for n in range(1, 2_000))]
+    filled = {str(n): "x" for n in range(2_000)}
+    for fields in (chain, chain[::-1]):
+        assert hidden(fields, filled) == set()
+        assert hidden(fields, {**filled, "0": None}) == {str(n) for n in range(1, 2_000)}
+
+
 def test_a_condition_on_a_field_that_is_not_there() -> None:
     assert hidden([field("a", when("gone"))], {}) == {"a"}
     assert hidden([field("a", when("gone", "empty"))], {}) == set()

@@ -9,8 +9,9 @@ export class Completing {
   #running = null;
   #sent = { content: null, requestId: null };
 
-  constructor(state, saver, panel, onDone) {
-    Object.assign(this, { state, saver, panel, onDone });
+  /** `onDone()` when the form is completed; `onChanged()` when it is no longer open for another reason. */
+  constructor(state, saver, panel, { onDone, onChanged }) {
+    Object.assign(this, { state, saver, panel, onDone, onChanged });
   }
 
   /** However often it is asked for, it runs once at a time. */
@@ -51,7 +52,7 @@ export class Completing {
     if (!(error instanceof Refused)) return;
     this.#sent = { content: null, requestId: null };
     if (error.formChanged) {
-      location.reload(); // completed elsewhere, declined, expired, withdrawn: the page says which
+      this.onChanged();
       return;
     }
     const named = error.details.map(({ field, reason }) => [this.state.fieldNamed(field), reason]).find(([field]) => field);

@@ -6,7 +6,8 @@ import { t } from "./texts.js";
 const WAITS = [1_000, 2_000, 4_000];
 const LONGEST_REASON = 5_000;
 
-export function openDeclineDialog(opener, saver) {
+/** `onChanged()` when the form is declined, or no longer open for another reason. */
+export function openDeclineDialog(opener, saver, onChanged) {
   const requestId = newRequestId();
   const reason = el("textarea", { id: "decline-reason", class: "input", rows: 3, maxlength: LONGEST_REASON });
   const problem = el("p", { class: "problem", role: "alert" });
@@ -31,9 +32,9 @@ export function openDeclineDialog(opener, saver) {
     try {
       await saver.stop();
       await persistently(() => post("decline", { request_id: requestId, reason: reason.value }), WAITS);
-      location.reload();
+      onChanged();
     } catch (error) {
-      if (error instanceof Refused && error.formChanged) return location.reload();
+      if (error instanceof Refused && error.formChanged) return onChanged();
       problem.textContent = error instanceof Refused ? error.message : t("decline.failed");
       confirm.disabled = cancel.disabled = false;
       saver.resume();

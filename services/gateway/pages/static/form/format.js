@@ -1,126 +1,128 @@
-// How values read on paper; the server draws them by the same rules (services/submissions/formats.py).
+// How values read on paper; the server draws them by the same rules (contracts/paper.py).
 import { isEmpty } from "./conditions.js";
+import { rounded, writtenOut } from "./decimal.js";
 
-const TOKEN = /YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z/g;
+const TOKEN = /\[[^\]]*\]|YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z/g;
 const DEFAULT_DATE_FORMAT = "MM/DD/YYYY";
-const KEPT = new Set(" -_[]()+?.,\n\t");
+const MIDNIGHT = { HH: "00", H: "0", hh: "12", h: "12", mm: "00", m: "0", ss: "00", s: "0", A: "AM", a: "am", z: "" };
+const MASK_KEEPS = new Set(" -_[]()+?.,\n");
+const NO_BREAK = "\u00a0";
+// Sign before, sign behind, separator of thousands, decimal sign, decimals (null: as many as the number has).
+const NUMBER_FORMATS = {
+  usd: ["$", "", ",", ".", 2],
+  gbp: ["£", "", ",", ".", 2],
+  eur: ["", `${NO_BREAK}€`, NO_BREAK, ",", 2],
+  comma: ["", "", ",", ".", null],
+  dot: ["", "", ".", ",", null],
+  space: ["", "", NO_BREAK, ",", null],
+  percent: ["", "%", "", ".", null],
+  percent_space: ["", `${NO_BREAK}%`, "", ",", null],
+};
 
 /** The text that stands on the document for `value`; "" for what is no text. */
 export function shownText(field, value, locale) {
-  if (isEmpty(value)) return "";
+  return isEmpty(value) ? "" : masked(plainText(field, value, locale), field.preferences?.mask);
+}
+
+function plainText(field, value, locale) {
   const style = field.preferences?.format;
   switch (field.type) {
     case "date":
-      return masked(formattedDate(value, style, locale), field.preferences?.mask);
+      return formattedDate(value, style, locale);
     case "number":
-      return typeof value === "number" ? masked(formattedNumber(value, style), field.preferences?.mask) : "";
+      return typeof value === "number" ? formattedNumber(value, style, locale) : "";
     case "multiple":
-      return masked(value.join(", "), field.preferences?.mask);
+      return value.join(", ");
     case "text":
     case "cells":
     case "phone":
     case "select":
     case "radio":
     case "heading":
-      return masked(String(value), field.preferences?.mask);
+      return String(value);
     default:
       return "";
   }
 }
 
-/** `iso` is `YYYY-MM-DD`; `pattern` as in `DD/MM/YYYY`. */
-export function formattedDate(iso, pattern, locale = "en-US") {
+/** `iso` is `YYYY-MM-DD`; `pattern` as in `DD/MM/YYYY`, with `[...]` for words of its own. */
+export function formattedDate(iso, pattern, locale) {
   const found = /^(\d{4})-(\d{2})-(\d{2})/.exec(iso);
   if (!found) return String(iso);
-  const [year, month, day] = found.slice(1).map(Number);
-  const noon = new Date(Date.UTC(year, month - 1, day, 12));
-  const named = (style) => new Intl.DateTimeFormat(known(locale), { month: style, day: "numeric", timeZone: "UTC" })
-    .formatToParts(noon)
-    .find((part) => part.type === "month").value;
+  const [, year, month, day] = found;
   const parts = {
-    YYYY: () => found[1],
-    YY: () => found[1].slice(2),
-    MMMM: () => named("long"),
-    MMM: () => named("short"),
-    MM: () => found[2],
-    M: () => String(month),
-    DD: () => found[3],
-    D: () => String(day),
-    HH: () => "00",
-    H: () => "0",
-    hh: () => "12",
-    h: () => "12",
-    mm: () => "00",
-    m: () => "0",
-    ss: () => "00",
-    s: () => "0",
-    A: () => "AM",
-    a: () => "AM",
-    z: () => "UTC",
+    ...MIDNIGHT,
+    YYYY: year,
+    YY: year.slice(2),
+    MMMM: nameOfMonth(iso, "long", locale),
+    MMM: nameOfMonth(iso, "short", locale),
+    MM: month,
+    M: String(Number(month)),
+    DD: day,
+    D: String(Number(day)),
   };
-  return (pattern || DEFAULT_DATE_FORMAT).replace(TOKEN, (token) => parts[token]());
+  return (pattern || DEFAULT_DATE_FORMAT).replace(TOKEN, (token) => (token[0] === "[" ? token.slice(1, -1) : parts[token]));
+}
+
+/** Beside a day some languages inflect the name, so it is asked for with one. */
+function nameOfMonth(iso, style, locale) {
+  const format = new Intl.DateTimeFormat(known(locale), { month: style, day: "numeric", timeZone: "UTC" });
+  return format.formatToParts(noon(iso)).find(({ type }) => type === "month").value;
 }
 
 /** A day as people say it, so that nobody takes the month for the day. */
 export function readableDate(iso, language) {
-  const format = new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" });
-  return format.format(new Date(`${iso}T12:00:00Z`));
+  return new Intl.DateTimeFormat(language, { dateStyle: "long", timeZone: "UTC" }).format(noon(iso));
 }
 
-export function formattedNumber(value, style) {
-  const plain = plainNumber(value);
-  switch (style) {
-    case "usd":
-    case "gbp":
-      return `${value < 0 ? "-" : ""}${style === "usd" ? "$" : "£"}${grouped(twoDigits(Math.abs(value)))}`;
-    case "eur":
-      return french(`${grouped(twoDigits(value))} €`);
-    case "comma":
-      return grouped(plain);
-    case "dot":
-      return grouped(plain).replace(/[,.]/g, (mark) => (mark === "," ? "." : ","));
-    case "space":
-      return french(grouped(plain));
-    case "percent":
-      return `${plain}%`;
-    case "percent_space":
-      return `${plain.replace(".", ",")} %`;
-    default:
-      return plain;
-  }
+const noon = (iso) => new Date(`${iso.slice(0, 10)}T12:00:00Z`);
+
+export function formattedNumber(value, style, locale) {
+  const name = (style ?? "").toLowerCase();
+  if (name in NUMBER_FORMATS) return written(value, ...NUMBER_FORMATS[name]);
+  return isCurrency(name) ? inCurrency(value, name, locale) : plainNumber(value);
 }
 
-/** `mask` true: every character that is not punctuation becomes X; a number keeps the first (or last) so many. */
-export function masked(text, mask) {
-  if (!mask) return text;
-  const characters = [...text];
-  if (mask === true) return crossed(characters);
-  if (mask > 0) return characters.slice(0, mask).join("") + crossed(characters.slice(mask));
-  return crossed(characters.slice(0, mask)) + characters.slice(mask).join("");
-}
-
-/** At most six decimals, never an exponent. */
+/** Without exponent and without separators. */
 export function plainNumber(value) {
-  return Number.isInteger(value) ? String(value) : value.toFixed(6).replace(/\.?0+$/, "");
+  return `${value < 0 ? "-" : ""}${writtenOut(value)}`;
 }
 
-const crossed = (characters) => characters.map((character) => (KEPT.has(character) ? character : "X")).join("");
-
-/** Rounded half to even, as Python does, when the number lies exactly between. */
-function twoDigits(value) {
-  const between = Number.isInteger(value * 8) && !Number.isInteger(value * 4);
-  if (!between) return value.toFixed(2);
-  const below = Math.floor(value * 100);
-  return ((below % 2 === 0 ? below : below + 1) / 100).toFixed(2);
+function written(value, before, behind, thousands, point, decimals) {
+  const digits = decimals === null ? writtenOut(value) : rounded(writtenOut(value), decimals);
+  const [whole, fraction] = digits.split(".");
+  const sign = value < 0 && /[1-9]/.test(digits) ? "-" : "";
+  const grouped = thousands ? whole.replace(/\B(?=(\d{3})+$)/g, thousands) : whole;
+  return `${sign}${before}${grouped}${fraction ? point + fraction : ""}${behind}`;
 }
 
-function grouped(plain) {
-  const [whole, rest] = plain.split(".");
-  const separated = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-  return rest === undefined ? separated : `${separated}.${rest}`;
+export function isCurrency(name) {
+  return /^[a-z]{3}$/.test(name) && Intl.supportedValuesOf("currency").includes(name.toUpperCase());
 }
 
-const french = (text) => text.replace(/[,.]/g, (mark) => (mark === "," ? " " : ","));
+function inCurrency(value, name, locale) {
+  const style = { style: "currency", currency: name.toUpperCase(), roundingMode: "halfEven" };
+  return new Intl.NumberFormat(known(locale), style).format(value);
+}
+
+/** `mask` true hides all; a positive number keeps that many characters at the beginning, a negative one at the end. */
+export function masked(text, mask) {
+  const keep = maskNumber(mask);
+  if (keep === null) return text;
+  const characters = [...text];
+  if (keep > 0) return characters.slice(0, keep).join("") + hidden(characters.slice(keep));
+  if (keep < 0) return hidden(characters.slice(0, keep)) + characters.slice(keep).join("");
+  return hidden(characters);
+}
+
+/** null for no mask, 0 for a whole one. */
+function maskNumber(mask) {
+  const text = String(mask ?? "").trim().toLowerCase();
+  if (text === "true") return 0;
+  return /^[+-]?\d{1,6}(\.\d+)?$/.test(text) ? Math.trunc(Number(text)) || null : null;
+}
+
+const hidden = (characters) => characters.map((character) => (MASK_KEEPS.has(character) ? character : "X")).join("");
 
 function known(locale) {
   try {

@@ -38,10 +38,10 @@ const panel = new Panel(place, state, {
   },
 });
 const view = new DocumentView(document.getElementById("document"), state, (field) => panel.ask(field));
-const completing = new Completing(state, saver, panel, done);
+const completing = new Completing(state, saver, panel, { onDone: done, onChanged: showState });
 
 watchRoom(place, () => view.follow());
-if (mayComplete(state)) declineButton.addEventListener("click", () => openDeclineDialog(declineButton, saver));
+if (mayComplete(state)) declineButton.addEventListener("click", () => openDeclineDialog(declineButton, saver, showState));
 else declineButton.remove();
 
 addEventListener("beforeunload", (event) => {
@@ -64,8 +64,7 @@ persistently(() => post("view", { time_zone: timeZone() }), [1_000, 5_000, 20_00
 
 function refused(error, values) {
   if (error.formChanged) {
-    drafts.clear();
-    location.reload(); // declined, expired, withdrawn, completed elsewhere: the page says which
+    showState();
     return;
   }
   const [detail] = error.details;
@@ -73,13 +72,21 @@ function refused(error, values) {
   panel.refusedByServer(field, reasonText(field, detail?.reason ?? error.message));
 }
 
-function done() {
+/** Declined, expired, withdrawn, completed: the page of the server says which. */
+async function showState() {
+  await saver.finish();
   drafts.clear();
+  location.reload();
+}
+
+async function done() {
   const address = form.completed_redirect_url;
   if (!address) {
-    location.replace(location.pathname);
+    showState();
     return;
   }
+  await saver.finish();
+  drafts.clear();
   const { host } = new URL(address);
   const sentence = t("completing.redirect", { host });
   const link = el("a", { class: "button button--main", href: address, rel: "noreferrer" }, t("completing.continue", { host }));

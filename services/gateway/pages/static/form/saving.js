@@ -9,6 +9,7 @@ export class Saver {
   #sending = {};
   #running = null;
   #stopped = false;
+  #wake = () => {};
 
   constructor({ onStatus, onSaved, onRefused }) {
     this.onStatus = onStatus;
@@ -25,26 +26,34 @@ export class Saver {
   }
 
   save(values) {
-    if (this.#stopped || !Object.keys(values).length) return;
     Object.assign(this.#pending, values);
+    if (this.#stopped || !this.#waiting) return;
     this.#running ??= this.#run().finally(() => (this.#running = null));
   }
 
   /** Sends what is left while the page goes away; it may not arrive, the drafts are still there then. */
   leave() {
     if (!this.unsaved || this.#stopped) return;
-    post("values", { request_id: newRequestId(), values: { ...this.#sending, ...this.#pending } }, { keepalive: true }).catch(() => {});
+    const values = { ...this.#sending, ...this.#pending };
+    post("values", { request_id: newRequestId(), values }, { keepalive: true }).catch(() => {});
   }
 
   /** Nothing more is sent; resolves when what is under way has ended. */
   async stop() {
     this.#stopped = true;
+    this.#wake();
     await this.#running;
+  }
+
+  /** The answers have arrived otherwise, or are of no use any more. */
+  async finish() {
+    await this.stop();
+    this.#pending = {};
   }
 
   resume() {
     this.#stopped = false;
-    this.save({ ...this.#pending });
+    this.save({});
   }
 
   async #run() {
@@ -59,7 +68,8 @@ export class Saver {
       failures = failed ? failures + 1 : 0;
       if (!failed) continue;
       this.onStatus("unsaved");
-      if (!this.#stopped) await pause(WAITS[Math.min(failures, WAITS.length) - 1]);
+      const wait = WAITS[Math.min(failures, WAITS.length) - 1];
+      if (!this.#stopped) await Promise.race([pause(wait), new Promise((resolve) => (this.#wake = resolve))]);
     }
   }
 
@@ -70,6 +80,7 @@ export class Saver {
       await post("values", { request_id: newRequestId(), values });
     } catch (error) {
       if (!(error instanceof Refused)) return true;
+      this.#sending = {};
       this.onStatus("refused");
       this.onRefused(error, values);
       return false;

@@ -1,5 +1,6 @@
 // Whether an answer may be given; the server decides by the same rules (services/submissions/values.py).
 import { isEmpty } from "./conditions.js";
+import { isOnStep } from "./decimal.js";
 import { plainNumber, readableDate } from "./format.js";
 import { firstOf, locale, t } from "./texts.js";
 
@@ -87,21 +88,6 @@ function numberProblem(value, rules) {
   if (high !== null && value > high) return t("problem.max", { limit: plainNumber(high) });
   if (!step || step <= 0 || isOnStep(value, low ?? 0, step)) return null;
   return step === 1 && Number.isInteger(low ?? 0) ? t("problem.whole") : t("problem.step", { step: plainNumber(step) });
-}
-
-/** As in HTML: `start` plus whole multiples of `step`; reckoned in decimals, because 0.1 + 0.2 is not 0.3. */
-function isOnStep(value, start, step) {
-  const digits = Math.max(...[value, start, step].map(decimals));
-  if (digits > 15) return true;
-  const scaled = (number) => BigInt(Math.round(number * 10 ** digits));
-  const exact = [value, start, step].every((number) => Math.abs(number * 10 ** digits) < Number.MAX_SAFE_INTEGER);
-  if (!exact) return true;
-  return (scaled(value) - scaled(start)) % scaled(step) === 0n;
-}
-
-function decimals(number) {
-  const [mantissa, exponent = "0"] = String(number).toLowerCase().split("e");
-  return Math.max(0, (mantissa.split(".")[1] ?? "").length - Number(exponent));
 }
 
 function dateProblem(value, rules) {

@@ -1,11 +1,10 @@
 // Fields that one types into.
 import { el } from "../dom.js";
-import { plainNumber, readableDate } from "../format.js";
+import { isCurrency, plainNumber, readableDate } from "../format.js";
 import { locale, t } from "../texts.js";
 import { dateBound, numberBound } from "../validation.js";
 
 const LINE_HEIGHT = 1.5;
-const CURRENCIES = { usd: "USD", eur: "EUR", gbp: "GBP" };
 
 export function text(field, context) {
   return hasRoomForLines(field, context.state.form)
@@ -107,9 +106,9 @@ function roomForCharacters(field) {
 }
 
 function unit(field) {
-  const style = field.preferences?.format;
-  if (CURRENCIES[style]) return t("number.currency", { currency: CURRENCIES[style] }) + ".";
-  return style?.startsWith?.("percent") ? `${t("number.percent")}.` : "";
+  const style = String(field.preferences?.format ?? "").toLowerCase();
+  if (isCurrency(style)) return `${t("number.currency", { currency: style.toUpperCase() })}.`;
+  return style.startsWith("percent") ? `${t("number.percent")}.` : "";
 }
 
 function bounds(low, high) {

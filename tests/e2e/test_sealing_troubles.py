@@ -1,0 +1,102 @@
+"""When sealing cannot be done: the reason is told, nothing is called completed, and a retry completes it. And with a
+time-stamping authority what it is good for."""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, send, sign
+from tests.support.outcomes import completed, events_of, fetched, mails_to, pdf_signatures, pdf_text
+from tests.support.suite import RunningSuite, start_suite, wait_until
+from tests.support.tsa import Authority, authority
+
+
+@pytest.fixture(scope="module")
+def tsa() -> Iterator[Authority]:
+    """One whose own certificate is revoked, until the story says otherwise: nothing may be sealed then."""
+    with authority("revoked") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def suite(tsa: Authority, workspace: Path) -> Iterator[RunningSuite]:
+    """On SQLite only: the databases make no difference to what is tested here."""
+    anchors = workspace / "anchors"
+    anchors.mkdir()
+    (anchors / "tsa.der").write_bytes(tsa.root)
+    settings = {"TSA_URL": tsa.url, "TSA_TIMEOUT": "2", "TSA_ATTEMPTS": "1", "TRUST_ANCHORS_DIR": str(anchors)}
+    running = start_suite(workspace / "suite-tsa", **settings)
+    yield running
+    running.stop()
+
+
+def signed_by_both(suite: RunningSuite) -> list[dict[str, Any]]:
+    template = suite.template(agreement_pdf(), name="Agreement")
+    seller, buyer = send(suite, template["id"], order="random", send_email=False)
+    sign(suite, seller["slug"], SELLER_VALUES)
+    sign(suite, buyer["slug"], BUYER_VALUES)
+    return [seller, buyer]
+
+
+def read(suite: RunningSuite, party: dict[str, Any]) -> dict[str, Any]:
+    submission: dict[str, Any] = suite.api("GET", f"/submissions/{party['submission_id']}")
+    return submission
+
+
+def test_a_failed_seal_is_told_and_retried(suite: RunningSuite, tsa: Authority) -> None:
+    seller, buyer = signed_by_both(suite)
+    wait_until(lambda: read(suite, seller)["sealing_status"] == "failed", what="sealing failed")
+    submission = read(suite, seller)
+    assert "revoked" in submission["sealing_error"]
+    assert submission["status"] == "pending"
+    assert (submission["documents"], submission["audit_log_url"]) == ([], None)
+    assert suite.api("GET", "/submissions", params={"status": "completed"})["data"] == []
+    page = form(suite, buyer["slug"])
+    assert (page["state"], page["sealing_status"], page["results"]) == ("completed", "failed", [])
+    assert events_of(suite, "submission.completed", id=submission["id"]) == []
+    assert mails_to(suite, "seller@example.com") == []
+    # What is signed can neither be signed again nor expire nor be changed; drafts can still be had.
+    assert suite.api("PUT", f"/submitters/{buyer['id']}", {"name": "Other"}, status=422)["code"] == "invalid"
+    drafts = suite.api("GET", f"/submissions/{submission['id']}/documents")["documents"]
+    assert "Wörner" in pdf_text(fetched(drafts[0]["url"]))
+
+    tsa.proofs = "crl"
+    again = suite.api("POST", f"/submissions/{submission['id']}/seal")
+    assert (again["sealing_status"], again["sealing_error"]) == ("sealing", None)
+    sealed = completed(suite, submission["id"])
+    assert sealed["sealing_status"] == "sealed"
+    assert sealed["pades_level"] == "B-LT" or sealed["pades_level"] == "B-T"
+    suite.api("POST", f"/submissions/{submission['id']}/seal", status=422)
+    kinds = [each["event_type"] for each in sealed["submission_events"]]
+    assert kinds.count("fail_sealing") == kinds.count("retry_sealing") == kinds.count("complete_submission") == 1
+    wait_until(lambda: events_of(suite, "submission.completed", id=submission["id"]), what="submission.completed")
+    assert len(events_of(suite, "submission.completed", id=submission["id"])) == 1
+    check_time_stamped(suite, sealed)
+
+
+def check_time_stamped(suite: RunningSuite, submission: dict[str, Any]) -> None:
+    data = fetched(submission["documents"][0]["url"])
+    assert "Signature is Valid" in pdf_signatures(data)
+    verdict = suite.api("POST", "/tools/verify", {"file": base64.b64encode(data).decode()})
+    (signature,) = verdict["signatures"]
+    assert signature["level"] == submission["pades_level"]
+    assert signature["timestamp"]
+    assert (verdict["checksum_status"], signature["trust"]) == ("valid", "trusted")
+
+
+def test_an_authority_that_fails_is_done_without_and_that_is_said(suite: RunningSuite, tsa: Authority) -> None:
+    tsa.proofs = "crl"
+    tsa.mode = "error"
+    try:
+        seller, _ = signed_by_both(suite)
+        submission = completed(suite, seller["submission_id"])
+    finally:
+        tsa.mode = "good"
+    assert submission["pades_level"] == "B-B"
+    (told,) = [each for each in submission["submission_events"] if each["event_type"] == "complete_submission"]
+    assert "No time-stamp" in told["data"]["report"][0]
+    assert "B-B" in pdf_text(fetched(submission["audit_log_url"]))
+    assert "Signature is Valid" in pdf_signatures(fetched(submission["documents"][0]["url"]))
