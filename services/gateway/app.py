@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +55,9 @@ def serve(settings: Settings) -> int:
     # What was made until now stays: the collector need not look through it again and again.
     gc.collect()
     gc.freeze()
+    # Each call goes from the event loop's thread to the bus's and back. With Python's 5 ms one waits so long for the other on a
+    # busy machine: twice the requests per second with this, measured side by side.
+    sys.setswitchinterval(0.0005)
     with asyncio.Runner(loop_factory=http.config.get_loop_factory()) as runner:
         runner.run(_run(http))
     if health is not None:

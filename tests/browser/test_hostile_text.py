@@ -12,11 +12,8 @@ from tests.support.suite import RunningSuite
 pytestmark = pytest.mark.browser
 
 ATTACKS = [
-    '"><img src=https://evil.example/x onerror=alert(1)>',
-    "</script><script>alert(2)</script>",
-    "<svg/onload=alert(3)>",
-    "{{7*7}}${7*7}<%= 7*7 %>",
-    "' onmouseover='alert(4)",
+    '"><img src=https://evil.example/x onerror=alert(1)></script><script>alert(2)</script><svg/onload=alert(3)>',
+    "' onmouseover='alert(4) {{7*7}}${7*7}<%= 7*7 %> </textarea></title><!--",
 ]
 MARKDOWN = (
     "![x](https://evil.example/y.png) [a](javascript:alert(5)) [b](data:text/html,<script>alert(6)</script>) "

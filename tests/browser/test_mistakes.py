@@ -1,6 +1,7 @@
 """What goes wrong: wrong answers, a lost connection, a reload in the middle, a double click."""
 
 import json
+from typing import Any
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -13,32 +14,30 @@ from tests.support.suite import RunningSuite
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize(
-    ("definition", "wrong", "problem", "right"),
-    [
-        (field("F"), "", "Please fill this in.", "x"),
-        (field("F", validation={"pattern": "[0-9]{5}", "message": "Five digits, please."}), "123", "Five digits, please.", "12345"),
-        (field("F", validation={"pattern": "[A-Z]+"}), "abc", "does not have the expected form", "ABC"),
-        (field("F", "number"), "a lot", "Please enter a number", "7"),
-        (field("F", "number", validation={"min": 5}), "4", "Please enter 5 or more.", "5"),
-        (field("F", "number", validation={"max": 5}), "5.5", "Please enter 5 or less.", "5"),
-        (field("F", "number", validation={"step": 1}), "1.5", "Please enter a whole number.", "2"),
-        (field("F", "number", validation={"step": 0.05}), "0.12", "in steps of 0.05", "0.15"),
-        (field("F", "date", validation={"min": "2020-01-31"}), "2020-01-30", "Please choose 31 January 2020 or a later day.", "2020-01-31"),
-        (field("F", "date", validation={"max": "2020-01-31"}), "2020-02-01", "Please choose 31 January 2020 or an earlier day.", "2020-01-31"),
-        (field("F", "phone"), "0123", "with its country code", "+43 1 2345678"),
-    ],
-    ids=["required", "message", "pattern", "number", "min", "max", "whole", "step", "date min", "date max", "phone"],
-)  # fmt: skip
-def test_the_page_says_what_is_wrong_and_takes_what_is_right(
-    suite: RunningSuite, open_page: OpenPage, definition: dict[str, object], wrong: str, problem: str, right: str
-) -> None:
-    signer = Signer(open_page(one_signer(suite, definition)))
+WRONG_AND_RIGHT: list[tuple[dict[str, Any], str, str, str]] = [
+    ({}, "", "Please fill this in.", "x"),
+    ({"validation": {"pattern": "[0-9]{5}", "message": "Five digits, please."}}, "123", "Five digits, please.", "12345"),
+    ({"validation": {"pattern": "[A-Z]+"}}, "abc", "does not have the expected form", "ABC"),
+    ({"type": "number"}, "a lot", "Please enter a number", "7"),
+    ({"type": "number", "validation": {"min": 5}}, "4", "Please enter 5 or more.", "5"),
+    ({"type": "number", "validation": {"max": 5}}, "5.5", "Please enter 5 or less.", "5"),
+    ({"type": "number", "validation": {"step": 1}}, "1.5", "Please enter a whole number.", "2"),
+    ({"type": "number", "validation": {"step": 0.05}}, "0.12", "in steps of 0.05", "0.15"),
+    ({"type": "date", "validation": {"min": "2020-01-31"}}, "2020-01-30", "choose 31 January 2020 or a later day", "2020-01-31"),
+    ({"type": "date", "validation": {"max": "2020-01-31"}}, "2020-02-01", "31 January 2020 or an earlier day", "2020-01-31"),
+    ({"type": "phone"}, "0123", "with its country code", "+43 1 2345678"),
+]  # fmt: skip
+
+
+def test_the_page_says_what_is_wrong_and_takes_what_is_right(suite: RunningSuite, open_page: OpenPage) -> None:
+    fields = [field(f"F{number}", line=number, **given) for number, (given, *_) in enumerate(WRONG_AND_RIGHT)]
+    signer = Signer(open_page(one_signer(suite, *fields)))
     signer.start()
-    signer.fill("F", wrong)
-    signer.sees_problem(problem)
-    expect(signer.field("F")).to_be_focused()
-    signer.fill("F", right)
+    for number, (_, wrong, problem, right) in enumerate(WRONG_AND_RIGHT):
+        signer.fill(f"F{number}", wrong)
+        signer.sees_problem(problem)
+        expect(signer.field(f"F{number}")).to_be_focused()
+        signer.fill(f"F{number}", right)
     signer.complete()
 
 

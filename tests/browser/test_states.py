@@ -137,6 +137,10 @@ def test_a_finished_document_can_be_read_in_the_browser(suite: RunningSuite, ope
     answer = requests.get(suite.base_url + str(address), timeout=30)
     assert answer.headers["Content-Type"] == "application/pdf"
     assert answer.headers["Content-Disposition"].startswith("inline")
+    part = requests.get(suite.base_url + str(address), headers={"Range": "bytes=0-4"}, timeout=30)
+    assert (part.status_code, part.content) == (206, b"%PDF-")
+    head = requests.head(suite.base_url + str(address), timeout=30)
+    assert (head.status_code, head.headers["Content-Length"]) == (200, str(len(answer.content)))
 
 
 def test_the_local_mail_page_leads_to_the_form(suite: RunningSuite, open_page: OpenPage) -> None:

@@ -177,6 +177,8 @@ def _now() -> Any:
 def test_a_broker_that_dies_under_the_relay(site: Site) -> None:
     """F4: nothing is lost; what was under way may come twice."""
     keys = [f"{number:04}" for number in range(600)]
+    # A quorum queue of RabbitMQ 3.10 that is killed within half a second of its declaration never confirms again.
+    time.sleep(2)
     with relaying(site):
         site.emit(*keys[:300])
         site.broker.kill()

@@ -10,12 +10,23 @@ def patch() -> None:
     os.environ["PSYCOPG_WAIT_FUNC"] = "wait_selector"
     # eventlet's own resolver knows less than the C library's; that one runs in a real thread instead, below.
     os.environ["EVENTLET_NO_GREENDNS"] = "yes"
+    _keep_real_locks_in_sqlalchemy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import eventlet
 
         eventlet.monkey_patch()
     _resolve_in_a_thread()
+
+
+def _keep_real_locks_in_sqlalchemy() -> None:
+    """SQLAlchemy numbers its sessions and its loads under locks that its modules make when they are imported.
+
+    On SQLite, database code runs in several real threads. When two of them want one green lock, the second is woken in the
+    wrong thread, fails with "Cannot switch to a different thread", and the lock is never free again: the service hangs.
+    Nothing waits while it holds these locks, so real ones never keep the event loop.
+    """
+    import sqlalchemy.orm  # noqa: F401
 
 
 def _resolve_in_a_thread() -> None:

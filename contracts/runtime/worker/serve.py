@@ -9,6 +9,7 @@ from typing import Any
 
 import eventlet
 from eventlet import patcher, tpool
+from sqlalchemy.orm import configure_mappers
 
 from contracts.runtime import broker, database, declare, observe, process
 from contracts.runtime.lateness import TICK_SECONDS, Lateness
@@ -36,6 +37,7 @@ def serve(names: tuple[str, ...]) -> int:
     for name, own in zip(names, settings, strict=True):
         process.wait_for(f"{name} schema", partial(process.check_schema, name, own.database_url))
     runner = _runner(names, settings)
+    configure_mappers()  # under a lock that two threads must never want at once (see ``patch``)
     health = observe.serve_health(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
     stopped = _stop_on_signal(runner, settings[0].drain_seconds)
     runner.start()

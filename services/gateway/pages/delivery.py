@@ -13,7 +13,7 @@ SHOWN_IN_BROWSER = frozenset({"application/pdf", "image/png", "image/jpeg"})
 """Everything else is offered for saving: it may hold scripts."""
 
 _SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'"
-# Chromium's PDF viewer does not start in a sandbox; a PDF cannot run a script in our origin.
+# Not every browser starts its PDF viewer in a sandbox, and a PDF cannot run a script in our origin anyway.
 _PDF_POLICY = "default-src 'none'; style-src 'unsafe-inline'; object-src 'self'"
 
 

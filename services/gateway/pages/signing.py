@@ -107,8 +107,14 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         form = flask.request.form
         if form.get("type") not in UPLOADED_TYPES:
             raise _refused("type", "must be signature, initials, image or file")
+        request_id = bodies.request_id(dict(form))
         stored = context.blobs.put(upload.data, upload.media_type, prefix="uploads/")
-        return _attach(slug, bodies.request_id(dict(form)), form["type"], upload.filename, stored)
+        try:
+            return _attach(slug, request_id, form["type"], upload.filename, stored)
+        except ServiceError as error:
+            if error.status < 500:  # else it may have been taken all the same
+                context.blobs.delete(stored.key)
+            raise
 
     @blueprint.post("/typed_signature")
     def typed_signature(slug: str) -> flask.Response:

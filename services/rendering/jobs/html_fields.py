@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from contracts.types import Notice
-from services.rendering.jobs.geometry import Matrix, Rectangle, VisiblePage, clip, rectangle_to_area
+from services.rendering.jobs.geometry import Matrix, Rectangle, VisiblePage, clip
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, clean, tag_from_attributes
 from services.rendering.jobs.tags import MOST_FIELDS, FoundTag
@@ -117,9 +117,7 @@ def placed_tags(fields: HtmlFields, pages: Sequence[LaidOutPage], *, document: s
             if box is None:
                 continue
             shown, parsed = fields.tags[mark]
-            area = rectangle_to_area(box, visible, page=number)
-            area.option = parsed.option
-            tags.append(FoundTag(number, shown, 0, 0, 0, 0, parsed, area))
+            tags.append(FoundTag(number, shown, 0, 0, 0, 0, parsed, box, visible))
             placed.add(mark)
     for mark, (shown, _) in fields.tags.items():
         if mark not in placed:

@@ -5,10 +5,11 @@ of text has: it grows upwards, where signatures go, into free space only.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from contracts.types import FieldType
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, clip
-from services.rendering.jobs.pdfium_text import Box
+from services.rendering.jobs.pdfium_text import Box, PageText
 from services.rendering.jobs.tag_grammar import ParsedTag
 
 TAG_PIXELS = 1400
@@ -24,41 +25,61 @@ _WANTED_HEIGHT = {
 
 _SMALLEST_MARK = 9.0
 _LEADING = 0.3
+_LITTLE = 2.0
+"""Points that are not worth looking for lines and frames."""
 _GAP = 1.0
 """Points kept free towards a neighbour."""
 
 
-def field_box(
-    parsed: ParsedTag,
-    line: Rectangle,
-    visible: VisiblePage,
-    *,
-    texts: Sequence[Box] = (),
-    drawn: Sequence[Box] = (),
-) -> Rectangle | None:
-    """Where the field goes, in upright points; None when the tag is not on the visible page.
+class Neighbours:
+    """What a field must not cover, in upright points: text, fields that have their place, and lines, frames and pictures.
+    Only looked for when a field wants more room than its tag has: on most pages of a contract, none does."""
 
-    ``line`` is the box of the tag's text. Lines of text and other fields (``texts``) and lines, frames and pictures
-    (``drawn``) are not covered.
-    """
-    if clip(line, visible) is None:
-        return None
+    def __init__(self, page: PageText, visible: VisiblePage) -> None:
+        self._page = page
+        self._visible = visible
+        self._fields: list[Box] = []
+
+    def add_field(self, box: Rectangle) -> None:
+        self._fields.append(box)
+
+    @property
+    def texts(self) -> Sequence[Box]:
+        return [*self._page_texts, *self._fields]
+
+    @cached_property
+    def drawn(self) -> Sequence[Box]:
+        return self._upright(self._page.drawn_boxes())
+
+    @cached_property
+    def _page_texts(self) -> Sequence[Box]:
+        return self._upright(self._page.all_boxes())
+
+    def _upright(self, boxes: Sequence[Box]) -> Sequence[Box]:
+        visible = self._visible
+        if visible.rotation == 0 and visible.user_unit == 1 and visible.box[:2] == (0, 0):
+            return boxes
+        return [visible.from_default_space(Rectangle(*box)) for box in boxes]
+
+
+def field_box(parsed: ParsedTag, line: Rectangle, visible: VisiblePage, neighbours: Neighbours) -> Rectangle | None:
+    """Where the field goes, in upright points; None when the tag is not on the visible page. ``line`` is the box of the
+    tag's text."""
     tag = parsed.tag
     pixel = visible.width / TAG_PIXELS
     width = parsed.width * pixel if parsed.width else line.width
     height = parsed.height * pixel if parsed.height else line.height
     box = Rectangle(line.left, line.top - height, line.left + width, line.top)
     if not parsed.height and tag.type in _WANTED_HEIGHT:
-        wanted = _WANTED_HEIGHT[tag.type] * visible.height
-        box = _grow(box, wanted, wanted, _free_space(box, texts, drawn, visible))
+        box = _grow(box, _WANTED_HEIGHT[tag.type] * visible.height, visible, neighbours)
     elif not parsed.width and not parsed.height and _is_mark(parsed):
         side = max(line.height, _SMALLEST_MARK)
         middle = (line.top + line.bottom) / 2
         box = Rectangle(line.left, middle - side / 2, line.left + side, middle + side / 2)
     elif not parsed.height and line.width > line.height:
         # The glyphs' own height leaves no leading: a value in the same font size would be shrunk to fit.
-        upwards = (1 + _LEADING / 2) * line.height
-        box = _grow(box, upwards, (1 + _LEADING) * line.height, _free_space(box, texts, drawn, visible))
+        more = _LEADING / 2 * line.height
+        box = Rectangle(box.left, box.bottom - more, box.right, box.top + more)
     return clip(box, visible)
 
 
@@ -67,29 +88,36 @@ def _is_mark(parsed: ParsedTag) -> bool:
     return parsed.tag.type == FieldType.CHECKBOX or parsed.option is not None
 
 
-def _free_space(
-    box: Rectangle, texts: Sequence[Box], drawn: Sequence[Box], visible: VisiblePage
-) -> tuple[float, float]:
-    """Lowest and highest y that the box can reach without covering anything."""
-    floor, ceiling = 0.0, visible.height
+def _grow(box: Rectangle, wanted: float, visible: VisiblePage, neighbours: Neighbours) -> Rectangle:
+    """To a height of ``wanted``: upwards as far as there is room, then downwards."""
+    floor, ceiling = _free_space(box, neighbours.texts, (0.0, visible.height))
+    if ceiling > box.top + _LITTLE or floor < box.bottom - _LITTLE:
+        floor, ceiling = _free_space(box, neighbours.drawn, (floor, ceiling))
+        floor, ceiling = _inside_frames(box, neighbours.drawn, (floor, ceiling))
+    top = max(box.top, min(ceiling, box.bottom + wanted))
+    bottom = min(box.bottom, max(floor, top - wanted))
+    return Rectangle(box.left, bottom, box.right, top)
+
+
+def _free_space(box: Rectangle, others: Sequence[Box], free: tuple[float, float]) -> tuple[float, float]:
+    """Lowest and highest y within ``free`` that the box can reach without covering any of the others."""
+    floor, ceiling = free
     box_left, box_bottom, box_right, box_top = box
     middle = (box_bottom + box_top) / 2
-    for left, bottom, right, top in (*texts, *drawn):
+    for left, bottom, right, top in others:
         if right <= box_left or left >= box_right:
             continue
         if middle <= bottom < ceiling + _GAP:
             ceiling = bottom - _GAP
         elif floor - _GAP < top <= middle:
             floor = top + _GAP
-    for left, bottom, right, top in drawn:
-        if left <= box_left and right >= box_right and bottom < middle < top:
-            floor, ceiling = max(floor, bottom + _GAP), min(ceiling, top - _GAP)
     return floor, ceiling
 
 
-def _grow(box: Rectangle, upwards: float, in_all: float, free: tuple[float, float]) -> Rectangle:
-    """To a height of ``upwards`` by moving the top, then to ``in_all`` by moving the bottom, within the free space."""
+def _inside_frames(box: Rectangle, drawn: Sequence[Box], free: tuple[float, float]) -> tuple[float, float]:
     floor, ceiling = free
-    top = max(box.top, min(ceiling, box.bottom + upwards))
-    bottom = min(box.bottom, max(floor, top - in_all))
-    return Rectangle(box.left, bottom, box.right, top)
+    middle = (box.bottom + box.top) / 2
+    for left, bottom, right, top in drawn:
+        if left <= box.left and right >= box.right and bottom < middle < top:
+            floor, ceiling = max(floor, bottom + _GAP), min(ceiling, top - _GAP)
+    return floor, ceiling

@@ -13,9 +13,9 @@ from typing import Any
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, Notice
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, rectangle_to_area
-from services.rendering.jobs.pdfium_text import Box, PageText, page_texts
+from services.rendering.jobs.pdfium_text import PageText, page_texts
 from services.rendering.jobs.refused import Refused
-from services.rendering.jobs.tag_boxes import field_box
+from services.rendering.jobs.tag_boxes import Neighbours, field_box
 from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, clean, parse_tag
 
 MOST_FIELDS = 2_000
@@ -31,7 +31,7 @@ _LINE_BREAK = re.compile(r"\s*[\r\n]+\s*")
 @dataclass
 class FoundTag:
     """A tag with its place: ``start`` and ``end`` are positions in the page's text, ``first`` and ``last`` indices of
-    pdfium's characters, ``area`` is where the field goes. ``page`` from 1."""
+    pdfium's characters, ``box`` is where the field goes, in upright points. ``page`` from 1."""
 
     page: int
     text: str
@@ -40,7 +40,14 @@ class FoundTag:
     first: int
     last: int
     parsed: ParsedTag
-    area: Area
+    box: Rectangle
+    visible: VisiblePage
+
+    @property
+    def area(self) -> Area:
+        area = rectangle_to_area(self.box, self.visible, page=self.page)
+        area.option = self.parsed.option
+        return area
 
 
 @dataclass
@@ -73,7 +80,7 @@ def tag_fields(tags: Sequence[FoundTag], *, document: str, report: list[Notice])
         parsed = tag.parsed.tag
         key = (parsed.name, parsed.role) if parsed.name else number
         if key not in fields:
-            fields[key] = parsed.model_copy(deep=True, update={"areas": [tag.area]})
+            fields[key] = parsed.to_field(tag.area)
             continue
         known = fields[key]
         known.areas.append(tag.area)
@@ -104,8 +111,7 @@ def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, f
     def notice(code: str, message: str) -> None:
         found.note(Notice(code=code, message=message, document=document, page=page))
 
-    texts: list[Box] = []
-    drawn: list[Box] = []
+    neighbours = Neighbours(text, visible)
     for span in _spans(text):
         shown = clean(text.text[span.start : span.end], 120)
         if not span.closed:
@@ -120,27 +126,17 @@ def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, f
             continue
         first, last = text.character_index(span.start), text.character_index(span.end - 1)
         line = _widest_line(text, first, last, visible)
-        if not texts:
-            texts, drawn = _upright(text.all_boxes(), visible), _upright(text.drawn_boxes(), visible)
-        box = line and field_box(parsed, line, visible, texts=texts, drawn=drawn)
+        box = line and field_box(parsed, line, visible, neighbours)
         if not box:
             notice("tag_outside_page", f"“{shown}” lies outside the visible part of page {page}.")
             continue
         if len(found.tags) >= MOST_FIELDS:
             raise Refused(f"The document has more than {MOST_FIELDS:,} field tags.")
-        texts.append(box)
-        area = rectangle_to_area(box, visible, page=page)
-        area.option = parsed.option
+        neighbours.add_field(box)
         shown_text = text.text[span.start : span.end]
-        found.tags.append(FoundTag(page, shown_text, span.start, span.end, first, last, parsed, area))
+        found.tags.append(FoundTag(page, shown_text, span.start, span.end, first, last, parsed, box, visible))
         for remark in parsed.remarks:
             notice("tag_attribute", f"In “{shown}” on page {page} {remark}.")
-
-
-def _upright(boxes: list[Box], visible: VisiblePage) -> list[Box]:
-    if visible.rotation == 0 and visible.user_unit == 1 and visible.box[:2] == (0, 0):
-        return boxes
-    return [visible.from_default_space(Rectangle(*box)) for box in boxes]
 
 
 def _spans(text: PageText) -> Iterator[_Span]:

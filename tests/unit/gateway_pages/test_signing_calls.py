@@ -177,6 +177,14 @@ def test_bad_uploads(client: Any, bus: RecordingBus, form: dict[str, Any], statu
         assert "1 MB" in answer.json["error"]
 
 
+def test_a_refused_file_is_not_kept(client: Any, bus: RecordingBus, blobs: BlobStore) -> None:
+    for error, kept in [(ServiceError("invalid", "no picture"), False), (ServiceError("unavailable", "busy"), True)]:
+        bus.answers[submissions.ATTACH_FILE] = error
+        form = {"file": (io.BytesIO(b"x"), "x"), "type": "image", "request_id": "r"}
+        assert client.post(f"/s/{SLUG}/attachments", data=form).status_code == error.status
+        assert blobs.exists(bus.requests(submissions.ATTACH_FILE)[-1].file.key) is kept
+
+
 @pytest.mark.parametrize("state", ["waiting", "completed", "declined", "expired", "archived"])
 def test_nothing_is_stored_or_drawn_for_a_form_that_is_not_open(
     client: Any, bus: RecordingBus, blobs: BlobStore, state: str, monkeypatch: pytest.MonkeyPatch
@@ -243,7 +251,8 @@ def test_a_prefix_in_the_base_url_is_in_every_address(make_pages: MakePages, bus
         ]
     )
     client = make_pages(base_url="https://x.example/sign/").test_client()
-    (document,) = client.get(f"/s/{SLUG}/form").json["documents"]
+    form: Any = client.get(f"/s/{SLUG}/form").json
+    (document,) = form["documents"]
     assert document["url"] == "/sign/file/t/n.pdf"
     assert document["pages"][0]["url"] == f"/sign/s/{SLUG}/pages/d/1.png"
     assert 'src="/sign/static/' in client.get(f"/s/{SLUG}").text

@@ -77,7 +77,7 @@ async function call(name, options, timeout) {
     answer = await fetch(`${HERE}/${name}`, {
       ...options,
       headers: { Accept: "application/json", ...options.headers },
-      signal: AbortSignal.timeout(timeout),
+      signal: AbortSignal.timeout?.(timeout),
     });
   } catch (error) {
     throw new Unreachable(String(error));

@@ -2,7 +2,7 @@
 // loses nothing. They go when the answers are saved, and with the tab.
 
 export class Drafts {
-  constructor(storage = sessionStorage, key = `drafts:${location.pathname}`) {
+  constructor(storage = tabStorage(), key = `drafts:${location.pathname}`) {
     this.storage = storage;
     this.key = key;
     const { values = {}, place = null } = this.#stored();
@@ -59,5 +59,14 @@ export class Drafts {
     } catch {
       // A browser that keeps nothing (private windows, full storage): the server still gets every step.
     }
+  }
+}
+
+/** Refused to pages in a frame by browsers that keep nothing for strangers. */
+function tabStorage() {
+  try {
+    return sessionStorage;
+  } catch {
+    return null;
   }
 }

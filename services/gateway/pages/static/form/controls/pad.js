@@ -53,14 +53,16 @@ export class Pad {
   }
 
   /** The strokes alone, cut to their extent, on nothing, as a PNG. */
-  async picture() {
+  picture() {
     const { left, top, width, height } = extent(this.strokes);
     const scale = EXPORTED_WIDTH / Math.max(width + 2 * MARGIN, 0.5);
-    const canvas = new OffscreenCanvas(Math.ceil((width + 2 * MARGIN) * scale), Math.ceil((height + 2 * MARGIN) * scale));
+    const canvas = document.createElement("canvas");
+    canvas.width = Math.ceil((width + 2 * MARGIN) * scale);
+    canvas.height = Math.ceil((height + 2 * MARGIN) * scale);
     const context = canvas.getContext("2d");
     context.translate((MARGIN - left) * scale, (MARGIN - top) * scale);
     paint(context, this.strokes, scale, this.ink);
-    return canvas.convertToBlob({ type: "image/png" });
+    return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
   }
 
   #point(event) {

@@ -1,0 +1,42 @@
+"""Database code on SQLite runs in real threads of a worker: no lock that two of them share may be a green one."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import sys
+from contracts.runtime.worker.patch import patch
+patch()
+import eventlet
+from eventlet import tpool
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, configure_mappers, mapped_column
+
+class Base(DeclarativeBase):
+    pass
+
+class Thing(Base):
+    __tablename__ = "things"
+    id: Mapped[int] = mapped_column(primary_key=True)
+
+configure_mappers()
+sys.setswitchinterval(1e-6)
+
+def work():
+    engine = sa.create_engine("sqlite://")
+    Base.metadata.create_all(engine)
+    for _ in range(300):
+        with Session(engine) as session:
+            session.scalars(sa.select(Thing)).all()
+    engine.dispose()
+    return 1
+
+pool = eventlet.GreenPool()
+print(sum(pool.imap(lambda _: tpool.execute(work), range(16))))
+"""
+
+
+def test_sessions_in_many_threads_at_once_come_to_an_end() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=90, check=False)
+    assert "different thread" not in done.stderr
+    assert done.stdout.strip() == "16", done.stderr[-2000:]
