@@ -196,6 +196,10 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+class _BeyondTheEnd(Exception):
+    """A range that starts behind the last byte."""
+
+
 class _Bucket:
     def __init__(self, bucket: str, prefix: str) -> None:
         self._bucket = bucket
@@ -232,7 +236,10 @@ class _Bucket:
         if end is not None and end <= start:
             return iter(())
         span = f"bytes={start}-{'' if end is None else end - 1}"
-        body = self._ask("get_object", key, **({"Range": span} if start or end is not None else {}))["Body"]
+        try:
+            body = self._ask("get_object", key, **({"Range": span} if start or end is not None else {}))["Body"]
+        except _BeyondTheEnd:
+            return iter(())
 
         def chunks() -> Iterator[bytes]:
             with body:
@@ -257,6 +264,8 @@ class _Bucket:
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404", "NotFound"):
                 raise BlobMissing(key) from None
+            if error.response.get("Error", {}).get("Code") == "InvalidRange":
+                raise _BeyondTheEnd from None
             raise _unavailable(error) from error
         except BotoCoreError as error:
             raise _unavailable(error) from error

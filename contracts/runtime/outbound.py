@@ -171,7 +171,10 @@ class Outbound:
                 stream=True,
             ) as answer:
                 yield answer
-        except OutboundRefused:
+            if adapter.was_cut:
+                # An answer that was cut in its headers looks like one without a body.
+                raise OutboundFailed("took too long")
+        except (OutboundRefused, OutboundFailed):
             raise
         except (requests.RequestException, OSError, ValueError) as error:
             raise self._explained(error, time.monotonic() >= deadline) from error
@@ -307,10 +310,12 @@ class _GuardedAdapter(HTTPAdapter):
     def __init__(self, guard: Outbound) -> None:
         self._guard = guard
         self._opened: list[socket.socket] = []
+        self.was_cut = False
         super().__init__(max_retries=0)
 
     def cut(self) -> None:
         """End every connection now, whatever is going on in it."""
+        self.was_cut = True
         for connection in self._opened:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
