@@ -32,7 +32,14 @@ RUN_PACKAGES = [
     "fonts-symbola",  # symbols and emoji as outlines
     "fonts-dancingscript",  # typed signatures
 ]
-TEST_PACKAGES = ["postgresql", "qpdf", "chromium", "make", "git"]
+TEST_PACKAGES = [
+    "postgresql",
+    "qpdf",
+    "chromium",
+    "libatomic1",
+    "make",
+    "git",
+]  # Playwright drives Chromium with a node of its own
 
 
 def main(arguments: list[str]) -> int:

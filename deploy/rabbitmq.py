@@ -6,6 +6,7 @@ so it is started directly. Only the standard library is used: the runner needs t
 
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from urllib.parse import quote
 
 BINARIES = Path("/usr/lib/rabbitmq/bin")
 READY_WITHIN = 60.0
+PORTS = range(12_000, 32_000)
 USER = "countersign"
 
 
@@ -23,10 +25,21 @@ class BrokerFailed(Exception):
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port on loopback that nobody listens on now.
+
+    It lies below the range from which the system takes the ports of outgoing connections: from that range, somebody's
+    connection may have taken it by the time we listen, or while a process that is started again is down.
+    """
+    for _ in range(200):
+        port = secrets.randbelow(PORTS.stop - PORTS.start) + PORTS.start
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise BrokerFailed(f"no free port between {PORTS.start} and {PORTS.stop}")
 
 
 class PrivateBroker:

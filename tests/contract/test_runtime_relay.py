@@ -38,6 +38,7 @@ class Site:
 
     def bind(self) -> None:
         channel = self.channel()
+        channel.queue_delete(topology.event_queue_name(contract.NOTED, "specimen"))  # other tests' worker had it
         channel.exchange_declare("specimen.events", "topic", durable=True)
         channel.queue_declare(self.queue, durable=True, arguments={"x-queue-type": "quorum"})
         channel.queue_bind(self.queue, "specimen.events", "thing.noted")

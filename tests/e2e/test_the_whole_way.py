@@ -118,6 +118,28 @@ def test_two_signers_in_order_get_a_sealed_agreement(
     assert bodies[-1]["data"]["documents"][0]["sha256"] == submission["documents"][0]["sha256"]
 
 
+def test_the_submission_s_page_says_how_far_it_is_and_names_nobody(
+    suite: RunningSuite, template: dict[str, Any]
+) -> None:
+    seller, buyer = send(suite, template["id"], order="random")
+    slug = suite.api("GET", f"/submissions/{seller['submission_id']}")["slug"]
+
+    def page() -> str:
+        answer = requests.get(f"{suite.base_url}/e/{slug}", timeout=30)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    assert "0 of 2" in page()
+    sign(suite, seller["slug"], SELLER_VALUES)
+    sign(suite, buyer["slug"], BUYER_VALUES)
+    completed(suite, seller["submission_id"])
+    assert "sealed" in page()
+    assert "2 of 2" in page()
+    for secret in ("seller@example.com", "Sam Seller", seller["slug"], "Wörner"):
+        assert secret not in page()
+    assert requests.get(f"{suite.base_url}/e/{slug}x", timeout=30).status_code == 404
+
+
 def test_pollers_read_the_same_events(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"], order="random")
     sign(suite, seller["slug"], SELLER_VALUES)

@@ -9,7 +9,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.blobstore import BlobStore
-from services.gateway.pages import files, mail, signing
+from services.gateway.pages import files, mail, signing, submission_page
 from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE
 from services.gateway.pages.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.static_files import StaticFiles
@@ -18,7 +18,7 @@ from services.gateway.pages.visitor import networks
 
 log = observe.logger(__name__)
 
-_PATHS = ("/s/", "/file/", "/dev/", "/static/")
+_PATHS = ("/s/", "/e/", "/file/", "/dev/", "/static/")
 _EXACT_PATHS = ("/", "/favicon.ico", "/robots.txt")
 _CODES = {
     400: "bad_request",
@@ -46,6 +46,7 @@ def create_pages(
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles()
     app.register_blueprint(signing.routes(context, trusted))
+    app.register_blueprint(submission_page.routes(context))
     app.register_blueprint(files.routes(context))
     app.register_blueprint(mail.routes(context, trusted))
     _own_pages(app, context, own_files)
