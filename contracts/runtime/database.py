@@ -9,7 +9,6 @@ waiting, when another one wrote in between. ``synchronous`` is FULL: with NORMAL
 and what was answered with 2xx must not be.
 """
 
-import contextlib
 import contextvars
 import json
 import math
@@ -100,7 +99,7 @@ class Database:
         self._engines: dict[int, Engine] = {}
         # SQLite has one write lock, and whoever waits for it only looks now and then: those of this process queue up here,
         # so that each gets its turn (measured: up to 7 s of waiting without it, beside two other processes).
-        self._turn: Any = threading.Lock() if self.sqlite else contextlib.nullcontext()
+        self._turn = threading.Lock()
         self.on_commit: list[Callable[[], None]] = []
 
     @property
@@ -118,7 +117,7 @@ class Database:
         must have no effect but through the session. Raises ServiceError("unavailable") when the database cannot be reached,
         is full, or is locked for too long.
         """
-        with self._turn:
+        with self._in_turn():
             result, has_work = self._in_thread(self._write, use_case, args, kwargs)
         if has_work:
             self.wake()
@@ -141,6 +140,18 @@ class Database:
         """Close all connections."""
         for engine in list(self._engines.values()):
             engine.dispose()
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        if not self.sqlite:
+            yield
+        elif self._turn.acquire(timeout=SQLITE_BUSY_SECONDS):
+            try:
+                yield
+            finally:
+                self._turn.release()
+        else:
+            raise ServiceError("unavailable", "The database is busy, try again")
 
     def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         if offload is None or not self.sqlite:

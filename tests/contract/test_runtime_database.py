@@ -166,9 +166,9 @@ def test_two_who_make_the_same_thing_at_once(database: Database) -> None:
         database.write(add, "same")
 
 
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 def test_a_deadlock_is_solved_by_doing_it_again(database: Database) -> None:
-    if database.sqlite:
-        pytest.skip("one writer at a time: there are no deadlocks")
+    """On PostgreSQL only: SQLite has one writer at a time and no deadlocks."""
     first, second = database.write(add, "a"), database.write(add, "b")
     meet = threading.Barrier(2)
     tries: list[int] = []

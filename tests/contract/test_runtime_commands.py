@@ -1,0 +1,133 @@
+"""What an operator types: migrate, check, parked, and what is said when something is missing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pika
+import pytest
+
+from contracts.runtime import topology
+from deploy.rabbitmq import PrivateBroker
+from tests.support.specimens import contract, processes
+from tests.support.specimens.running import specimen
+
+QUEUE = topology.event_queue_name(contract.NOTED, "specimen")
+
+
+def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def test_migrate_declares_the_queues_before_anybody_serves(broker: PrivateBroker, tmp_path: Path) -> None:
+    channel = pika.BlockingConnection(pika.URLParameters(broker.amqp_url)).channel()
+    queues = [QUEUE, topology.parked_queue_name(QUEUE), "rpc-specimen"]
+    for queue in queues:
+        channel.queue_delete(queue)
+    with specimen(broker.amqp_url, f"sqlite:///{tmp_path}/specimen.sqlite", tmp_path) as made:
+        body = json.dumps({"early": True})
+        channel.confirm_delivery()
+        channel.basic_publish("specimen.events", "thing.noted", body, mandatory=True)
+        for queue in queues:
+            assert channel.queue_declare(queue, passive=True).method.message_count == (queue == QUEUE)
+        again = run("tests.support.specimens", "migrate", **made.settings)
+        assert again.returncode == 0, again.stderr
+    channel.queue_purge(QUEUE)
+    channel.connection.close()
+
+
+def test_check_says_what_works_and_what_does_not(broker: PrivateBroker, database_url: str, tmp_path: Path) -> None:
+    settings = processes.environment(broker.amqp_url, database_url, tmp_path, LINK_SECRET="c4n4ry")
+    before = run("tests.support.specimens", "check", **settings)
+    assert before.returncode == 1
+    assert "database: ok" in before.stdout
+    assert "run migrate" in before.stdout
+    processes.migrated(settings)
+    after = run("tests.support.specimens", "check", **settings)
+    assert after.returncode == 0, after.stdout
+    for part in ("database", "schema", "broker", "file store"):
+        assert f"{part}: ok" in after.stdout
+    assert "LINK_SECRET = **********" in after.stdout
+    assert "c4n4ry" not in after.stdout + after.stderr
+    assert "for-tests@" not in after.stdout
+    away = run("tests.support.specimens", "check", **{**settings, "AMQP_URL": "amqp://u:c4n4ry@127.0.0.1:1/"})
+    assert away.returncode == 1
+    assert "c4n4ry" not in away.stdout + away.stderr
+
+
+def test_missing_settings_are_named_all_at_once(broker: PrivateBroker, tmp_path: Path) -> None:
+    settings = processes.environment(broker.amqp_url, "sqlite:////x", tmp_path)
+    for name in ("SPECIMEN_DATABASE_URL", "LINK_SECRET"):
+        del settings[name]
+    settings["HEALTH_PORT"] = "http"
+    for command in ("serve", "background", "migrate", "check"):
+        refused = subprocess.run(
+            [sys.executable, "-m", "tests.support.specimens", command],
+            env=settings,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert refused.returncode == 2
+        for name in ("SPECIMEN_DATABASE_URL", "LINK_SECRET", "HEALTH_PORT"):
+            assert name in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["start"], ["serve", "now"]])
+def test_unknown_commands(arguments: list[str]) -> None:
+    refused = run("tests.support.specimens", *arguments)
+    assert refused.returncode == 2
+    assert "serve | background | migrate | check" in refused.stderr
+
+
+def test_parked_messages(broker: PrivateBroker) -> None:
+    queue = topology.parked_queue_name("evt-webhooks-webhook.disabled--templates")  # nobody takes it
+    channel = pika.BlockingConnection(pika.URLParameters(broker.amqp_url)).channel()
+    for name in (queue, queue.removesuffix(".parked")):
+        channel.queue_declare(name, durable=True, arguments={"x-queue-type": "quorum"} if name == queue else {})
+        channel.queue_purge(name)
+
+    def park(identifier: str) -> None:
+        headers: dict[str, Any] = {
+            topology.REASON_HEADER: "as it was told",
+            topology.FAILURES_HEADER: 7,
+            topology.PARKED_AT_HEADER: "2026-11-21T00:00:00.000Z",
+        }
+        properties = pika.BasicProperties(headers=headers, delivery_mode=2, message_id=identifier)
+        channel.basic_publish("", queue, json.dumps({"id": identifier}), properties)
+
+    try:
+        park("one")
+        park("two")
+        environment = {"AMQP_URL": broker.amqp_url}
+        listed = run("contracts.runtime.parked", "list", **environment)
+        assert f"{queue}: 2" in listed.stdout
+        assert "one parked 2026-11-21T00:00:00.000Z after 7 tries: as it was told" in listed.stdout
+        assert run("contracts.runtime.parked", "requeue", queue, **environment).stdout == "2 messages\n"
+        found = [channel.basic_get(queue.removesuffix(".parked"), auto_ack=True) for _ in range(2)]
+        assert [json.loads(body)["id"] for _, _, body in found] == ["one", "two"]
+        assert found[0][1].headers in (None, {})
+        assert found[0][1].message_id == "one"
+        park("three")
+        assert run("contracts.runtime.parked", "drop", queue, **environment).stdout == "1 messages\n"
+        assert channel.queue_declare(queue, passive=True).method.message_count == 0
+        unknown = run("contracts.runtime.parked", "drop", "no such queue", **environment)
+        assert (unknown.returncode, "no such queue" in unknown.stderr) == (1, True)
+        assert run("contracts.runtime.parked", "list", AMQP_URL="amqp://127.0.0.1:1/").returncode == 1
+        assert run("contracts.runtime.parked", "empty").returncode == 2
+    finally:
+        for name in (queue, queue.removesuffix(".parked")):
+            channel.queue_delete(name)
+        channel.connection.close()
