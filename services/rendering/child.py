@@ -115,7 +115,7 @@ def _refuse_way_out(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _peak_memory() -> int:
-    """Bytes. Not ``ru_maxrss``: that begins with the peak of the parent, and a large parent would make every child look worn."""
+    """Bytes. Not ``ru_maxrss``: that begins with the parent's peak, and a large parent would make every child look worn."""
     with Path("/proc/self/status").open("rb") as status:
         for line in status:
             if line.startswith(b"VmHWM:"):
