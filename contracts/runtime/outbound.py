@@ -283,6 +283,7 @@ class _Guarded:
 
     guard: Outbound
     opened: list[socket.socket]
+    adapter: "_GuardedAdapter"
 
     def _new_conn(self) -> socket.socket:
         problem: OSError = OSError("no address")
@@ -296,6 +297,9 @@ class _Guarded:
                 problem = error
                 continue
             self.opened.append(connection)
+            if self.adapter.was_cut:  # while it was being made: nobody would cut this one
+                connection.close()
+                raise TimeoutError("took too long")
             return connection
         raise problem
 
@@ -322,7 +326,7 @@ class _GuardedAdapter(HTTPAdapter):
 
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options)
-        guarded = {"guard": self._guard, "opened": self._opened}
+        guarded = {"guard": self._guard, "opened": self._opened, "adapter": self}
         plain = type("GuardedHTTP", (_Guarded, HTTPConnection), guarded)
         secure = type("GuardedHTTPS", (_Guarded, HTTPSConnection), guarded)
         self.poolmanager.pool_classes_by_scheme = {
