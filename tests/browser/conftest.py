@@ -32,7 +32,9 @@ def suite(sqlite_suite: RunningSuite) -> RunningSuite:
     return sqlite_suite
 
 
-@pytest.fixture(scope="session")
+# Playwright's synchronous door keeps an event loop running in this thread for as long as it is open; left open after the last
+# test here, it would break every later test that runs a loop of its own.
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
