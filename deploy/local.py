@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         return lint()
     if command == "test":
         install(testing=True)
-        return lint() or become(["-m", "pytest", *rest])
+        return lint() or become(["-m", "pytest", *(rest or side_by_side())])
     print(__doc__, file=sys.stderr)
     return 2
 
@@ -161,6 +161,13 @@ def lint() -> int:
             print((done.stdout or "") + (done.stderr or ""), file=sys.stderr)
             return done.returncode
     return 0
+
+
+def side_by_side() -> list[str]:
+    """Pytest's arguments for all tests: each worker has its own broker and databases, and takes one file after the other, the
+    longest folders first."""
+    workers = min(4, len(os.sched_getaffinity(0)))
+    return ["--numprocesses", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"] if workers > 1 else []
 
 
 def become(arguments: list[str]) -> int:

@@ -1,4 +1,5 @@
-"""Database code on SQLite runs in real threads of a worker: no lock that two of them share may be a green one."""
+"""Database code on SQLite runs in real threads of a worker: no lock that two of them share may be a green one,
+neither SQLAlchemy's own nor that of the loggers it asks."""
 
 import subprocess
 import sys
@@ -25,7 +26,7 @@ sys.setswitchinterval(1e-6)
 def work():
     engine = sa.create_engine("sqlite://")
     Base.metadata.create_all(engine)
-    for _ in range(300):
+    for _ in range(150):
         with Session(engine) as session:
             session.scalars(sa.select(Thing)).all()
     engine.dispose()

@@ -16,6 +16,7 @@ def patch() -> None:
         import eventlet
 
         eventlet.monkey_patch()
+    _keep_real_locks_in_logging()
     _resolve_in_a_thread()
 
 
@@ -27,6 +28,19 @@ def _keep_real_locks_in_sqlalchemy() -> None:
     Nothing waits while it holds these locks, so real ones never keep the event loop.
     """
     import sqlalchemy.orm  # noqa: F401
+
+
+def _keep_real_locks_in_logging() -> None:
+    """SQLAlchemy asks its loggers whether they want to know, which is decided under a lock: see above why a real one."""
+    import logging
+
+    from eventlet import patcher
+
+    logging.threading = patcher.original("threading")  # type: ignore[attr-defined]
+    logging._lock = logging.threading.RLock()  # type: ignore[attr-defined]
+    for reference in logging._handlerList:  # type: ignore[attr-defined]
+        if (handler := reference()) is not None:
+            handler.createLock()
 
 
 def _resolve_in_a_thread() -> None:
