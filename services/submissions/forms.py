@@ -12,7 +12,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import submissions as rpc
 from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
-from services.submissions import conditions, domain, filling, formats, placeholders, present, queries, store
+from services.submissions import conditions, domain, filling, formats, placeholders, present, queries, reasons, store
 from services.submissions import values as rules
 from services.submissions.domain import FormState
 from services.submissions.form_commands import must_take_files, refused_for_page
@@ -130,6 +130,9 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
         whose = owners[field.submitter_uuid]
         if whose.id == opened.submitter.id:
             made = _own_field(field, changing, mine, done, account, signing(opened.row, whose, now, account))
+            if made is not None and (offered := reasons.offered(field)):
+                given = opened.submitter.reasons.get(field.uuid)
+                made.reasons, made.reason = offered, given if given in offered else None
         elif field.uuid in hidden:
             continue
         else:

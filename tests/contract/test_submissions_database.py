@@ -492,6 +492,62 @@ def test_values_are_checked_as_in_the_browser(desk: Desk) -> None:
     assert desk.count("form.completed") == 0
 
 
+def test_a_signature_that_asks_for_a_reason(desk: Desk) -> None:
+    """Chosen from the list, stored step by step, required on completion, and printed (specification 2.7)."""
+    offered = {"reasons": ["I approve", "I  have\nreviewed", "I approve"]}
+    found = template(
+        field(name="Sign", uuid="sign", type="signature", preferences=offered),
+        field(name="Again", uuid="again", type="signature", preferences=offered, required=False),
+        field(name="Name", uuid="name", required=False),
+    )
+    made = desk.create(found, {})
+    slug = made.submitters[0].slug
+    assert desk.form(slug).fields[0].reasons == ["I approve", "I have reviewed"]
+    assert (desk.form(slug).fields[0].reason, desk.form(slug).fields[2].reasons) == (None, [])
+    signed = {"sign": desk.attach(slug)}
+
+    def refused(**answers: Any) -> list[dict[str, str]]:
+        return refusal(lambda: desk.save(slug, answers.pop("values", {}), **answers)).details
+
+    needed = "must have a reason for signing, one of I approve, I have reviewed"
+    assert refused(reasons={"sign": "Just so"}) == [{"field": "sign", "reason": needed}]
+    for stranger in ("name", "nothing"):
+        assert refused(reasons={stranger: "I approve"})[0]["reason"] == "asks for no reason for signing"
+    missing = refusal(lambda: desk.complete(slug, signed))
+    assert (missing.details, missing.message) == ([{"field": "sign", "reason": needed}], f"Sign {needed}")
+
+    desk.save(slug, signed, reasons={"sign": "I approve", "again": "I approve"})
+    assert desk.form(slug).fields[0].reason == "I approve"
+    desk.save(slug, {}, reasons={"sign": None})
+    assert refusal(lambda: desk.complete(slug, signed)).details[0]["field"] == "sign"
+    desk.complete(slug, signed, reasons={"sign": "I have reviewed"})
+    (order,) = desk.events("sealing.due")
+    assert order["data"]["notes"] == [{"field_uuid": "sign", "reason": "I have reviewed"}]
+
+
+def test_a_reason_that_is_no_longer_offered_does_not_count(desk: Desk) -> None:
+    found = template(field(name="Sign", uuid="sign", type="signature", preferences={"reasons": ["I approve"]}))
+    made = desk.create(found, {})
+    slug = made.submitters[0].slug
+    desk.save(slug, {"sign": desk.attach(slug)}, reasons={"sign": "I approve"})
+    others = [rpc.FieldOverride(name="Sign", preferences={"reasons": ["I agree"]})]
+    desk.update_submitter(made.submitters[0].id, fields=others)
+    assert (desk.form(slug).fields[0].reasons, desk.form(slug).fields[0].reason) == (["I agree"], None)
+    assert refusal(lambda: desk.complete(slug, {})).details[0]["field"] == "sign"
+    desk.complete(slug, {}, reasons={"sign": "I agree"})
+    assert desk.events("sealing.due")[0]["data"]["notes"][0]["reason"] == "I agree"
+
+
+def test_who_is_completed_by_the_api_needs_no_reason(desk: Desk) -> None:
+    found = template(field(name="Sign", uuid="sign", type="signature", preferences={"reasons": ["I approve"]}))
+    made = desk.create(found, {})
+    slug = made.submitters[0].slug
+    desk.save(slug, {"sign": desk.attach(slug)})
+    desk.update_submitter(made.submitters[0].id, completed=True)
+    (order,) = desk.events("sealing.due")
+    assert order["data"]["notes"] == []
+
+
 def test_hidden_fields_lose_their_value_and_are_not_required(desk: Desk) -> None:
     shown_when = [{"field_uuid": "box", "action": "checked"}]
     found = template(

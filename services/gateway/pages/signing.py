@@ -74,7 +74,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     def values(slug: str) -> flask.Response:
         body = bodies.json_object()
         command = submissions.SaveValues(
-            **_visit(slug, trusted, body), request_id=bodies.request_id(body), values=_values(body)
+            **_visit(slug, trusted, body), request_id=bodies.request_id(body), **_answers(body)
         )
         return _done(context, submissions.SAVE_VALUES, command)
 
@@ -82,7 +82,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     def complete(slug: str) -> flask.Response:
         body = bodies.json_object()
         command = submissions.CompleteForm(
-            **_visit(slug, trusted, body), request_id=bodies.request_id(body), values=_values(body)
+            **_visit(slug, trusted, body), request_id=bodies.request_id(body), **_answers(body)
         )
         return _done(context, submissions.COMPLETE_FORM, command)
 
@@ -151,11 +151,14 @@ def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str,
     return visit(_checked(slug), trusted, body.get("time_zone"))
 
 
-def _values(body: dict[str, Any]) -> dict[str, Any]:
-    values = body.get("values", {})
+def _answers(body: dict[str, Any]) -> dict[str, Any]:
+    """``values`` and ``reasons``, each by field uuid."""
+    values, reasons = body.get("values", {}), body.get("reasons", {})
     if not isinstance(values, dict):
         raise _refused("values", "must be an object keyed by field uuid")
-    return values
+    if not isinstance(reasons, dict) or not all(one is None or isinstance(one, str) for one in reasons.values()):
+        raise _refused("reasons", "must be an object of texts keyed by field uuid")
+    return {"values": values, "reasons": reasons}
 
 
 def _must_be_open(form: submissions.SigningForm) -> None:

@@ -119,6 +119,7 @@ class _Trail:
         self._width = sheet.width
         self._files: dict[str, FilledAttachment] = {one.uuid: one for one in request.attachments}
         self._parties = {party.id: party for party in request.parties}
+        self._reasons = {note.field_uuid: note.reason for note in request.notes if note.reason}
 
     # --- sections
 
@@ -279,7 +280,11 @@ class _Trail:
         if one.field.type in _PICTURES:
             data = self._attachments.get(str(one.value))
             picture = self._sheet.picture(data, 170, _PICTURE_HEIGHT) if data else None
-            return picture or (self._text("Picture", _BODY, width) if one.value else None)
+            picture = picture or (self._text("Picture", _BODY, width) if one.value else None)
+            reason = self._reasons.get(one.field.uuid)
+            if picture is None or reason is None:
+                return picture
+            return paper.stack([picture, self._text(f"Reason: {reason}", _BODY, width, longest=300)], gap=3)
         if one.field.type == FieldType.FILE:
             files = [self._files[uuid] for uuid in uuids if uuid in self._files]
             lines = [

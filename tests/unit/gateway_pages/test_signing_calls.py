@@ -50,6 +50,17 @@ def test_values_are_passed_on_as_they_are(client: Any, bus: RecordingBus) -> Non
     assert bus.requests(submissions.DECLINE_FORM)[0].reason == "No"
 
 
+def test_reasons_are_passed_on_beside_the_values(client: Any, bus: RecordingBus) -> None:
+    body = {"request_id": "r1", "values": {"u1": "a"}, "reasons": {"u1": "I approve", "u2": None}}
+    assert post(client, "values", body).status_code == 200
+    assert post(client, "complete", body).status_code == 200
+    for (command,) in (bus.requests(submissions.SAVE_VALUES), bus.requests(submissions.COMPLETE_FORM)):
+        assert (command.values, command.reasons) == ({"u1": "a"}, {"u1": "I approve", "u2": None})
+    for wrong in ([], "x", {"u1": 1}):
+        answer = post(client, "values", {**body, "reasons": wrong})
+        assert (answer.status_code, answer.json["details"][0]["field"]) == (422, "reasons")
+
+
 @pytest.mark.parametrize("what", COMMANDS)
 def test_only_json_is_taken(client: Any, bus: RecordingBus, what: str) -> None:
     """A form on a stranger's page cannot send it."""
