@@ -45,10 +45,12 @@ class SubmissionsService:
         template = self.context.bus.call(templates.SNAPSHOT, wanted)
         plan = creation.planned(command, template, self.context.settings, now())
         made = self._workshop.prepared(plan.sources, plan.texts)
-        return preparing.discarding(
+        return preparing.taken_over(
             self._workshop,
             made,
-            lambda: self.context.database.write(commands.create, command, template, plan, made, self._site, now()),
+            lambda files: self.context.database.write(
+                commands.create, command, template, plan, files, self._site, now()
+            ),
         )
 
     @handles(rpc.GET)
@@ -99,11 +101,11 @@ class SubmissionsService:
         change = submitter_commands.planned(command, own, everything, attached)
         made = self._workshop.prepared(change.overrides.sources, change.texts)
         settings: Settings = self.context.settings
-        return preparing.discarding(
+        return preparing.taken_over(
             self._workshop,
             made,
-            lambda: self.context.database.write(
-                submitter_commands.update, command, change, made, settings, self._site, now()
+            lambda files: self.context.database.write(
+                submitter_commands.update, command, change, files, settings, self._site, now()
             ),
         )
 
@@ -139,11 +141,11 @@ class SubmissionsService:
         if answered is not None:
             return answered
         made = self._uploaded(command)
-        return preparing.discarding(
+        return preparing.taken_over(
             self._workshop,
             [made],
-            lambda: self.context.database.write(
-                form_commands.attach, command, made, self.context.settings, self._site, now()
+            lambda files: self.context.database.write(
+                form_commands.attach, command, files[0], self.context.settings, self._site, now()
             ),
         )
 
