@@ -124,8 +124,13 @@ class BlobStore:
         return size
 
 
+def is_key(key: str) -> bool:
+    """True for what a key can be; anything else is in no store and is refused with ValueError."""
+    return len(key) <= 500 and _SAFE_KEY.fullmatch(key) is not None
+
+
 def _check(key: str) -> None:
-    if len(key) > 500 or not _SAFE_KEY.fullmatch(key):
+    if not is_key(key):
         raise ValueError(f"unsafe blob key {key!r}")
 
 
