@@ -196,7 +196,8 @@ class Drafts(Tolerant):
 
 
 class Combine(Tolerant):
-    """``files`` in order; ``seal`` signs the result (used for the merged view of sealed documents)."""
+    """``files`` in order; ``seal`` signs the result (used for the merged view of sealed documents). A refusal's details name
+    the file at fault, such as ``files[1]``."""
 
     files: list[BlobRef]
     seal: bool = False

@@ -278,8 +278,9 @@ def test_nothing_to_merge(service: Running) -> None:
     with pytest.raises(ServiceError, match="must not be empty"):
         service.client.call(rendering.COMBINE, rendering.Combine(files=[]))
     files = [service.upload(contract_pdf()), service.upload(b"garbage")]
-    with pytest.raises(ServiceError, match="File 2: malformed PDF"):
+    with pytest.raises(ServiceError, match="File 2: malformed PDF") as caught:
         service.client.call(rendering.COMBINE, rendering.Combine(files=files))
+    assert caught.value.details == [{"field": "files[1]", "reason": "File 2: malformed PDF"}]
 
 
 @pytest.mark.parametrize("data", [b"", b"no PDF", b"%PDF-1.7 broken"])
