@@ -60,6 +60,13 @@ def file_of(session: Session, query: rpc.FormPage, now: datetime) -> rpc.FormFil
     raise not_found("Document")
 
 
+def labels(session: Session, slug: str, now: datetime) -> dict[str, str]:
+    """What the fields of this signer are called in a sentence, by uuid."""
+    opened = _opened(session, slug, now)
+    everything = (FieldDefinition.model_validate(one) for one in opened.snapshot.fields)
+    return {one.uuid: filling.label(one) for one in everything if one.submitter_uuid == opened.submitter.party_uuid}
+
+
 def check_upload(session: Session, command: rpc.AttachFile, now: datetime) -> tuple[str, FieldType]:
     """Before a file is worked on: may this signer upload for a field of this type now? His party's uuid and the type."""
     opened = _opened(session, command.slug, now)

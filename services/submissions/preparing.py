@@ -151,8 +151,11 @@ class Workshop:
         return fetched.data, media_type, fetched.filename
 
 
-def check_texts(bus: Bus, texts: Sequence[tuple[str, str]]) -> None:
-    """``texts`` with their fields: raises ServiceError naming the characters that no font can draw."""
+def check_texts(
+    bus: Bus, texts: Sequence[tuple[str, str]], labels: Callable[[], Mapping[str, str]] | None = None
+) -> None:
+    """``texts`` with their fields: raises ServiceError naming the characters that no font can draw. ``labels``, asked for then
+    only, are what the reader calls the fields."""
     doubtful = [(field, text) for field, text in texts if rules.needs_font_check(text)]
     if not doubtful:
         return
@@ -163,7 +166,9 @@ def check_texts(bus: Bus, texts: Sequence[tuple[str, str]]) -> None:
         if characters
     ]
     if details:
-        raise ServiceError("invalid", f"{details[0]['field']} {details[0]['reason']}", details)
+        first = details[0]["field"]
+        called = labels().get(first, first) if labels else first
+        raise ServiceError("invalid", f"{called} {details[0]['reason']}", details)
 
 
 def _named(characters: str) -> str:

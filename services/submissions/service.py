@@ -123,12 +123,12 @@ class SubmissionsService:
 
     @handles(rpc.SAVE_VALUES)
     def save_values(self, command: rpc.SaveValues) -> rpc.Done:
-        preparing.check_texts(self.context.bus, preparing.texts_in(command.values))
+        self._check_texts(command)
         return self.context.database.write(form_commands.save, command, self.context.settings, self._site, now())
 
     @handles(rpc.COMPLETE_FORM)
     def complete_form(self, command: rpc.CompleteForm) -> rpc.Done:
-        preparing.check_texts(self.context.bus, preparing.texts_in(command.values))
+        self._check_texts(command)
         return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
 
     @handles(rpc.DECLINE_FORM)
@@ -186,6 +186,13 @@ class SubmissionsService:
     @property
     def _documents(self) -> Documents:
         return Documents(self.context.bus, self.context.database, self._site)
+
+    def _check_texts(self, command: rpc.SaveValues) -> None:
+        preparing.check_texts(
+            self.context.bus,
+            preparing.texts_in(command.values),
+            lambda: self.context.database.read(forms.labels, command.slug, now()),
+        )
 
     def _uploaded(self, command: rpc.AttachFile) -> Prepared:
         """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""

@@ -288,7 +288,16 @@ def test_text_that_no_font_can_draw_is_refused_on_the_page(suite: Suite) -> None
     assert error.details == [
         {"field": uuid, "reason": "has characters that no font can draw: '\\U0010fffd' (U+10FFFD)"}
     ]
+    assert error.message == "Full name has characters that no font can draw: '\\U0010fffd' (U+10FFFD)"
     assert refusal(lambda: save("\U0010fffd", rpc.COMPLETE_FORM, rpc.CompleteForm)).details[0]["field"] == uuid
+    called = [rpc.FieldOverride(name="Full name", title="Your name in full")]
+    suite.client.call(
+        rpc.UPDATE_SUBMITTER,
+        rpc.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=made.submitters[0].id, fields=called),
+    )
+    for again in (save, lambda value: save(value, rpc.COMPLETE_FORM, rpc.CompleteForm)):
+        message = refusal(lambda again=again: again("\U0010fffd")).message
+        assert message.startswith("Your name in full has characters")
     assert save("漢字 Łukasz Ελλάδα").state == "open"
 
 
