@@ -132,7 +132,8 @@ class SignatureNote(Tolerant):
 
 
 class PartySummary(Tolerant):
-    """A signer, as the audit trail tells of him (peer facts 4.5)."""
+    """A signer, as the audit trail tells of him (peer facts 4.5). ``invited_at`` is when his turn came, ``sent_at`` when the
+    mail server took his invitation: he may have opened the link before, from elsewhere."""
 
     id: int
     role: str
@@ -143,6 +144,7 @@ class PartySummary(Tolerant):
     ip: str | None = None
     user_agent: str | None = None
     time_zone: str | None = None
+    invited_at: Moment | None = None
     sent_at: Moment | None = None
     opened_at: Moment | None = None
     completed_at: Moment | None = None

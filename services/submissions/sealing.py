@@ -123,6 +123,7 @@ def _party(one: SubmitterRow) -> PartySummary:
         ip=one.visit.get("ip"),
         user_agent=one.visit.get("user_agent"),
         time_zone=one.visit.get("time_zone"),
+        invited_at=one.invited_at,
         sent_at=one.sent_at,
         opened_at=one.opened_at,
         completed_at=one.completed_at,

@@ -16,7 +16,7 @@ from contracts.events import REGISTRY, MailOutcome
 from contracts.rpc import submissions as rpc
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
-from contracts.types import Account, Actor, Order, Role, SealingStatus, SubmissionStatus
+from contracts.types import Account, Actor, Order, Role, SealingStatus, SubmissionStatus, iso
 from services.submissions import commands, followups, queries
 from tests.support.submissions import ADMIN, NOW, SITE, Desk, create_command, field, sealed, template, two_signers
 
@@ -133,9 +133,11 @@ def test_from_creation_to_completion(desk: Desk) -> None:
     ]
     assert assert_chain_holds(desk, made.id) == [
         "create_submission",
+        "invite_party",
         "view_form",
         "start_form",
         "complete_form",
+        "invite_party",
         "start_form",
         "complete_form",
         "complete_submission",
@@ -428,8 +430,43 @@ def test_mails(desk: Desk) -> None:
     found = desk.get(made.id)
     assert [one.sent_at for one in found.submitters] == [NOW + timedelta(seconds=9), None]
     assert assert_told_in_order(desk, made.id) == ["submission.created", "form.sent"]
-    assert assert_chain_holds(desk, made.id) == ["create_submission", "send_email", "bounce_email"]
+    assert assert_chain_holds(desk, made.id) == [
+        "create_submission",
+        "invite_party",
+        "send_email",
+        "bounce_email",
+    ]
     assert (found.submission_events or [])[-1].data == {"kind": "invitation", "reason": "550 no such user"}
+
+
+def test_the_invitation_stands_before_what_it_led_to_however_late_the_news_of_its_mail(desk: Desk) -> None:
+    made = desk.create()
+    first = made.submitters[0]
+    desk.now = NOW + timedelta(minutes=2)
+    desk.view(first.slug)
+    taken = NOW + timedelta(seconds=3)
+    news = MailOutcome(submission_id=made.id, submitter_id=first.id, kind="invitation", to="x@y.zz", sent_at=taken)
+    desk.database.write(followups.accept_mail_sent, uuid7(), news, SITE, NOW + timedelta(minutes=5))
+    found = desk.get(made.id)
+    assert (found.submitters[0].sent_at, found.submitters[0].opened_at) == (taken, desk.now)
+    assert assert_chain_holds(desk, made.id) == ["create_submission", "invite_party", "view_form", "send_email"]
+    lines = found.submission_events or []
+    assert (lines[1].submitter_id, lines[1].event_timestamp, lines[1].data) == (first.id, NOW, {})
+    assert (lines[3].event_timestamp, lines[3].data) == (NOW + timedelta(minutes=5), {"sent_at": iso(taken)})
+    desk.complete(first.slug)
+    desk.complete(made.submitters[1].slug)
+    party = desk.events("sealing.due")[0]["data"]["parties"][0]
+    assert (party["invited_at"], party["sent_at"], party["opened_at"]) == (iso(NOW), iso(taken), iso(desk.now))
+
+
+@pytest.mark.parametrize(("said", "kept"), [(-3600, 0), (3600, 60)], ids=["clock behind", "clock ahead"])
+def test_a_mail_is_sent_after_its_invitation_and_before_the_news_of_it(desk: Desk, said: int, kept: int) -> None:
+    made = desk.create()
+    first = made.submitters[0]
+    at = NOW + timedelta(seconds=said)
+    news = MailOutcome(submission_id=made.id, submitter_id=first.id, kind="invitation", to="x@y.zz", sent_at=at)
+    desk.database.write(followups.accept_mail_sent, uuid7(), news, SITE, NOW + timedelta(seconds=60))
+    assert desk.get(made.id).submitters[0].sent_at == NOW + timedelta(seconds=kept)
 
 
 def test_times_never_go_back_when_the_clock_does(desk: Desk) -> None:
@@ -883,7 +920,12 @@ def test_submitter_lists(desk: Desk) -> None:
     (one,) = desk.database.read(queries.submitters, query, SITE, desk.now).data
     assert one.template.id == first.template.id
     assert one.values == {"Name": "something"}
-    assert [line.event_type for line in one.submission_events] == ["create_submission", "start_form", "complete_form"]
+    assert [line.event_type for line in one.submission_events] == [
+        "create_submission",
+        "invite_party",
+        "start_form",
+        "complete_form",
+    ]
     assert [each.name for each in one.fields] == ["Name"]
 
 

@@ -228,9 +228,11 @@ class _Trail:
 
     def _evidence(self, party: PartySummary) -> list[tuple[str, str]]:
         consent = party.consent or {}
+        invited = party.invited_at or party.sent_at
         given = _moment(consent.get("agreed_at") or consent.get("time"))
         facts = [
-            ("Invited", self._time(party.sent_at) if party.sent_at else ""),
+            ("Invited", self._time(invited) if invited else ""),
+            ("Invitation sent", self._time(party.sent_at) if party.sent_at and party.invited_at else ""),
             ("First opened", self._time(party.opened_at) if party.opened_at else ""),
             ("IP address", party.ip or ""),
             ("Time zone", party.time_zone or ""),
@@ -326,6 +328,8 @@ class _Trail:
             for key, word in words.DETAILS.items()
             if key not in told and isinstance(value := event.data.get(key), str | int | float) and value != ""
         ]
+        if sent := _moment(event.data.get("sent_at")):
+            details.append(f"taken by the mail server {self._time(sent)}")
         return " · ".join(([_called(party)] if party else []) + details)
 
     def _hash(self, label: str, digest: str) -> Block:
