@@ -109,8 +109,7 @@ def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.
             raise not_found("Delivery")
         if delivery.outcome is None:
             raise invalid("The delivery is still under way.")
-        delivery.outcome = None
-        delivery.make_due(now)
+        delivery.retry(now)
         session.flush()
         return queries.delivery(session, delivery)
 

@@ -110,6 +110,16 @@ class Delivery(DueRow, Base):
     outcome: Mapped[str | None] = mapped_column(sa.Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
+    @classmethod
+    def may_be_retried(cls) -> sa.ColumnElement[bool]:
+        """Those whose schedule came to its end. Cancelled ones were nobody's any more: their webhook's owner resends them."""
+        return sa.and_(cls.outcome == "exhausted", cls.test.is_(False))
+
+    def retry(self, at: datetime) -> None:
+        """As a resend by the API: the same id and the same bytes."""
+        self.outcome = None
+        self.make_due(at)
+
     __table_args__ = (
         sa.CheckConstraint("outcome IN ('delivered', 'exhausted', 'cancelled')", name="outcome"),
         sa.Index("ix_deliveries_stream", "stream", "position"),
