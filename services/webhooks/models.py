@@ -15,7 +15,8 @@ class Base(DeclarativeBase):
 
 
 class Webhook(Base):
-    """A receiver. ``failing_since`` is the first failure after the last success; ``owner_email`` hears when it is disabled."""
+    """A receiver. ``failing_since`` is the first failure after the last success. ``owner_email`` made it; he hears when it is
+    disabled as long as the gateway has not said who the admins are."""
 
     __tablename__ = "webhooks"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -31,6 +32,16 @@ class Webhook(Base):
     disabled_reason: Mapped[str | None] = mapped_column(sa.Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class KnownAdmins(Base):
+    """One row, id 1, once the gateway has said who they are: they hear when a webhook is disabled."""
+
+    __tablename__ = "admins"
+
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    emails: Mapped[list[str]] = mapped_column(Json)
+    revision: Mapped[int] = mapped_column(sa.Integer)
 
 
 class LogHead(Base):

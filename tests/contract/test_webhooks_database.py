@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from contracts.errors import ServiceError
-from contracts.events import Envelope, Erased
+from contracts.events import Admins, Envelope, Erased
 from contracts.rpc import webhooks as rpc
 from contracts.runtime import migrations, retrying, tables
 from contracts.runtime.background import Done, Outcome, Park, Retry
@@ -337,6 +337,23 @@ def test_410_disables_and_tells_the_owner(database: Database) -> None:
     assert database.write(commands.update, update, NOW).disabled_at is None
     record(database, envelope(4))
     assert len(deliveries(database, made.id)) == 3
+
+
+def test_all_admins_are_told_whoever_made_the_webhook(database: Database) -> None:
+    def told(emails: list[str], revision: int) -> None:
+        database.write(commands.keep_admins, Admins(emails=emails, revision=revision))
+
+    told(["old@example.com"], 1)
+    told(["ada@example.com", "grace@example.com"], 3)
+    told(["late@example.com"], 2)  # news that were overtaken
+    told(["ada@example.com", "grace@example.com"], 3)
+    with Receiver(lambda _: (410, {}, b"")) as receiver:
+        made = new_webhook(database, receiver.url)
+        record(database, envelope(1))
+        (first,) = deliveries(database, made.id)
+        finish(database, first.id, Deliverer(settings(database), database).attempt(row(database, first.id)))
+    (body,) = database.read(lambda session: session.scalars(sa.select(tables.outbox.c.body)).all())
+    assert json.loads(body)["data"]["admins"] == ["ada@example.com", "grace@example.com"]
 
 
 def test_five_days_of_failure_disable_but_one_success_clears(database: Database) -> None:
