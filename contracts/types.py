@@ -15,7 +15,7 @@ from contracts.blobs import BlobRef
 
 def iso(moment: datetime) -> str:
     """ISO 8601 in UTC with milliseconds: ``2026-03-04T05:06:07.089Z``."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 Moment = Annotated[datetime, PlainSerializer(iso, return_type=str, when_used="json")]
