@@ -17,6 +17,7 @@ from services.submissions import (
     followups,
     form_commands,
     forms,
+    known_templates,
     preparing,
     queries,
     submitter_commands,
@@ -24,7 +25,6 @@ from services.submissions import (
 from services.submissions.access import require_writer
 from services.submissions.background import site_of
 from services.submissions.documents import Documents
-from services.submissions.followups import TemplateNews
 from services.submissions.overrides import Source
 from services.submissions.preparing import Prepared, Workshop
 from services.submissions.settings import Settings
@@ -170,7 +170,7 @@ class SubmissionsService:
 
     @subscribes(events.TEMPLATE_UPDATED)
     def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
-        self.context.database.write(followups.accept_template, TemplateNews.model_validate(data.data))
+        self.context.database.write(known_templates.accept, known_templates.TemplateNews.model_validate(data.data))
 
     @property
     def _site(self) -> Site:
