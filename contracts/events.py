@@ -183,7 +183,8 @@ class DocumentsFailed(Tolerant):
 
 
 class MailOutcome(Tolerant):
-    """A mail left, or never will. ``kind``: ``invitation``, ``completed``, ``documents_copy``, ``declined``."""
+    """A mail left, or never will. ``kind``: ``invitation``, ``completed``, ``documents_copy``, ``declined``. ``sent_at`` is
+    when the mail server took it."""
 
     submission_id: int
     submitter_id: int | None = None
@@ -191,6 +192,7 @@ class MailOutcome(Tolerant):
     to: str
     invitation_id: str | None = None
     error: str | None = None
+    sent_at: Moment | None = None
 
 
 class WebhookDisabled(Tolerant):

@@ -123,7 +123,8 @@ class SignatureNote(Tolerant):
 
 
 class PartySummary(Tolerant):
-    """A signer, as the audit trail tells of him (peer facts 4.5)."""
+    """A signer, as the audit trail tells of him (peer facts 4.5). ``invited_at`` is when his turn came, ``sent_at`` when the
+    mail server took his invitation: he may have opened the link before, from elsewhere."""
 
     id: int
     role: str
@@ -134,6 +135,7 @@ class PartySummary(Tolerant):
     ip: str | None = None
     user_agent: str | None = None
     time_zone: str | None = None
+    invited_at: Moment | None = None
     sent_at: Moment | None = None
     opened_at: Moment | None = None
     completed_at: Moment | None = None
@@ -187,7 +189,8 @@ class Drafts(Tolerant):
 
 
 class Combine(Tolerant):
-    """``files`` in order; ``seal`` signs the result (used for the merged view of sealed documents)."""
+    """``files`` in order; ``seal`` signs the result (used for the merged view of sealed documents). A refusal's details name
+    the file at fault, such as ``files[1]``."""
 
     files: list[BlobRef]
     seal: bool = False

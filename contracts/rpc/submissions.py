@@ -211,12 +211,15 @@ class FormDocument(Tolerant):
 class FormField(FieldDefinition):
     """A field on the signing page: ``value`` as stored, ``mine`` when this signer fills it (others are shown only).
 
-    ``display`` is how a value reads on paper (formatted date, number), masked where it must be.
+    ``display`` is how a value reads on paper (formatted date, number), masked where it must be. ``reasons`` are those that
+    the signer of this signature must choose from, ``reason`` the one that he has chosen.
     """
 
     value: Any = None
     display: str | None = None
     mine: bool = True
+    reasons: list[str] = Field(default_factory=list)
+    reason: str | None = None
 
 
 class SigningForm(Tolerant):
@@ -246,10 +249,12 @@ class SigningForm(Tolerant):
 
 
 class SaveValues(Visit):
-    """``values`` is keyed by field uuid. Stored step by step; required is checked on completion only."""
+    """``values`` is keyed by field uuid, as are ``reasons``: the reason for signing that was chosen for a signature, None to
+    take it back. Stored step by step; required is checked on completion only."""
 
     request_id: str
     values: dict[str, Any]
+    reasons: dict[str, str | None] = Field(default_factory=dict)
 
 
 class CompleteForm(SaveValues):

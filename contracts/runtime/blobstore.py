@@ -9,11 +9,12 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
-from contracts.blobs import BlobRef
+from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ class _Place(Protocol):
     def write(self, key: str, data: bytes, media_type: str) -> None: ...
     def read(self, key: str) -> bytes: ...
     def stream(self, key: str, start: int, end: int | None) -> Iterator[bytes]: ...
+    def copy(self, source: str, key: str) -> None: ...
     def delete(self, key: str) -> None: ...
+    def older(self, prefix: str, before: datetime) -> Iterator[str]: ...
     def size(self, key: str) -> int | None: ...
 
 
@@ -68,6 +71,27 @@ class BlobStore:
         _check(key)
         self._place.write(key, data, media_type)
         return BlobRef(key=key, sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
+
+    def adopt(self, ref: BlobRef, prefix: str) -> BlobRef:
+        """A file on its way (``INCOMING``) under a key of one's own, durable when it returns; any other file as it is.
+
+        The incoming one stays for whoever put it there, or for the sweep. BlobMissing when it is gone already.
+        """
+        if not ref.key.startswith(INCOMING):
+            return ref
+        key = f"{prefix}{secrets.token_hex(16)}"
+        _check(ref.key)
+        _check(key)
+        self._place.copy(ref.key, key)
+        return ref.model_copy(update={"key": key})
+
+    def sweep(self, before: datetime) -> int:
+        """Remove the incoming files that were put before that moment: nobody has taken them over. Returns how many."""
+        removed = 0
+        for key in self._place.older(INCOMING, before):
+            self._place.delete(key)
+            removed += 1
+        return removed
 
     def get(self, ref: BlobRef | str) -> bytes:
         """The bytes. BlobMissing when there are none; with a BlobRef also BlobDamaged when they are others."""
@@ -100,8 +124,13 @@ class BlobStore:
         return size
 
 
+def is_key(key: str) -> bool:
+    """True for what a key can be; anything else is in no store and is refused with ValueError."""
+    return len(key) <= 500 and _SAFE_KEY.fullmatch(key) is not None
+
+
 def _check(key: str) -> None:
-    if len(key) > 500 or not _SAFE_KEY.fullmatch(key):
+    if not is_key(key):
         raise ValueError(f"unsafe blob key {key!r}")
 
 
@@ -173,9 +202,37 @@ class _Folder:
 
         return chunks()
 
+    def copy(self, source: str, key: str) -> None:
+        """By a second name for the same bytes, which never change; on file systems that have no such names by copying."""
+        path = self._root / key
+        try:
+            self._make_folder(path.parent)
+            path.hardlink_to(self._root / source)
+            _sync_folder(path.parent)
+        except FileNotFoundError:
+            raise BlobMissing(source) from None
+        except OSError:
+            self.write(key, self.read(source), "")
+
     def delete(self, key: str) -> None:
         try:
             (self._root / key).unlink(missing_ok=True)
+        except OSError as error:
+            raise _unavailable(error) from error
+
+    def older(self, prefix: str, before: datetime) -> Iterator[str]:
+        """Also what a killed process had not finished writing."""
+        try:
+            with os.scandir(self._root / prefix) as entries:
+                for entry in entries:
+                    try:
+                        changed = entry.stat(follow_symlinks=False).st_mtime
+                    except FileNotFoundError:
+                        continue
+                    if datetime.fromtimestamp(changed, UTC) < before:
+                        yield f"{prefix}{entry.name}"
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise _unavailable(error) from error
 
@@ -247,8 +304,23 @@ class _Bucket:
 
         return chunks()
 
+    def copy(self, source: str, key: str) -> None:
+        self._ask("copy_object", key, CopySource={"Bucket": self._bucket, "Key": self._prefix + source})
+
     def delete(self, key: str) -> None:
         self._ask("delete_object", key)
+
+    def older(self, prefix: str, before: datetime) -> Iterator[str]:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        pages = self._s3.get_paginator("list_objects_v2")
+        try:
+            for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + prefix):
+                for found in page.get("Contents", ()):
+                    if found["LastModified"] < before:
+                        yield found["Key"].removeprefix(self._prefix)
+        except (BotoCoreError, ClientError) as error:
+            raise _unavailable(error) from error
 
     def size(self, key: str) -> int | None:
         try:

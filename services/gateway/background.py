@@ -1,10 +1,23 @@
-"""What the gateway's background process does besides the runtime's own loops: nothing yet."""
+"""What the gateway's background process does besides the runtime's own loops: it removes uploads that nobody took over."""
 
+from datetime import timedelta
+
+from contracts.runtime import observe
 from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.clock import now
 from contracts.runtime.database import Database
 from services.gateway.settings import Settings
 
+log = observe.logger(__name__)
+
+INCOMING_KEPT = timedelta(hours=24)
+"""Far above any time-out: what a service still works on is never removed under its hands."""
+
 
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
-    return []
+    def sweep() -> None:
+        if removed := blobs.sweep(now() - INCOMING_KEPT):
+            log.info("incoming.swept", files=removed)
+
+    return [Every("sweep-incoming", timedelta(hours=1), sweep)]

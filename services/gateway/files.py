@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from contracts.blobs import BlobRef
+from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.runtime import observe
 from contracts.runtime.outbound import OutboundFailed, OutboundRefused
@@ -15,7 +15,6 @@ from services.gateway.settings import MEGABYTE
 
 log = observe.logger(__name__)
 
-PREFIX = "uploads/"
 _DATA_URI = re.compile(r"data:[\w.+-]*/?[\w.+-]*(?:;[\w=.+-]+)*;base64,", re.IGNORECASE)
 _SLICE = 1024 * 1024  # characters decoded at once, a multiple of 4: others get their turn in between
 _OUTCOME_UNKNOWN = frozenset({"unavailable", "internal"})
@@ -64,7 +63,7 @@ class Uploads:
         return await self._context.in_thread(self._put, data, media_type(data))
 
     def _put(self, data: bytes, kind: str) -> BlobRef:
-        self._stored.append(ref := self._context.blobs.put(data, kind, PREFIX))
+        self._stored.append(ref := self._context.blobs.put(data, kind, INCOMING))
         return ref
 
     def _fetched(self, url: str, field: str, limit: int) -> bytes:
@@ -84,22 +83,21 @@ class Uploads:
 
 
 @asynccontextmanager
-async def uploads(context: GatewayContext, *, keep: bool) -> AsyncIterator[Uploads]:
+async def uploads(context: GatewayContext, *, adopted: bool) -> AsyncIterator[Uploads]:
     """Where a request's files are while a service deals with them.
 
-    With ``keep`` they are the service's when it succeeds, and removed when it refuses. When it did not answer they stay: it
-    may have taken them.
+    With ``adopted`` the service takes them over when it succeeds (``BlobStore.adopt``), so that what was uploaded can go. When
+    it did not answer it may still be about to: then they stay, and the daily sweep (background.py) removes them.
     """
     files = Uploads(context)
     try:
         yield files
     except BaseException as error:
-        refused = isinstance(error, ServiceError) and error.code not in _OUTCOME_UNKNOWN
-        if refused or not keep:
+        answered = isinstance(error, ServiceError) and error.code not in _OUTCOME_UNKNOWN
+        if answered or not adopted:
             await files.forget()
         raise
-    if not keep:
-        await files.forget()
+    await files.forget()
 
 
 def decoded(text: str, field: str, limit: int) -> bytes:

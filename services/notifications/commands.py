@@ -69,19 +69,19 @@ def file_is_gone(session: Session, mail_ids: Sequence[int]) -> None:
     session.execute(erased.values(file_kept=False))
 
 
-def sent(session: Session, row: MailRow, answer: str, *, keep_content: bool) -> None:
+def sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_content: bool) -> None:
     """The mail left. Its content is kept only where it is shown (the local mail page): it holds signing links."""
     row.answer = answer
     if not keep_content:
         row.text = row.html = ""
         row.links, row.files, row.unattached = [], [], None
-    _tell(session, MAIL_SENT, row, None)
+    _tell(session, MAIL_SENT, row, sent_at=at)
 
 
 def failed(session: Session, row: MailRow) -> None:
     """The mail will never leave; ``last_error`` says why."""
     row.answer = row.last_error
-    _tell(session, MAIL_FAILED, row, row.last_error)
+    _tell(session, MAIL_FAILED, row, error=row.last_error)
 
 
 def send_without_files(row: MailRow) -> None:
@@ -157,7 +157,9 @@ def _forget(row: MailRow, now: datetime) -> None:
         row.state, row.finished_at = "parked", now
 
 
-def _tell(session: Session, event: Event, row: MailRow, error: str | None) -> None:
+def _tell(
+    session: Session, event: Event, row: MailRow, *, error: str | None = None, sent_at: datetime | None = None
+) -> None:
     if row.submission_id is None:
         return
     outcome = MailOutcome(
@@ -167,5 +169,6 @@ def _tell(session: Session, event: Event, row: MailRow, error: str | None) -> No
         to=row.to_address,
         invitation_id=row.invitation_id,
         error=error,
+        sent_at=sent_at,
     )
     emit(session, event, outcome, subject=f"submission:{row.submission_id}")

@@ -62,8 +62,10 @@ class Sending:
         except BlobMissing:
             return Retry("A file to be attached is not there")
 
+        at = now()
+
         def record(session: Session, row: MailRow) -> None:
-            commands.sent(session, row, answer, keep_content=self._channel.keeps_mails)
+            commands.sent(session, row, answer, at, keep_content=self._channel.keeps_mails)
 
         return Done(record=record)
 

@@ -77,7 +77,7 @@ def _do(task: Task, arguments: dict[str, Any], parts: list[bytes]) -> tuple[dict
     try:
         result, files = task(arguments, parts)
     except Refused as refused:
-        return {"refused": str(refused)}, []
+        return {"refused": str(refused), "file": refused.file}, []
     except MemoryError:
         return {"failed": "out of memory", "trace": "", "exhausted": True}, []
     except Exception as error:  # libraries raise about anything on hostile input

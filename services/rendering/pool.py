@@ -43,7 +43,12 @@ class JobFailed(Exception):
 
 
 class JobRefused(JobFailed):
-    """The job found that the file or the request cannot be accepted; ``reason`` is a sentence for the API user."""
+    """The job found that the file or the request cannot be accepted; ``reason`` is a sentence for the API user, ``file`` (from
+    1) the one at fault, where there are several."""
+
+    def __init__(self, task: str, reason: str, file: int | None = None) -> None:
+        super().__init__(task, reason)
+        self.file = file
 
 
 class JobCrashed(JobFailed):
@@ -236,7 +241,7 @@ def _outcome(answer: dict[str, Any]) -> str:
 
 def _result(task: str, answer: dict[str, Any]) -> dict[str, Any]:
     if "refused" in answer:
-        raise JobRefused(task, answer["refused"])
+        raise JobRefused(task, answer["refused"], answer.get("file"))
     if answer.get("exhausted"):
         raise JobCrashed(task, "memory", answer["trace"])
     if "failed" in answer:

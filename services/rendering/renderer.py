@@ -241,7 +241,8 @@ def for_caller(task: str) -> Iterator[None]:
     try:
         yield
     except JobRefused as refused:
-        raise invalid(refused.reason.rstrip(".")) from refused
+        field = None if refused.file is None else f"files[{refused.file - 1}]"
+        raise invalid(refused.reason.rstrip("."), field) from refused
     except JobTimedOut as late:
         log.warning("job.killed", task=task, reason=late.reason)
         raise invalid("The file takes too long to process") from late

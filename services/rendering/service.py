@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import cached_property
 
-from contracts.blobs import BlobRef
+from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.events import SEALING_DUE, SUBMISSION_ERASED, Envelope, Erased
 from contracts.rpc import health
@@ -66,7 +66,7 @@ class RenderingService:
         assets, missing = self._assets(texts)
         if assets or missing:
             prepared = self._laid_out(request, assets)
-            original = self.context.blobs.put(prepared.converted or prepared.file, PDF, PREFIX)
+            original = self.context.blobs.put(prepared.converted or prepared.file, PDF, INCOMING)
             stored = self._stored(prepared, original)
             return stored.model_copy(update={"report": [*missing, *stored.report]})
 
@@ -101,7 +101,7 @@ class RenderingService:
 
     @handles(rpc.DRAW_SIGNATURE)
     def draw_signature(self, request: rpc.DrawSignature) -> BlobRef:
-        return self.context.blobs.put(self.context.renderer.draw_signature(request.text), PNG, "uploads/")
+        return self.context.blobs.put(self.context.renderer.draw_signature(request.text), PNG, INCOMING)
 
     @handles(rpc.CHECK_TEXT)
     def check_text(self, request: rpc.CheckText) -> rpc.UndrawableText:
@@ -121,7 +121,7 @@ class RenderingService:
         files = [self._fetch(file) for file in request.files]
         if not request.seal:
             data, warnings = self.context.renderer.combine(files, request.name)
-            return rpc.Combined(file=self.context.blobs.put(data, PDF, PREFIX), warnings=warnings)
+            return rpc.Combined(file=self.context.blobs.put(data, PDF, _beside(request.files[0])), warnings=warnings)
         data, warnings = self._sealed_merge(files, request.name)
         file = self.context.blobs.put(data, PDF, PREFIX)
         self.context.database.write(commands.remember_sealed, [file.sha256], None, now())
@@ -161,7 +161,7 @@ class RenderingService:
         return self.context.blobs.get(file)
 
     def _copy(self, file: BlobRef) -> BlobRef:
-        return self.context.blobs.put(self.context.blobs.get(file), file.media_type, PREFIX)
+        return self.context.blobs.put(self.context.blobs.get(file), file.media_type, INCOMING)
 
     def _stored(self, prepared: Prepared, original: BlobRef) -> rpc.PreparedDocument:
         """The normalised file goes beside the original, unless it is the same."""

@@ -21,6 +21,7 @@ from services.submissions.store import Loaded
 
 _LINES = {
     Fact.CREATED: trail.CREATE_SUBMISSION,
+    Fact.INVITED: trail.INVITE_PARTY,
     Fact.VIEWED: trail.VIEW_FORM,
     Fact.STARTED: trail.START_FORM,
     Fact.COMPLETED: trail.COMPLETE_FORM,
@@ -122,6 +123,8 @@ def _line(telling: Telling, one: Happened) -> trail.Line | None:
     event_type = _LINES.get(one.fact)
     if event_type is None:
         return None
+    if one.fact is Fact.INVITED:  # his turn has come; who acted is somebody else
+        return trail.Line(event_type, one.submitter_id)
     if one.fact is Fact.COMPLETED and telling.by_api is not None:
         return trail.Line(trail.API_COMPLETE_FORM, one.submitter_id, {"by": telling.by_api})
     return trail.Line(event_type, one.submitter_id, telling.data)

@@ -12,7 +12,11 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Removed, Submission, SubmissionStatus, SubmitterStatus
+<<<<<<< HEAD
 from services.submissions import announce, creation, domain, erasing, filling, known_templates, queries, store, trail
+=======
+from services.submissions import announce, creation, domain, erasing, filling, queries, reasons, store, trail
+>>>>>>> gaps
 from services.submissions import values as rules
 from services.submissions.announce import Telling
 from services.submissions.creation import Plan, PlannedSubmitter
@@ -167,12 +171,13 @@ def finish_values(
     kept, faults = filling.finished(own, found.fields, filled, others)
     _drop_unused(found, submitter, kept, now)
     submitter.values = kept
+    submitter.reasons, without_reason = reasons.of_signed(own, kept, submitter.reasons)
     found.row.values_version += 1
     if not submitter.phone:
         phones = (kept.get(field.uuid) for field in own if field.type == "phone")
         submitter.phone = next((phone for phone in phones if phone), None)
         store.index(found)
-    return faults
+    return faults + without_reason
 
 
 def _drop_unused(found: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime) -> None:
@@ -244,6 +249,7 @@ def _submitter_row(submission_id: int, position: int, planned: PlannedSubmitter,
         viewer=planned.viewer,
         status=SubmitterStatus.PENDING.value,
         values=planned.values,
+        reasons={},
         metadata_=planned.metadata,
         preferences=planned.preferences,
         message=planned.message,

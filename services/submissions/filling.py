@@ -110,7 +110,12 @@ def refuse(faults: Faults) -> None:
         return
     field, reason = faults[0]
     details = [{"field": one.uuid, "reason": why} for one, why in faults[:50]]
-    raise ServiceError("invalid", f"{field.title or field.name or field.type.value} {reason}", details)
+    raise ServiceError("invalid", f"{label(field)} {reason}", details)
+
+
+def label(field: FieldDefinition) -> str:
+    """What the signer knows the field by; a sentence about it begins so."""
+    return field.title or field.name or field.type.value
 
 
 def _received(field: FieldDefinition, raw: Any, attached: Mapping[str, FieldType]) -> Any:

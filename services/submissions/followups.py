@@ -8,8 +8,13 @@ from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome
 from contracts.runtime.outbox import first_time
+<<<<<<< HEAD
 from contracts.types import SealingStatus, SubmissionStatus
 from services.submissions import announce, domain, erasing, store, trail
+=======
+from contracts.types import SealingStatus, SubmissionStatus, Tolerant, iso
+from services.submissions import announce, commands, domain, erasing, store, trail
+>>>>>>> gaps
 from services.submissions.announce import Telling
 from services.submissions.models import BlobRemovalRow, SubmissionRow
 from services.submissions.site import Site
@@ -65,7 +70,11 @@ def accept_failure(session: Session, event_id: str, failed: DocumentsFailed, sit
 
 
 def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site: Site, now: datetime) -> None:
-    """An invitation has left: the audit trail says so, and ``sent_at`` the first time."""
+    """An invitation has left: the audit trail says so, and ``sent_at`` the first time.
+
+    The news may be late, and the link may have been opened meanwhile: the line is written when it is known, as every line,
+    and says when the mail server took the mail. Another machine's clock does not put that before the invitation.
+    """
     if outcome.kind != INVITATION or not first_time(session, "accept_mail_sent", event_id):
         return
     found = store.lock(session, outcome.submission_id)
@@ -73,9 +82,10 @@ def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site
     if found is None or submitter is None:
         return
     at = store.moment(found, now)
-    submitter.sent_at = submitter.sent_at or at
+    sent_at = max(min(outcome.sent_at or at, at), submitter.invited_at or found.row.created_at)
+    submitter.sent_at = submitter.sent_at or sent_at
     submitter.updated_at = found.row.updated_at = at
-    trail.append(found, [trail.Line(trail.SEND_EMAIL, submitter.id)], at)
+    trail.append(found, [trail.Line(trail.SEND_EMAIL, submitter.id, {"sent_at": iso(sent_at)})], at)
     announce.form_sent(Telling(found, site, at), submitter.id)
 
 

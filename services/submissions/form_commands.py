@@ -11,7 +11,7 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Attachment, FieldType
-from services.submissions import addresses, commands, conditions, domain, filling, queries, store
+from services.submissions import addresses, commands, conditions, domain, filling, queries, reasons, store
 from services.submissions.announce import Telling, announce
 from services.submissions.creation import Limits
 from services.submissions.domain import FormState, Refused
@@ -57,6 +57,7 @@ def save(session: Session, command: rpc.SaveValues, limits: Limits, site: Site, 
         hidden = conditions.hidden(found.fields, {**found.values, **values})
         changed = [field for field in own if field.uuid in command.values]
         filling.refuse(filling.broken(changed, values, hidden))
+        store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
         store.set_values(found, submitter, values)
         _seen(submitter, command, at)
         store.save(found, state, at)
@@ -78,6 +79,8 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         except Refused as refused:
             raise refused_for_page(refused) from None
         values = _received(found, submitter, command.values, limits, at)
+        own = found.fields_of(submitter)
+        store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
         filling.refuse(commands.finish_values(found, submitter, values, at))
         _seen(submitter, command, at)
         store.save(found, state, at)

@@ -12,7 +12,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import submissions as rpc
 from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
-from services.submissions import conditions, domain, filling, formats, placeholders, present, queries, store
+from services.submissions import conditions, domain, filling, formats, placeholders, present, queries, reasons, store
 from services.submissions import values as rules
 from services.submissions.domain import FormState
 from services.submissions.form_commands import must_take_files, refused_for_page
@@ -58,6 +58,13 @@ def file_of(session: Session, query: rpc.FormPage, now: datetime) -> rpc.FormFil
             document = StoredDocument.model_validate(one)
             return rpc.FormFile(file=document.file, pages=document.pages)
     raise not_found("Document")
+
+
+def labels(session: Session, slug: str, now: datetime) -> dict[str, str]:
+    """What the fields of this signer are called in a sentence, by uuid."""
+    opened = _opened(session, slug, now)
+    everything = (FieldDefinition.model_validate(one) for one in opened.snapshot.fields)
+    return {one.uuid: filling.label(one) for one in everything if one.submitter_uuid == opened.submitter.party_uuid}
 
 
 def check_upload(session: Session, command: rpc.AttachFile, now: datetime) -> tuple[str, FieldType]:
@@ -130,6 +137,9 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
         whose = owners[field.submitter_uuid]
         if whose.id == opened.submitter.id:
             made = _own_field(field, changing, mine, done, account, signing(opened.row, whose, now, account))
+            if made is not None and (offered := reasons.offered(field)):
+                given = opened.submitter.reasons.get(field.uuid)
+                made.reasons, made.reason = offered, given if given in offered else None
         elif field.uuid in hidden:
             continue
         else:

@@ -123,6 +123,7 @@ class SnapshotRow(Base):
 
 class SubmitterRow(Base):
     """One party. ``values`` by field uuid; a key with null was emptied by the signer, so that no default comes back.
+    ``reasons`` for signing by field uuid.
 
     ``visit`` is what the audit trail says of his last visit (``ip``, ``user_agent``, ``time_zone``).
     """
@@ -143,6 +144,7 @@ class SubmitterRow(Base):
     viewer: Mapped[bool] = mapped_column(sa.Boolean)
     status: Mapped[str] = mapped_column(sa.Text)
     values: Mapped[dict[str, Any]] = mapped_column("field_values", Json)
+    reasons: Mapped[dict[str, str]] = mapped_column(Json, default=dict, server_default=sa.text("'{}'"))
     metadata_: Mapped[dict[str, Any]] = mapped_column("metadata", Json)
     preferences: Mapped[dict[str, Any]] = mapped_column(Json)
     message: Mapped[dict[str, Any] | None] = mapped_column(Json)

@@ -95,6 +95,8 @@ def planned(
 
 def template_defaults(definition: FieldDefinition, found: Overrides) -> None:
     """Pictures and files that the template itself names by URL, and texts that may have no font."""
+    if "reasons" not in found.changes.get(definition.uuid, {}).get("preferences", {}):
+        _check_reasons(found, definition.preferences, f"fields.{definition.name}.preferences.reasons")
     default = definition.default_value
     if default is None or definition.uuid in found.values or "default_value" in found.changes.get(definition.uuid, {}):
         return
@@ -137,12 +139,21 @@ def _override(
                 problems.add(f"{path}.{key}", f"must not be longer than {field_rules.LONGEST_LABEL} characters")
     if override.preferences:
         changes["preferences"] = field_rules.preferences(definition, override.preferences, path, problems)
+        _check_reasons(found, changes["preferences"], f"{path}.preferences.reasons")
     if override.validation:
         changes["validation"] = field_rules.validation(definition, override.validation, path, problems)
     key = "default_value" if override.default_value is not None else "value"
     raw = getattr(override, key)
     if raw is not None:
         _take(found, definition, raw, f"{path}.{key}", attached, problems, preset=True)
+
+
+def _check_reasons(found: Overrides, preferences: Mapping[str, Any], path: str) -> None:
+    """Reasons for signing are printed: whoever offers them is told when no font can draw one, not whoever signs."""
+    given = preferences.get("reasons")
+    for reason in given if isinstance(given, list) else ():
+        if isinstance(reason, str):
+            _check_text(found, reason, path)
 
 
 def _take(

@@ -1,20 +1,22 @@
 """What must be done outside before a transaction: pictures fetched, drawn and cleaned, texts tried against the fonts.
 
-It may be done in vain, when the transaction then refuses; the files made are removed again. A crash in between leaves files
-that nothing refers to, never a record whose file is missing.
+It may be done in vain, when the transaction then refuses; the files made are removed again. Until then they are among the
+incoming ones, which are swept, so that neither a crash nor a time-out leaves files that nothing refers to for long; and
+never a record whose file is missing.
 """
 
 import base64
 import binascii
+import contextlib
 import mimetypes
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from contracts.blobs import BlobRef
+from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import Rpc, rendering
 from contracts.runtime.blobstore import BlobStore
@@ -96,9 +98,10 @@ class Workshop:
         return made
 
     def discard(self, made: Sequence[Prepared]) -> None:
-        """Nobody will refer to these files."""
+        """Nobody will refer to these files. Failing costs only space."""
         for one in made:
-            self.blobs.delete(one.file.key)
+            with contextlib.suppress(ServiceError):
+                self.blobs.delete(one.file.key)
 
     def _made(self, source: Source) -> Prepared:
         try:
@@ -122,7 +125,7 @@ class Workshop:
         name = name or f"{source.type.value}.{extension(media_type)}"
         if source.type not in IMAGE_TYPES:
             refuse_dangerous(name)
-        file = self.blobs.put(data, media_type, PREFIX)
+        file = self.blobs.put(data, media_type, INCOMING)
         if source.type in IMAGE_TYPES:
             file = self.picture(file, source.type)
         return Prepared(source, file_name(name), file)
@@ -148,8 +151,11 @@ class Workshop:
         return fetched.data, media_type, fetched.filename
 
 
-def check_texts(bus: Bus, texts: Sequence[tuple[str, str]]) -> None:
-    """``texts`` with their fields: raises ServiceError naming the characters that no font can draw."""
+def check_texts(
+    bus: Bus, texts: Sequence[tuple[str, str]], labels: Callable[[], Mapping[str, str]] | None = None
+) -> None:
+    """``texts`` with their fields: raises ServiceError naming the characters that no font can draw. ``labels``, asked for then
+    only, are what the reader calls the fields."""
     doubtful = [(field, text) for field, text in texts if rules.needs_font_check(text)]
     if not doubtful:
         return
@@ -160,7 +166,9 @@ def check_texts(bus: Bus, texts: Sequence[tuple[str, str]]) -> None:
         if characters
     ]
     if details:
-        raise ServiceError("invalid", f"{details[0]['field']} {details[0]['reason']}", details)
+        first = details[0]["field"]
+        called = labels().get(first, first) if labels else first
+        raise ServiceError("invalid", f"{called} {details[0]['reason']}", details)
 
 
 def _named(characters: str) -> str:
@@ -191,14 +199,17 @@ def refuse_dangerous(filename: str) -> None:
         raise invalid(f"File type '.{ending}' is not allowed.", "file")
 
 
-def discarding(workshop: Workshop, made: Sequence[Prepared], work: Callable[[], R]) -> R:
-    """``work()``, and the prepared files are removed again when it refuses."""
+def taken_over(workshop: Workshop, made: Sequence[Prepared], work: Callable[[Sequence[Prepared]], R]) -> R:
+    """``work`` with the prepared files under keys of this service; they are removed again when it refuses."""
+    adopted = [replace(one, file=workshop.blobs.adopt(one.file, PREFIX)) for one in made]
     try:
-        return work()
+        result = work(adopted)
     except ServiceError as error:
         if error.code != "unavailable":
-            workshop.discard(made)
+            workshop.discard([*adopted, *made])
         raise
+    workshop.discard([one for one in made if one not in adopted])
+    return result
 
 
 def _is_typed(source: Source) -> bool:

@@ -69,7 +69,7 @@ def fill_request(
             if one.uuid in used
         ],
         parties=[_party(one) for one in submitters],
-        notes=_notes(filled, account),
+        notes=_notes(filled, submitters, account),
         base_url=base_url,
     )
 
@@ -123,6 +123,7 @@ def _party(one: SubmitterRow) -> PartySummary:
         ip=one.visit.get("ip"),
         user_agent=one.visit.get("user_agent"),
         time_zone=one.visit.get("time_zone"),
+        invited_at=one.invited_at,
         sent_at=one.sent_at,
         opened_at=one.opened_at,
         completed_at=one.completed_at,
@@ -131,11 +132,10 @@ def _party(one: SubmitterRow) -> PartySummary:
     )
 
 
-def _notes(filled: Sequence[FieldValue], account: Account) -> list[SignatureNote]:
+def _notes(filled: Sequence[FieldValue], submitters: Sequence[SubmitterRow], account: Account) -> list[SignatureNote]:
+    chosen = {uuid: reason for one in submitters for uuid, reason in one.reasons.items()}
     return [
-        SignatureNote(field_uuid=one.field.uuid)
-        for one in filled
-        if one.field.type is FieldType.SIGNATURE
-        and one.value
-        and (account.with_signature_id or one.field.preferences.get("with_signature_id"))
+        SignatureNote(field_uuid=field.uuid, reason=chosen.get(field.uuid))
+        for field in (one.field for one in filled if one.field.type is FieldType.SIGNATURE and one.value)
+        if field.uuid in chosen or account.with_signature_id or field.preferences.get("with_signature_id")
     ]

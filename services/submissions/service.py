@@ -45,10 +45,12 @@ class SubmissionsService:
         template = self.context.bus.call(templates.SNAPSHOT, wanted)
         plan = creation.planned(command, template, self.context.settings, now())
         made = self._workshop.prepared(plan.sources, plan.texts)
-        return preparing.discarding(
+        return preparing.taken_over(
             self._workshop,
             made,
-            lambda: self.context.database.write(commands.create, command, template, plan, made, self._site, now()),
+            lambda files: self.context.database.write(
+                commands.create, command, template, plan, files, self._site, now()
+            ),
         )
 
     @handles(rpc.GET)
@@ -100,11 +102,11 @@ class SubmissionsService:
         change = submitter_commands.planned(command, own, everything, attached)
         made = self._workshop.prepared(change.overrides.sources, change.texts)
         settings: Settings = self.context.settings
-        return preparing.discarding(
+        return preparing.taken_over(
             self._workshop,
             made,
-            lambda: self.context.database.write(
-                submitter_commands.update, command, change, made, settings, self._site, now()
+            lambda files: self.context.database.write(
+                submitter_commands.update, command, change, files, settings, self._site, now()
             ),
         )
 
@@ -122,12 +124,12 @@ class SubmissionsService:
 
     @handles(rpc.SAVE_VALUES)
     def save_values(self, command: rpc.SaveValues) -> rpc.Done:
-        preparing.check_texts(self.context.bus, preparing.texts_in(command.values))
+        self._check_texts(command)
         return self.context.database.write(form_commands.save, command, self.context.settings, self._site, now())
 
     @handles(rpc.COMPLETE_FORM)
     def complete_form(self, command: rpc.CompleteForm) -> rpc.Done:
-        preparing.check_texts(self.context.bus, preparing.texts_in(command.values))
+        self._check_texts(command)
         return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
 
     @handles(rpc.DECLINE_FORM)
@@ -140,11 +142,11 @@ class SubmissionsService:
         if answered is not None:
             return answered
         made = self._uploaded(command)
-        return preparing.discarding(
+        return preparing.taken_over(
             self._workshop,
             [made],
-            lambda: self.context.database.write(
-                form_commands.attach, command, made, self.context.settings, self._site, now()
+            lambda files: self.context.database.write(
+                form_commands.attach, command, files[0], self.context.settings, self._site, now()
             ),
         )
 
@@ -185,6 +187,13 @@ class SubmissionsService:
     @property
     def _documents(self) -> Documents:
         return Documents(self.context.bus, self.context.database, self._site)
+
+    def _check_texts(self, command: rpc.SaveValues) -> None:
+        preparing.check_texts(
+            self.context.bus,
+            preparing.texts_in(command.values),
+            lambda: self.context.database.look_up(forms.labels, command.slug, now()),
+        )
 
     def _uploaded(self, command: rpc.AttachFile) -> Prepared:
         """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""

@@ -220,6 +220,13 @@ def set_values(found: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]
         found.row.values_version += 1
 
 
+def set_reasons(found: Loaded, submitter: SubmitterRow, reasons: Mapping[str, str]) -> None:
+    """Store reasons for signing; they are on the paper as values are."""
+    if dict(reasons) != submitter.reasons:
+        submitter.reasons = dict(reasons)
+        found.row.values_version += 1
+
+
 def index(found: Loaded) -> None:
     """Renew what searches look through."""
     for submitter in found.submitters:

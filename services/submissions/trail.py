@@ -18,6 +18,7 @@ from services.submissions.models import TrailRow
 from services.submissions.store import Loaded
 
 CREATE_SUBMISSION = "create_submission"
+INVITE_PARTY = "invite_party"
 SEND_EMAIL = "send_email"
 BOUNCE_EMAIL = "bounce_email"
 VIEW_FORM = "view_form"

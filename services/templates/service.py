@@ -1,5 +1,7 @@
 """Entrypoints: contract in, one call, contract out."""
 
+from dataclasses import replace
+
 from contracts.errors import ServiceError
 from contracts.rpc import health
 from contracts.rpc import templates as rpc
@@ -10,6 +12,8 @@ from services.templates import commands, domain, preparing, queries
 from services.templates.access import require_writer
 from services.templates.links import LinkMaker
 from services.templates.settings import Settings
+
+PREFIX = "templates/"
 
 
 class TemplatesService:
@@ -26,18 +30,24 @@ class TemplatesService:
             concurrency=settings.prepare_concurrency,
             seconds=settings.prepare_seconds,
         )
+        adopted = [self._adopted(one) for one in ready]
         try:
-            return self.context.database.write(commands.create, command, ready, self._links, settings.limits(), now())
+            return self.context.database.write(commands.create, command, adopted, self._links, settings.limits(), now())
         except ServiceError as refused:
             if refused.status < 500:
-                self._discard(ready)
+                self._discard(adopted)
             raise
 
-    def _discard(self, ready: list[preparing.Ready]) -> None:
-        """Nobody will refer to what was made of the uploads; the uploads are the caller's."""
-        for one in ready:
-            if one.file.key != one.original.key:
-                self.context.blobs.delete(one.file.key)
+    def _adopted(self, one: preparing.Ready) -> preparing.Ready:
+        """With files of our own. What rendering made stays where it made it until the sweep, the uploads are the caller's."""
+        original = self.context.blobs.adopt(one.original, PREFIX)
+        same = one.file.key == one.original.key
+        return replace(one, original=original, file=original if same else self.context.blobs.adopt(one.file, PREFIX))
+
+    def _discard(self, adopted: list[preparing.Ready]) -> None:
+        """Nobody will refer to them."""
+        for key in {file.key for one in adopted for file in (one.file, one.original)}:
+            self.context.blobs.delete(key)
 
     @handles(rpc.GET)
     def get(self, request: rpc.GetTemplate) -> Template:

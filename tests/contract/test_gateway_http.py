@@ -329,13 +329,18 @@ def test_a_packed_body_is_refused(gateway: RunningGateway) -> None:
 
 
 def test_a_file_goes_into_the_store_and_its_reference_over_the_bus(gateway: RunningGateway, services: Services) -> None:
-    services.answers["templates.create"] = TEMPLATE
-    before = gateway.uploads()
+    before, there = gateway.uploads(), []
+
+    def create(asked: dict[str, Any]) -> dict[str, Any]:
+        there.append([path.read_bytes() for path in gateway.uploads() - before])
+        return TEMPLATE
+
+    services.answers["templates.create"] = create
     body = {"documents": [{"name": "a", "file": base64.b64encode(PDF).decode(), "fields": [{"name": "x", "options": [{"value": "1"}, "2"]}]}]}  # fmt: skip
     assert gateway.call("POST", "/templates/pdf", json=body).status_code == 200
     (document,) = services.asked("templates.create")["documents"]
-    (stored,) = gateway.uploads() - before
-    assert stored.read_bytes() == PDF
+    assert there == [[PDF]]
+    assert gateway.uploads() == before, "the service has taken it over"
     assert (document["file"]["size"], document["file"]["media_type"]) == (len(PDF), "application/pdf")
     assert document["fields"] == [{"name": "x", "options": ["1", "2"]}]
 

@@ -125,6 +125,7 @@ def test_the_migration_makes_the_tables_of_the_models(database_url: str) -> None
 def test_an_invitation_is_sent_and_told(
     database: Database, blobs: BlobStore, server: MailServer, tmp_path: Path
 ) -> None:
+    before = now()
     with running(settings(tmp_path, smtp_url=server.url), database, blobs):
         invite(database, 1)
         wait_until(lambda: all_of(database, "done"))
@@ -138,7 +139,10 @@ def test_an_invitation_is_sent_and_told(
     # It held a signing link: once sent it is nobody's business any more.
     assert (row.text, row.html, row.links) == ("", "", [])
     outcome = {"submission_id": 31, "submitter_id": 1, "kind": "invitation", "to": "signer1@example.com"}
-    assert told(database) == [("mail.sent", outcome | {"invitation_id": "i-1", "error": None})]
+    ((kind, data),) = told(database)
+    at = datetime.fromisoformat(data.pop("sent_at"))
+    assert (kind, data) == ("mail.sent", outcome | {"invitation_id": "i-1", "error": None})
+    assert before - timedelta(seconds=1) < at <= now(), "when the server took it"
 
 
 def test_a_fact_that_is_told_again_makes_no_second_mail(

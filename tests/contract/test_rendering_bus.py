@@ -76,7 +76,7 @@ class Running:
             return False
 
     def upload(self, data: bytes, media_type: str = "application/pdf") -> BlobRef:
-        return self.blobs.put(data, media_type, "uploads/")
+        return self.blobs.put(data, media_type, "incoming/")
 
     def prepare(self, data: bytes, **more: Any) -> rendering.PreparedDocument:
         request = rendering.PreparePdf(name="contract", file=self.upload(data), **more)
@@ -152,7 +152,7 @@ def test_a_document_is_made_ready(service: Running) -> None:
     prepared = service.prepare(document(line("Name: {{Name;role=Tenant}} please")))
     assert [(field.name, field.role) for field in prepared.fields] == [("Name", "Tenant")]
     assert prepared.file != prepared.original
-    assert prepared.file.key.startswith("uploads/")
+    assert prepared.file.key.startswith("incoming/")
     assert len(prepared.pages) == 1
 
 
@@ -233,7 +233,7 @@ def test_pictures_and_signatures(service: Running) -> None:
         file=service.upload(drawing.signature_png(), "image/png"), type=FieldType.SIGNATURE
     )
     ready = service.client.call(rendering.PREPARE_IMAGE, request)
-    assert ready.key.startswith("uploads/")
+    assert ready.key.startswith("incoming/")
     blank = io.BytesIO()
     Image.new("RGB", (100, 50), (255, 255, 255)).save(blank, "PNG")
     with pytest.raises(ServiceError, match="signature is empty"):
@@ -278,8 +278,9 @@ def test_nothing_to_merge(service: Running) -> None:
     with pytest.raises(ServiceError, match="must not be empty"):
         service.client.call(rendering.COMBINE, rendering.Combine(files=[]))
     files = [service.upload(contract_pdf()), service.upload(b"garbage")]
-    with pytest.raises(ServiceError, match="File 2: malformed PDF"):
+    with pytest.raises(ServiceError, match="File 2: malformed PDF") as caught:
         service.client.call(rendering.COMBINE, rendering.Combine(files=files))
+    assert caught.value.details == [{"field": "files[1]", "reason": "File 2: malformed PDF"}]
 
 
 @pytest.mark.parametrize("data", [b"", b"no PDF", b"%PDF-1.7 broken"])
@@ -290,7 +291,7 @@ def test_no_pdf_to_verify(service: Running, data: bytes) -> None:
 
 
 def test_a_file_that_is_gone(service: Running) -> None:
-    gone = BlobRef(key="uploads/gone", sha256="0" * 64, size=3, media_type="application/pdf")
+    gone = BlobRef(key="incoming/gone", sha256="0" * 64, size=3, media_type="application/pdf")
     with pytest.raises(ServiceError) as caught:
         service.client.call(rendering.VERIFY, rendering.Verify(file=gone))
     assert caught.value.code == "not_found"

@@ -1,18 +1,21 @@
 """Files in a folder and in a bucket of a real S3 HTTP server (moto's): the same promises for both."""
 
+import errno
 import hashlib
 import os
 import stat
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from contracts.blobs import BlobRef
+from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError
 from contracts.runtime.blobstore import BlobDamaged, BlobMissing, BlobStore
+from contracts.runtime.clock import now
 
 
 @pytest.fixture(scope="session")
@@ -81,25 +84,66 @@ def test_every_file_has_its_own_key(store: BlobStore) -> None:
 )
 def test_a_part_of_a_file(store: BlobStore, start: int, end: int | None) -> None:
     data = os.urandom(1_000_000)
-    ref = store.put(data, "application/pdf", "uploads/")
+    ref = store.put(data, "application/pdf", "incoming/")
     assert b"".join(store.stream(ref.key, start, end)) == data[start:end]
 
 
 def test_what_is_not_there(store: BlobStore) -> None:
     for attempt in (store.get, store.stream, store.size):
         with pytest.raises(BlobMissing) as missing:
-            attempt("uploads/never")
+            attempt("incoming/never")
         assert missing.value.status == 404
-    assert not store.exists("uploads/never")
-    store.delete("uploads/never")
-    ref = store.put(b"x", "text/plain", "uploads/")
+    assert not store.exists("incoming/never")
+    store.delete("incoming/never")
+    ref = store.put(b"x", "text/plain", "incoming/")
     store.delete(ref.key)
     assert not store.exists(ref.key)
 
 
+def test_an_incoming_file_is_adopted_and_what_nobody_adopts_is_swept(store: BlobStore) -> None:
+    later = now() + timedelta(minutes=1)
+    first, second = (store.put(data, "text/plain", INCOMING) for data in (b"first", b"second"))
+    own = store.put(b"own", "text/plain", "templates/")
+    adopted = store.adopt(first, "templates/")
+    assert adopted.key.startswith("templates/")
+    assert adopted == first.model_copy(update={"key": adopted.key})
+    assert store.adopt(own, "submissions/") == own, "already somebody's"
+
+    assert store.sweep(now() - timedelta(minutes=1)) == 0
+    assert (store.get(first), store.get(second)) == (b"first", b"second")
+    assert store.sweep(later) == 2
+    assert (store.get(adopted), store.get(own)) == (b"first", b"own")
+    assert not store.exists(first.key)
+    assert not store.exists(second.key)
+    assert store.sweep(later) == 0
+    with pytest.raises(BlobMissing):
+        store.adopt(second, "templates/")
+
+
+def test_what_a_killed_process_left_half_written_is_swept(tmp_path: Path) -> None:
+    store = BlobStore.from_url(f"file://{tmp_path}/blobs")
+    store.put(b"x", "text/plain", INCOMING)
+    (tmp_path / "blobs" / "incoming" / ".half.0123abcd").write_bytes(b"ha")
+    assert store.sweep(now() + timedelta(minutes=1)) == 2
+    assert list((tmp_path / "blobs" / "incoming").iterdir()) == []
+
+
+def test_a_file_system_without_second_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = BlobStore.from_url(f"file://{tmp_path}/blobs")
+    ref = store.put(b"x", "text/plain", INCOMING)
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    adopted = store.adopt(ref, "templates/")
+    store.delete(ref.key)
+    assert store.get(adopted) == b"x"
+
+
 def test_a_damaged_file_is_never_given_out(store: BlobStore) -> None:
-    ref = store.put(b"original", "text/plain", "uploads/")
-    other = store.put(b"something else", "text/plain", "uploads/")
+    ref = store.put(b"original", "text/plain", "incoming/")
+    other = store.put(b"something else", "text/plain", "incoming/")
     with pytest.raises(BlobDamaged):
         store.get(BlobRef(key=other.key, sha256=ref.sha256, size=ref.size, media_type=ref.media_type))
 
@@ -142,17 +186,17 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
 def test_a_full_or_broken_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """F8, F9: the file is there whole or not at all."""
     store = BlobStore.from_url(f"file://{tmp_path}/blobs")
-    store.put(b"before", "text/plain", "uploads/")
+    store.put(b"before", "text/plain", "incoming/")
 
     def fail(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(ServiceError) as refused:
-        store.put(b"x" * 100_000, "text/plain", "uploads/")
+        store.put(b"x" * 100_000, "text/plain", "incoming/")
     assert refused.value.status == 503
     monkeypatch.undo()
-    assert len(list((tmp_path / "blobs" / "uploads").iterdir())) == 1
+    assert len(list((tmp_path / "blobs" / "incoming").iterdir())) == 1
 
 
 def test_a_reader_never_sees_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,14 +206,14 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path, monkeypatch: pytest.Mon
     def look(descriptor: int) -> None:
         if not written.is_set():
             written.set()
-            folder = tmp_path / "blobs" / "uploads"
+            folder = tmp_path / "blobs" / "incoming"
             seen.extend(path.name for path in folder.iterdir() if not path.name.startswith("."))
         real(descriptor)
 
-    store.put(b"first", "text/plain", "uploads/")
-    before = {path.name for path in (tmp_path / "blobs" / "uploads").iterdir()}
+    store.put(b"first", "text/plain", "incoming/")
+    before = {path.name for path in (tmp_path / "blobs" / "incoming").iterdir()}
     monkeypatch.setattr(os, "fsync", look)
-    store.put(b"second", "text/plain", "uploads/")
+    store.put(b"second", "text/plain", "incoming/")
     assert set(seen) == before
 
 
@@ -180,7 +224,7 @@ def test_a_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, free_port
     reach(monkeypatch, f"http://127.0.0.1:{free_port}")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     store = BlobStore.from_url("s3://files/x")
-    for attempt in (lambda: store.put(b"x", "text/plain", "uploads/"), lambda: store.get("uploads/x")):
+    for attempt in (lambda: store.put(b"x", "text/plain", "incoming/"), lambda: store.get("incoming/x")):
         with pytest.raises(ServiceError) as refused:
             attempt()
         assert refused.value.status == 503
@@ -189,7 +233,7 @@ def test_a_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, free_port
 def test_a_bucket_that_does_not_exist(monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
     reach(monkeypatch, s3)
     with pytest.raises(ServiceError) as refused:
-        BlobStore.from_url("s3://other/x").put(b"x", "text/plain", "uploads/")
+        BlobStore.from_url("s3://other/x").put(b"x", "text/plain", "incoming/")
     assert refused.value.status == 503
 
 

@@ -16,7 +16,7 @@ from contracts.events import REGISTRY, MailOutcome
 from contracts.rpc import submissions as rpc
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
-from contracts.types import Account, Actor, Order, Role, SealingStatus, SubmissionStatus
+from contracts.types import Account, Actor, Order, Role, SealingStatus, SubmissionStatus, iso
 from services.submissions import commands, followups, known_templates, queries
 from tests.support.submissions import ADMIN, NOW, SITE, Desk, create_command, field, sealed, template, two_signers
 
@@ -133,9 +133,11 @@ def test_from_creation_to_completion(desk: Desk) -> None:
     ]
     assert assert_chain_holds(desk, made.id) == [
         "create_submission",
+        "invite_party",
         "view_form",
         "start_form",
         "complete_form",
+        "invite_party",
         "start_form",
         "complete_form",
         "complete_submission",
@@ -428,8 +430,43 @@ def test_mails(desk: Desk) -> None:
     found = desk.get(made.id)
     assert [one.sent_at for one in found.submitters] == [NOW + timedelta(seconds=9), None]
     assert assert_told_in_order(desk, made.id) == ["submission.created", "form.sent"]
-    assert assert_chain_holds(desk, made.id) == ["create_submission", "send_email", "bounce_email"]
+    assert assert_chain_holds(desk, made.id) == [
+        "create_submission",
+        "invite_party",
+        "send_email",
+        "bounce_email",
+    ]
     assert (found.submission_events or [])[-1].data == {"kind": "invitation", "reason": "550 no such user"}
+
+
+def test_the_invitation_stands_before_what_it_led_to_however_late_the_news_of_its_mail(desk: Desk) -> None:
+    made = desk.create()
+    first = made.submitters[0]
+    desk.now = NOW + timedelta(minutes=2)
+    desk.view(first.slug)
+    taken = NOW + timedelta(seconds=3)
+    news = MailOutcome(submission_id=made.id, submitter_id=first.id, kind="invitation", to="x@y.zz", sent_at=taken)
+    desk.database.write(followups.accept_mail_sent, uuid7(), news, SITE, NOW + timedelta(minutes=5))
+    found = desk.get(made.id)
+    assert (found.submitters[0].sent_at, found.submitters[0].opened_at) == (taken, desk.now)
+    assert assert_chain_holds(desk, made.id) == ["create_submission", "invite_party", "view_form", "send_email"]
+    lines = found.submission_events or []
+    assert (lines[1].submitter_id, lines[1].event_timestamp, lines[1].data) == (first.id, NOW, {})
+    assert (lines[3].event_timestamp, lines[3].data) == (NOW + timedelta(minutes=5), {"sent_at": iso(taken)})
+    desk.complete(first.slug)
+    desk.complete(made.submitters[1].slug)
+    party = desk.events("sealing.due")[0]["data"]["parties"][0]
+    assert (party["invited_at"], party["sent_at"], party["opened_at"]) == (iso(NOW), iso(taken), iso(desk.now))
+
+
+@pytest.mark.parametrize(("said", "kept"), [(-3600, 0), (3600, 60)], ids=["clock behind", "clock ahead"])
+def test_a_mail_is_sent_after_its_invitation_and_before_the_news_of_it(desk: Desk, said: int, kept: int) -> None:
+    made = desk.create()
+    first = made.submitters[0]
+    at = NOW + timedelta(seconds=said)
+    news = MailOutcome(submission_id=made.id, submitter_id=first.id, kind="invitation", to="x@y.zz", sent_at=at)
+    desk.database.write(followups.accept_mail_sent, uuid7(), news, SITE, NOW + timedelta(seconds=60))
+    assert desk.get(made.id).submitters[0].sent_at == NOW + timedelta(seconds=kept)
 
 
 def test_times_never_go_back_when_the_clock_does(desk: Desk) -> None:
@@ -490,6 +527,62 @@ def test_values_are_checked_as_in_the_browser(desk: Desk) -> None:
     assert missing == {"colour": "is required", "sign": "is required"}
     assert desk.get(made.id).submitters[0].values == {"Code": "ABC"}
     assert desk.count("form.completed") == 0
+
+
+def test_a_signature_that_asks_for_a_reason(desk: Desk) -> None:
+    """Chosen from the list, stored step by step, required on completion, and printed (specification 2.7)."""
+    offered = {"reasons": ["I approve", "I  have\nreviewed", "I approve"]}
+    found = template(
+        field(name="Sign", uuid="sign", type="signature", preferences=offered),
+        field(name="Again", uuid="again", type="signature", preferences=offered, required=False),
+        field(name="Name", uuid="name", required=False),
+    )
+    made = desk.create(found, {})
+    slug = made.submitters[0].slug
+    assert desk.form(slug).fields[0].reasons == ["I approve", "I have reviewed"]
+    assert (desk.form(slug).fields[0].reason, desk.form(slug).fields[2].reasons) == (None, [])
+    signed = {"sign": desk.attach(slug)}
+
+    def refused(**answers: Any) -> list[dict[str, str]]:
+        return refusal(lambda: desk.save(slug, answers.pop("values", {}), **answers)).details
+
+    needed = "must have a reason for signing, one of I approve, I have reviewed"
+    assert refused(reasons={"sign": "Just so"}) == [{"field": "sign", "reason": needed}]
+    for stranger in ("name", "nothing"):
+        assert refused(reasons={stranger: "I approve"})[0]["reason"] == "asks for no reason for signing"
+    missing = refusal(lambda: desk.complete(slug, signed))
+    assert (missing.details, missing.message) == ([{"field": "sign", "reason": needed}], f"Sign {needed}")
+
+    desk.save(slug, signed, reasons={"sign": "I approve", "again": "I approve"})
+    assert desk.form(slug).fields[0].reason == "I approve"
+    desk.save(slug, {}, reasons={"sign": None})
+    assert refusal(lambda: desk.complete(slug, signed)).details[0]["field"] == "sign"
+    desk.complete(slug, signed, reasons={"sign": "I have reviewed"})
+    (order,) = desk.events("sealing.due")
+    assert order["data"]["notes"] == [{"field_uuid": "sign", "reason": "I have reviewed"}]
+
+
+def test_a_reason_that_is_no_longer_offered_does_not_count(desk: Desk) -> None:
+    found = template(field(name="Sign", uuid="sign", type="signature", preferences={"reasons": ["I approve"]}))
+    made = desk.create(found, {})
+    slug = made.submitters[0].slug
+    desk.save(slug, {"sign": desk.attach(slug)}, reasons={"sign": "I approve"})
+    others = [rpc.FieldOverride(name="Sign", preferences={"reasons": ["I agree"]})]
+    desk.update_submitter(made.submitters[0].id, fields=others)
+    assert (desk.form(slug).fields[0].reasons, desk.form(slug).fields[0].reason) == (["I agree"], None)
+    assert refusal(lambda: desk.complete(slug, {})).details[0]["field"] == "sign"
+    desk.complete(slug, {}, reasons={"sign": "I agree"})
+    assert desk.events("sealing.due")[0]["data"]["notes"][0]["reason"] == "I agree"
+
+
+def test_who_is_completed_by_the_api_needs_no_reason(desk: Desk) -> None:
+    found = template(field(name="Sign", uuid="sign", type="signature", preferences={"reasons": ["I approve"]}))
+    made = desk.create(found, {})
+    slug = made.submitters[0].slug
+    desk.save(slug, {"sign": desk.attach(slug)})
+    desk.update_submitter(made.submitters[0].id, completed=True)
+    (order,) = desk.events("sealing.due")
+    assert order["data"]["notes"] == []
 
 
 def test_hidden_fields_lose_their_value_and_are_not_required(desk: Desk) -> None:
@@ -827,7 +920,12 @@ def test_submitter_lists(desk: Desk) -> None:
     (one,) = desk.database.read(queries.submitters, query, SITE, desk.now).data
     assert one.template.id == first.template.id
     assert one.values == {"Name": "something"}
-    assert [line.event_type for line in one.submission_events] == ["create_submission", "start_form", "complete_form"]
+    assert [line.event_type for line in one.submission_events] == [
+        "create_submission",
+        "invite_party",
+        "start_form",
+        "complete_form",
+    ]
     assert [each.name for each in one.fields] == ["Name"]
 
 

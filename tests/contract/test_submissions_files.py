@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import RpcClient
-from contracts.runtime.clock import uuid7
+from contracts.runtime.clock import now, uuid7
 from contracts.types import Account, Submission, SubmissionStatus
 from deploy.rabbitmq import PrivateBroker
 from tests.support import processes
@@ -110,7 +111,7 @@ class Suite:
         )
 
     def upload(self, data: bytes, media_type: str = "image/png") -> BlobRef:
-        return self.blobs.put(data, media_type, "uploads/")
+        return self.blobs.put(data, media_type, "incoming/")
 
     def create(
         self, buyer: dict[str, Any] | None = None, seller: dict[str, Any] | None = None, **more: Any
@@ -287,7 +288,16 @@ def test_text_that_no_font_can_draw_is_refused_on_the_page(suite: Suite) -> None
     assert error.details == [
         {"field": uuid, "reason": "has characters that no font can draw: '\\U0010fffd' (U+10FFFD)"}
     ]
+    assert error.message == "Full name has characters that no font can draw: '\\U0010fffd' (U+10FFFD)"
     assert refusal(lambda: save("\U0010fffd", rpc.COMPLETE_FORM, rpc.CompleteForm)).details[0]["field"] == uuid
+    called = [rpc.FieldOverride(name="Full name", title="Your name in full")]
+    suite.client.call(
+        rpc.UPDATE_SUBMITTER,
+        rpc.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=made.submitters[0].id, fields=called),
+    )
+    for again in (save, lambda value: save(value, rpc.COMPLETE_FORM, rpc.CompleteForm)):
+        message = refusal(lambda again=again: again("\U0010fffd")).message
+        assert message.startswith("Your name in full has characters")
     assert save("漢字 Łukasz Ελλάδα").state == "open"
 
 
@@ -325,6 +335,33 @@ def test_documents_before_and_after(suite: Suite) -> None:
 
 def key_of(url: str) -> str:
     return links.read("for-tests", url.split("/file/")[1].split("/")[0]).key
+
+
+def test_what_a_submission_needs_is_never_among_the_files_that_are_swept(suite: Suite, pictures: str) -> None:
+    """As the gateway does every hour, with nothing too young for it."""
+
+    def sweep() -> None:
+        suite.blobs.sweep(now() + timedelta(minutes=1))
+
+    sweep()
+    made = suite.create({"values": {"Papers": [f"{pictures}/passport.png"], "Sign": "Bo Buyer"}})
+    sweep()
+    buyer, seller = made.submitters
+    given = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=buyer.slug)).attachments
+    assert len(given) == 2
+    assert all(suite.bytes_of(one.url) for one in given)
+    sign = suite.attach(buyer.slug, "signature", picture())
+    paper = suite.attach(buyer.slug, "file", b"%PDF-1.4 or so", "passport.pdf")
+    suite.documents(made.id, merge=True)
+    sweep()
+    suite.documents(made.id, merge=True)
+    suite.complete(buyer.slug, {"Full name": "Zoë", "Sign": sign.uuid, "Papers": [paper.uuid]})
+    suite.complete(seller.slug, {"Company": "Søn"})
+    done = suite.completed(made.id)
+    sweep()
+    assert suite.bytes_of(paper.url) == b"%PDF-1.4 or so"
+    for link in (*done.documents, *suite.documents(made.id, merge=True)):
+        assert suite.bytes_of(link.url).startswith(b"%PDF")
 
 
 def test_erasure_leaves_only_what_is_the_template_s(suite: Suite, pictures: str) -> None:

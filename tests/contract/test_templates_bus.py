@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from contracts.events import Envelope
 from contracts.rpc import templates as rpc
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import RpcClient
-from contracts.runtime.clock import uuid7
+from contracts.runtime.clock import now, uuid7
 from contracts.runtime.database import Database
 from contracts.runtime.topology import event_exchange
 from contracts.types import Actor, Role, Template
@@ -77,7 +78,7 @@ class Running:
         return {"name": name, "file": self.upload(pdf), **more}
 
     def upload(self, pdf: bytes) -> BlobRef:
-        return self.blobs.put(pdf, "application/pdf", "uploads/")
+        return self.blobs.put(pdf, "application/pdf", "incoming/")
 
     def create(self, **body: Any) -> Template:
         command = rpc.CreateTemplate.model_validate({"request_id": uuid7(), "actor": ADMIN, **body})
@@ -148,6 +149,21 @@ def test_html_with_field_tags(service: Running) -> None:
     assert [len(one.areas) for one in made.fields] == [1, 1]
     assert made.documents[0].name == "lease"
     assert len(made.name) == 36
+
+
+def test_files_of_a_template_are_never_among_those_that_are_swept(service: Running) -> None:
+    pdf = agreement_pdf(["{{Name}}"])
+    html = '<p><text-field name="Name" role="Tenant" style="width:200px;height:20px;display:inline-block"></text-field></p>'
+    made = [
+        service.create(documents=[service.document(pdf), service.document(pdf)]),
+        service.create(html_documents=[{"html": html, "name": "lease"}]),
+    ]
+    assert service.blobs.sweep(now() + timedelta(minutes=1)) > 0, "what they were made from"
+    for one in made:
+        snapshot = service.client.call(rpc.SNAPSHOT, rpc.GetTemplate(actor=ADMIN, id=one.id))
+        for document in snapshot.documents:
+            assert service.blobs.get(document.file).startswith(b"%PDF")
+            assert service.blobs.get(document.original).startswith(b"%PDF")
 
 
 def test_one_refused_document_leaves_nothing_behind(service: Running) -> None:

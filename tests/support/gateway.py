@@ -62,7 +62,7 @@ class RunningGateway:
 
     def uploads(self) -> set[Path]:
         """The files in the blob store that were uploaded."""
-        found = Path(self.settings["BLOB_URL"].removeprefix("file://")) / "uploads"
+        found = Path(self.settings["BLOB_URL"].removeprefix("file://")) / "incoming"
         return set(found.glob("*"))
 
     def _lives(self) -> bool:

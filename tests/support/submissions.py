@@ -16,8 +16,28 @@ from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime import migrations, tables
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
-from contracts.types import Account, Actor, FieldDefinition, PageSize, Party, Role, StoredDocument, Submission
-from services.submissions import commands, creation, followups, form_commands, forms, queries, submitter_commands
+from contracts.types import (
+    Account,
+    Actor,
+    FieldDefinition,
+    FieldType,
+    PageSize,
+    Party,
+    Role,
+    StoredDocument,
+    Submission,
+)
+from services.submissions import (
+    commands,
+    creation,
+    followups,
+    form_commands,
+    forms,
+    preparing,
+    queries,
+    submitter_commands,
+)
+from services.submissions.overrides import Source
 from services.submissions.site import Site
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -132,6 +152,13 @@ class Desk:
             values = {one.uuid: "something" for one in mine}
         command = rpc.CompleteForm(request_id=more.pop("request_id", uuid7()), slug=slug, values=values, **more)
         return self.database.write(form_commands.complete, command, self.limits, SITE, self.now)
+
+    def attach(self, slug: str, kind: str = "signature") -> str:
+        """A file of this signer, as it is once rendering has looked at it; its uuid."""
+        command = rpc.AttachFile(request_id=uuid7(), slug=slug, type=kind, filename="x.png", file=blob("rendering/"))
+        made = preparing.Prepared(Source(uuid7(), "", FieldType(kind), "", "file"), "x.png", command.file)
+        arguments = (command, made, self.limits, SITE, self.now)
+        return self.database.write(form_commands.attach, *arguments).uuid
 
     def decline(self, slug: str, reason: str = "") -> rpc.Done:
         command = rpc.DeclineForm(request_id=uuid7(), slug=slug, reason=reason)

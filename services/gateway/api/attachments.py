@@ -30,7 +30,7 @@ async def create(context: GatewayContext, exchange: Exchange) -> Any:
         data = await _bytes(upload, context.settings.max_file_size)
     finally:
         await form.close()
-    async with files.uploads(context, keep=True) as uploads:
+    async with files.uploads(context, adopted=True) as uploads:
         file = await uploads.add_bytes(data, sniffed(data, upload.content_type))
         name = clean_filename(upload.filename or "")
         return await context.ask(rpc.ATTACH_FILE, exchange, **visit, type=kind, filename=name, file=file)

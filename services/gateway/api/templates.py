@@ -24,7 +24,7 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     common = {**given(body, "name", "folder_name", "shared_link", "flatten", "remove_tags"), **external_id(body)}
-    async with files.uploads(context, keep=True) as uploads:
+    async with files.uploads(context, adopted=True) as uploads:
         stored = await uploads.add({f"documents[{i}].file": entry["file"] for i, entry in enumerate(body["documents"])})
         documents = [
             {"name": entry["name"], "file": file, "fields": _fields(entry.get("fields"))}

@@ -15,7 +15,7 @@ from services.gateway.exchange import Exchange
 
 async def merge(context: GatewayContext, exchange: Exchange) -> Any:
     texts = {f"files[{index}]": text for index, text in enumerate(exchange.body["files"])}
-    async with files.uploads(context, keep=False) as uploads:
+    async with files.uploads(context, adopted=False) as uploads:
         stored = await uploads.add(texts)
         with _about("files"):
             combined = await context.ask(rpc.COMBINE, exchange, files=stored)
@@ -28,7 +28,7 @@ async def merge(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def verify(context: GatewayContext, exchange: Exchange) -> Any:
-    async with files.uploads(context, keep=False) as uploads:
+    async with files.uploads(context, adopted=False) as uploads:
         (file,) = await uploads.add({"file": exchange.body["file"]})
         with _about("file"):
             return await context.ask(rpc.VERIFY, exchange, file=file)

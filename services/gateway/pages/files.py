@@ -9,6 +9,7 @@ from contracts import links
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.runtime import clock
+from contracts.runtime.blobstore import is_key
 from services.gateway.pages.context import PagesContext
 from services.gateway.pages.delivery import file_headers, stored_file
 from services.gateway.pages.pictures import nearest_width, picture
@@ -48,6 +49,8 @@ def _link(context: PagesContext, token: str) -> links.FileLink:
         link = links.read(context.settings.link_secret.get_secret_value(), token)
     except links.BadLink:
         raise not_found("File") from None
+    if not is_key(link.key):
+        raise not_found("File")
     if link.expired(clock.now()):
         raise ServiceError("forbidden", "This link has expired")
     if link.expires_at is None and not context.authenticated(flask.request.headers.get("X-Auth-Token", "")):

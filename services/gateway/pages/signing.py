@@ -4,11 +4,12 @@ Opening the page changes nothing, because mail scanners open links; the script t
 slug is the signer's secret: it is checked by the submissions service on every call, and it never gets into a log.
 """
 
+import contextlib
 from typing import Any
 
 import flask
 
-from contracts.blobs import BlobRef
+from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import rendering, submissions
 from services.gateway.pages import bodies
@@ -74,7 +75,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     def values(slug: str) -> flask.Response:
         body = bodies.json_object()
         command = submissions.SaveValues(
-            **_visit(slug, trusted, body), request_id=bodies.request_id(body), values=_values(body)
+            **_visit(slug, trusted, body), request_id=bodies.request_id(body), **_answers(body)
         )
         return _done(context, submissions.SAVE_VALUES, command)
 
@@ -82,7 +83,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     def complete(slug: str) -> flask.Response:
         body = bodies.json_object()
         command = submissions.CompleteForm(
-            **_visit(slug, trusted, body), request_id=bodies.request_id(body), values=_values(body)
+            **_visit(slug, trusted, body), request_id=bodies.request_id(body), **_answers(body)
         )
         return _done(context, submissions.COMPLETE_FORM, command)
 
@@ -108,13 +109,15 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         if form.get("type") not in UPLOADED_TYPES:
             raise _refused("type", "must be signature, initials, image or file")
         request_id = bodies.request_id(dict(form))
-        stored = context.blobs.put(upload.data, upload.media_type, prefix="uploads/")
+        stored = context.blobs.put(upload.data, upload.media_type, INCOMING)
         try:
-            return _attach(slug, request_id, form["type"], upload.filename, stored)
+            answer = _attach(slug, request_id, form["type"], upload.filename, stored)
         except ServiceError as error:
-            if error.status < 500:  # else it may have been taken all the same
-                context.blobs.delete(stored.key)
+            if error.status < 500:  # else the service may still be about to take it over
+                _forget(stored)
             raise
+        _forget(stored)
+        return answer
 
     @blueprint.post("/typed_signature")
     def typed_signature(slug: str) -> flask.Response:
@@ -125,6 +128,10 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         text = bodies.text(body, "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
         drawn: BlobRef = context.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=text.strip()))
         return _attach(slug, bodies.request_id(body), body["type"], f"{body['type']}.png", drawn)
+
+    def _forget(stored: BlobRef) -> None:
+        with contextlib.suppress(ServiceError):  # then the daily sweep removes it
+            context.blobs.delete(stored.key)
 
     def _attach(slug: str, request_id: str, kind: str, filename: str, file: BlobRef) -> flask.Response:
         command = submissions.AttachFile(
@@ -151,11 +158,14 @@ def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str,
     return visit(_checked(slug), trusted, body.get("time_zone"))
 
 
-def _values(body: dict[str, Any]) -> dict[str, Any]:
-    values = body.get("values", {})
+def _answers(body: dict[str, Any]) -> dict[str, Any]:
+    """``values`` and ``reasons``, each by field uuid."""
+    values, reasons = body.get("values", {}), body.get("reasons", {})
     if not isinstance(values, dict):
         raise _refused("values", "must be an object keyed by field uuid")
-    return values
+    if not isinstance(reasons, dict) or not all(one is None or isinstance(one, str) for one in reasons.values()):
+        raise _refused("reasons", "must be an object of texts keyed by field uuid")
+    return {"values": values, "reasons": reasons}
 
 
 def _must_be_open(form: submissions.SigningForm) -> None:

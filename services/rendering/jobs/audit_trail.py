@@ -119,6 +119,7 @@ class _Trail:
         self._width = sheet.width
         self._files: dict[str, FilledAttachment] = {one.uuid: one for one in request.attachments}
         self._parties = {party.id: party for party in request.parties}
+        self._reasons = {note.field_uuid: note.reason for note in request.notes if note.reason}
 
     # --- sections
 
@@ -227,9 +228,11 @@ class _Trail:
 
     def _evidence(self, party: PartySummary) -> list[tuple[str, str]]:
         consent = party.consent or {}
+        invited = party.invited_at or party.sent_at
         given = _moment(consent.get("agreed_at") or consent.get("time"))
         facts = [
-            ("Invited", self._time(party.sent_at) if party.sent_at else ""),
+            ("Invited", self._time(invited) if invited else ""),
+            ("Invitation sent", self._time(party.sent_at) if party.sent_at and party.invited_at else ""),
             ("First opened", self._time(party.opened_at) if party.opened_at else ""),
             ("IP address", party.ip or ""),
             ("Time zone", party.time_zone or ""),
@@ -279,7 +282,11 @@ class _Trail:
         if one.field.type in _PICTURES:
             data = self._attachments.get(str(one.value))
             picture = self._sheet.picture(data, 170, _PICTURE_HEIGHT) if data else None
-            return picture or (self._text("Picture", _BODY, width) if one.value else None)
+            picture = picture or (self._text("Picture", _BODY, width) if one.value else None)
+            reason = self._reasons.get(one.field.uuid)
+            if picture is None or reason is None:
+                return picture
+            return paper.stack([picture, self._text(f"Reason: {reason}", _BODY, width, longest=300)], gap=3)
         if one.field.type == FieldType.FILE:
             files = [self._files[uuid] for uuid in uuids if uuid in self._files]
             lines = [
@@ -321,6 +328,8 @@ class _Trail:
             for key, word in words.DETAILS.items()
             if key not in told and isinstance(value := event.data.get(key), str | int | float) and value != ""
         ]
+        if sent := _moment(event.data.get("sent_at")):
+            details.append(f"taken by the mail server {self._time(sent)}")
         return " · ".join(([_called(party)] if party else []) + details)
 
     def _hash(self, label: str, digest: str) -> Block:

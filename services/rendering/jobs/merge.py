@@ -36,12 +36,12 @@ def merge(files: Sequence[bytes], title: str) -> tuple[pikepdf.Pdf, list[str]]:
                 word = "signature" if removed == 1 else "signatures"
                 warnings.append(f"File {number}: {removed} {word} removed; a signature is only valid in its own file")
             if len(target.pages) + len(source.pages) > MOST_PAGES:
-                raise Refused(f"The merged document would have more than {MOST_PAGES} pages")
+                raise Refused(f"The merged document would have more than {MOST_PAGES} pages", file=number)
             target.add_pages_from(source)
         except pikepdf.PasswordError as error:
-            raise Refused(f"File {number} is protected by a password") from error
+            raise Refused(f"File {number} is protected by a password", file=number) from error
         except _READABLE as error:
-            raise Refused(f"File {number}: malformed PDF") from error
+            raise Refused(f"File {number}: malformed PDF", file=number) from error
     if not len(target.pages):
         raise Refused("The files have no pages")
     target.docinfo["/Title"] = title

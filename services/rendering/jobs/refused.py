@@ -2,4 +2,11 @@
 
 
 class Refused(Exception):
-    """The file or the request cannot be accepted; the message is one clear sentence for the user of the API."""
+    """The file or the request cannot be accepted; the message is one clear sentence for the user of the API.
+
+    ``file`` (from 1) is the one at fault, where there are several.
+    """
+
+    def __init__(self, message: str, *, file: int | None = None) -> None:
+        super().__init__(message)
+        self.file = file

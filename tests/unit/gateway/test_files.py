@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ from contracts.errors import ServiceError
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.outbound import Outbound
 from services.gateway import files
+from services.gateway.background import INCOMING_KEPT, loops
 from services.gateway.context import GatewayContext
 from services.gateway.settings import Settings
 from tests.support.receiver import Receiver
@@ -116,20 +118,23 @@ TEXTS = {f"documents[{number}].file": base64.b64encode(PDF + bytes([number])).de
 
 
 async def use(
-    context: GatewayContext, texts: dict[str, str], outcome: BaseException | None = None, *, keep: bool = True
+    context: GatewayContext, texts: dict[str, str], outcome: BaseException | None = None, *, adopted: bool = True
 ) -> Any:
-    async with files.uploads(context, keep=keep) as uploads:
-        kept = await uploads.add(texts)
+    """As a service would deal with them: it takes them over before it answers."""
+    async with files.uploads(context, adopted=adopted) as uploads:
+        sent = await uploads.add(texts)
         if outcome is not None:
             raise outcome
-        return kept
+        return [context.blobs.adopt(ref, "templates/") for ref in sent] if adopted else []
 
 
-def test_files_are_stored_in_order_and_stay_when_the_call_succeeds(context: GatewayContext, tmp_path: Path) -> None:
+def test_files_are_stored_in_order_and_only_the_service_has_them_when_it_succeeds(
+    context: GatewayContext, tmp_path: Path
+) -> None:
     kept = asyncio.run(use(context, TEXTS))
     assert [context.blobs.get(ref) for ref in kept] == [PDF + bytes([number]) for number in range(3)]
     assert {ref.media_type for ref in kept} == {"application/pdf"}
-    assert len(stored(tmp_path)) == 3
+    assert {path.parent.name for path in stored(tmp_path)} == {"templates"}
 
 
 @pytest.mark.parametrize("code", ["invalid", "not_found", "forbidden", "too_large", "conflict"])
@@ -143,12 +148,20 @@ def test_they_stay_when_nobody_knows_whether_the_service_took_them(context: Gate
     with pytest.raises(ServiceError):
         asyncio.run(use(context, TEXTS, ServiceError("unavailable", "no answer")))
     assert len(stored(tmp_path)) == 3
+    (sweep,) = loops(context.settings, context.database, context.blobs)
+    sweep.turn()
+    assert len(stored(tmp_path)) == 3, "the service may still be about to take them"
+    for path in stored(tmp_path):
+        long_ago = path.stat().st_mtime - INCOMING_KEPT.total_seconds() - 60
+        os.utime(path, (long_ago, long_ago))
+    sweep.turn()
+    assert stored(tmp_path) == []
 
 
 @pytest.mark.parametrize("outcome", [None, ServiceError("unavailable", "no answer"), ServiceError("invalid", "no")])
 def test_a_tool_leaves_nothing(context: GatewayContext, tmp_path: Path, outcome: ServiceError | None) -> None:
     try:
-        asyncio.run(use(context, TEXTS, outcome, keep=False))
+        asyncio.run(use(context, TEXTS, outcome, adopted=False))
     except ServiceError as error:
         assert error is outcome  # noqa: PT017 - with None there is none
     assert stored(tmp_path) == []

@@ -117,6 +117,15 @@ def test_a_link_that_was_not_made_here_leads_nowhere(client: Any, pdf: BlobRef) 
     assert client.get(good.replace("/lease.pdf", "x/lease.pdf")).status_code == 404
 
 
+@pytest.mark.parametrize("key", ["../settings", "/etc/passwd", "submissions//1", "", "a" * 501, "a\x00b", ".hidden"])
+@pytest.mark.parametrize("more", [{}, {"page": 1}], ids=["file", "page"])
+def test_a_link_to_what_can_be_in_no_store_leads_nowhere(
+    client: Any, pdf: BlobRef, key: str, more: dict[str, Any]
+) -> None:
+    answer = client.get(path(pdf, key=key, **more))
+    assert (answer.status_code, b"Traceback" in answer.data) == (404, False)
+
+
 def test_a_file_that_was_removed(client: Any, blobs: BlobStore, pdf: BlobRef) -> None:
     blobs.delete(pdf.key)
     assert client.get(path(pdf)).status_code == 404

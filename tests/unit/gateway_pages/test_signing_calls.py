@@ -50,6 +50,17 @@ def test_values_are_passed_on_as_they_are(client: Any, bus: RecordingBus) -> Non
     assert bus.requests(submissions.DECLINE_FORM)[0].reason == "No"
 
 
+def test_reasons_are_passed_on_beside_the_values(client: Any, bus: RecordingBus) -> None:
+    body = {"request_id": "r1", "values": {"u1": "a"}, "reasons": {"u1": "I approve", "u2": None}}
+    assert post(client, "values", body).status_code == 200
+    assert post(client, "complete", body).status_code == 200
+    for (command,) in (bus.requests(submissions.SAVE_VALUES), bus.requests(submissions.COMPLETE_FORM)):
+        assert (command.values, command.reasons) == ({"u1": "a"}, {"u1": "I approve", "u2": None})
+    for wrong in ([], "x", {"u1": 1}):
+        answer = post(client, "values", {**body, "reasons": wrong})
+        assert (answer.status_code, answer.json["details"][0]["field"]) == (422, "reasons")
+
+
 @pytest.mark.parametrize("what", COMMANDS)
 def test_only_json_is_taken(client: Any, bus: RecordingBus, what: str) -> None:
     """A form on a stranger's page cannot send it."""
@@ -141,14 +152,22 @@ def test_what_cannot_be_a_slug_is_not_asked_for(client: Any, bus: RecordingBus, 
 
 def test_a_file_is_stored_under_a_clean_name(client: Any, bus: RecordingBus, blobs: BlobStore) -> None:
     form = {"file": (io.BytesIO(b"%PDF-1.7 x"), "..\\..\\a\u202e\x01b.txt"), "type": "file", "request_id": "r"}
+    attach, adopted = bus.answers[submissions.ATTACH_FILE], []
+
+    def taken_over(request: submissions.AttachFile) -> Any:
+        adopted.append(blobs.adopt(request.file, "submissions/"))
+        return attach(request)
+
+    bus.answers[submissions.ATTACH_FILE] = taken_over
     answer = client.post(f"/s/{SLUG}/attachments", data=form)
     assert answer.json["uuid"] == "a1"
     assert answer.json["url"] == "/file/token/ab.txt"
     (attached,) = bus.requests(submissions.ATTACH_FILE)
     assert (attached.filename, attached.type, attached.request_id) == ("ab.txt", "file", "r")
     assert attached.file.media_type == "application/pdf"
-    assert attached.file.key.startswith("uploads/")
-    assert blobs.get(attached.file) == b"%PDF-1.7 x"
+    assert attached.file.key.startswith("incoming/")
+    assert blobs.get(adopted[0]) == b"%PDF-1.7 x"
+    assert not blobs.exists(attached.file.key)
 
 
 def test_the_type_that_a_browser_claims_is_not_believed(client: Any, bus: RecordingBus) -> None:

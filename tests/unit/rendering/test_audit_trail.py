@@ -72,6 +72,22 @@ def test_it_says_who_what_when_and_how_to_check(blobs: BlobStore, tmp_path: Path
     assert_clean(data, tmp_path)
 
 
+def test_when_somebody_was_invited_mailed_and_came(blobs: BlobStore, tmp_path: Path) -> None:
+    lines = trail(
+        [(1, "invite_party", {}), (1, "view_form", {}), (1, "send_email", {"sent_at": "2026-11-20T09:14:05Z"})]
+    )
+    request = seal_request(blobs, trail=lines)
+    request.parties[0].invited_at = BEGAN
+    request.parties[0].sent_at = BEGAN + timedelta(seconds=2)
+    request.parties[0].opened_at = BEGAN + timedelta(minutes=7)
+    said = words(made(request, blobs), tmp_path)
+    for expected in ("INVITED", "INVITATION SENT", "FIRST OPENED", "Party invited"):
+        assert expected in said
+    for time in ("10:14:03", "10:14:05", "10:21:03"):
+        assert f"20 Nov 2026, {time} CET" in said
+    assert "taken by the mail server 20 Nov 2026, 10:14:05 CET" in said
+
+
 def test_every_time_has_its_zone(blobs: BlobStore, tmp_path: Path) -> None:
     said = words(made(seal_request(blobs), blobs), tmp_path)
     times = said.count("2026, 1")

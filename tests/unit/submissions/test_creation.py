@@ -176,6 +176,15 @@ def test_texts_that_a_font_may_lack_are_listed_with_their_place() -> None:
     assert plan.texts == [("submitters[0].values.Name", "漢字")]
 
 
+def test_reasons_for_signing_that_a_font_may_lack_are_listed_with_their_place() -> None:
+    """They are printed: whoever offers them is told, not whoever signs."""
+    found = template(field(name="Sign", type="signature", preferences={"reasons": ["Fine", "同意"]}))
+    assert planned({}, found=found).texts == [("fields.Sign.preferences.reasons", "同意")]
+    given = {"name": "Sign", "preferences": {"reasons": ["承認"]}}
+    path = "submitters[0].fields[0].preferences.reasons"
+    assert planned({"fields": [given]}, found=found).texts == [(path, "承認")]
+
+
 def test_a_role_without_fields_is_a_viewer() -> None:
     """Acceptance case 21 of the peer."""
     found = template(field("First Party"), roles=("First Party", "Second Party"))

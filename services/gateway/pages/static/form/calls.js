@@ -3,6 +3,7 @@
 const HERE = location.pathname.replace(/\/$/, "");
 const TIMEOUT = 40_000;
 const UPLOAD_TIMEOUT = 180_000;
+const REASON = "reason:";
 
 /** The server understood and said no; asking again the same way will not help. */
 export class Refused extends Error {
@@ -30,6 +31,21 @@ export const post = (name, body, { keepalive = false } = {}) =>
     { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), keepalive },
     TIMEOUT,
   );
+
+/**
+ * What `values` and `complete` take: answers by field uuid. The reason for signing that was chosen for a signature is an
+ * answer of its own, beside the signature.
+ */
+export function answersBody(answers) {
+  const body = { request_id: newRequestId(), values: {}, reasons: {} };
+  for (const [key, answer] of Object.entries(answers)) {
+    if (key.startsWith(REASON)) body.reasons[key.slice(REASON.length)] = answer;
+    else body.values[key] = answer;
+  }
+  return body;
+}
+
+export const reasonKey = (uuid) => REASON + uuid;
 
 /** Sends a file; answers with the attachment `{uuid, url, filename, content_type}`. */
 export function sendFile(file, filename, type, requestId) {

@@ -1,5 +1,5 @@
 // The last step, sent exactly once: a repetition after a lost answer carries the same request id.
-import { newRequestId, persistently, post, Refused } from "./calls.js";
+import { answersBody, newRequestId, persistently, post, Refused } from "./calls.js";
 import { announce } from "./dom.js";
 import { count, t } from "./texts.js";
 
@@ -43,7 +43,7 @@ export class Completing {
     const values = this.state.answers();
     const content = JSON.stringify(values);
     if (this.#sent.content !== content) this.#sent = { content, requestId: newRequestId() };
-    const body = { request_id: this.#sent.requestId, values, time_zone: timeZone() };
+    const body = { ...answersBody(values), request_id: this.#sent.requestId, time_zone: timeZone() };
     return persistently(() => post("complete", body), WAITS, () => this.panel.tell(t("completing.retrying"), true));
   }
 

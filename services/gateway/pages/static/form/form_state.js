@@ -1,6 +1,8 @@
 // What the signer has filled in, and what follows from it: which fields are shown, which are steps, what is missing.
 import { hiddenFields, isEmpty } from "./conditions.js";
+import { reasonKey } from "./calls.js";
 import { problemWith } from "./validation.js";
+import { t } from "./texts.js";
 
 const NOT_FILLED_IN = new Set(["heading", "strikethrough", "stamp", "payment", "verification"]);
 
@@ -13,10 +15,12 @@ export class FormState extends EventTarget {
     this.byUuid = new Map(form.fields.map((field) => [field.uuid, field]));
     this.attachments = new Map(form.attachments.map((attachment) => [attachment.uuid, attachment]));
     this.values = new Map(form.fields.map((field) => [field.uuid, startingValue(field)]));
+    for (const field of form.fields) if (field.reasons?.length) this.values.set(reasonKey(field.uuid), field.reason);
     this.resumed = form.go_to_last && form.fields.some((field) => isStep(field) && !isEmpty(field.value));
     this.drafts = drafts;
     for (const [uuid, value] of drafts.entries()) {
-      if (this.byUuid.get(uuid)?.mine && this.attachmentsKnown(uuid, value)) this.values.set(uuid, value);
+      const known = this.byUuid.has(uuid) ? this.byUuid.get(uuid).mine && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
+      if (known) this.values.set(uuid, value);
     }
     this.hidden = hiddenFields(this.fields, (uuid) => this.values.get(uuid));
   }
@@ -39,6 +43,21 @@ export class FormState extends EventTarget {
     this.dispatchEvent(new CustomEvent("changed", { detail: uuid }));
   }
 
+  /** The reason for signing that was chosen for `field`, null for none. */
+  reason(field) {
+    const reason = this.value(reasonKey(field.uuid));
+    return field.reasons?.includes(reason) ? reason : null;
+  }
+
+  setReason(field, reason) {
+    this.set(reasonKey(field.uuid), reason);
+  }
+
+  /** It is signed and asks why. */
+  needsReason(field) {
+    return Boolean(field.reasons?.length) && !isEmpty(this.value(field.uuid)) && !this.reason(field);
+  }
+
   isShown(field) {
     return !this.hidden.has(field.uuid);
   }
@@ -49,7 +68,7 @@ export class FormState extends EventTarget {
   }
 
   problem(field) {
-    return problemWith(field, this.value(field.uuid));
+    return problemWith(field, this.value(field.uuid)) ?? (this.needsReason(field) ? t("problem.required.reason") : null);
   }
 
   /** The fields that still need something, in order. */
@@ -59,7 +78,14 @@ export class FormState extends EventTarget {
 
   /** All answers by uuid, without those of hidden fields. */
   answers() {
-    return Object.fromEntries(this.steps().map((field) => [field.uuid, this.value(field.uuid)]));
+    return Object.assign({}, ...this.steps().map((field) => this.answersTo(field)));
+  }
+
+  /** The answer to a field, by its uuid; with a signature goes its reason. */
+  answersTo(field) {
+    const answers = { [field.uuid]: this.value(field.uuid) };
+    if (field.reasons?.length) answers[reasonKey(field.uuid)] = this.reason(field);
+    return answers;
   }
 
   addAttachment(attachment) {

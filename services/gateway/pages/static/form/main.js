@@ -57,8 +57,8 @@ document.addEventListener("visibilitychange", () => {
 });
 
 // What a reload found unsaved in this tab.
-const unsaved = state.steps().filter((field) => drafts.has(field.uuid) && !state.problem(field));
-saver.save(Object.fromEntries(unsaved.map((field) => [field.uuid, state.value(field.uuid)])));
+const unsaved = state.steps().filter((field) => Object.keys(state.answersTo(field)).some((key) => drafts.has(key)) && !state.problem(field));
+saver.save(Object.assign({}, ...unsaved.map((field) => state.answersTo(field))));
 
 persistently(() => post("view", { time_zone: timeZone() }), [1_000, 5_000, 20_000]).catch(() => {});
 

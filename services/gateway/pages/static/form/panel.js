@@ -216,7 +216,10 @@ export class Panel {
 
   #answered(uuid) {
     this.#serverProblems.delete(uuid);
-    if (this.#field?.uuid === uuid) this.#say("");
+    if (this.#field && uuid in this.state.answersTo(this.#field)) {
+      this.#serverProblems.delete(this.#field.uuid);
+      this.#say("");
+    }
     const progress = this.place.querySelector(".progress");
     if (progress && this.#field) progress.replaceWith(this.#progress(this.#field));
     this.#offerComplete();
@@ -233,10 +236,11 @@ export class Panel {
   }
 
   #save(field) {
-    const value = JSON.stringify(this.state.value(field.uuid));
-    if (this.#sent.get(field.uuid) === value) return;
-    this.#sent.set(field.uuid, value);
-    this.onSave({ [field.uuid]: this.state.value(field.uuid) });
+    const answers = this.state.answersTo(field);
+    const content = JSON.stringify(answers);
+    if (this.#sent.get(field.uuid) === content) return;
+    this.#sent.set(field.uuid, content);
+    this.onSave(answers);
   }
 
   #setBusy(busy) {
@@ -253,7 +257,7 @@ export class Panel {
   #say(text) {
     if (!this.problemPlace) return;
     this.problemPlace.textContent = text;
-    const named = this.#control?.labels;
+    const named = this.#control?.wrong ?? this.#control?.labels;
     if (text) named?.setAttribute("aria-invalid", "true");
     else named?.removeAttribute("aria-invalid");
   }

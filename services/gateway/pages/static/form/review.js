@@ -39,7 +39,9 @@ function given(state, field) {
   if (field.type === "checkbox") return value ? t("review.yes") : t("review.no");
   if (isEmpty(value)) return el("span", { class: "soft" }, t("review.empty"));
   if (PICTURES.has(field.type)) {
-    return el("img", { class: "review__picture", src: state.attachments.get(value)?.url ?? "", alt: field.label });
+    const picture = el("img", { class: "review__picture", src: state.attachments.get(value)?.url ?? "", alt: field.label });
+    const reason = state.reason(field);
+    return reason ? [picture, el("p", { class: "soft" }, t("review.reason", { reason }))] : picture;
   }
   if (field.type === "file") return count("review.files", value.length);
   return shownText({ ...field, preferences: { ...field.preferences, mask: false } }, value, state.locale);

@@ -1,5 +1,5 @@
 // Sends answers to the server, step by step, until they have arrived. Steps never wait for it.
-import { newRequestId, pause, post, Refused } from "./calls.js";
+import { answersBody, pause, post, Refused } from "./calls.js";
 
 const WAITS = [1_000, 2_000, 4_000, 8_000, 15_000];
 
@@ -35,7 +35,7 @@ export class Saver {
   leave() {
     if (!this.unsaved || this.#stopped) return;
     const values = { ...this.#sending, ...this.#pending };
-    post("values", { request_id: newRequestId(), values }, { keepalive: true }).catch(() => {});
+    post("values", answersBody(values), { keepalive: true }).catch(() => {});
   }
 
   /** Nothing more is sent; resolves when what is under way has ended. */
@@ -77,7 +77,7 @@ export class Saver {
   async #send(values, again) {
     try {
       if (!again) this.onStatus("saving");
-      await post("values", { request_id: newRequestId(), values });
+      await post("values", answersBody(values));
     } catch (error) {
       if (!(error instanceof Refused)) return true;
       this.#sending = {};

@@ -22,17 +22,24 @@ class SignatureControl {
     this.memory.strokes ??= [];
     this.memory.typed ??= "";
     this.ways = WAYS[field.preferences?.format] ?? ALL_WAYS;
-    this.node = el("div", { class: "signature" });
+    this.made = el("div", { class: "signature" });
+    this.reason = field.reasons?.length ? this.#reasonSelect() : null;
+    this.node = this.reason ? el("div", {}, this.made, this.#reasonQuestion()) : this.made;
     if (this.#attachment) this.#showMade();
     else this.#showWay(this.memory.way ?? this.ways[0]);
   }
 
   focus() {
-    this.first.focus();
+    (this.wrong ?? this.first).focus();
   }
 
   get labels() {
     return this.named;
+  }
+
+  /** What a problem is about when it is not the signature. */
+  get wrong() {
+    return this.context.state.needsReason(this.field) ? this.reason : null;
   }
 
   /** Sends what was drawn or typed; afterwards the field's value is an attachment. */
@@ -48,6 +55,25 @@ class SignatureControl {
 
   get #attachment() {
     return this.context.state.attachments.get(this.context.state.value(this.field.uuid));
+  }
+
+  /** Why it is signed, where the sender wants to know: one of his reasons, printed beside the signature. */
+  #reasonQuestion() {
+    return el("div", { class: "signature__reason" }, el("label", { for: this.reason.id }, t("signature.reason")), this.reason);
+  }
+
+  #reasonSelect() {
+    const { state, describedBy, id } = this.context;
+    const select = el("select", { id: `${id}-reason`, class: "input", "aria-required": "true", "aria-describedby": describedBy });
+    select.append(el("option", { value: "" }, t("select.choose")));
+    for (const reason of this.field.reasons) {
+      select.append(el("option", { value: reason, selected: state.reason(this.field) === reason }, reason));
+    }
+    select.addEventListener("change", () => {
+      select.removeAttribute("aria-invalid");
+      state.setReason(this.field, select.value);
+    });
+    return select;
   }
 
   async #take(obtain) {
@@ -85,7 +111,7 @@ class SignatureControl {
     this.named = null;
     this.memory.strokes = [];
     this.context.onUncommitted(false);
-    this.node.replaceChildren(
+    this.made.replaceChildren(
       el("p", { class: "hint" }, t("signature.yours")),
       el("div", { class: "preview" }, el("img", { class: "preview__picture", src: this.#attachment.url, alt: this.field.label })),
       el("div", { class: "signature__tools" }, again),
@@ -98,7 +124,7 @@ class SignatureControl {
     this.pad?.observer.disconnect();
     this.pad = null;
     const body = { draw: () => this.#drawing(), type: () => this.#typing(), upload: () => this.#uploading() }[way]();
-    this.node.replaceChildren(...[this.#reuse(), this.#choice(), ...body].filter(Boolean));
+    this.made.replaceChildren(...[this.#reuse(), this.#choice(), ...body].filter(Boolean));
     this.context.onLabels?.();
   }
 
