@@ -12,11 +12,18 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Removed, Submission, SubmissionStatus, SubmitterStatus
-<<<<<<< HEAD
-from services.submissions import announce, creation, domain, erasing, filling, known_templates, queries, store, trail
-=======
-from services.submissions import announce, creation, domain, erasing, filling, queries, reasons, store, trail
->>>>>>> gaps
+from services.submissions import (
+    announce,
+    creation,
+    domain,
+    erasing,
+    filling,
+    known_templates,
+    queries,
+    reasons,
+    store,
+    trail,
+)
 from services.submissions import values as rules
 from services.submissions.announce import Telling
 from services.submissions.creation import Plan, PlannedSubmitter

@@ -8,13 +8,8 @@ from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome
 from contracts.runtime.outbox import first_time
-<<<<<<< HEAD
-from contracts.types import SealingStatus, SubmissionStatus
+from contracts.types import SealingStatus, SubmissionStatus, iso
 from services.submissions import announce, domain, erasing, store, trail
-=======
-from contracts.types import SealingStatus, SubmissionStatus, Tolerant, iso
-from services.submissions import announce, commands, domain, erasing, store, trail
->>>>>>> gaps
 from services.submissions.announce import Telling
 from services.submissions.models import BlobRemovalRow, SubmissionRow
 from services.submissions.site import Site
