@@ -15,7 +15,7 @@ from contracts.blobs import BlobRef
 
 def iso(moment: datetime) -> str:
     """ISO 8601 in UTC with milliseconds: ``2026-03-04T05:06:07.089Z``."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 Moment = Annotated[datetime, PlainSerializer(iso, return_type=str, when_used="json")]
@@ -144,12 +144,9 @@ class Condition(Tolerant):
     operation: Literal["and", "or"] | None = None
 
 
-class FieldDefinition(Tolerant):
-    """A fillable field (specification 2.7), the full definition with what the service adds: uuid and role."""
+class FieldContent(Tolerant):
+    """What a field (specification 2.7) is, apart from whose it is and where."""
 
-    uuid: str
-    submitter_uuid: str
-    role: str
     name: str = ""
     type: FieldType = FieldType.TEXT
     required: bool = True
@@ -160,6 +157,14 @@ class FieldDefinition(Tolerant):
     options: list[str] = Field(default_factory=list)
     validation: dict[str, Any] = Field(default_factory=dict)
     preferences: dict[str, Any] = Field(default_factory=dict)
+
+
+class FieldDefinition(FieldContent):
+    """A fillable field, the full definition with what the service adds: uuid and role."""
+
+    uuid: str
+    submitter_uuid: str
+    role: str
     conditions: list[Condition] = Field(default_factory=list)
     areas: list[Area] = Field(default_factory=list)
 

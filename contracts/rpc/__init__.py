@@ -33,9 +33,9 @@ class Rpc(Generic[Q, R]):
     def _adapter(self) -> TypeAdapter[R]:
         return TypeAdapter(self.response)
 
-    def encode(self, result: R) -> Any:
-        """The response as plain JSON values."""
-        return self._adapter.dump_python(result, mode="json")
+    def encode(self, result: R) -> bytes:
+        """The response as JSON."""
+        return self._adapter.dump_json(result)
 
     def decode(self, payload: Any) -> R:
         """The response model of what came over the wire; unknown keys are ignored, so that services deploy one by one."""

@@ -9,6 +9,7 @@ from contracts.rpc import Rpc
 from contracts.types import (
     Account,
     Area,
+    FieldContent,
     FieldDefinition,
     FieldType,
     Moment,
@@ -19,23 +20,13 @@ from contracts.types import (
 )
 
 
-class TagField(Tolerant):
+class TagField(FieldContent):
     """A field found in the document: a ``{{...}}`` text tag, an HTML field tag or an AcroForm field.
 
     Same meaning as FieldInput, but ``areas`` are already fractions of the visible page. ``role`` None: the first role.
     """
 
-    name: str = ""
-    type: FieldType = FieldType.TEXT
     role: str | None = None
-    required: bool = True
-    readonly: bool = False
-    default_value: Any = None
-    title: str | None = None
-    description: str | None = None
-    options: list[str] = Field(default_factory=list)
-    validation: dict[str, Any] = Field(default_factory=dict)
-    preferences: dict[str, Any] = Field(default_factory=dict)
     condition: str | None = None
     areas: list[Area] = Field(default_factory=list)
 

@@ -9,8 +9,8 @@ from contracts.rpc import Rpc
 from contracts.types import (
     Actor,
     Condition,
+    FieldContent,
     FieldDefinition,
-    FieldType,
     Moment,
     Page,
     PageRequest,
@@ -35,22 +35,12 @@ class AreaInput(Tolerant):
     cell_w: float | None = None
 
 
-class FieldInput(Tolerant):
+class FieldInput(FieldContent):
     """The full definition of specification 2.7 as an API user writes it. ``role`` None means the first role."""
 
     uuid: str | None = None
     submitter_uuid: str | None = None
-    name: str = ""
-    type: FieldType = FieldType.TEXT
     role: str | None = None
-    required: bool = True
-    readonly: bool = False
-    default_value: Any = None
-    title: str | None = None
-    description: str | None = None
-    options: list[str] = Field(default_factory=list)
-    validation: dict[str, Any] = Field(default_factory=dict)
-    preferences: dict[str, Any] = Field(default_factory=dict)
     conditions: list[Condition] = Field(default_factory=list)
     areas: list[AreaInput] = Field(default_factory=list)
 

@@ -79,7 +79,7 @@ def once(session: Session, rpc: Rpc[Any, R], request_id: str, decide: Callable[[
     session.execute(
         answers.update()
         .where(answers.c.method == method, answers.c.request_id == request_id)
-        .values(answer=to_json(rpc.encode(answer)))
+        .values(answer=rpc.encode(answer).decode())
     )
     return answer
 

@@ -1,6 +1,6 @@
 """What the gateway needs to know from its environment."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, SecretStr, field_validator
 
@@ -61,9 +61,6 @@ class Settings(ServiceSettings):
     )
     account_documents_copy_email: bool = Field(default=True, description="mail each signer a copy of the documents")
     account_with_signature_id: bool = Field(default=False, description="print an id beside each signature")
-    account_esigning_preference: Literal["single", "multiple"] = Field(
-        default="single", description="one PAdES signature at the end, or one per party"
-    )
     account_bcc_emails: str = Field(default="", description="addresses that get a copy of every completion mail")
 
     @field_validator("admin_email", "admin_api_key", "smtp_url", mode="before")
@@ -80,6 +77,5 @@ class Settings(ServiceSettings):
             completed_notification_email_enabled=self.account_completed_notification_email,
             documents_copy_email_enabled=self.account_documents_copy_email,
             with_signature_id=self.account_with_signature_id,
-            esigning_preference=self.account_esigning_preference,
             bcc_emails=self.account_bcc_emails,
         )

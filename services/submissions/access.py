@@ -14,15 +14,16 @@ from services.submissions.models import SubmissionRow, TemplateRow
 
 def visible_to(actor: Actor) -> sa.ColumnElement[bool]:
     """The condition that every query carries; it speaks of SubmissionRow outer-joined with TemplateRow."""
+    template, submission = TemplateRow.__table__.c, SubmissionRow.__table__.c
     if actor.role is Role.ADMIN:
         return sa.true()
     if actor.role is Role.EDITOR:
         return sa.or_(
-            TemplateRow.shared,
-            TemplateRow.author_id == actor.user_id,
-            sa.and_(SubmissionRow.template_id.is_(None), SubmissionRow.created_by_id == actor.user_id),
+            template.shared,
+            template.author_id == actor.user_id,
+            sa.and_(submission.template_id.is_(None), submission.created_by_id == actor.user_id),
         )
-    return sa.func.coalesce(TemplateRow.shared, sa.false())
+    return sa.func.coalesce(template.shared, sa.false())
 
 
 def require_writer(actor: Actor) -> None:

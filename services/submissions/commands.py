@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from contracts.audit_chain import START
@@ -13,12 +12,23 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Removed, Submission, SubmissionStatus, SubmitterStatus
-from services.submissions import announce, creation, domain, erasing, filling, queries, reasons, store, trail
+from services.submissions import (
+    announce,
+    creation,
+    domain,
+    erasing,
+    filling,
+    known_templates,
+    queries,
+    reasons,
+    store,
+    trail,
+)
 from services.submissions import values as rules
 from services.submissions.announce import Telling
 from services.submissions.creation import Plan, PlannedSubmitter
 from services.submissions.domain import Refused
-from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
+from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.preparing import Prepared
 from services.submissions.problems import Problems
 from services.submissions.repeats import once
@@ -43,7 +53,7 @@ def create(
 
     def begin() -> Submission:
         row = _submission_row(command, plan, now)
-        kept = _keep_template(session, template)
+        kept = known_templates.remember(session, template)
         row.template_id = template.id
         session.add(row)
         session.flush()
@@ -203,37 +213,6 @@ def _decided(telling: Telling, decision: domain.Decision) -> None:
     state, happened = decision
     store.save(telling.found, state, telling.now)
     announce.announce(telling, happened)
-
-
-def _keep_template(session: Session, template: TemplateSnapshot) -> TemplateRow:
-    """Remember the template for lists and access; what ``template.updated`` said of later is not overwritten."""
-    known = session.get(TemplateRow, template.id)
-    if known is not None and known.updated_at >= template.updated_at:
-        return known
-    keep_template(
-        session,
-        TemplateRow(
-            id=template.id,
-            name=template.name,
-            external_id=template.external_id,
-            folder_name=template.folder_name,
-            shared=template.shared_link,
-            author_id=template.author_id,
-            created_at=template.created_at,
-            updated_at=template.updated_at,
-        ),
-    )
-    return session.get_one(TemplateRow, template.id, populate_existing=True)
-
-
-def keep_template(session: Session, row: TemplateRow) -> None:
-    """Insert or update, unless what is there is newer: news of a template may come late and in any order."""
-    names = ("id", "name", "external_id", "folder_name", "shared", "author_id", "created_at", "updated_at")
-    values = {name: getattr(row, name) for name in names}
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    insert = dialect.insert(TemplateRow).values(values)
-    newer = TemplateRow.updated_at <= insert.excluded.updated_at
-    session.execute(insert.on_conflict_do_update(index_elements=["id"], set_=values, where=newer))
 
 
 def _submission_row(command: rpc.CreateSubmission, plan: Plan, now: datetime) -> SubmissionRow:

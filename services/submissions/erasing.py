@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsSealed
 from contracts.rpc.submissions import CREATE
-from contracts.runtime.database import to_json
 from contracts.runtime.tables import answers
 from contracts.types import Order, Submission, SubmissionStatus
 from services.submissions import announce, trail
@@ -95,4 +94,4 @@ def _forget_answers(telling: Telling) -> None:
         submitters=[],
     )
     session.execute(sa.delete(answers).where(recent, answers.c.method != created))
-    session.execute(sa.update(answers).where(recent).values(answer=to_json(CREATE.encode(remains))))
+    session.execute(sa.update(answers).where(recent).values(answer=CREATE.encode(remains).decode()))

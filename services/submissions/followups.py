@@ -8,10 +8,10 @@ from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome
 from contracts.runtime.outbox import first_time
-from contracts.types import SealingStatus, SubmissionStatus, Tolerant, iso
-from services.submissions import announce, commands, domain, erasing, store, trail
+from contracts.types import SealingStatus, SubmissionStatus, iso
+from services.submissions import announce, domain, erasing, store, trail
 from services.submissions.announce import Telling
-from services.submissions.models import BlobRemovalRow, SubmissionRow, TemplateRow
+from services.submissions.models import BlobRemovalRow, SubmissionRow
 from services.submissions.site import Site
 
 INVITATION = "invitation"
@@ -95,38 +95,6 @@ def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, no
     data: dict[str, Any] = {"kind": outcome.kind, "reason": (outcome.error or "")[:500] or None}
     line = trail.Line(trail.BOUNCE_EMAIL, outcome.submitter_id if known else None, data)
     trail.append(found, [line], store.moment(found, now))
-
-
-class TemplateNews(Tolerant):
-    """What this service wants to know of ``template.updated``."""
-
-    id: int
-    name: str
-    external_id: str | None = None
-    folder_name: str
-    shared_link: bool
-    author_id: int
-    created_at: datetime
-    updated_at: datetime
-
-
-def accept_template(session: Session, template: TemplateNews) -> None:
-    """Submissions follow their template: its sharing, author, name and folder. What is older than what is known is ignored."""
-    if session.get(TemplateRow, template.id) is None:
-        return
-    commands.keep_template(
-        session,
-        TemplateRow(
-            id=template.id,
-            name=template.name,
-            external_id=template.external_id,
-            folder_name=template.folder_name,
-            shared=template.shared_link,
-            author_id=template.author_id,
-            created_at=template.created_at,
-            updated_at=template.updated_at,
-        ),
-    )
 
 
 def due_to_expire(session: Session, now: datetime, limit: int = 200) -> list[int]:

@@ -31,7 +31,7 @@ from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRo
 from services.submissions.repeats import key_of
 from services.submissions.site import FileLinks, Site
 
-LARGEST_PAGE = 100
+LARGEST_PAGE, QUICK_PAGE = 100, 20
 LARGEST_ID = 2**63 - 1
 
 
@@ -71,10 +71,10 @@ def submission(session: Session, query: rpc.GetSubmission, site: Site, now: date
 def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: datetime) -> Page[Submission]:
     """A page of submissions without values and events."""
     in_folder = _templates_in(session, query.template_folder)
-    rows, following = page(session, _listed(query, in_folder, now), SubmissionRow.id, query)
+    rows, following = page(session, _listed(query, in_folder, now), _SUBMISSION.id, query)
     ids = [row.id for row in rows]
     by_submission: dict[int, list[Any]] = {submission_id: [] for submission_id in ids}
-    for one in session.execute(_LISTED_SUBMITTERS.where(SubmitterRow.submission_id.in_(ids))) if ids else ():
+    for one in session.execute(_LISTED_SUBMITTERS.where(_SUBMITTER.submission_id.in_(ids))) if ids else ():
         by_submission[one.submission_id].append(one)
     fields = fields_of(session, ids) if "fields" in query.include else {}
     links = site.expiring(now)
@@ -92,6 +92,12 @@ def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: d
         for row in rows
     ]
     return Page(data=data, pagination=pagination(ids, following))
+
+
+def is_quick(query: rpc.ListSubmissions) -> bool:
+    """A page that the index gives at once, however many submissions there are."""
+    filters = (query.q, query.template_folder, query.archived, query.status, query.template_id)
+    return query.limit <= QUICK_PAGE and all(one is None for one in filters)
 
 
 def submitter(session: Session, query: rpc.GetSubmitter, site: Site, now: datetime) -> Submitter:
@@ -232,27 +238,39 @@ def pagination(ids: Sequence[int], following: bool) -> Pagination:
     return Pagination(count=len(ids), prev=ids[0], next=ids[-1] if following else None)
 
 
+# Lists read plain columns of the tables: what the ORM does for each row and statement costs more than the rows.
+_SUBMISSION, _SUBMITTER, _TEMPLATE = (model.__mapper__.columns for model in (SubmissionRow, SubmitterRow, TemplateRow))
 _OF_TEMPLATE = ("name", "external_id", "folder_name", "created_at", "updated_at")
+_OF_SUBMISSION = (
+    *("id", "slug", "name", "source", "order", "status", "unfinished", "expire_at", "archived_at", "sealing_status"),
+    *(
+        "sealing_error",
+        "pades_level",
+        "results",
+        "created_at",
+        "updated_at",
+        "completed_at",
+        "variables",
+        "preferences",
+    ),
+    *("template_id", "created_by_id", "created_by_email", "created_by_name"),
+)
+_OF_SUBMITTER = (
+    *("id", "submission_id", "party_uuid", "role", "email", "name", "phone", "external_id", "slug", "status", "group"),
+    *("metadata_", "preferences", "decline_reason", "sent_at", "opened_at", "completed_at", "declined_at"),
+    *("created_at", "updated_at"),
+)
 _LISTED = (
     sa.select(
-        *(SubmissionRow.id, SubmissionRow.slug, SubmissionRow.name, SubmissionRow.source, SubmissionRow.order),
-        *(SubmissionRow.status, SubmissionRow.unfinished, SubmissionRow.expire_at, SubmissionRow.archived_at),
-        *(SubmissionRow.sealing_status, SubmissionRow.sealing_error, SubmissionRow.pades_level, SubmissionRow.results),
-        *(SubmissionRow.created_at, SubmissionRow.updated_at, SubmissionRow.completed_at),
-        *(SubmissionRow.variables, SubmissionRow.preferences, SubmissionRow.template_id),
-        *(SubmissionRow.created_by_id, SubmissionRow.created_by_email, SubmissionRow.created_by_name),
-        *(getattr(TemplateRow, name).label(f"template_{name}") for name in _OF_TEMPLATE),
+        *(_SUBMISSION[name].label(name) for name in _OF_SUBMISSION),
+        *(_TEMPLATE[name].label(f"template_{name}") for name in _OF_TEMPLATE),
     )
-    .select_from(SubmissionRow)
-    .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
+    .select_from(SubmissionRow.__table__)
+    .outerjoin(TemplateRow.__table__, _TEMPLATE.id == _SUBMISSION.template_id)
 )
-_LISTED_SUBMITTERS = sa.select(
-    *(SubmitterRow.id, SubmitterRow.submission_id, SubmitterRow.party_uuid, SubmitterRow.role, SubmitterRow.email),
-    *(SubmitterRow.name, SubmitterRow.phone, SubmitterRow.external_id, SubmitterRow.slug, SubmitterRow.status),
-    *(SubmitterRow.group, SubmitterRow.metadata_, SubmitterRow.preferences, SubmitterRow.decline_reason),
-    *(SubmitterRow.sent_at, SubmitterRow.opened_at, SubmitterRow.completed_at, SubmitterRow.declined_at),
-    *(SubmitterRow.created_at, SubmitterRow.updated_at),
-).order_by(SubmitterRow.submission_id, SubmitterRow.position)
+_LISTED_SUBMITTERS = sa.select(*(_SUBMITTER[name].label(name) for name in _OF_SUBMITTER)).order_by(
+    _SUBMITTER.submission_id, _SUBMITTER.position
+)
 
 
 def _templates_in(session: Session, folder: str | None) -> list[int] | None:
@@ -263,19 +281,17 @@ def _templates_in(session: Session, folder: str | None) -> list[int] | None:
 
 
 def _listed(query: rpc.ListSubmissions, in_folder: list[int] | None, now: datetime) -> sa.Select[Any]:
-    conditions = [visible_to(query.actor)]
+    conditions: list[sa.ColumnElement[bool]] = [visible_to(query.actor)]
     if query.q and query.q.strip():
-        conditions.append(SubmissionRow.search.contains(searchable(query.q.strip()), autoescape=True))
+        conditions.append(_SUBMISSION.search.contains(searchable(query.q.strip()), autoescape=True))
     if query.template_id is not None:
-        conditions.append(SubmissionRow.template_id == query.template_id)
+        conditions.append(_SUBMISSION.template_id == query.template_id)
     if in_folder is not None:
-        conditions.append(SubmissionRow.template_id.in_(in_folder))
+        conditions.append(_SUBMISSION.template_id.in_(in_folder))
     if query.archived is not None:
-        conditions.append(
-            SubmissionRow.archived_at.is_not(None) if query.archived else SubmissionRow.archived_at.is_(None)
-        )
+        conditions.append(_SUBMISSION.archived_at.is_not(None) if query.archived else _SUBMISSION.archived_at.is_(None))
     if query.slug is not None:
-        conditions.append(SubmissionRow.slug == query.slug)
+        conditions.append(_SUBMISSION.slug == query.slug)
     if query.status is not None:
         conditions.append(_has_status(query.status, now))
     return _LISTED.where(*conditions)
@@ -283,19 +299,19 @@ def _listed(query: rpc.ListSubmissions, in_folder: list[int] | None, now: dateti
 
 def _has_status(status: SubmissionStatus, now: datetime) -> sa.ColumnElement[bool]:
     over = sa.and_(
-        SubmissionRow.status == SubmissionStatus.PENDING.value,
-        SubmissionRow.unfinished,
-        SubmissionRow.expire_at.is_not(None),
-        SubmissionRow.expire_at <= now,
+        _SUBMISSION.status == SubmissionStatus.PENDING.value,
+        _SUBMISSION.unfinished,
+        _SUBMISSION.expire_at.is_not(None),
+        _SUBMISSION.expire_at <= now,
     )
     if status is SubmissionStatus.EXPIRED:
-        return sa.or_(SubmissionRow.status == status.value, over)
+        return sa.or_(_SUBMISSION.status == status.value, over)
     if status is SubmissionStatus.PENDING:
         return sa.and_(
-            SubmissionRow.status == status.value,
-            sa.or_(SubmissionRow.expire_at.is_(None), SubmissionRow.expire_at > now, sa.not_(SubmissionRow.unfinished)),
+            _SUBMISSION.status == status.value,
+            sa.or_(_SUBMISSION.expire_at.is_(None), _SUBMISSION.expire_at > now, sa.not_(_SUBMISSION.unfinished)),
         )
-    return SubmissionRow.status == status.value
+    return _SUBMISSION.status == status.value
 
 
 def _listed_submitters(query: rpc.ListSubmitters) -> sa.Select[Any]:

@@ -17,6 +17,7 @@ from services.submissions import (
     followups,
     form_commands,
     forms,
+    known_templates,
     preparing,
     queries,
     submitter_commands,
@@ -24,7 +25,6 @@ from services.submissions import (
 from services.submissions.access import require_writer
 from services.submissions.background import site_of
 from services.submissions.documents import Documents
-from services.submissions.followups import TemplateNews
 from services.submissions.overrides import Source
 from services.submissions.preparing import Prepared, Workshop
 from services.submissions.settings import Settings
@@ -58,11 +58,12 @@ class SubmissionsService:
         _known(query, id="Submission")
         if "combined_document_url" in query.include:
             self._documents.combined(query)
-        return self.context.database.read(queries.submission, query, self._site, now())
+        return self.context.database.look_up(queries.submission, query, self._site, now())
 
     @handles(rpc.LIST)
     def list(self, query: rpc.ListSubmissions) -> Page[Submission]:
-        return self.context.database.read(queries.submissions, query, self._site, now())
+        reads = self.context.database.look_up if queries.is_quick(query) else self.context.database.read
+        return reads(queries.submissions, query, self._site, now())
 
     @handles(rpc.UPDATE)
     def update(self, command: rpc.UpdateSubmission) -> Submission:
@@ -87,7 +88,7 @@ class SubmissionsService:
     @handles(rpc.GET_SUBMITTER)
     def get_submitter(self, query: rpc.GetSubmitter) -> Submitter:
         _known(query, id="Submitter")
-        return self.context.database.read(queries.submitter, query, self._site, now())
+        return self.context.database.look_up(queries.submitter, query, self._site, now())
 
     @handles(rpc.LIST_SUBMITTERS)
     def list_submitters(self, query: rpc.ListSubmitters) -> Page[Submitter]:
@@ -97,7 +98,7 @@ class SubmissionsService:
     def update_submitter(self, command: rpc.UpdateSubmitter) -> Submitter:
         require_writer(command.actor)
         _known(command, id="Submitter")
-        own, everything, attached = self.context.database.read(queries.own_fields, command.actor, command.id)
+        own, everything, attached = self.context.database.look_up(queries.own_fields, command.actor, command.id)
         change = submitter_commands.planned(command, own, everything, attached)
         made = self._workshop.prepared(change.overrides.sources, change.texts)
         settings: Settings = self.context.settings
@@ -111,11 +112,11 @@ class SubmissionsService:
 
     @handles(rpc.OPEN_FORM)
     def open_form(self, visit: rpc.OpenForm) -> rpc.SigningForm:
-        return self.context.database.read(forms.form, visit, self._site, now())
+        return self.context.database.look_up(forms.form, visit, self._site, now())
 
     @handles(rpc.FORM_FILE)
     def form_file(self, query: rpc.FormPage) -> rpc.FormFile:
-        return self.context.database.read(forms.file_of, query, now())
+        return self.context.database.look_up(forms.file_of, query, now())
 
     @handles(rpc.VIEW_FORM)
     def view_form(self, visit: rpc.Visit) -> rpc.Done:
@@ -137,7 +138,7 @@ class SubmissionsService:
 
     @handles(rpc.ATTACH_FILE)
     def attach_file(self, command: rpc.AttachFile) -> Attachment:
-        answered: Attachment | None = self.context.database.read(queries.remembered, rpc.ATTACH_FILE, command)
+        answered: Attachment | None = self.context.database.look_up(queries.remembered, rpc.ATTACH_FILE, command)
         if answered is not None:
             return answered
         made = self._uploaded(command)
@@ -171,7 +172,7 @@ class SubmissionsService:
 
     @subscribes(events.TEMPLATE_UPDATED)
     def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
-        self.context.database.write(followups.accept_template, TemplateNews.model_validate(data.data))
+        self.context.database.write(known_templates.accept, known_templates.TemplateNews.model_validate(data.data))
 
     @property
     def _site(self) -> Site:
@@ -191,14 +192,14 @@ class SubmissionsService:
         preparing.check_texts(
             self.context.bus,
             preparing.texts_in(command.values),
-            lambda: self.context.database.read(forms.labels, command.slug, now()),
+            lambda: self.context.database.look_up(forms.labels, command.slug, now()),
         )
 
     def _uploaded(self, command: rpc.AttachFile) -> Prepared:
         """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""
         file, name = command.file, file_name(command.filename)
         try:
-            party_uuid, kind = self.context.database.read(forms.check_upload, command, now())
+            party_uuid, kind = self.context.database.look_up(forms.check_upload, command, now())
             if file.size > self.context.settings.max_file_size:
                 raise ServiceError("too_large", f"A file may have at most {self.context.settings.max_file_size} bytes")
             preparing.refuse_dangerous(name)

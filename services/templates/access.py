@@ -13,11 +13,12 @@ from services.templates.models import TemplateRow
 
 def visible_to(actor: Actor) -> sa.ColumnElement[bool]:
     """The condition that every query for templates carries."""
+    columns = TemplateRow.__table__.c
     if actor.role == Role.ADMIN:
         return sa.true()
     if actor.role == Role.EDITOR:
-        return sa.or_(TemplateRow.author_id == actor.user_id, TemplateRow.shared_link.is_(True))
-    return TemplateRow.shared_link.is_(True)
+        return sa.or_(columns.author_id == actor.user_id, columns.shared_link.is_(True))
+    return columns.shared_link.is_(True)
 
 
 def require_writer(actor: Actor) -> None:

@@ -66,7 +66,7 @@ def update(session: Session, command: rpc.UpdateTemplate, links: LinkMaker, limi
         require_owner(command.actor, row)
         was_archived = row.archived_at is not None
         if not _changed(session, row, command, limits, now):
-            return queries.as_template(row, links.expiring(now))
+            return queries.as_template(row, row.documents, links.expiring(now))
         row.updated_at = now
         _flush(session)
         answer = _announced(session, TEMPLATE_UPDATED, row, links, now)
@@ -304,8 +304,8 @@ def _author(actor: Actor) -> dict[str, Any]:
 
 def _announced(session: Session, event: Event, row: TemplateRow, links: LinkMaker, now: datetime) -> Template:
     """Emit the event with the whole template in it; the answer is the same with links that expire."""
-    _announce(session, event, row, queries.as_template(row, links.lasting()).model_dump(mode="json"))
-    return queries.as_template(row, links.expiring(now))
+    _announce(session, event, row, queries.as_template(row, row.documents, links.lasting()).model_dump(mode="json"))
+    return queries.as_template(row, row.documents, links.expiring(now))
 
 
 def _announce(session: Session, event: Event, row: TemplateRow, data: dict[str, Any]) -> None:

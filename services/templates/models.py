@@ -57,6 +57,10 @@ class TemplateRow(Base):
         order_by="DocumentRow.position", cascade="all, delete-orphan", lazy="selectin", passive_deletes=True
     )
 
+    @property
+    def folder_name(self) -> str:
+        return self.folder.name
+
     __table_args__ = (
         sa.Index("ix_templates_archived", "id", sqlite_where=_ARCHIVED, postgresql_where=_ARCHIVED),
         {"sqlite_autoincrement": True},

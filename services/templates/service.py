@@ -51,7 +51,7 @@ class TemplatesService:
 
     @handles(rpc.GET)
     def get(self, request: rpc.GetTemplate) -> Template:
-        return self.context.database.read(queries.template, request, self._links, now())
+        return self.context.database.look_up(queries.template, request, self._links, now())
 
     @handles(rpc.LIST)
     def list(self, request: rpc.ListTemplates) -> Page[Template]:
@@ -72,7 +72,7 @@ class TemplatesService:
 
     @handles(rpc.SNAPSHOT)
     def snapshot(self, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
-        return self.context.database.read(queries.snapshot, request)
+        return self.context.database.look_up(queries.snapshot, request)
 
     @handles(health.PING["templates"])
     def ping(self, request: health.Ping) -> health.Pong:
@@ -89,6 +89,6 @@ class TemplatesService:
         documents = len(command.documents) + len(command.html_documents)
         domain.check_documents(documents, self.context.settings.limits())
         if command.external_id and command.actor.role != Role.ADMIN:
-            holder = self.context.database.read(queries.holder_of, command.external_id.strip())
+            holder = self.context.database.look_up(queries.holder_of, command.external_id.strip())
             if holder not in (None, command.actor.user_id):
                 raise ServiceError("forbidden", "Only its author or an admin may change this template")

@@ -132,17 +132,23 @@ def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
     assert envelope.sequence is not None
     if envelope.sequence <= subject.last_sequence:
         return
-    session.add(
-        Arrival(
-            event_id=envelope.id,
-            subject=envelope.subject,
-            sequence=envelope.sequence,
-            envelope=envelope.model_dump(mode="json"),
-            arrived_at=now,
+    if envelope.sequence > subject.last_sequence + 1:
+        session.add(
+            Arrival(
+                event_id=envelope.id,
+                subject=envelope.subject,
+                sequence=envelope.sequence,
+                envelope=envelope.model_dump(mode="json"),
+                arrived_at=now,
+            )
         )
-    )
-    session.flush()
-    _log_what_is_next(session, head, subject, now)
+        return
+    webhooks = _enabled(session)
+    _log(session, head, subject, envelope, webhooks, now)
+    while (waiting := _next_arrival(session, subject)) is not None:
+        _log(session, head, subject, Envelope.model_validate(waiting.envelope), webhooks, now)
+        session.delete(waiting)
+        session.flush()
 
 
 def erase(session: Session, erased: Erased, now: datetime) -> None:
@@ -239,25 +245,26 @@ def release_forgotten(session: Session, now: datetime) -> int:
     return len(found)
 
 
-def _log_what_is_next(session: Session, head: LogHead, subject: SubjectHead, now: datetime) -> None:
-    webhooks: list[Webhook] | None = None
-    while True:
-        arrival = session.scalar(
-            sa.select(Arrival).where(Arrival.subject == subject.subject, Arrival.sequence == subject.last_sequence + 1)
-        )
-        if arrival is None:
-            return
-        if webhooks is None:
-            webhooks = list(
-                session.scalars(sa.select(Webhook).where(Webhook.disabled_at.is_(None)).order_by(Webhook.id))
-            )
-        event = _append(session, head, subject, Envelope.model_validate(arrival.envelope), now)
-        session.delete(arrival)
-        subject.last_sequence += 1
-        session.flush()
-        for webhook in webhooks:
-            if event.event_type in webhook.events and not subject.erased:
-                _plan(session, webhook, event, now)
+def _log(
+    session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, webhooks: list[Webhook], now: datetime
+) -> None:
+    """The next event of its subject: into the log, and a delivery for each webhook that wants it."""
+    event = _append(session, head, subject, envelope, now)
+    subject.last_sequence += 1
+    for webhook in webhooks:
+        if event.event_type in webhook.events and not subject.erased:
+            _plan(session, webhook, event, now)
+
+
+def _enabled(session: Session) -> list[Webhook]:
+    return list(session.scalars(sa.select(Webhook).where(Webhook.disabled_at.is_(None)).order_by(Webhook.id)))
+
+
+def _next_arrival(session: Session, subject: SubjectHead) -> Arrival | None:
+    """What has waited for the event that was just logged."""
+    return session.scalar(
+        sa.select(Arrival).where(Arrival.subject == subject.subject, Arrival.sequence == subject.last_sequence + 1)
+    )
 
 
 def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, now: datetime) -> LoggedEvent:

@@ -17,7 +17,7 @@ from contracts.rpc import submissions as rpc
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Actor, Order, Role, SealingStatus, SubmissionStatus, iso
-from services.submissions import commands, followups, queries
+from services.submissions import commands, followups, known_templates, queries
 from tests.support.submissions import ADMIN, NOW, SITE, Desk, create_command, field, sealed, template, two_signers
 
 
@@ -997,7 +997,7 @@ def test_submissions_follow_the_sharing_of_their_template(desk: Desk) -> None:
     assert desk.listed(VIEWER) == [made.id]
 
     def template_says(shared: bool, hours: int) -> None:
-        news = followups.TemplateNews(
+        news = known_templates.TemplateNews(
             id=made.template.id,
             name="Renamed",
             folder_name="Moved",
@@ -1006,7 +1006,7 @@ def test_submissions_follow_the_sharing_of_their_template(desk: Desk) -> None:
             created_at=NOW,
             updated_at=NOW + timedelta(hours=hours),
         )
-        desk.database.write(followups.accept_template, news)
+        desk.database.write(known_templates.accept, news)
 
     template_says(shared=False, hours=2)
     template_says(shared=True, hours=1)

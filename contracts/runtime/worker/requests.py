@@ -55,8 +55,8 @@ def answer(rpc: Rpc[Any, Any], handler: Callable[[Any], Any], delivery: Delivery
     call = f"{rpc.service}.{rpc.method}"
     with observe.request(delivery.headers.get(REQUEST_ID_HEADER)):
         try:
-            reply = {"result": rpc.encode(handler(read_request(rpc.request, delivery.body))), "error": None}
-            body, outcome = json.dumps(reply, allow_nan=False).encode(), "ok"
+            result = rpc.encode(handler(read_request(rpc.request, delivery.body)))
+            body, outcome = b'{"result":' + result + b',"error":null}', "ok"
         except ServiceError as error:
             body, outcome = error_reply(error), error.code
         except Exception:
