@@ -1,10 +1,10 @@
 """Fresh secrets for trying the suite out with containers. Only the standard library; nothing is stored but what you redirect.
 
     python3 deploy/make_secrets.py compose > deploy/.env
-    python3 deploy/make_secrets.py kubernetes | kubectl -n countersign apply -f -
+    python3 deploy/make_secrets.py kubernetes | kubectl -n countersign create -f -
 
-Make them once: the databases and the broker keep the passwords that they were started with. `deploy/RUNBOOK.md` lists what an
-installation for real work needs in its secrets.
+Make them once: the databases and the broker keep the passwords that they were started with; `create` refuses a second time.
+`deploy/RUNBOOK.md` lists what an installation for real work needs in its secrets.
 """
 
 import json

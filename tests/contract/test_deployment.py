@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -67,7 +68,7 @@ def test_every_service_has_its_processes_and_nothing_else_runs(objects: list[dic
 
 
 def test_services_differ_only_in_what_is_theirs(objects: list[dict[str, Any]]) -> None:
-    theirs = {"name", "image", "args", "env", "envFrom", "ports", "resources", "volumeMounts"}
+    theirs = {"name", "image", "args", "env", "envFrom", "ports", "resources", "volumeMounts", "lifecycle"}
     plain = []
     for pod in workloads(objects).values():
         rest = {key: value for key, value in pod.items() if key not in ("containers", "initContainers", "volumes")}
@@ -106,19 +107,83 @@ def test_probes_ask_what_is_served(objects: list[dict[str, Any]]) -> None:
         assert pod["terminationGracePeriodSeconds"] > settings_of(service).model_fields["drain_seconds"].default
 
 
-def test_the_environment_is_what_the_settings_are(objects: list[dict[str, Any]]) -> None:
-    """Of the secrets, those that `make_secrets.py` makes; the runbook lists them for real work."""
-    secrets = {one["metadata"]["name"]: one["stringData"] for one in json.loads(made_secrets("kubernetes"))["items"]}
-    for (service, _), pod in workloads(objects).items():
-        for container in pod["containers"]:
-            given = {one["name"] for one in container.get("env", ())}
-            for source in container["envFrom"]:
-                if "secretRef" in source:
-                    given |= set(secrets[source["secretRef"]["name"]])
-                else:
-                    given |= set(of_kind(objects, "ConfigMap")[source["configMapRef"]["name"]]["data"])
-            assert given <= names_of(service), service
-            assert given >= names_of(service, required=True), service
+def secrets_of(overlay: str) -> dict[str, dict[str, str]]:
+    """What the secrets hold: for trying out what `make_secrets.py` makes, else what the runbook's table demands."""
+    if overlay == "try-out":
+        return {one["metadata"]["name"]: one["stringData"] for one in json.loads(made_secrets("kubernetes"))["items"]}
+    rows = re.findall(r"^\| `(countersign\S*)` \| (.*) \|$", (ROOT / "deploy/RUNBOOK.md").read_text(), re.MULTILINE)
+    keys = {name: re.findall(r"`([A-Z<][A-Z0-9_<>]+)`", text) for name, text in rows}
+    found = {"countersign": keys["countersign"]}
+    for service in SERVICES:
+        own = keys["countersign-<service>"] + keys.get(f"countersign-{service}", [])
+        found[f"countersign-{service}"] = [key.replace("<SERVICE>", service.upper()) for key in own]
+    return {name: dict.fromkeys(keys, f"smtp://{name}.example.com:587") for name, keys in found.items()}
+
+
+def environment(container: dict[str, Any], objects: list[dict[str, Any]], overlay: str) -> dict[str, str]:
+    """What the container's process sees."""
+    seen: dict[str, str] = {}
+    secrets = secrets_of(overlay)
+    for source in container["envFrom"]:
+        if "secretRef" in source:
+            seen |= secrets[source["secretRef"]["name"]]
+        else:
+            seen |= of_kind(objects, "ConfigMap")[source["configMapRef"]["name"]]["data"]
+    return seen | {one["name"]: one["value"] for one in container.get("env", ())}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda folder: folder.name)
+def test_every_container_starts_with_its_environment(overlay: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings themselves are asked, those of `migrate` too. Nothing is given that nobody reads."""
+    objects = rendered(overlay)
+    for (service, process), pod in workloads(objects).items():
+        for container in pod["initContainers"] + pod["containers"]:
+            given = environment(container, objects, overlay.name)
+            read = {name for name in given if not name.startswith("AWS_")}  # boto3 reads these
+            assert read <= names_of(service), (service, process, container["name"])
+            with monkeypatch.context() as patch:
+                for name in set(os.environ) & names_of(service):
+                    patch.delenv(name)
+                for name, value in given.items():
+                    patch.setenv(name, value)
+                settings = settings_of(service).from_environment()
+        kept = {settings.blob_url.removeprefix("file://")} if settings.blob_url.startswith("file:") else set()
+        assert kept <= {one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}, (service, process)
+
+
+def test_nothing_runs_as_root(objects: list[dict[str, Any]]) -> None:
+    """The broker and the database for trying out neither."""
+    for kind in ("Deployment", "StatefulSet"):
+        for name, one in of_kind(objects, kind).items():
+            pod = one["spec"]["template"]["spec"]
+            assert pod["securityContext"]["runAsNonRoot"], name
+            assert pod["securityContext"]["runAsUser"] > 0, name
+            for container in pod["containers"]:
+                assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}, name
+
+
+def test_nobody_waits_in_vain_for_a_gateway_that_is_going(objects: list[dict[str, Any]]) -> None:
+    """Requests come until the service has forgotten the pod; those under way have their time after that."""
+    pod = workloads(objects)["gateway", "serve"]
+    pause, seconds = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+    drain = settings_of("gateway").model_fields["drain_seconds"].default
+    assert pause == "sleep"
+    assert 0 < int(seconds) < pod["terminationGracePeriodSeconds"] - drain
+
+
+def test_an_ingress_is_believed_whom_it_speaks_for(objects: list[dict[str, Any]]) -> None:
+    (gateway,) = workloads(objects)["gateway", "serve"]["containers"]
+    given = {one["name"] for one in gateway.get("env", ())}
+    assert ("TRUSTED_PROXIES" in given) == bool(of_kind(objects, "Ingress"))
+
+
+def test_the_database_for_trying_out_takes_every_connection(composed: dict[str, Any]) -> None:
+    (postgres,) = of_kind(rendered(ROOT / "deploy/kubernetes/overlays/try-out"), "StatefulSet")["postgres"]["spec"][
+        "template"
+    ]["spec"]["containers"]
+    needed = sum(2 * settings_of(s).model_fields["database_pool_size"].default for s in SERVICES for _ in PROCESSES)
+    for command in (postgres["args"], composed["services"]["postgres"]["command"]):
+        assert int(command[-1].removeprefix("max_connections=")) > needed
 
 
 def test_volumes_that_are_mounted_are_there(objects: list[dict[str, Any]]) -> None:
@@ -177,6 +242,7 @@ def test_compose_runs_every_process_of_a_service(composed: dict[str, Any], servi
         assert set(part["environment"]) <= names_of(service)
         assert set(part["environment"]) >= names_of(service, required=True)
         assert part["read_only"]
+        assert ("build" in part) != (part.get("pull_policy") == "never"), "ours or nobody's"
         assert part["cap_drop"] == ["ALL"]
         volumes = {one.split(":")[0] for one in part["volumes"]}
         assert volumes <= set(composed["volumes"])
