@@ -16,7 +16,7 @@ from services.gateway.auth import ROLES
 DOCUMENT = specification.document()
 OPERATIONS = list(specification.operations(DOCUMENT))
 BY_ID = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
-OWN = {"users"}
+OWN = {"account", "users"}
 """Resources that the gateway has itself: no service can be away."""
 
 
