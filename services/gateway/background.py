@@ -1,4 +1,5 @@
-"""What the gateway's background process does besides the runtime's own loops: it removes uploads that nobody took over."""
+"""What the gateway's background process does besides the runtime's own loops: it removes uploads that
+nobody took over, and answers that nobody asks for again."""
 
 from datetime import timedelta
 
@@ -7,6 +8,7 @@ from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
+from services.gateway import repeats
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)
@@ -20,4 +22,8 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         if removed := blobs.sweep(now() - INCOMING_KEPT):
             log.info("incoming.swept", files=removed)
 
-    return [Every("sweep-incoming", timedelta(hours=1), sweep)]
+    def forget() -> None:
+        if keys := database.write(repeats.forgotten, now()):
+            log.info("repeats.forgotten", keys=keys)
+
+    return [Every("sweep-incoming", timedelta(hours=1), sweep), Every("forget-repeats", timedelta(hours=1), forget)]

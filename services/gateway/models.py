@@ -1,4 +1,4 @@
-"""The gateway's tables: users with their keys, and the account settings."""
+"""The gateway's tables: users with their keys, the account settings, and requests that may come again."""
 
 from datetime import datetime
 from typing import Any
@@ -54,3 +54,19 @@ class AccountRow(Base):
     changes: Mapped[dict[str, Any]] = mapped_column(Json)
     first_admin: Mapped[str | None] = mapped_column(sa.Text)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class RepeatRow(Base):
+    """An Idempotency-Key (see ``repeats``): whose, what was asked under it, and the first answer, sealed.
+
+    ``answer`` is null while the request is under way, or when its process died.
+    """
+
+    __tablename__ = "repeats"
+
+    caller: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    key_hash: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(sa.Text)
+    request_id: Mapped[str] = mapped_column(sa.Text)
+    answer: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
+    claimed_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)

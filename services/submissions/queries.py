@@ -1,6 +1,5 @@
 """Reads, straight to contract models. Lists take two queries whatever their length."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,7 +11,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import not_found
 from contracts.rpc import Rpc
 from contracts.rpc import submissions as rpc
-from contracts.runtime.tables import answers
+from contracts.runtime import outbox
 from contracts.types import (
     Account,
     Actor,
@@ -37,12 +36,7 @@ LARGEST_ID = 2**63 - 1
 
 def remembered(session: Session, call: Rpc[Any, Any], command: BaseModel) -> Any | None:
     """The stored answer to this request, so that what is slow need not be done again; None when there is none."""
-    stored = session.scalar(
-        sa.select(answers.c.answer).where(
-            answers.c.method == f"{call.service}.{call.method}", answers.c.request_id == key_of(command)
-        )
-    )
-    return None if stored is None else call.decode(json.loads(stored))
+    return outbox.answered(session, call, key_of(command))
 
 
 def submission(session: Session, query: rpc.GetSubmission, site: Site, now: datetime) -> Submission:

@@ -97,6 +97,15 @@ def test_every_operation_promises_the_errors_it_can_give(operation: specificatio
 
 
 @BY_ID
+def test_every_operation_that_changes_something_takes_an_idempotency_key(operation: specification.Operation) -> None:
+    """The tools change nothing: what they answer is made anew."""
+    names = [resolved(parameter)["name"] for parameter in operation.definition.get("parameters", [])]
+    changes = operation.method != "get" and not operation.id.startswith("tools.")
+    assert ("Idempotency-Key" in names) == changes
+    assert ("409" in operation.definition["responses"]) == changes
+
+
+@BY_ID
 def test_every_operation_has_one_success_and_is_described(operation: specification.Operation) -> None:
     successes = [status for status in operation.definition["responses"] if status.startswith("2")]
     assert successes == (["201"] if operation.id in api.CREATED else ["200"])

@@ -139,13 +139,13 @@ def resolved(document: dict[str, Any], node: Any) -> Any:
 
 
 @pytest.fixture
-def ids(suite: RunningSuite) -> dict[str, Any]:
-    """Records of our own, so that what a hostile change does to them disturbs nobody."""
+def ids(suite: RunningSuite) -> Iterator[dict[str, Any]]:
+    """Records of our own, so that what a hostile change does to them disturbs nobody; the account is as it was afterwards."""
     template = suite.template(agreement_pdf(), name="Victim")
     submitters = send(suite, template["id"], send_email=False)
     email = f"victim-{uuid.uuid4().hex[:8]}@example.com"
     hook = {"url": "http://127.0.0.1:9/hook", "events": ["template.archived"]}
-    return {
+    yield {
         "templates": template["id"],
         "submissions": submitters[0]["submission_id"],
         "submitters": submitters[0]["id"],
@@ -153,6 +153,7 @@ def ids(suite: RunningSuite) -> dict[str, Any]:
         "webhooks": suite.api("POST", "/webhooks", hook, status=201)["id"],
         "slug": submitters[0]["slug"],
     }
+    suite.api("PUT", "/account", dict.fromkeys(suite.api("GET", "/account")))
 
 
 def located(path: str, ids: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from contracts.errors import invalid
 from contracts.runtime.clock import now
 from contracts.types import Account
-from services.gateway import commands
+from services.gateway import commands, repeats
 from services.gateway.api.bodies import given
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
@@ -33,7 +33,7 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
         if changes.get(name):
             changes[name] = changes[name].strip()
     defaults = context.settings.account_defaults()
-    return _shown(await context.in_thread(context.database.write, commands.change_account, defaults, changes, now()))
+    return await repeats.own_change(context, exchange, commands.change_account, defaults, changes, now(), shown=_shown)
 
 
 def _shown(account: Account) -> dict[str, Any]:
