@@ -42,6 +42,10 @@ class ServiceError(Exception):
         return STATUS.get(self.code, 500)
 
 
+class CannotStart(Exception):
+    """A process refuses to start; the message tells the operator what is wrong, which setting it is about, and the way out."""
+
+
 def not_found(what: str) -> ServiceError:
     """``what`` is a noun of the specification, such as ``Template``."""
     return ServiceError("not_found", f"{what} not found")

@@ -204,6 +204,13 @@ class WebhookDisabled(Tolerant):
     admins: list[str]
 
 
+class Admins(Tolerant):
+    """The addresses of all active admins. ``revision`` grows with each change: what is older than what is known is ignored."""
+
+    emails: list[str]
+    revision: int
+
+
 INVITATION_DUE = Event("submissions", "invitation.due", InvitationDue)
 COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
 DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
@@ -213,4 +220,5 @@ DOCUMENTS_SEALED = Event("rendering", "documents.sealed", DocumentsSealed)
 DOCUMENTS_FAILED = Event("rendering", "documents.failed", DocumentsFailed)
 MAIL_SENT = Event("notifications", "mail.sent", MailOutcome)
 MAIL_FAILED = Event("notifications", "mail.failed", MailOutcome)
+ADMINS_CHANGED = Event("gateway", "admins.changed", Admins)
 WEBHOOK_DISABLED = Event("webhooks", "webhook.disabled", WebhookDisabled)

@@ -66,6 +66,10 @@ def install(*, testing: bool) -> None:
     if sys.version_info < (3, 11):
         raise SystemExit(f"Countersign needs Python 3.11 or later; this is {sys.version.split()[0]}.")
     install_debian_packages(RUN_PACKAGES + (TEST_PACKAGES if testing else []))
+    if testing and not shutil.which(
+        "kubectl"
+    ):  # whoever has one has it from elsewhere, and the two packages exclude each other
+        install_debian_packages(["kubernetes-client"])
     install_python_packages(LOCKS / ("test.txt" if testing else "all.txt"))
 
 

@@ -51,9 +51,18 @@ class DueRow:
     finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     def make_due(self, at: datetime) -> None:
-        """Try again at ``at``, with the whole schedule before it: what an operator's retry does."""
+        """Try again at ``at``, with the whole schedule before it."""
         self.state, self.attempts, self.next_attempt_at = "due", 0, at
         self.leased_until = self.leased_by = self.finished_at = None
+
+    @classmethod
+    def may_be_retried(cls) -> sa.ColumnElement[bool]:
+        """Which parked rows an operator may have tried again (``python -m services.<name> retry``); here all."""
+        return sa.true()
+
+    def retry(self, at: datetime) -> None:
+        """What an operator's retry does to a row."""
+        self.make_due(at)
 
 
 Record = Callable[[Session, Any], None]

@@ -1,25 +1,34 @@
-"""``python -m services.<name> serve | background | migrate | check``, and several services in one process::
+"""``python -m services.<name> serve | background | migrate | check | retry``, and several services in one process::
 
     python -m contracts.runtime.main background templates submissions
 
 ``serve`` answers calls and takes events (the gateway: HTTP), ``background`` relays events and does what is due, ``migrate``
-brings the database and the queues to this version, ``check`` prints the settings and tries every dependency.
+brings the database and the queues to this version, ``check`` prints the settings and tries every dependency, ``retry`` has work
+that was given up tried again (``retrying.py``). A service that must not start as things are says so in its ``starting.py``.
 
 Nothing is imported here at the top: a worker makes the standard library cooperative first.
 """
 
 import sys
 
-COMMANDS = ("serve", "background", "migrate", "check")
+COMMANDS = ("serve", "background", "migrate", "check", "retry")
 
 
 def run(*names: str, arguments: list[str] | None = None) -> None:
     """The main function of a service, or of several that share a process. Exits with a status."""
     chosen = sys.argv[1:] if arguments is None else arguments
-    if len(chosen) != 1 or chosen[0] not in COMMANDS:
+    if chosen and chosen[0] == "retry" and len(names) == 1:
+        sys.exit(_retry(names[0], chosen[1:]))
+    if len(chosen) != 1 or chosen[0] not in COMMANDS[:-1]:
         print(f"usage: python -m services.{names[0]} {' | '.join(COMMANDS)}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     sys.exit(_command(chosen[0], names))
+
+
+def _retry(name: str, arguments: list[str]) -> int:
+    from contracts.runtime.retrying import retry
+
+    return retry(name, arguments)
 
 
 def _command(command: str, names: tuple[str, ...]) -> int:
@@ -40,6 +49,6 @@ def _command(command: str, names: tuple[str, ...]) -> int:
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
-        print(f"usage: python -m contracts.runtime.main {' | '.join(COMMANDS)} SERVICE...", file=sys.stderr)  # noqa: T201
+        print(f"usage: python -m contracts.runtime.main {' | '.join(COMMANDS[:-1])} SERVICE...", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     run(*sys.argv[2:], arguments=[sys.argv[1]])

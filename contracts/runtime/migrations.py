@@ -31,8 +31,21 @@ _ENVIRONMENT = Path(__file__).parent / "migration_environment"
 
 
 def upgrade(service: str, database_url: str, revision: str = "head") -> None:
-    """Bring the database of ``services.<service>`` to ``revision``. Creates an SQLite file when there is none."""
-    _run(service, database_url, lambda config: command.upgrade(config, revision))
+    """Bring the database of ``services.<service>`` to ``revision``. Creates an SQLite file when there is none.
+
+    A schema that is later than this code is left as it is: after a rollback the older version migrates again and starts.
+    """
+
+    def run(config: Config) -> None:
+        connection = config.attributes["connection"]
+        current = MigrationContext.configure(connection).get_current_revision()
+        connection.rollback()  # Alembic commits only transactions that it has begun itself
+        if _is_later(current, ScriptDirectory.from_config(config)):
+            log.warning("migrate.schema_is_later", service=service, schema=current)
+            return
+        command.upgrade(config, revision)
+
+    _run(service, database_url, run)
 
 
 def downgrade(service: str, database_url: str, revision: str = "base") -> None:
@@ -53,9 +66,14 @@ def pending(service: str, database_url: str) -> str | None:
         return None
     if current is None:
         return f"the schema is empty, not at {head}: run migrate"
-    if current not in {revision.revision for revision in script.walk_revisions()}:
+    if _is_later(current, script):
         return None
     return f"the schema is at {current}, not at {head}: run migrate"
+
+
+def _is_later(current: str | None, script: ScriptDirectory) -> bool:
+    """A revision that this code does not know was made by a version after it."""
+    return current is not None and current not in {revision.revision for revision in script.walk_revisions()}
 
 
 def differences(service: str, database_url: str) -> list[Any]:

@@ -1,6 +1,7 @@
 """The processes that are plain Python: ``background``, ``migrate``, ``check``, and the gateway's ``serve``."""
 
 import importlib
+import importlib.util
 import signal
 import sys
 import threading
@@ -14,7 +15,7 @@ from typing import Any
 import pydantic
 import sqlalchemy as sa
 
-from contracts.errors import ServiceError
+from contracts.errors import CannotStart, ServiceError
 from contracts.runtime import migrations, observe
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
@@ -78,6 +79,21 @@ def check_schema(name: str, database_url: str) -> None:
         raise ServiceError("unavailable", problem)
 
 
+def check_start(name: str, settings: ServiceSettings, database: Database) -> None:
+    """What the service itself wants to be so (``services.<name>.starting.check``, if there is one). Raises CannotStart."""
+    if importlib.util.find_spec(f"services.{name}.starting") is not None:
+        importlib.import_module(f"services.{name}.starting").check(settings, database)
+
+
+def must_start(name: str, settings: ServiceSettings, database: Database) -> None:
+    """As ``check_start``, but ends the process with the plain reason."""
+    try:
+        check_start(name, settings, database)
+    except CannotStart as reason:
+        print(f"{name}: {reason}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+
+
 def seen_lately(database: Database, name: str) -> bool:
     """Has the service's background process written its heartbeat within the last 30 s?"""
     at = database.read(lambda session: session.scalar(sa.select(heartbeats.c.at).where(heartbeats.c.name == name)))
@@ -125,6 +141,7 @@ def _part(name: str, publisher: Publisher) -> _Part:
     settings = settings_of(name)
     wait_for(f"{name} schema", lambda: check_schema(name, settings.database_url))
     database = Database(settings.database_url, pool_size=settings.database_pool_size)
+    must_start(name, settings, database)
     module = importlib.import_module(f"services.{name}.background")
     loops: list[Loop] = [
         *module.loops(settings, database, BlobStore.from_url(settings.blob_url)),
@@ -231,6 +248,7 @@ def _trials(name: str, settings: ServiceSettings) -> list[tuple[str, Callable[[]
     return [
         ("database", lambda: Database(settings.database_url).ping()),
         ("schema", lambda: check_schema(name, settings.database_url)),
+        ("start", lambda: check_start(name, settings, Database(settings.database_url))),
         ("broker", lambda: declare.ping(settings.amqp_url)),
         ("file store", lambda: BlobStore.from_url(settings.blob_url).exists("check/nothing")),
     ]

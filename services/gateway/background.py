@@ -1,5 +1,5 @@
-"""What the gateway's background process does besides the runtime's own loops: it removes uploads that
-nobody took over, and answers that nobody asks for again."""
+"""What the gateway's background process does besides the runtime's own loops: it removes uploads that nobody took over and
+answers that nobody asks for again, and tells the other services who the admins are."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from services.gateway import repeats
+from services.gateway import commands, queries, repeats
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)
@@ -26,4 +26,13 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         if keys := database.write(repeats.forgotten, now()):
             log.info("repeats.forgotten", keys=keys)
 
-    return [Every("sweep-incoming", timedelta(hours=1), sweep), Every("forget-repeats", timedelta(hours=1), forget)]
+    def tell_admins() -> None:
+        if database.read(queries.admins_untold):
+            database.write(commands.tell_admins)
+
+    return [
+        Every("sweep-incoming", timedelta(hours=1), sweep),
+        Every("forget-repeats", timedelta(hours=1), forget),
+        # Compared with what was told last: nothing that changes a user must think of it, and an upgrade tells by itself.
+        Every("tell-admins", timedelta(seconds=10), tell_admins),
+    ]

@@ -10,7 +10,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from contracts.errors import invalid, not_found
+from contracts.events import ADMINS_CHANGED, Admins
 from contracts.runtime.database import for_update
+from contracts.runtime.outbox import emit
 from contracts.types import Account, Role
 from services.gateway import domain, queries
 from services.gateway.keys import SealedKey
@@ -101,6 +103,17 @@ def ensure_first_admin(session: Session, email: str, key: SealedKey, password_ha
     except IntegrityError:
         raise invalid("ADMIN_API_KEY is already the key of another user") from None
     return True
+
+
+def tell_admins(session: Session) -> None:
+    """Tell the other services who the admins are, when that has changed since they were told last."""
+    account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
+    emails = queries.admins(session)
+    if emails == account.admins_told:
+        return
+    account.admins_told = emails
+    account.admins_revision += 1
+    emit(session, ADMINS_CHANGED, Admins(emails=emails, revision=account.admins_revision), subject="account")
 
 
 def _locked(session: Session, user_id: int) -> tuple[User, domain.UserState]:

@@ -45,7 +45,7 @@ class AccountRow(Base):
     """One row, id 1: what was changed of the account settings; the rest comes from the environment.
 
     ``first_admin`` is the hash of the ADMIN_EMAIL and ADMIN_API_KEY that were applied last: a key that was rotated since
-    must not come back at the next start.
+    must not come back at the next start. ``admins_told`` are the admins that the other services were told of last.
     """
 
     __tablename__ = "account"
@@ -53,6 +53,8 @@ class AccountRow(Base):
     id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
     changes: Mapped[dict[str, Any]] = mapped_column(Json)
     first_admin: Mapped[str | None] = mapped_column(sa.Text)
+    admins_told: Mapped[list[str] | None] = mapped_column(Json)
+    admins_revision: Mapped[int] = mapped_column(sa.Integer, default=0, server_default="0")
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 

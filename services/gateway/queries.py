@@ -11,6 +11,17 @@ from services.gateway.keys import SealedKey
 from services.gateway.models import AccountRow, User
 
 
+def admins_untold(session: Session) -> bool:
+    """Are the active admins others than those the other services were told of last?"""
+    return admins(session) != session.scalar(sa.select(AccountRow.admins_told).where(AccountRow.id == 1))
+
+
+def admins(session: Session) -> list[str]:
+    """The addresses of the active admins."""
+    active = sa.select(User.email).where(User.role == Role.ADMIN.value, User.archived_at.is_(None))
+    return list(session.scalars(active.order_by(User.id)))
+
+
 def users(session: Session) -> list[dict[str, Any]]:
     """The active users, ascending by id."""
     chosen = sa.select(User).where(User.archived_at.is_(None)).order_by(User.id)

@@ -61,6 +61,11 @@ class MailRow(DueRow, Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
+    @classmethod
+    def may_be_retried(cls) -> sa.ColumnElement[bool]:
+        """Of an erased one nothing is left to be sent."""
+        return cls.erased_at.is_(None)
+
     __table_args__ = (
         sa.Index("ix_mails_due", "next_attempt_at", sqlite_where=_DUE, postgresql_where=_DUE),
         sa.Index("ix_mails_submission", "submission_id", "id"),

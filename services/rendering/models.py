@@ -35,6 +35,11 @@ class SealJob(DueRow, Base):
     swept: Mapped[bool] = mapped_column(sa.Boolean)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
+    @classmethod
+    def may_be_retried(cls) -> sa.ColumnElement[bool]:
+        """None: submissions was told, and ``POST /submissions/:id/seal`` asks anew, with a new ``seal_id``."""
+        return sa.false()
+
     __table_args__ = (
         sa.Index("ix_seal_jobs_due", "state", "next_attempt_at"),
         sa.Index("ix_seal_jobs_swept", "swept", "finished_at"),

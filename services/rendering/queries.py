@@ -20,6 +20,11 @@ def sealed_here(session: Session, sha256: str) -> bool:
     return session.scalar(sa.select(SealedFile.sha256).where(SealedFile.sha256 == sha256)) is not None
 
 
+def has_sealed(session: Session) -> bool:
+    """Was anything ever sealed here?"""
+    return session.scalar(sa.select(SealedFile.sha256).limit(1)) is not None
+
+
 def jobs_to_sweep(session: Session, before: datetime) -> list[SealJob]:
     """Jobs that ended before that time and of whose interrupted attempts something may be left."""
     ended = sa.select(SealJob).where(SealJob.swept.is_(False), SealJob.state != "due", SealJob.finished_at < before)

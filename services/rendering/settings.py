@@ -26,6 +26,9 @@ class Settings(ServiceSettings):
         None,
         description="Folder of the seal's key and certificates, made on first start; VAR_DIR/certificates when unset",
     )
+    certificate_new_chain: bool = Field(
+        False, description="Make a new key and root although documents were sealed already and CERTIFICATE_DIR is empty"
+    )
     signing_key_type: Literal["rsa-3072", "ec-p256"] = Field("rsa-3072", description="Kind of the key that is made")
     signing_common_name: str = Field("Countersign Seal", description="Name in the certificate that is made")
     signing_organization: str = Field("Countersign", description="Organisation in the certificate that is made")

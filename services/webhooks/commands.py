@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, aliased
 
 from contracts.errors import ServiceError, invalid, not_found
-from contracts.events import WEBHOOK_DISABLED, Envelope, Erased, PublicData, WebhookDisabled
+from contracts.events import WEBHOOK_DISABLED, Admins, Envelope, Erased, PublicData, WebhookDisabled
 from contracts.rpc import webhooks as rpc
 from contracts.runtime import outbox
 from contracts.runtime.clock import uuid7
@@ -19,7 +20,7 @@ from contracts.runtime.database import for_update
 from contracts.types import Webhook as PublicWebhook
 from contracts.types import iso
 from services.webhooks import domain, queries
-from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent, LogHead, SubjectHead, Webhook
+from services.webhooks.models import Arrival, Attempt, Delivery, KnownAdmins, LoggedEvent, LogHead, SubjectHead, Webhook
 
 RESPONSE_KEPT = 1000
 
@@ -109,8 +110,7 @@ def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.
             raise not_found("Delivery")
         if delivery.outcome is None:
             raise invalid("The delivery is still under way.")
-        delivery.outcome = None
-        delivery.make_due(now)
+        delivery.retry(now)
         session.flush()
         return queries.delivery(session, delivery)
 
@@ -175,6 +175,15 @@ def erase(session: Session, erased: Erased, now: datetime) -> None:
         session.execute(
             sa.update(Attempt).where(Attempt.delivery_id.in_([row.id for row in deliveries])).values(response=None)
         )
+
+
+def keep_admins(session: Session, admins: Admins) -> None:
+    """Remember who the admins are; news that come twice or late change nothing."""
+    dialect: Any = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    insert = dialect.insert(KnownAdmins).values(id=1, emails=admins.emails, revision=admins.revision)
+    changed = {"emails": insert.excluded.emails, "revision": insert.excluded.revision}
+    newer = KnownAdmins.revision < insert.excluded.revision
+    session.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed, where=newer))
 
 
 def delivered(session: Session, delivery: Delivery, attempt: Attempt, now: datetime) -> None:
@@ -333,7 +342,9 @@ def _disable(session: Session, webhook: Webhook, reason: str, now: datetime) -> 
         sa.select(Delivery).where(Delivery.webhook_id == webhook.id, Delivery.outcome.is_(None))
     ):
         _end(delivery, "cancelled", now)
-    told = WebhookDisabled(webhook_id=webhook.id, url=webhook.url, reason=reason, admins=[webhook.owner_email])
+    known = session.get(KnownAdmins, 1)
+    admins = (known.emails if known is not None else []) or [webhook.owner_email]
+    told = WebhookDisabled(webhook_id=webhook.id, url=webhook.url, reason=reason, admins=admins)
     outbox.emit(session, WEBHOOK_DISABLED, told, subject=f"webhook:{webhook.id}")
 
 

@@ -15,7 +15,8 @@ class Base(DeclarativeBase):
 
 
 class Webhook(Base):
-    """A receiver. ``failing_since`` is the first failure after the last success; ``owner_email`` hears when it is disabled."""
+    """A receiver. ``failing_since`` is the first failure after the last success. ``owner_email`` made it; he hears when it is
+    disabled as long as the gateway has not said who the admins are."""
 
     __tablename__ = "webhooks"
     __table_args__ = ({"sqlite_autoincrement": True},)
@@ -31,6 +32,16 @@ class Webhook(Base):
     disabled_reason: Mapped[str | None] = mapped_column(sa.Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class KnownAdmins(Base):
+    """One row, id 1, once the gateway has said who they are: they hear when a webhook is disabled."""
+
+    __tablename__ = "admins"
+
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    emails: Mapped[list[str]] = mapped_column(Json)
+    revision: Mapped[int] = mapped_column(sa.Integer)
 
 
 class LogHead(Base):
@@ -109,6 +120,16 @@ class Delivery(DueRow, Base):
     test: Mapped[bool] = mapped_column(sa.Boolean)
     outcome: Mapped[str | None] = mapped_column(sa.Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    @classmethod
+    def may_be_retried(cls) -> sa.ColumnElement[bool]:
+        """Those whose schedule came to its end. Cancelled ones were nobody's any more: their webhook's owner resends them."""
+        return sa.and_(cls.outcome == "exhausted", cls.test.is_(False))
+
+    def retry(self, at: datetime) -> None:
+        """As a resend by the API: the same id and the same bytes."""
+        self.outcome = None
+        self.make_due(at)
 
     __table_args__ = (
         sa.CheckConstraint("outcome IN ('delivered', 'exhausted', 'cancelled')", name="outcome"),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from contracts.errors import invalid
-from contracts.events import REGISTRY, SUBMISSION_ERASED, Envelope, Erased, Event, PublicData
+from contracts.events import ADMINS_CHANGED, REGISTRY, SUBMISSION_ERASED, Admins, Envelope, Erased, Event, PublicData
 from contracts.rpc import health
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.clock import now
@@ -64,6 +64,10 @@ class WebhooksService:
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:
         self.context.database.write(commands.erase, data, now())
+
+    @subscribes(ADMINS_CHANGED)
+    def on_admins_changed(self, envelope: Envelope, data: Admins) -> None:
+        self.context.database.write(commands.keep_admins, data)
 
     def _check(self, url: str) -> None:
         try:

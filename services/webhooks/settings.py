@@ -13,6 +13,6 @@ class Settings(ServiceSettings):
     webhook_total_timeout: float = Field(15.0, description="Seconds for a whole delivery attempt")
     webhook_concurrency: int = Field(16, description="Deliveries under way at once, to different webhooks")
     webhook_give_up_after_hours: float = Field(
-        120.0, description="Hours of nothing but failure after which a webhook is disabled and its owner is told"
+        120.0, description="Hours of nothing but failure after which a webhook is disabled and the admins are told"
     )
     webhook_attempts_kept: int = Field(20, description="Attempts kept per delivery, the newest")

@@ -56,6 +56,11 @@ def test_every_event_is_in_the_readme(service: str) -> None:
     assert set(first_column(readme(service), "Event out")) == emitted
 
 
+def test_every_event_of_the_gateway_is_in_its_readme() -> None:
+    emitted = {event.type for event in events.REGISTRY.values() if event.source == "gateway"}
+    assert set(first_column(readme("gateway"), "Event out")) == emitted
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_every_setting_is_in_the_readme_and_described(service: str) -> None:
     settings = importlib.import_module(f"services.{service}.settings").Settings

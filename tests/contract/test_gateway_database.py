@@ -1,13 +1,16 @@
 """The gateway's tables and what is done with them, on both databases."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
+import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.runtime import migrations
 from contracts.runtime.database import Database
+from contracts.runtime.tables import outbox
 from contracts.types import Account, Actor, Role
 from services.gateway import commands, queries
 from services.gateway.auth import Authenticator
@@ -51,6 +54,24 @@ def test_the_first_admin_is_made_once(database: Database) -> None:
     actor = who(database, "first")
     assert actor is not None
     assert (actor.role, actor.email) == (Role.ADMIN, "admin@example.com")
+
+
+def test_the_others_are_told_who_the_admins_are_when_that_changes(database: Database) -> None:
+    def told() -> list[tuple[list[str], int]]:
+        for _ in range(2):
+            if database.read(queries.admins_untold):
+                database.write(commands.tell_admins)
+            database.write(commands.tell_admins)
+        bodies = database.read(lambda s: s.scalars(sa.select(outbox.c.body).order_by(outbox.c.seq)).all())
+        return [(data["emails"], data["revision"]) for data in (json.loads(body)["data"] for body in bodies)]
+
+    first = add(database, "ada@example.com", "one")
+    second = add(database, "grace@example.com", "two")
+    add(database, "eve@example.com", "three", Role.EDITOR)
+    both = (["ada@example.com", "grace@example.com"], 1)
+    assert told() == [both]
+    database.write(commands.archive_user, first, second, NOW)
+    assert told() == [both, (["grace@example.com"], 2)]
 
 
 def test_many_starts_at_once_make_one_admin(database: Database) -> None:

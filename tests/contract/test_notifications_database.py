@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.events import MailedFile
 from contracts.rpc import notifications as rpc
-from contracts.runtime import migrations, tables
+from contracts.runtime import migrations, retrying, tables
 from contracts.runtime.background import Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now, uuid7
@@ -228,6 +229,27 @@ def test_a_mail_that_never_gets_through_fails_in_the_end_and_is_told(
     assert [(kind, data["error"], data["invitation_id"]) for kind, data in told(database)] == [
         ("mail.failed", "451 4.3.0 not today", "i-1")
     ]
+
+
+def test_what_failed_is_sent_once_an_operator_has_it_tried_again_and_what_was_erased_is_not(
+    database: Database, blobs: BlobStore, server: MailServer, tmp_path: Path
+) -> None:
+    server.rcpt = lambda _address: "550 5.7.1 we do not know you"
+    with running(settings(tmp_path, smtp_url=server.url), database, blobs):
+        invite(database, 1, 2)
+        wait_until(lambda: all_of(database, "parked"))
+    erased = max(row.id for row in rows(database))
+
+    def erase(session: Session) -> None:
+        session.execute(sa.update(MailRow).where(MailRow.id == erased).values(erased_at=now(), to_address="", text=""))
+
+    database.write(erase)
+    server.rcpt = lambda _address: None
+    assert retrying.made_due(database, MailRow, []) == 1
+    with running(settings(tmp_path, smtp_url=server.url), database, blobs):
+        wait_until(lambda: sorted(row.state for row in rows(database)) == ["done", "parked"])
+    assert len(server.recipients()) == 1
+    assert [kind for kind, _data in told(database)] == ["mail.failed", "mail.failed", "mail.sent"]
 
 
 def stored(blobs: BlobStore, name: str, size: int = 1000) -> MailedFile:

@@ -20,7 +20,8 @@ from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
 from contracts.runtime.tables import outbox
-from services.rendering import background, commands, domain, queries, results
+from deploy.rabbitmq import PrivateBroker
+from services.rendering import background, commands, domain, queries, results, starting
 from services.rendering.jobs import certificates
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob
 from services.rendering.pool import JobCrashed, JobFailed, JobTimedOut
@@ -28,7 +29,7 @@ from services.rendering.results import Made, Results
 from services.rendering.sealing import SealWork
 from services.rendering.settings import Settings
 from services.rendering.workshop import Workshop
-from tests.support import drawing
+from tests.support import drawing, processes
 from tests.support.pdf_files import LETTER, document, line, signed
 from tests.support.sealing import assert_sealed, contract_pdf, pdf_text, pdfsig, seal_request
 from tests.support.tsa import Authority, authority
@@ -74,6 +75,30 @@ def workshop(keys: Path) -> Iterator[Workshop]:
     made = Workshop(settings(keys)).open()
     yield made
     made.close()
+
+
+@pytest.mark.parametrize("command", ["serve", "background", "check"])
+def test_a_lost_key_is_not_replaced_silently(broker: PrivateBroker, tmp_path: Path, command: str) -> None:
+    url = f"sqlite:///{tmp_path}/rendering.sqlite"
+    environment = processes.environment("rendering", broker.amqp_url, url, tmp_path, SIGNING_KEY_TYPE="ec-p256")
+    assert processes.run("rendering", "migrate", environment).returncode == 0
+    database = Database(url)
+    own = settings(tmp_path / "certificates", database_url=url)
+    starting.check(own, database)  # nothing was sealed yet: the key will be made
+    database.write(commands.remember_sealed, ["a" * 64], 7, NOW)
+
+    refused = processes.run("rendering", command, environment)
+    assert refused.returncode == (1 if command == "check" else 2)
+    said = refused.stdout + refused.stderr
+    assert f"CERTIFICATE_DIR ({tmp_path}/certificates) has no signing.pem" in said
+    assert "CERTIFICATE_NEW_CHAIN=true" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "certificates").exists()
+
+    starting.check(own.model_copy(update={"certificate_new_chain": True}), database)
+    Workshop(own).identity  # noqa: B018 - makes the key
+    starting.check(own, database)
+    database.dispose()
 
 
 def order(database: Database, request: SealRequest, event_id: str = "") -> None:

@@ -9,11 +9,15 @@ from typing import Any
 
 import pika
 import pytest
+import sqlalchemy as sa
 
 from contracts.runtime import topology
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
 from deploy.rabbitmq import PrivateBroker
 from tests.support.specimens import contract, processes
 from tests.support.specimens.running import specimen
+from tests.support.specimens.specimen.models import Task
 
 QUEUE = topology.event_queue_name(contract.NOTED, "specimen")
 
@@ -85,11 +89,45 @@ def test_missing_settings_are_named_all_at_once(broker: PrivateBroker, tmp_path:
         assert "Traceback" not in refused.stderr
 
 
-@pytest.mark.parametrize("arguments", [[], ["start"], ["serve", "now"]])
+@pytest.mark.parametrize("arguments", [[], ["start"], ["serve", "now"], ["check", "retry"]])
 def test_unknown_commands(arguments: list[str]) -> None:
     refused = run("tests.support.specimens", *arguments)
     assert refused.returncode == 2
-    assert "serve | background | migrate | check" in refused.stderr
+    assert "serve | background | migrate | check | retry" in refused.stderr
+
+
+def test_work_that_was_given_up_is_tried_again(broker: PrivateBroker, database_url: str, tmp_path: Path) -> None:
+    settings = processes.environment(broker.amqp_url, database_url, tmp_path)
+    processes.migrated(settings)
+    database = Database(database_url)
+
+    def retry(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return run("tests.support.specimens", "retry", *arguments, **settings)
+
+    def states() -> list[tuple[str, int]]:
+        tasks = sa.select(Task.state, Task.attempts).order_by(Task.id)
+        return [tuple(row) for row in database.read(lambda session: list(session.execute(tasks)))]
+
+    assert retry().stdout == "tasks: 0 parked\n"
+    parked = {"state": "parked", "attempts": 9, "finished_at": now(), "last_error": "550 no such user", "todo": "x"}
+    rows = [{"key": str(number), **parked} for number in range(1101)]
+    others = [{**parked, "key": "a", "state": "done"}, {**parked, "key": "b", "state": "due", "finished_at": None}]
+    database.write(lambda session: session.execute(sa.insert(Task), rows + others))
+    listed = retry().stdout
+    assert listed.startswith("tasks: 1101 parked\n  1101  ")
+    assert "after 9 attempts: 550 no such user" in listed
+    assert "and 1001 older ones" in listed
+    assert "python -m services.specimen retry tasks" in listed
+
+    assert (retry("tasks", "2", "1").stdout, states()[:3]) == ("2 due again\n", [("due", 0), ("due", 0), ("parked", 9)])
+    again = retry("tasks", "2", "3")
+    assert (again.returncode, again.stdout) == (1, "1 due again\n")
+    assert retry("tasks").stdout == "1098 due again\n"
+    assert states() == [("due", 0)] * 1101 + [("done", 9), ("due", 9)]
+    for wrong in (("mails",), ("tasks", "all")):
+        refused = retry(*wrong)
+        assert (refused.returncode, "specimen has work in: tasks" in refused.stderr) == (2, True)
+    database.dispose()
 
 
 def test_parked_messages(broker: PrivateBroker) -> None:

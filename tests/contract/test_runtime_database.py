@@ -370,6 +370,17 @@ def test_a_schema_that_is_ahead_is_served(database_url: str) -> None:
     assert migrations.pending("specimen", database_url) is None
 
 
+def test_the_older_version_migrates_again_after_a_rollback(database_url: str) -> None:
+    """Its pods run migrate whenever they start, on a schema that a later version has made."""
+    migrations.upgrade("specimen", database_url)
+    database = Database(database_url)
+    database.write(lambda session: session.execute(sa.text("UPDATE alembic_version SET version_num = '9999'")))
+    migrations.upgrade("specimen", database_url)
+    version = database.read(lambda session: session.scalar(sa.text("SELECT version_num FROM alembic_version")))
+    database.dispose()
+    assert version == "9999"
+
+
 def test_two_migrations_at_once(database_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: migrations.upgrade("specimen", database_url), range(4)))

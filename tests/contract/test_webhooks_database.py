@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from contracts.errors import ServiceError
-from contracts.events import Envelope, Erased
+from contracts.events import Admins, Envelope, Erased
 from contracts.rpc import webhooks as rpc
-from contracts.runtime import migrations, tables
+from contracts.runtime import migrations, retrying, tables
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.database import Database
 from contracts.types import Actor, Role
@@ -338,6 +339,23 @@ def test_410_disables_and_tells_the_owner(database: Database) -> None:
     assert len(deliveries(database, made.id)) == 3
 
 
+def test_all_admins_are_told_whoever_made_the_webhook(database: Database) -> None:
+    def told(emails: list[str], revision: int) -> None:
+        database.write(commands.keep_admins, Admins(emails=emails, revision=revision))
+
+    told(["old@example.com"], 1)
+    told(["ada@example.com", "grace@example.com"], 3)
+    told(["late@example.com"], 2)  # news that were overtaken
+    told(["ada@example.com", "grace@example.com"], 3)
+    with Receiver(lambda _: (410, {}, b"")) as receiver:
+        made = new_webhook(database, receiver.url)
+        record(database, envelope(1))
+        (first,) = deliveries(database, made.id)
+        finish(database, first.id, Deliverer(settings(database), database).attempt(row(database, first.id)))
+    (body,) = database.read(lambda session: session.scalars(sa.select(tables.outbox.c.body)).all())
+    assert json.loads(body)["data"]["admins"] == ["ada@example.com", "grace@example.com"]
+
+
 def test_five_days_of_failure_disable_but_one_success_clears(database: Database) -> None:
     made = new_webhook(database)
     record(database, envelope(1))
@@ -391,6 +409,22 @@ def test_an_exhausted_delivery_lets_the_next_go_and_can_be_sent_again(database: 
     with pytest.raises(ServiceError) as refused:
         database.write(commands.resend, foreign, NOW)
     assert refused.value.code == "not_found"
+
+
+def test_an_operator_has_exhausted_deliveries_tried_again_but_none_that_were_cancelled(database: Database) -> None:
+    made = new_webhook(database)
+    record(database, envelope(1), envelope(2))
+    first, second = deliveries(database, made.id)
+
+    def end(session: Session) -> None:
+        for number, outcome in ((first.id, "exhausted"), (second.id, "cancelled")):
+            delivery = session.get_one(Delivery, number)
+            delivery.state, delivery.outcome, delivery.finished_at = "parked", outcome, NOW
+
+    database.write(end)
+    assert retrying.made_due(database, Delivery, []) == 1
+    assert [one.state for one in deliveries(database, made.id)] == ["pending", "cancelled"]
+    assert row(database, first.id).state == "due"
 
 
 def test_the_test_button_sends_the_newest_completed_submitter(database: Database) -> None:

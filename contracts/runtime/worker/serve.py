@@ -40,6 +40,8 @@ def serve(names: tuple[str, ...]) -> int:
         process.wait_for(f"{name} schema", partial(process.check_schema, name, own.database_url))
     runner = _runner(names, settings)
     configure_mappers()  # under a lock that two threads must never want at once (see ``patch``)
+    for name, own in zip(names, settings, strict=True):
+        process.must_start(name, own, database.Database(own.database_url))
     health = observe.serve_health(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
     stopped = _stop_on_signal(runner, settings[0].drain_seconds)
     # What was made until now stays: the collector need not look through it again and again.

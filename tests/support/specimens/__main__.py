@@ -1,4 +1,4 @@
-"""``python -m tests.support.specimens serve | background | migrate | check``: as ``python -m services.<name>``."""
+"""``python -m tests.support.specimens serve | background | migrate | check | retry``: as ``python -m services.<name>``."""
 
 import services
 from contracts.runtime.main import run

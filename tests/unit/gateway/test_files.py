@@ -148,7 +148,7 @@ def test_they_stay_when_nobody_knows_whether_the_service_took_them(context: Gate
     with pytest.raises(ServiceError):
         asyncio.run(use(context, TEXTS, ServiceError("unavailable", "no answer")))
     assert len(stored(tmp_path)) == 3
-    sweep, _ = loops(context.settings, context.database, context.blobs)
+    sweep, *_ = loops(context.settings, context.database, context.blobs)
     sweep.turn()
     assert len(stored(tmp_path)) == 3, "the service may still be about to take them"
     for path in stored(tmp_path):

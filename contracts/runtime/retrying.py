@@ -1,0 +1,98 @@
+"""``python -m services.<name> retry``: for operators, work that was given up (``background.DueRow``, parked) is tried again::
+
+    python -m services.notifications retry                  what is parked, and why
+    python -m services.notifications retry mails            all of it is due again, with the whole schedule before it
+    python -m services.notifications retry mails 12 15      only these rows
+
+Rows of which nothing is left to be tried (erased, or tried anew in another way) are not listed (``DueRow.may_be_retried``).
+"""
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.runtime import observe, process
+from contracts.runtime.background import DueRow
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database, for_update
+
+SHOWN = 100
+_AT_ONCE = 500
+
+
+def retry(name: str, arguments: Sequence[str]) -> int:
+    """The command; 0 when it did what was asked for."""
+    settings = process.settings_of(name)
+    observe.setup(name, "ERROR")
+    tables = {row.__tablename__: row for row in _kinds(name)}
+    database = Database(settings.database_url)
+    try:
+        process.check_schema(name, settings.database_url)
+        if not arguments:
+            for line in _listed(name, database, tables):
+                print(line)  # noqa: T201
+            return 0
+        table, *keys = arguments
+        if table not in tables or not all(key.isascii() and key.isdigit() for key in keys):
+            known = ", ".join(tables) or "nothing"
+            print(f"{name} has work in: {known}. Rows are named by their number.", file=sys.stderr)  # noqa: T201
+            return 2
+        done = made_due(database, tables[table], [int(key) for key in keys])
+        print(f"{done} due again")  # noqa: T201
+        return 0 if done == len(set(keys)) or not keys else 1
+    finally:
+        database.dispose()
+
+
+def _kinds(name: str) -> list[Any]:
+    """The tables of due work; each has one number as its key."""
+    models = importlib.import_module(f"services.{name}.models")
+    found = [mapper.class_ for mapper in models.Base.registry.mappers if issubclass(mapper.class_, DueRow)]
+    return sorted(found, key=lambda row: str(row.__tablename__))
+
+
+def _listed(name: str, database: Database, tables: dict[str, Any]) -> Iterator[str]:
+    for table, row in tables.items():
+        count, rows = database.read(_parked, row)
+        yield f"{table}: {count} parked"
+        for key, finished_at, attempts, error in rows:
+            when = f"{finished_at:%Y-%m-%d %H:%M:%S} UTC" if finished_at else "-"
+            yield f"  {key}  {when}  after {attempts} attempts: {error or 'no reason kept'}"
+        if count > len(rows):
+            yield f"  and {count - len(rows)} older ones"
+        if count:
+            yield f"  try them again: python -m services.{name} retry {table} [NUMBER...]"
+
+
+def _parked(session: Session, row: Any) -> tuple[int, list[Any]]:
+    parked = sa.and_(row.state == "parked", row.may_be_retried())
+    count = session.scalar(sa.select(sa.func.count()).select_from(row).where(parked)) or 0
+    (key,) = sa.inspect(row).primary_key
+    newest = sa.select(key, row.finished_at, row.attempts, row.last_error).where(parked).order_by(key.desc())
+    return count, list(session.execute(newest.limit(SHOWN)))
+
+
+def made_due(database: Database, row: Any, keys: Sequence[int]) -> int:
+    """In portions, so that the loops at work are not kept waiting. What is given up anew meanwhile is not taken again."""
+    began, done = now(), 0
+    while made := database.write(_portion_made_due, row, keys, began):
+        done += made
+    return done
+
+
+def _portion_made_due(session: Session, row: Any, keys: Sequence[int], began: datetime) -> int:
+    (key,) = sa.inspect(row).primary_key
+    wanted = sa.select(row).where(
+        row.state == "parked", row.may_be_retried(), sa.or_(row.finished_at.is_(None), row.finished_at <= began)
+    )
+    if keys:
+        wanted = wanted.where(key.in_(keys))
+    found = list(session.scalars(for_update(wanted.order_by(key).limit(_AT_ONCE))))
+    for one in found:
+        one.retry(now())
+    return len(found)

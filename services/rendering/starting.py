@@ -1,0 +1,25 @@
+"""What must be so before a process of this service starts."""
+
+from contracts.errors import CannotStart
+from contracts.runtime.database import Database
+from services.rendering import queries
+from services.rendering.jobs.certificates import FILE
+from services.rendering.settings import Settings
+
+
+def check(settings: Settings, database: Database) -> None:
+    """The key that sealed documents is still there. A new key would be made silently otherwise, with a root that nobody trusts.
+
+    Raises CannotStart. The database is asked first: whoever sealed meanwhile has made the key before.
+    """
+    directory = settings.certificates
+    if settings.signing_pkcs12_file is not None or settings.certificate_new_chain or directory is None:
+        return
+    if not database.read(queries.has_sealed) or (directory / FILE).exists():
+        return
+    raise CannotStart(
+        f"CERTIFICATE_DIR ({directory}) has no {FILE}, but documents were sealed already: either it is not the folder that was"
+        " used, or its key is lost. Set CERTIFICATE_DIR to the right folder or restore it from the backup. If the key is lost"
+        " for good, start once with CERTIFICATE_NEW_CHAIN=true: then a new key and a new root are made. What was sealed before"
+        " stays valid; keep the old root.crt in TRUST_ANCHORS_DIR if you have it."
+    )

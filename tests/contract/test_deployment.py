@@ -1,0 +1,206 @@
+"""What operators deploy with: manifests, compose file and images say what the code expects, and nothing that it does not know."""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from contracts.runtime.settings import ServiceSettings
+from deploy.suite import SERVICES
+from services.gateway.settings import Settings as GatewaySettings
+
+ROOT = Path(__file__).resolve().parents[2]
+OVERLAYS = sorted((ROOT / "deploy/kubernetes/overlays").iterdir())
+PROCESSES = ("serve", "background")
+FOR_THE_IMAGE = {"HOST", "PORT", "HEALTH_HOST", "HEALTH_PORT", "PYTHONUNBUFFERED", "XDG_CACHE_HOME"}
+HEALTH_PORT, HTTP_PORT = 9000, 8000
+
+
+def settings_of(service: str) -> type[ServiceSettings]:
+    settings: type[ServiceSettings] = importlib.import_module(f"services.{service}.settings").Settings
+    return settings
+
+
+def names_of(service: str, *, required: bool = False) -> set[str]:
+    """The environment variables that the service reads."""
+    fields = settings_of(service).model_fields
+    return {str(f.validation_alias or name).upper() for name, f in fields.items() if f.is_required() or not required}
+
+
+def rendered(folder: Path) -> list[dict[str, Any]]:
+    done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True, timeout=60)
+    return [one for one in yaml.safe_load_all(done.stdout) if one]
+
+
+def made_secrets(kind: str) -> str:
+    program = [sys.executable, ROOT / "deploy/make_secrets.py", kind]
+    return subprocess.run(program, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module", params=OVERLAYS, ids=lambda folder: folder.name)
+def objects(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    return rendered(request.param)
+
+
+def of_kind(objects: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in objects if one["kind"] == kind}
+
+
+def workloads(objects: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """The pod templates of the services, by service and process."""
+    found = of_kind(objects, "Deployment")
+    return {(s, p): found[f"{s}-{p}"]["spec"]["template"]["spec"] for s in SERVICES for p in PROCESSES}
+
+
+def test_every_service_has_its_processes_and_nothing_else_runs(objects: list[dict[str, Any]]) -> None:
+    assert set(of_kind(objects, "Deployment")) == {f"{s}-{p}" for s in SERVICES for p in PROCESSES}
+    for (service, process), pod in workloads(objects).items():
+        (migrate,), (main,) = pod["initContainers"], pod["containers"]
+        assert (migrate["args"], main["args"]) == (["migrate"], [process])
+        assert migrate["image"] == main["image"] == f"countersign/{service}:0.1.0"
+
+
+def test_services_differ_only_in_what_is_theirs(objects: list[dict[str, Any]]) -> None:
+    theirs = {"name", "image", "args", "env", "envFrom", "ports", "resources", "volumeMounts"}
+    plain = []
+    for pod in workloads(objects).values():
+        rest = {key: value for key, value in pod.items() if key not in ("containers", "initContainers", "volumes")}
+        kept = [{k: v for k, v in one.items() if k not in theirs} for one in pod["containers"] + pod["initContainers"]]
+        plain.append(json.dumps([rest, kept], sort_keys=True))
+    assert len(set(plain)) == 1
+
+
+def test_nothing_runs_with_rights_it_does_not_need(objects: list[dict[str, Any]]) -> None:
+    for (service, _), pod in workloads(objects).items():
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["automountServiceAccountToken"] is False
+        for container in pod["containers"] + pod["initContainers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            secrets = {one["secretRef"]["name"] for one in container["envFrom"] if "secretRef" in one}
+            assert secrets == {"countersign", f"countersign-{service}"}, "each service sees its own secrets only"
+            assert "memory" in container["resources"]["limits"]
+            assert "memory" in container["resources"]["requests"]
+
+
+def test_probes_ask_what_is_served(objects: list[dict[str, Any]]) -> None:
+    paths = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+    for (service, process), pod in workloads(objects).items():
+        (main,) = pod["containers"]
+        ports = {one["name"]: one["containerPort"] for one in main["ports"]}
+        http = {"http": HTTP_PORT} if (service, process) == ("gateway", "serve") else {}
+        assert ports == {"health": HEALTH_PORT, **http}
+        assert {probe: main[probe]["httpGet"] for probe in paths} == {
+            probe: {"path": path, "port": "health"} for probe, path in paths.items()
+        }
+        assert pod["terminationGracePeriodSeconds"] > settings_of(service).model_fields["drain_seconds"].default
+
+
+def test_the_environment_is_what_the_settings_are(objects: list[dict[str, Any]]) -> None:
+    """Of the secrets, those that `make_secrets.py` makes; the runbook lists them for real work."""
+    secrets = {one["metadata"]["name"]: one["stringData"] for one in json.loads(made_secrets("kubernetes"))["items"]}
+    for (service, _), pod in workloads(objects).items():
+        for container in pod["containers"]:
+            given = {one["name"] for one in container.get("env", ())}
+            for source in container["envFrom"]:
+                if "secretRef" in source:
+                    given |= set(secrets[source["secretRef"]["name"]])
+                else:
+                    given |= set(of_kind(objects, "ConfigMap")[source["configMapRef"]["name"]]["data"])
+            assert given <= names_of(service), service
+            assert given >= names_of(service, required=True), service
+
+
+def test_volumes_that_are_mounted_are_there(objects: list[dict[str, Any]]) -> None:
+    claims = set(of_kind(objects, "PersistentVolumeClaim"))
+    for pod in workloads(objects).values():
+        volumes = {one["name"]: one for one in pod["volumes"]}
+        for container in pod["containers"] + pod["initContainers"]:
+            assert {one["name"] for one in container["volumeMounts"]} <= set(volumes)
+        used = {one["persistentVolumeClaim"]["claimName"] for one in volumes.values() if "persistentVolumeClaim" in one}
+        assert used <= claims
+
+
+def test_labels_that_select_select_something(objects: list[dict[str, Any]]) -> None:
+    pods = [
+        one["spec"]["template"]["metadata"]["labels"]
+        for kind in ("Deployment", "StatefulSet")
+        for one in of_kind(objects, kind).values()
+    ]
+    selectors = [one["spec"]["selector"] for one in of_kind(objects, "Service").values()]
+    selectors += [one["spec"]["podSelector"]["matchLabels"] for one in of_kind(objects, "NetworkPolicy").values()]
+    selectors += [one["spec"]["selector"]["matchLabels"] for one in of_kind(objects, "PodDisruptionBudget").values()]
+    assert selectors
+    for selector in selectors:
+        assert any(selector.items() <= labels.items() for labels in pods), selector
+    for ingress in of_kind(objects, "Ingress").values():
+        (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
+        assert path["backend"]["service"]["name"] in of_kind(objects, "Service")
+
+
+def test_no_secret_is_in_a_manifest(objects: list[dict[str, Any]]) -> None:
+    assert not of_kind(objects, "Secret")
+
+
+@pytest.fixture(scope="module")
+def composed() -> dict[str, Any]:
+    """The compose file with its variables replaced, as `docker compose` would, from what `make_secrets.py` gives."""
+    given = dict(line.split("=", 1) for line in made_secrets("compose").splitlines())
+
+    def value(match: re.Match[str]) -> str:
+        name, operator, default = match.groups()
+        assert operator == ":-" or name in given, f"{name} is demanded and nobody makes it"
+        return given.get(name, default)
+
+    text = (ROOT / "deploy/compose.yaml").read_text()
+    assert not re.search(r"(?i)password: +[^$\s]", text), "no secret has a default"
+    content: dict[str, Any] = yaml.safe_load(re.sub(r"\$\{(\w+)(:[?-])([^}]*)\}", value, text))
+    return content
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_compose_runs_every_process_of_a_service(composed: dict[str, Any], service: str) -> None:
+    parts = {name: composed["services"][f"{service}{name}"] for name in ("", "-background", "-migrate")}
+    assert parts[""]["build"] == {"context": "..", "dockerfile": f"services/{service}/Dockerfile"}
+    assert [part.get("command") for part in parts.values()] == [None, ["background"], ["migrate"]]
+    for part in parts.values():
+        assert set(part["environment"]) <= names_of(service)
+        assert set(part["environment"]) >= names_of(service, required=True)
+        assert part["read_only"]
+        assert part["cap_drop"] == ["ALL"]
+        volumes = {one.split(":")[0] for one in part["volumes"]}
+        assert volumes <= set(composed["volumes"])
+    assert f":{HEALTH_PORT}/readyz" in parts[""]["healthcheck"]["test"][-1]
+    assert parts[""]["depends_on"] == {f"{service}-migrate": {"condition": "service_completed_successfully"}}
+
+
+def test_compose_publishes_the_gateway_on_this_machine_only(composed: dict[str, Any]) -> None:
+    published = {name: one["ports"] for name, one in composed["services"].items() if "ports" in one}
+    assert published == {"gateway": [f"127.0.0.1:{HTTP_PORT}:{HTTP_PORT}"]}
+    settings = {k.lower(): v or "" for k, v in composed["services"]["gateway"]["environment"].items()}
+    GatewaySettings.model_validate({**settings, "GATEWAY_DATABASE_URL": settings["gateway_database_url"]})
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_images_are_locked_and_run_as_nobody(service: str) -> None:
+    text = (ROOT / f"services/{service}/Dockerfile").read_text()
+    assert f"deploy/locks/{service}.txt" in text
+    assert "--require-hashes" in text
+    assert text.index("\nUSER 10001:10001\n") < text.index("\nENTRYPOINT ")
+    said = dict(pair.split("=", 1) for line in re.findall(r"^ENV (.*)$", text, re.MULTILINE) for pair in line.split())
+    assert set(said) <= FOR_THE_IMAGE
+    assert said["HEALTH_PORT"] == str(HEALTH_PORT)
+    assert f'ENTRYPOINT ["python", "-m", "services.{service}"]' in text
+    copied = set(re.findall(r"^COPY (\S+)", text, re.MULTILINE))
+    assert copied == {f"deploy/locks/{service}.txt", "contracts", "services/__init__.py", f"services/{service}"}
+    assert all((ROOT / path).exists() for path in copied)

@@ -1,0 +1,54 @@
+"""Every image holds what its service imports, and nothing that it asks for without using it (pyproject.toml, deploy/locks)."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SERVICES = ["gateway", "templates", "submissions", "rendering", "notifications", "webhooks"]
+
+USED_BY_OTHERS = {
+    "gateway": {"python-multipart"},  # Starlette reads forms with it
+    "submissions": {"babel"},  # contracts/paper.py
+    "rendering": {"babel"},
+}
+
+
+def plain(requirement: str) -> str:
+    return re.split(r"[\[<>=; ]", requirement)[0].lower().replace("_", "-")
+
+
+def imported(service: str) -> set[str]:
+    """The distributions that the service's own modules import, anywhere in them."""
+    names: set[str] = set()
+    for path in (ROOT / "services" / service).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
+    known = packages_distributions()
+    foreign = names - set(sys.stdlib_module_names) - {"contracts", "services", "deploy"}
+    return {name.lower().replace("_", "-") for package in foreign for name in known[package]}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_what_a_service_imports_is_in_its_image(service: str) -> None:
+    locked = {
+        plain(line)
+        for line in (ROOT / "deploy" / "locks" / f"{service}.txt").read_text().splitlines()
+        if line and not line.startswith((" ", "#"))
+    }
+    assert imported(service) <= locked
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_what_a_service_asks_for_it_uses(service: str) -> None:
+    asked = {plain(one) for one in PROJECT["optional-dependencies"][service]} - {"countersign"}
+    assert asked - USED_BY_OTHERS.get(service, set()) <= imported(service)
