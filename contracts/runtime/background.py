@@ -200,7 +200,7 @@ class DueWork(Loop):
     def turn(self) -> float:
         self._free_leases_of_the_dead()
         free = self._concurrency - self._busy()
-        rows, pause = ([], self.poll_seconds) if free <= 0 else self._database.write(self._claim, free)
+        rows, pause = self._due(free) if free > 0 else ([], self.poll_seconds)
         for row in rows:
             thread = threading.Thread(target=self._work, args=(row,), name=f"{self.name}-attempt", daemon=True)
             self._running[thread] = time.monotonic() + self._lease.total_seconds()
@@ -218,6 +218,21 @@ class DueWork(Loop):
         if overdue:
             log.error("due_work.stuck", work=self.name, attempts=overdue)
         return len(self._running) - min(overdue, 3 * self._concurrency)
+
+    def _due(self, limit: int) -> tuple[list[Any], float]:
+        """Looks before it claims: on SQLite a transaction that may write makes every other writer wait, for nothing."""
+        pause = self._database.read(self._seconds_until_due)
+        return ([], pause) if pause > 0 else self._database.write(self._claim, limit)
+
+    def _seconds_until_due(self, session: Session) -> float:
+        row, moment = self._row, now()
+        soonest = session.scalar(
+            sa.select(row.next_attempt_at)
+            .where(row.state == "due", sa.or_(row.leased_until.is_(None), row.leased_until <= moment))
+            .order_by(row.next_attempt_at)
+            .limit(1)
+        )
+        return max(0.0, (soonest - moment).total_seconds()) if soonest else self.poll_seconds
 
     def _claim(self, session: Session, limit: int) -> tuple[list[Any], float]:
         """Lease up to ``limit`` due rows; else say how many seconds until the next one is due."""

@@ -125,6 +125,8 @@ def background(names: Sequence[str]) -> int:
     hints = Broker(first.amqp_url, [_HintListener({part.name: part.wake for part in parts})], name="hints").start()
     threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
     health = observe.serve_health(first.health_host, first.health_port, lambda: _problems(parts))
+    # A loop that is woken waits for the threads that are computing: with Python's 5 ms, longer than its own work takes.
+    sys.setswitchinterval(0.0005)
     for thread in threads:
         thread.start()
     log.info("background.started", services=list(names), loops=len(threads))
@@ -144,8 +146,8 @@ def _part(name: str, publisher: Publisher) -> _Part:
     must_start(name, settings, database)
     module = importlib.import_module(f"services.{name}.background")
     loops: list[Loop] = [
+        Relay(name, database, publisher),  # the first to be woken: somebody else waits for what it publishes
         *module.loops(settings, database, BlobStore.from_url(settings.blob_url)),
-        Relay(name, database, publisher),
         Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write(_beat, name)),
         Every(f"{name} clean-up", timedelta(hours=1), lambda: database.write(_clean_up)),
     ]

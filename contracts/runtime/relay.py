@@ -9,8 +9,9 @@ Events may be published twice, never zero times.
 """
 
 import itertools
+import time
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -52,6 +53,8 @@ class Relay(Loop):
         self._name = f"{own_name()}#{next(_numbers)}"
         self._database = database
         self._publisher = publisher
+        self._renew_at = datetime.min.replace(tzinfo=UTC)
+        self._next_survey = 0.0
 
     def turn(self) -> float:
         if self._database.sqlite:
@@ -72,9 +75,16 @@ class Relay(Loop):
 
     def _turn_with_lease(self) -> int:
         """The database is not held while the broker is waited for: SQLite has one write lock for everybody."""
-        if not self._database.read(_waiting, now()) or not self._database.write(_take_lease, self._name, now()):
+        moment = now()
+        rows = self._database.read(_waiting, moment)
+        if not rows:
             return 0
-        rows = self._database.read(_waiting, now())
+        if moment >= self._renew_at:
+            # Another relay may have published these rows meanwhile, so they are read again once nobody else may.
+            if not self._database.write(_take_lease, self._name, moment):
+                return 0
+            self._renew_at = moment + LEASE / 2
+            rows = self._database.read(_waiting, now())
         outcomes = self._publish(rows)
         self._database.write(_settle, rows, outcomes, now())
         return _confirmed(outcomes)
@@ -98,6 +108,10 @@ class Relay(Loop):
         return outcomes
 
     def _measure(self) -> None:
+        """For the metrics, once a second is often enough."""
+        if time.monotonic() < self._next_survey:
+            return
+        self._next_survey = time.monotonic() + 1
         waiting, oldest, unroutable = self._database.read(_survey)
         WAITING.labels(self._service).set(waiting)
         OLDEST.labels(self._service).set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
@@ -132,14 +146,14 @@ def _settle(session: Session, rows: Sequence[Row[Any]], outcomes: dict[str, str]
 
 
 def _take_lease(session: Session, holder: str, moment: datetime) -> bool:
-    """Become the one relay, or stay it."""
+    """Become the one relay, or stay it, until ``moment + LEASE``."""
     held = session.execute(sa.select(leases).where(leases.c.name == "relay")).first()
     if held is not None and held.holder != holder and held.until > moment and not is_dead(held.holder):
         return False
     values = {"holder": holder, "until": moment + LEASE}
     if held is None:
         session.execute(leases.insert().values(name="relay", **values))
-    elif held.holder != holder or held.until < moment + LEASE / 2:
+    else:
         session.execute(leases.update().where(leases.c.name == "relay").values(**values))
     return True
 

@@ -5,6 +5,7 @@ writes to places of its own, and only the transaction that ends the job makes it
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -176,11 +177,11 @@ class _Attempt:
         unsigned = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
         file = self._sealer.sign(unsigned, assurance)
         pages = len(document.pages)
-        level = self._sealer.check(file, pages=pages, drawn=unsigned.answer["drawn"], fields=self._fields)
+        level, stored = self._checked_and_stored(file, pages=pages, drawn=unsigned.answer["drawn"], fields=self._fields)
         result = SealedDocument(
             uuid=document.uuid,
             name=document.name,
-            file=self._store(file),
+            file=stored,
             original_sha256=document.original.sha256,
         )
         return _Sealed(result, level, pages)
@@ -203,8 +204,15 @@ class _Attempt:
         issuer = seal_name(self._sealer.identity)
         unsigned = self._renderer.audit_trail(self._request, summaries, attachments, place, issuer)
         file = self._sealer.sign(unsigned, assurance)
-        level = self._sealer.check(file, pages=unsigned.answer["pages"])
-        return self._store(file), level
+        level, stored = self._checked_and_stored(file, pages=unsigned.answer["pages"])
+        return stored, level
+
+    def _checked_and_stored(self, file: bytes, **expected: Any) -> tuple[str, BlobRef]:
+        """Read back while it is being written: what was written is nothing until the job ends well, else it is removed."""
+        with ThreadPoolExecutor(1) as writing:
+            stored = writing.submit(self._store, file)
+            level = self._sealer.check(file, **expected)
+            return level, stored.result()
 
     def _store(self, data: bytes) -> BlobRef:
         job = self._job

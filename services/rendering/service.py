@@ -40,6 +40,10 @@ class RenderingContext(Context[Settings]):
     def results(self) -> Results:
         return Results(self.database, self.blobs, timedelta(days=self.settings.rendering_results_kept_days))
 
+    def prepare(self) -> None:
+        """Checking the key takes a tenth of a second, a child's imports a whole one."""
+        self.workshop.open()
+
     @property
     def renderer(self) -> Renderer:
         return self.workshop.open().renderer
@@ -135,7 +139,6 @@ class RenderingService:
 
     @handles(health.PING["rendering"])
     def ping(self, request: health.Ping) -> health.Pong:
-        """The first one starts the children."""
         pong = self.context.pong()
         problem = self.context.workshop.open().identity.problem(now())
         return health.Pong(ready=False, problems=[*pong.problems, problem]) if problem else pong

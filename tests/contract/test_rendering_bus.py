@@ -394,6 +394,12 @@ def test_no_child_outlives_its_service(service: Running) -> None:
     service.background = service.start("background")
 
 
+def test_children_are_there_before_the_first_call(service: Running) -> None:
+    """Their start and the check of the key would keep the event loop, and the first caller, for a second."""
+    text = (service.folder / "serve.log").read_text()
+    assert text.index("certificate.ready") < text.index("worker.started")
+
+
 def _children_of(process: int) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():

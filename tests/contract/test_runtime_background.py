@@ -178,6 +178,20 @@ def test_work_is_woken_by_the_write_that_makes_it(database: Database) -> None:
             wait_until(lambda n=number: len(said(database)) == n + 1, what="the job, without polling")
 
 
+def test_where_nothing_is_due_nobody_waits_for_the_write_lock(database: Database) -> None:
+    """SQLite has one for everybody: whoever only looks must neither wait for it nor hold it."""
+    database.write(add, state="done")
+    elsewhere = Database(database.url.render_as_string(hide_password=False))
+
+    def look(session: Session) -> float:
+        session.add(Said(what="under way"))
+        session.flush()
+        return work(database, lambda _: Done()).turn()
+
+    assert elsewhere.write(look) > 0
+    elsewhere.dispose()
+
+
 def test_work_that_is_due_later_is_not_polled_for(database: Database) -> None:
     identifier = database.write(add)
     database.write(

@@ -192,6 +192,26 @@ def test_a_broker_that_dies_under_the_relay(site: Site) -> None:
     assert len(received) < 2 * len(keys)
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # on PostgreSQL a lock is held while publishing
+def test_a_relay_that_slept_beyond_its_lease_asks_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the lease it need not ask; afterwards another one may be at it, and both at once would lose the order."""
+    sender = Publisher(site.broker.amqp_url, name="relay").start()
+    wait_until(lambda: sender.publish([Message("1", "", site.queue, b"{}")])["1"] == CONFIRMED, what="the connection")
+    one, other = Relay("specimen", site.database, sender), Relay("specimen", site.database, sender)
+    for key in "ab":
+        site.emit(key)
+        other.turn() if key == "b" else one.turn()
+        assert site.waiting() == (key == "b")
+    later = relay.now() + relay.LEASE * 2
+    monkeypatch.setattr(relay, "now", lambda: later)
+    other.turn()
+    assert site.waiting() == 0
+    site.emit("c")
+    one.turn()
+    assert site.waiting() == 1
+    sender.close()
+
+
 @pytest.mark.timeout(240)
 def test_a_broker_that_is_stopped_does_not_hold_the_relay_for_ever(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """F5: SIGSTOP in mid-publish. The relay gives up after its time, and the rows are still there."""

@@ -46,6 +46,9 @@ class Context(Generic[S]):
         """The service's name: settings are in ``services.<name>.settings``."""
         return self._settings_class.__module__.rpartition(".")[0].rpartition(".")[2]
 
+    def prepare(self) -> None:
+        """Called once, before anything is served: what is slow belongs here. Does nothing unless a service says otherwise."""
+
     def pong(self) -> Pong:
         """The answer to ``ping``: does the database answer, has the background process been seen lately?"""
         try:

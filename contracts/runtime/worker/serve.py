@@ -42,6 +42,7 @@ def serve(names: tuple[str, ...]) -> int:
     configure_mappers()  # under a lock that two threads must never want at once (see ``patch``)
     for name, own in zip(names, settings, strict=True):
         process.must_start(name, own, database.Database(own.database_url))
+        _prepare(name)
     health = observe.serve_health(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
     stopped = _stop_on_signal(runner, settings[0].drain_seconds)
     # What was made until now stays: the collector need not look through it again and again.
@@ -70,6 +71,13 @@ def _runner(names: tuple[str, ...], settings: list[ServiceSettings]) -> ServiceR
             raise LookupError(f"services.{name} has no service.py")
         runner.add_service(served(service, own))
     return runner
+
+
+def _prepare(name: str) -> None:
+    """What a service's first call would otherwise keep the event loop with: see ``Context.prepare``."""
+    context = getattr(declare.service_class(name), "context", None)
+    if context is not None:
+        context.prepare()
 
 
 def _problems(runner: ServiceRunner, names: tuple[str, ...]) -> list[str]:
