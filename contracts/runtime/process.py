@@ -15,7 +15,7 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.runtime import migrations, observe
+from contracts.runtime import migrations, observe, search
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.broker import Broker
@@ -62,6 +62,8 @@ def wait_for(what: str, attempt: Callable[[], Any], *, patience: float | None = 
         try:
             attempt()
             return
+        except search.NoTrigrams:
+            raise  # waiting will not help
         except Exception as error:
             if give_up is not None and time.monotonic() > give_up:
                 raise
@@ -200,7 +202,11 @@ def migrate(names: Sequence[str]) -> int:
     for name in names:
         settings = settings_of(name)
         observe.setup(name, settings.log_level)
-        wait_for("database", partial(migrations.upgrade, name, settings.database_url), patience=60)
+        try:
+            wait_for("database", partial(migrations.upgrade, name, settings.database_url), patience=60)
+        except search.NoTrigrams as error:
+            print(f"{name}: {error.message}", file=sys.stderr)  # noqa: T201
+            return 1
         declare.declare(name, settings)
         log.info("migrate.done")
     return 0
@@ -231,6 +237,7 @@ def _trials(name: str, settings: ServiceSettings) -> list[tuple[str, Callable[[]
     return [
         ("database", lambda: Database(settings.database_url).ping()),
         ("schema", lambda: check_schema(name, settings.database_url)),
+        ("search index", lambda: migrations.check_trigrams(name, settings.database_url)),
         ("broker", lambda: declare.ping(settings.amqp_url)),
         ("file store", lambda: BlobStore.from_url(settings.blob_url).exists("check/nothing")),
     ]
