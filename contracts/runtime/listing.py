@@ -92,12 +92,13 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
         return _walked(session, listing, span, [])
     window = SCATTERED if listing.exact else WINDOW
     found, complete = _in_window(session, listing, span, search_for, window)
-    if not complete and len(found) >= FEW and not listing.exact:
+    matches = len(found)
+    if not complete and matches >= FEW and not listing.exact:
         found, complete = _in_window(session, listing, span, search_for, WIDE)
     if complete:
         return found
     postgresql = session.get_bind().dialect.name == "postgresql"
-    if listing.term and _is_rare(session, listing, span, window):
+    if listing.term and _is_rare(session, listing, span, window, matches):
         if postgresql:
             return _looked_up(session, listing, span)
         narrowed = search.matching_rows(listing.table, listing.text, listing.term)
@@ -128,13 +129,15 @@ def _collected(session: Session, listing: Listing, span: Span, more: Conditions)
 
 
 def _looked_up(session: Session, listing: Listing, span: Span) -> list[int]:
-    """PostgreSQL: what the trigram index finds, and of that what fits. Apart, or other indexes are read along with it."""
-    known = sa.select(listing.key.label("id")).where(search.contains(listing.text, listing.term), *span.of(listing.key))
-    known_ids = known.cte("known").prefix_with("MATERIALIZED", dialect="postgresql")
-    source = listing.source.join(known_ids, known_ids.c.id == listing.key)
-    few = sa.select(listing.key.label("id")).select_from(source).where(*listing.exact, *listing.filters).cte("few")
-    few = few.prefix_with("MATERIALIZED", dialect="postgresql")
-    return list(session.scalars(sa.select(few.c.id).order_by(span.order(few.c.id)).limit(span.wanted)))
+    """PostgreSQL: what the trigram index finds, and of that what fits. The other conditions are only computed at first: as
+    conditions, they would have their indexes read along with this one."""
+    fits = sa.and_(sa.true(), *listing.exact, *listing.filters).label("fits")
+    known = sa.select(listing.key.label("id"), fits).select_from(listing.source)
+    known = known.where(search.contains(listing.text, listing.term), *span.of(listing.key))
+    few = known.cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
+    return list(
+        session.scalars(sa.select(few.c.id).where(few.c.fits).order_by(span.order(few.c.id)).limit(span.wanted))
+    )
 
 
 def _all(listing: Listing, span: Span, more: Conditions) -> sa.Select[Any]:
@@ -147,11 +150,12 @@ def _window(listing: Listing, span: Span, *columns: Any) -> sa.Select[Any]:
     return statement.order_by(span.order(listing.key))
 
 
-def _is_rare(session: Session, listing: Listing, span: Span, size: int) -> bool:
+def _is_rare(session: Session, listing: Listing, span: Span, size: int, matches: int) -> bool:
     """Does the trigram index know the term, and is it in few of the window's rows?"""
     if not search.indexed(session.get_bind().dialect.name, listing.term):
         return False
-    window = _window(listing, span, listing.text.label("text")).limit(size).subquery()
-    counted = sa.select(sa.func.count()).select_from(window)
-    matches = session.scalar(counted.where(search.contains(window.c.text, listing.term))) or 0
+    if listing.filters:
+        window = _window(listing, span, listing.text.label("text")).limit(size).subquery()
+        counted = sa.select(sa.func.count()).select_from(window)
+        matches = session.scalar(counted.where(search.contains(window.c.text, listing.term))) or 0
     return matches < size * COMMON

@@ -18,6 +18,7 @@ _SEARCHED = ("submissions", "submitters")
 
 
 def upgrade() -> None:
+    search.require_trigrams(op.get_bind())  # first: where it is missing, nothing is changed
     for name, table, columns, condition in _INDEXES:
         if op.get_context().dialect.name == "postgresql":
             search.build_index(op, name, table, f"({columns}) {condition}")

@@ -15,6 +15,7 @@ _INDEXES = (
 
 
 def upgrade() -> None:
+    search.require_trigrams(op.get_bind())  # first: where it is missing, nothing is changed
     for name, columns, condition in _INDEXES:
         if op.get_context().dialect.name == "postgresql":
             search.build_index(op, name, "templates", f"({columns}) {condition}")
