@@ -227,7 +227,8 @@ def check(names: Sequence[str]) -> int:
                 _say(f"  {what}: ok")
             except Exception as error:
                 faults += 1
-                _say(f"  {what}: {observe.shown(str(error).partition(chr(10))[0])}")
+                reason = error.message if isinstance(error, ServiceError) else str(error)
+                _say(f"  {what}: {observe.shown(reason.partition(chr(10))[0])}")
     return 1 if faults else 0
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from services.submissions import lists, queries
 from services.submissions.addresses import searchable
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from tests.load import lists as benchmark
+from tests.support import processes
 from tests.support.postgres import PrivatePostgres
 from tests.support.submissions import NOW, SITE
 
@@ -329,6 +331,23 @@ def test_a_rare_term_is_looked_up_in_the_trigram_index(large: Database, ask: Any
     assert not any("trigrams" in plan for plan in plans(large, ask, q="example.com"))
 
 
+@pytest.mark.parametrize(
+    ("term", "postgresql", "sqlite"),
+    [
+        ("ann", True, True),
+        ("an", False, False),
+        ("a-b", False, True),
+        ("-an", True, True),
+        ("an-", True, True),
+        ("---", False, True),
+        ("山田太", True, True),
+        ("", False, False),
+    ],
+)
+def test_which_terms_have_trigrams(term: str, postgresql: bool, sqlite: bool) -> None:
+    assert (search.indexed("postgresql", term), search.indexed("sqlite", term)) == (postgresql, sqlite)
+
+
 # ---------------------------------------------------------------- the index follows the text
 
 
@@ -371,7 +390,9 @@ def test_what_an_interrupted_migration_left_is_made_anew(database: Database, dat
     assert_listed(database, ADMIN, {"q": "ann"})
 
 
-def test_the_owner_of_a_database_may_make_the_index_and_others_are_told(postgres: PrivatePostgres) -> None:
+def test_the_owner_of_a_database_may_make_the_index_and_others_are_told(
+    postgres: PrivatePostgres, tmp_path: Path
+) -> None:
     url = sa.make_url(postgres.new_database())
     admin = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
@@ -385,8 +406,15 @@ def test_the_owner_of_a_database_may_make_the_index_and_others_are_told(postgres
         stranger = url.set(username="stranger").render_as_string(hide_password=False)
         with pytest.raises(search.NoTrigrams, match=r"CREATE EXTENSION pg_trgm.*permission denied"):
             migrations.upgrade("submissions", stranger)
-        with pytest.raises(search.NoTrigrams, match="run migrate again"):
-            migrations.check_trigrams("submissions", stranger)
+        settings = processes.environment("submissions", "amqp://nobody.invalid", stranger, tmp_path)
+        migrated = processes.run("submissions", "migrate", settings)
+        assert migrated.returncode == 1
+        assert "Traceback" not in migrated.stderr
+        assert "submissions: the PostgreSQL extension pg_trgm is missing" in migrated.stderr
+        assert (
+            "search index: the PostgreSQL extension pg_trgm" in processes.run("submissions", "check", settings).stdout
+        )
+        assert "0002" in str(migrations.pending("submissions", stranger))
         connection.execute(sa.text("REASSIGN OWNED BY stranger TO owner"))
         connection.execute(sa.text(f"ALTER DATABASE {url.database} OWNER TO owner"))
     admin.dispose()
