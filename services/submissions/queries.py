@@ -1,4 +1,4 @@
-"""Reads, straight to contract models. Lists take a few queries whatever their length."""
+"""Reads, straight to contract models. Lists take a few queries whatever their length; ``lists`` says which rows."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
