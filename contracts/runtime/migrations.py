@@ -6,6 +6,7 @@ it waits until the schema is at the version it was written for, or a later one.
 
 import fcntl
 import importlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool
 
 from contracts.errors import ServiceError
-from contracts.runtime import observe, tables
+from contracts.runtime import observe, search, tables
 from contracts.runtime.database import normalised
 
 log = observe.logger(__name__)
@@ -84,7 +85,34 @@ def differences(service: str, database_url: str) -> list[Any]:
         for table in source.tables.values():
             table.to_metadata(wanted)
     with _engine(database_url) as engine, engine.connect() as connection:
-        return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), wanted))
+        if connection.dialect.name != "postgresql":
+            for table in wanted.tables.values():
+                table.indexes -= {index for index in table.indexes if search.is_for_postgresql(index)}
+        options = {"compare_type": True, "include_object": _comparable(connection)}
+        return list(compare_metadata(MigrationContext.configure(connection, opts=options), wanted))
+
+
+def check_trigrams(service: str, database_url: str) -> None:
+    """Raises search.NoTrigrams when the service's lists need pg_trgm and this database neither has it nor may get it."""
+    models = importlib.import_module(f"services.{service}.models")
+    wanted = [index for table in models.Base.metadata.tables.values() for index in table.indexes]
+    if any(search.is_trigram_index(index) for index in wanted):
+        with _engine(database_url) as engine, engine.connect() as connection, connection.begin() as transaction:
+            search.require_trigrams(connection)
+            transaction.rollback()
+
+
+def _comparable(connection: Connection) -> Callable[..., bool]:
+    """FTS5 tables and what SQLite keeps of them are in no model."""
+    virtual: list[str] = []
+    if connection.dialect.name == "sqlite":
+        made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+        virtual = list(connection.scalars(sa.text(made)))
+
+    def compared(_item: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
+        return kind != "table" or not any(name == one or str(name).startswith(f"{one}_") for one in virtual)
+
+    return compared
 
 
 def _run(service: str, database_url: str, run: Callable[[Config], None]) -> None:
@@ -121,7 +149,11 @@ def _engine(database_url: str) -> Iterator[Engine]:
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), {"key": _POSTGRES_LOCK})
+        # Asked for again and again: whoever waits within a statement keeps a snapshot, and CREATE INDEX CONCURRENTLY would
+        # wait for that one while that one waits for the lock.
+        while not connection.scalar(sa.text("SELECT pg_try_advisory_lock(:key)"), {"key": _POSTGRES_LOCK}):
+            connection.commit()
+            time.sleep(0.2)
         connection.commit()
         try:
             yield

@@ -84,6 +84,15 @@ def once(session: Session, rpc: Rpc[Any, R], request_id: str, decide: Callable[[
     return answer
 
 
+def answered(session: Session, rpc: Rpc[Any, R], request_id: str) -> R | None:
+    """The stored answer to this request, or None: for what is slow, or would be refused now that it has been done."""
+    method = f"{rpc.service}.{rpc.method}"
+    stored = session.scalar(
+        sa.select(answers.c.answer).where(answers.c.method == method, answers.c.request_id == request_id)
+    )
+    return None if stored is None else rpc.decode(json.loads(stored))
+
+
 def _insert(session: Session, table: sa.Table) -> Any:
     dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
     return dialect.insert(table)

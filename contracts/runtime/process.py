@@ -16,7 +16,7 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import CannotStart, ServiceError
-from contracts.runtime import migrations, observe
+from contracts.runtime import migrations, observe, search
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.broker import Broker
@@ -63,6 +63,8 @@ def wait_for(what: str, attempt: Callable[[], Any], *, patience: float | None = 
         try:
             attempt()
             return
+        except search.NoTrigrams:
+            raise  # waiting will not help
         except Exception as error:
             if give_up is not None and time.monotonic() > give_up:
                 raise
@@ -219,7 +221,11 @@ def migrate(names: Sequence[str]) -> int:
     for name in names:
         settings = settings_of(name)
         observe.setup(name, settings.log_level)
-        wait_for("database", partial(migrations.upgrade, name, settings.database_url), patience=60)
+        try:
+            wait_for("database", partial(migrations.upgrade, name, settings.database_url), patience=60)
+        except search.NoTrigrams as error:
+            print(f"{name}: {error.message}", file=sys.stderr)  # noqa: T201
+            return 1
         declare.declare(name, settings)
         log.info("migrate.done")
     return 0
@@ -240,7 +246,8 @@ def check(names: Sequence[str]) -> int:
                 _say(f"  {what}: ok")
             except Exception as error:
                 faults += 1
-                _say(f"  {what}: {observe.shown(str(error).partition(chr(10))[0])}")
+                reason = error.message if isinstance(error, ServiceError) else str(error)
+                _say(f"  {what}: {observe.shown(reason.partition(chr(10))[0])}")
     return 1 if faults else 0
 
 
@@ -251,6 +258,7 @@ def _trials(name: str, settings: ServiceSettings) -> list[tuple[str, Callable[[]
         ("database", lambda: Database(settings.database_url).ping()),
         ("schema", lambda: check_schema(name, settings.database_url)),
         ("start", lambda: check_start(name, settings, Database(settings.database_url))),
+        ("search index", lambda: migrations.check_trigrams(name, settings.database_url)),
         ("broker", lambda: declare.ping(settings.amqp_url)),
         ("file store", lambda: BlobStore.from_url(settings.blob_url).exists("check/nothing")),
     ]

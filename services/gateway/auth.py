@@ -25,6 +25,8 @@ _EDITORS = frozenset({Role.ADMIN, Role.EDITOR})
 _ALL = frozenset(Role)
 
 ROLES: dict[str, frozenset[Role]] = {
+    "account.get": _ADMINS,
+    "account.update": _ADMINS,
     "users.current": _ALL,
     "users.search": _ADMINS,
     "users.create": _ADMINS,

@@ -1,5 +1,5 @@
-"""What the gateway's background process does besides the runtime's own loops: it removes uploads that nobody took over, and
-tells the other services who the admins are."""
+"""What the gateway's background process does besides the runtime's own loops: it removes uploads that nobody took over and
+answers that nobody asks for again, and tells the other services who the admins are."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from services.gateway import commands, queries
+from services.gateway import commands, queries, repeats
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)
@@ -22,12 +22,17 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         if removed := blobs.sweep(now() - INCOMING_KEPT):
             log.info("incoming.swept", files=removed)
 
+    def forget() -> None:
+        if keys := database.write(repeats.forgotten, now()):
+            log.info("repeats.forgotten", keys=keys)
+
     def tell_admins() -> None:
         if database.read(queries.admins_untold):
             database.write(commands.tell_admins)
 
     return [
         Every("sweep-incoming", timedelta(hours=1), sweep),
+        Every("forget-repeats", timedelta(hours=1), forget),
         # Compared with what was told last: nothing that changes a user must think of it, and an upgrade tells by itself.
         Every("tell-admins", timedelta(seconds=10), tell_admins),
     ]

@@ -1,4 +1,4 @@
-"""What changes users and their keys. One function per use case, each in one transaction."""
+"""What changes users, their keys and the account settings. One function per use case, each in one transaction."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from contracts.errors import invalid, not_found
 from contracts.events import ADMINS_CHANGED, Admins
 from contracts.runtime.database import for_update
 from contracts.runtime.outbox import emit
-from contracts.types import Role
+from contracts.types import Account, Role
 from services.gateway import domain, queries
 from services.gateway.keys import SealedKey
 from services.gateway.models import AccountRow, User
@@ -70,6 +70,15 @@ def rotate_api_key(session: Session, user_id: int, key: SealedKey, now: datetime
     _give_key(user, key)
     user.updated_at = now
     return public_user(user)
+
+
+def change_account(session: Session, defaults: Account, changes: dict[str, Any], now: datetime) -> Account:
+    """Change the settings in ``changes``, which were checked; None takes one back to its default. The account after it."""
+    account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
+    wanted = {name: value for name, value in {**account.changes, **changes}.items() if value is not None}
+    if wanted != account.changes:
+        account.changes, account.updated_at = wanted, now
+    return queries.changed(defaults, wanted)
 
 
 def ensure_first_admin(session: Session, email: str, key: SealedKey, password_hash: str, now: datetime) -> bool:

@@ -52,13 +52,14 @@ class GatewayContext:
     async def ask(self, rpc: Rpc[Any, Any], exchange: Exchange, **values: Any) -> Any:
         """Call a service in the name of the caller; the answer as plain JSON, for the caller as it is.
 
-        A call that writes gets a ``request_id``: it may run again when a worker dies after the effect.
+        A call that writes gets a ``request_id``: it may run again when a worker dies after the effect. Under an
+        Idempotency-Key it is the same each time; the answers of one operation's calls are told apart by the method.
         """
         request: type[BaseModel] = rpc.request
         if "actor" in request.model_fields:
             values["actor"] = actor(exchange)
         if "request_id" in request.model_fields:
-            values["request_id"] = str(uuid.uuid4())
+            values["request_id"] = exchange.claim.request_id if exchange.claim else str(uuid.uuid4())
         return await self.bus.call_json_async(rpc, _valid(request, values))
 
     def close(self) -> None:

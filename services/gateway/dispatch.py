@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from services.gateway import api, exchange
+from services.gateway import api, exchange, repeats
 from services.gateway.connexion_import import ROUTING_CONTEXT
 from services.gateway.context import GatewayContext
 
@@ -27,8 +27,16 @@ class Dispatch:
         found = exchange.of(scope)
         found.operation = operation
         found.request = Request(scope, receive)
-        found.answer = await self._handlers[operation](self._context, found)
+        found.answer = await self._answer(found)
         await _send_json(send, 201 if operation in api.CREATED else 200, found.answer)
+
+    async def _answer(self, found: exchange.Exchange) -> Any:
+        handle = self._handlers[found.operation]
+        if found.actor is None:
+            return await handle(self._context, found)
+        said = [dict(found.arguments), found.body]
+        caller = repeats.of_user(found.actor.user_id)
+        return await repeats.once(self._context, found, caller, said, lambda: handle(self._context, found))
 
 
 async def _send_json(send: Send, status: int, answer: Any) -> None:

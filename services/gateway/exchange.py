@@ -1,6 +1,7 @@
 """What is known of one HTTP request while it goes through the layers of the gateway."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -8,6 +9,18 @@ from starlette.requests import Request
 from contracts.types import Actor
 
 KEY = "countersign.exchange"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An Idempotency-Key as it is claimed (see ``repeats``). ``fresh``: by this very request."""
+
+    caller: str
+    key_hash: str
+    fingerprint: str
+    request_id: str
+    claimed_at: datetime
+    fresh: bool
 
 
 @dataclass(slots=True)
@@ -21,6 +34,8 @@ class Exchange:
     body: Any = None
     answer: Any = None
     request: Request | None = None
+    idempotency_key: str | None = None
+    claim: Claim | None = None
 
 
 def of(scope: Any) -> Exchange:

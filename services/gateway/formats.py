@@ -1,10 +1,14 @@
-"""Texts with a form of their own: e-mail addresses, URLs, points in time. Refused when wrong, never 'corrected'."""
+"""Texts with a form of their own: e-mail addresses, URLs, points in time, time zones, locales. Refused when wrong, never
+'corrected'."""
 
 import re
 from datetime import UTC, datetime
+from functools import cache
 from urllib.parse import urlsplit
+from zoneinfo import available_timezones
 
 import email_validator
+from babel import Locale, UnknownLocaleError
 from email_validator import EmailNotValidError, validate_email
 
 # Networks of their own use these names for real mail; that nobody else can reach them is not ours to judge.
@@ -22,6 +26,10 @@ _TOP_LEVEL = re.compile(r".+\.[^\W\d_][^.]+")
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")
 _UNSAFE_IN_URL = re.compile(r"[\s\x00-\x1f\x7f<>\"\\]")
 _ZONE = re.compile(r"\s*(?:UTC|GMT|Z)$", re.IGNORECASE)
+_LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}")
+_NO_PLACES = frozenset(
+    {"Factory", "localtime", "posixrules"}
+)  # in the system's folder of zones, but unknown to browsers
 _LOST_PLUS = re.compile(r"(\d\d:\d\d(?::\d\d(?:\.\d+)?)?) (\d\d:?\d\d)$")
 
 
@@ -82,3 +90,32 @@ def is_moment(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_time_zone(text: str) -> bool:
+    """A name of the IANA time zone database, such as ``Europe/Vienna``, as it is written there."""
+    return text in _time_zones()
+
+
+@cache
+def _time_zones() -> frozenset[str]:
+    return frozenset(available_timezones()) - _NO_PLACES
+
+
+def is_locale(text: str) -> bool:
+    """A language, with a script and a region where they matter, whose dates and numbers we can write: ``de-AT``."""
+    try:
+        parse_locale(text)
+    except ValueError:
+        return False
+    return True
+
+
+def parse_locale(text: str) -> str:
+    """The locale as browsers write it: ``de-AT`` of ``de_at``. Raises ValueError when Unicode's CLDR does not know it."""
+    if not _LOCALE.fullmatch(text):
+        raise ValueError("not a locale")
+    try:
+        return str(Locale.parse(text.replace("-", "_"))).replace("_", "-")
+    except UnknownLocaleError as error:
+        raise ValueError("not a known locale") from error

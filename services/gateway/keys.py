@@ -39,6 +39,8 @@ class KeyRing:
     def __init__(self, secret: str) -> None:
         self._finding = _subkey(secret, b"countersign api key lookup")
         self._sealing = AESGCM(_subkey(secret, b"countersign api key sealing"))
+        self._recognising = _subkey(secret, b"countersign repeated requests")
+        self._answers = AESGCM(_subkey(secret, b"countersign answer sealing"))
 
     def hash(self, api_key: str) -> str:
         """By which the user of the key is found: lower-case hex."""
@@ -56,6 +58,24 @@ class KeyRing:
         except InvalidTag:
             raise ServiceError(
                 "unavailable", "The API key cannot be read: it was made under another KEY_ENCRYPTION_SECRET"
+            ) from None
+
+    def digest(self, data: bytes) -> str:
+        """By which the same data is recognised without being kept or guessed: lower-case hex."""
+        return hmac.new(self._recognising, data, hashlib.sha256).hexdigest()
+
+    def seal_answer(self, answer: bytes, request_id: str) -> bytes:
+        """An answer that is kept for a while. It opens for its own request only."""
+        nonce = secrets.token_bytes(_NONCE)
+        return nonce + self._answers.encrypt(nonce, answer, request_id.encode())
+
+    def open_answer(self, sealed: bytes, request_id: str) -> bytes:
+        """The answer again. Raises ServiceError when it was sealed under another secret or for another request."""
+        try:
+            return self._answers.decrypt(sealed[:_NONCE], sealed[_NONCE:], request_id.encode())
+        except InvalidTag:
+            raise ServiceError(
+                "unavailable", "The first answer cannot be read: it was made under another KEY_ENCRYPTION_SECRET"
             ) from None
 
 

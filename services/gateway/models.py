@@ -1,4 +1,4 @@
-"""The gateway's tables: users with their keys, and the account settings."""
+"""The gateway's tables: users with their keys, the account settings, and requests that may come again."""
 
 from datetime import datetime
 from typing import Any
@@ -56,3 +56,19 @@ class AccountRow(Base):
     admins_told: Mapped[list[str] | None] = mapped_column(Json)
     admins_revision: Mapped[int] = mapped_column(sa.Integer, default=0, server_default="0")
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class RepeatRow(Base):
+    """An Idempotency-Key (see ``repeats``): whose, what was asked under it, and the first answer, sealed.
+
+    ``answer`` is null while the request is under way, or when its process died.
+    """
+
+    __tablename__ = "repeats"
+
+    caller: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    key_hash: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(sa.Text)
+    request_id: Mapped[str] = mapped_column(sa.Text)
+    answer: Mapped[bytes | None] = mapped_column(sa.LargeBinary)
+    claimed_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)

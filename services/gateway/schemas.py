@@ -25,6 +25,8 @@ _REQUEST_FORMATS: dict[str, Callable[..., bool]] = {
     "email-list": formats.is_email_list,
     "uri": formats.is_web_url,
     "date-time": formats.is_moment,
+    "time-zone": formats.is_time_zone,
+    "locale": formats.is_locale,
 }
 _MOST_ERRORS = 20
 _LOOKED_AT = 50  # items of an array that are searched for errors: a hostile array would cost seconds

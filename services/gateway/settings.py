@@ -6,6 +6,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from contracts.runtime.settings import ServiceSettings
 from contracts.types import Account
+from services.gateway import formats
 
 MEGABYTE = 1024 * 1024
 
@@ -59,7 +60,19 @@ class Settings(ServiceSettings):
     account_completed_notification_email: bool = Field(
         default=True, description="mail the sender when all have completed"
     )
+    account_completed_notification_email_attach_audit: bool = Field(
+        default=True, description="with the audit trail attached to it"
+    )
+    account_completed_notification_email_attach_documents: bool = Field(
+        default=True, description="with the documents attached to it"
+    )
     account_documents_copy_email: bool = Field(default=True, description="mail each signer a copy of the documents")
+    account_documents_copy_email_attach_audit: bool = Field(
+        default=True, description="with the audit trail attached to it"
+    )
+    account_documents_copy_email_attach_documents: bool = Field(
+        default=True, description="with the documents attached to it"
+    )
     account_with_signature_id: bool = Field(default=False, description="print an id beside each signature")
     account_bcc_emails: str = Field(default="", description="addresses that get a copy of every completion mail")
 
@@ -68,6 +81,25 @@ class Settings(ServiceSettings):
     def _empty_is_none(cls, value: Any) -> Any:
         return None if value == "" else value
 
+    @field_validator("account_time_zone")
+    @classmethod
+    def _known_time_zone(cls, value: str) -> str:
+        if not formats.is_time_zone(value):
+            raise ValueError("must be an IANA name of a time zone, such as Europe/Vienna")
+        return value
+
+    @field_validator("account_locale")
+    @classmethod
+    def _known_locale(cls, value: str) -> str:
+        return formats.parse_locale(value)
+
+    @field_validator("account_bcc_emails")
+    @classmethod
+    def _addresses(cls, value: str) -> str:
+        if not formats.is_email_list(value):
+            raise ValueError("must be e-mail addresses separated by commas")
+        return value
+
     def account_defaults(self) -> Account:
         """The account settings of an installation where nobody has changed any."""
         return Account(
@@ -75,7 +107,11 @@ class Settings(ServiceSettings):
             time_zone=self.account_time_zone,
             locale=self.account_locale,
             completed_notification_email_enabled=self.account_completed_notification_email,
+            completed_notification_email_attach_audit=self.account_completed_notification_email_attach_audit,
+            completed_notification_email_attach_documents=self.account_completed_notification_email_attach_documents,
             documents_copy_email_enabled=self.account_documents_copy_email,
+            documents_copy_email_attach_audit=self.account_documents_copy_email_attach_audit,
+            documents_copy_email_attach_documents=self.account_documents_copy_email_attach_documents,
             with_signature_id=self.account_with_signature_id,
             bcc_emails=self.account_bcc_emails,
         )

@@ -43,7 +43,9 @@ def validator_map(threads: Executor) -> dict[str, Any]:  # noqa: C901 - four sma
             self._parameters: _Parameters = once(parameters, definitions, _Parameters)
 
         def validate(self, scope: Any) -> None:
-            exchange.of(scope).arguments = self._parameters.accept(scope)
+            found = exchange.of(scope)
+            found.arguments = self._parameters.accept(scope)
+            found.idempotency_key = self._parameters.idempotency_key(scope)
 
     class JsonBody:
         def __init__(self, *, schema: Any, **_: Any) -> None:
@@ -119,13 +121,15 @@ class NonConformingAnswer(Exception):
 
 
 class _Parameters:
-    """The path and query parameters of one operation."""
+    """The path and query parameters of one operation, and its Idempotency-Key."""
 
     def __init__(self, definitions: list[dict[str, Any]]) -> None:
         # Connexion adds the parameters of the path once for each of its layers.
         unique = {(definition["in"], definition["name"]): definition for definition in definitions}
         self._path = [_Parameter(definition) for (place, _), definition in unique.items() if place == "path"]
         self._query = {name: _Parameter(definition) for (place, name), definition in unique.items() if place == "query"}
+        header = unique.get(("header", "Idempotency-Key"))
+        self._idempotency_key = None if header is None else _Parameter(header)
 
     def accept(self, scope: Any) -> dict[str, Any]:
         """The arguments by name. Raises ServiceError: ``not_found`` for a path that no record has, else ``invalid``."""
@@ -141,6 +145,18 @@ class _Parameters:
                     raise self._unknown(name)
                 arguments[name] = known.accept(text)
         return arguments
+
+    def idempotency_key(self, scope: Any) -> str | None:
+        """The header, where the operation has it. ServiceError ``invalid`` for a bad one, or two."""
+        if self._idempotency_key is None:
+            return None
+        given = [value for name, value in scope["headers"] if name == b"idempotency-key"]
+        if not given:
+            return None
+        if len(given) > 1:
+            raise invalid("Idempotency-Key is there twice", self._idempotency_key.name, "is there twice")
+        key: str = self._idempotency_key.accept(given[0].decode("latin-1"))
+        return key
 
     def _unknown(self, name: str) -> ServiceError:
         shown = "".join(c if c.isprintable() else "\ufffd" for c in name[:100])

@@ -26,6 +26,16 @@ def visible_to(actor: Actor) -> sa.ColumnElement[bool]:
     return sa.func.coalesce(template.shared, sa.false())
 
 
+def templates_visible_to(actor: Actor) -> sa.ColumnElement[bool]:
+    """The same of templates: all their submissions are visible. An editor sees one-off submissions of his own besides."""
+    template = TemplateRow.__table__.c
+    if actor.role is Role.ADMIN:
+        return sa.true()
+    if actor.role is Role.EDITOR:
+        return sa.or_(template.shared, template.author_id == actor.user_id)
+    return template.shared
+
+
 def require_writer(actor: Actor) -> None:
     """Raises ServiceError("forbidden") for a viewer."""
     if actor.role is Role.VIEWER:

@@ -8,6 +8,10 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from contracts.runtime.background import DueRow
 from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.search import trigram_index
+
+COMPLETION_GROUP = 4_096
+"""So many submitters' ids make one group in the index that finds times of completion. It is in the schema: do not change."""
 
 
 class Base(DeclarativeBase):
@@ -27,6 +31,8 @@ class TemplateRow(Base):
     author_id: Mapped[int] = mapped_column(sa.BigInteger)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     updated_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (sa.Index("ix_templates_author", "author_id", "id"),)
 
 
 class SubmissionRow(Base):
@@ -81,7 +87,15 @@ class SubmissionRow(Base):
         sa.CheckConstraint("status <> 'completed' OR results IS NOT NULL", name="completed_has_results"),
         sa.Index("ix_submissions_status", "status", "id"),
         sa.Index("ix_submissions_template", "template_id", "id"),
+        sa.Index("ix_submissions_template_status", "template_id", "status", "id"),
         sa.Index("ix_submissions_created_by", "created_by_id", "id"),
+        trigram_index("submissions", "search"),
+        sa.Index(
+            "ix_submissions_active",
+            "id",
+            postgresql_where=sa.text("archived_at IS NULL"),
+            sqlite_where=sa.text("archived_at IS NULL"),
+        ),
         sa.Index(
             "ix_submissions_archived",
             "id",
@@ -166,6 +180,13 @@ class SubmitterRow(Base):
         sa.UniqueConstraint("submission_id", "position"),
         sa.Index("ix_submitters_external_id", "external_id", "id"),
         sa.Index("ix_submitters_completed_at", "completed_at", "id"),
+        sa.Index(
+            "ix_submitters_completion_groups",
+            sa.text(f"(id / {COMPLETION_GROUP})"),
+            "completed_at",
+            postgresql_using="btree",
+        ).ddl_if(dialect="postgresql"),
+        trigram_index("submitters", "search"),
         {"sqlite_autoincrement": True},
     )
 

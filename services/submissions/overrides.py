@@ -3,6 +3,7 @@
 Pure: what has to be fetched, drawn or asked for is listed (``sources``, ``texts``) and done before the transaction.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,8 @@ from services.submissions import values as rules
 from services.submissions.naming import Called
 from services.submissions.placeholders import has_placeholder
 from services.submissions.problems import Problems
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -209,6 +212,9 @@ def _attached(
     for item in given:
         if not isinstance(item, str):
             raise rules.BadValue("must be a URL, base64 or text shorter than 60 characters")
+        if item not in attached and _UUID.fullmatch(item.strip()):
+            # Somebody else's, or nobody's: drawn as a typed name it would stand on paper as a signature.
+            raise rules.BadValue("must be the uuid of an attachment of this submitter")
         if item not in attached:
             found.sources.append(Source(str(uuid4()), definition.submitter_uuid, definition.type, item, path))
         uuids.append(item if item in attached else found.sources[-1].uuid)

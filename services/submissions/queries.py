@@ -1,8 +1,8 @@
-"""Reads, straight to contract models. Lists take two queries whatever their length."""
+"""Reads, straight to contract models. Lists take a few queries whatever their length; ``lists`` says which rows."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import not_found
 from contracts.rpc import Rpc
 from contracts.rpc import submissions as rpc
-from contracts.runtime.tables import answers
+from contracts.runtime import outbox
 from contracts.types import (
     Account,
     Actor,
@@ -20,29 +20,23 @@ from contracts.types import (
     FieldDefinition,
     Page,
     Pagination,
+    Role,
     Submission,
     SubmissionStatus,
     Submitter,
 )
-from services.submissions import present, store, trail
+from services.submissions import lists, present, store, trail
 from services.submissions.access import may_see_masked, visible_to
-from services.submissions.addresses import searchable
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow, TrailRow
 from services.submissions.repeats import key_of
 from services.submissions.site import FileLinks, Site
 
-LARGEST_PAGE, QUICK_PAGE = 100, 20
-LARGEST_ID = 2**63 - 1
+QUICK_PAGE = 20
 
 
 def remembered(session: Session, call: Rpc[Any, Any], command: BaseModel) -> Any | None:
     """The stored answer to this request, so that what is slow need not be done again; None when there is none."""
-    stored = session.scalar(
-        sa.select(answers.c.answer).where(
-            answers.c.method == f"{call.service}.{call.method}", answers.c.request_id == key_of(command)
-        )
-    )
-    return None if stored is None else call.decode(json.loads(stored))
+    return outbox.answered(session, call, key_of(command))
 
 
 def submission(session: Session, query: rpc.GetSubmission, site: Site, now: datetime) -> Submission:
@@ -70,8 +64,8 @@ def submission(session: Session, query: rpc.GetSubmission, site: Site, now: date
 
 def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: datetime) -> Page[Submission]:
     """A page of submissions without values and events."""
-    in_folder = _templates_in(session, query.template_folder)
-    rows, following = page(session, _listed(query, in_folder, now), _SUBMISSION.id, query)
+    read = partial(lists.rows, session, _LISTED, lists.of_submissions(query, now))
+    rows, following = lists.page(query, read)
     ids = [row.id for row in rows]
     by_submission: dict[int, list[Any]] = {submission_id: [] for submission_id in ids}
     for one in session.execute(_LISTED_SUBMITTERS.where(_SUBMITTER.submission_id.in_(ids))) if ids else ():
@@ -95,7 +89,9 @@ def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: d
 
 
 def is_quick(query: rpc.ListSubmissions) -> bool:
-    """A page that the index gives at once, however many submissions there are."""
+    """A page that the index gives at once, however many submissions there are. What a role may see is a filter, too."""
+    if query.actor.role is not Role.ADMIN:
+        return False
     filters = (query.q, query.template_folder, query.archived, query.status, query.template_id)
     return query.limit <= QUICK_PAGE and all(one is None for one in filters)
 
@@ -110,8 +106,7 @@ def submitter(session: Session, query: rpc.GetSubmitter, site: Site, now: dateti
 
 def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: datetime) -> Page[Submitter]:
     """A page of submitters, each as ``submitter`` gives him."""
-    rows, following = page(session, _listed_submitters(query), SubmitterRow.id, query)
-    ids = [row.id for row in rows]
+    ids, following = lists.page(query, partial(lists.ids, session, [lists.of_submitters(query)]))
     data = _submitters(session, ids, query.actor, query.include, site, now) if ids else []
     return Page(data=data, pagination=pagination(ids, following))
 
@@ -210,28 +205,6 @@ def only_document(results: Mapping[str, Any] | None) -> Mapping[str, Any] | None
     return documents[0]["file"] if len(documents) == 1 else None
 
 
-def page(session: Session, statement: sa.Select[Any], key: Any, query: Any) -> tuple[list[Any], bool]:
-    """The rows of a page by keyset, ascending, and whether anything follows (decisions, 'Order and cursors')."""
-    limit = max(1, min(query.limit, LARGEST_PAGE))
-    if not all(
-        -LARGEST_ID <= getattr(query, name, 0) <= LARGEST_ID for name in _IDS if getattr(query, name, None) is not None
-    ):
-        return [], False
-    if query.before is not None and query.after is None:
-        rows = list(session.execute(statement.where(key < query.before).order_by(key.desc()).limit(limit)))
-        follows = session.execute(statement.where(key >= query.before).order_by(key).limit(1)).first() is not None
-        return rows[::-1], follows
-    if query.after is not None:
-        statement = statement.where(key > query.after)
-    if query.before is not None:
-        statement = statement.where(key < query.before)
-    rows = list(session.execute(statement.order_by(key).limit(limit + 1)))
-    return rows[:limit], len(rows) > limit
-
-
-_IDS = ("after", "before", "template_id", "submission_id")
-
-
 def pagination(ids: Sequence[int], following: bool) -> Pagination:
     if not ids:
         return Pagination(count=0)
@@ -271,67 +244,6 @@ _LISTED = (
 _LISTED_SUBMITTERS = sa.select(*(_SUBMITTER[name].label(name) for name in _OF_SUBMITTER)).order_by(
     _SUBMITTER.submission_id, _SUBMITTER.position
 )
-
-
-def _templates_in(session: Session, folder: str | None) -> list[int] | None:
-    """Asked for apart: joined, a folder without submissions makes the database walk through all of them."""
-    if folder is None:
-        return None
-    return list(session.scalars(sa.select(TemplateRow.id).where(TemplateRow.folder_name == folder)))
-
-
-def _listed(query: rpc.ListSubmissions, in_folder: list[int] | None, now: datetime) -> sa.Select[Any]:
-    conditions: list[sa.ColumnElement[bool]] = [visible_to(query.actor)]
-    if query.q and query.q.strip():
-        conditions.append(_SUBMISSION.search.contains(searchable(query.q.strip()), autoescape=True))
-    if query.template_id is not None:
-        conditions.append(_SUBMISSION.template_id == query.template_id)
-    if in_folder is not None:
-        conditions.append(_SUBMISSION.template_id.in_(in_folder))
-    if query.archived is not None:
-        conditions.append(_SUBMISSION.archived_at.is_not(None) if query.archived else _SUBMISSION.archived_at.is_(None))
-    if query.slug is not None:
-        conditions.append(_SUBMISSION.slug == query.slug)
-    if query.status is not None:
-        conditions.append(_has_status(query.status, now))
-    return _LISTED.where(*conditions)
-
-
-def _has_status(status: SubmissionStatus, now: datetime) -> sa.ColumnElement[bool]:
-    over = sa.and_(
-        _SUBMISSION.status == SubmissionStatus.PENDING.value,
-        _SUBMISSION.unfinished,
-        _SUBMISSION.expire_at.is_not(None),
-        _SUBMISSION.expire_at <= now,
-    )
-    if status is SubmissionStatus.EXPIRED:
-        return sa.or_(_SUBMISSION.status == status.value, over)
-    if status is SubmissionStatus.PENDING:
-        return sa.and_(
-            _SUBMISSION.status == status.value,
-            sa.or_(_SUBMISSION.expire_at.is_(None), _SUBMISSION.expire_at > now, sa.not_(_SUBMISSION.unfinished)),
-        )
-    return _SUBMISSION.status == status.value
-
-
-def _listed_submitters(query: rpc.ListSubmitters) -> sa.Select[Any]:
-    conditions = [visible_to(query.actor)]
-    if query.q and query.q.strip():
-        conditions.append(SubmitterRow.search.contains(searchable(query.q.strip()), autoescape=True))
-    for column, wanted in (
-        (SubmitterRow.submission_id, query.submission_id),
-        (SubmissionRow.template_id, query.template_id),
-        (SubmitterRow.external_id, query.external_id),
-        (SubmitterRow.slug, query.slug),
-    ):
-        if wanted is not None:
-            conditions.append(column == wanted)
-    if query.completed_after is not None:
-        conditions.append(SubmitterRow.completed_at >= store.aware(query.completed_after))
-    if query.completed_before is not None:
-        conditions.append(SubmitterRow.completed_at <= store.aware(query.completed_before))
-    statement: sa.Select[Any] = _joined(sa.select(SubmitterRow.id)).where(*conditions)
-    return statement
 
 
 def _joined(statement: Any) -> Any:

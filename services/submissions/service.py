@@ -1,11 +1,13 @@
 """Entrypoints: contract in, one call, contract out. What is slow (other services, files, HTTP) is done before the write."""
 
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from contracts import events
 from contracts.errors import ServiceError, not_found
 from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOutcome, PublicData
-from contracts.rpc import health, templates
+from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.outbound import Outbound
@@ -31,6 +33,7 @@ from services.submissions.settings import Settings
 from services.submissions.site import Site, file_name
 
 LARGEST_ID = 2**63 - 1
+R = TypeVar("R")
 
 
 class SubmissionsService:
@@ -41,6 +44,8 @@ class SubmissionsService:
     def create(self, command: rpc.CreateSubmission) -> Submission:
         require_writer(command.actor)
         _known(command, template_id="Template")
+        if (done := self._remembered(rpc.CREATE, command)) is not None:
+            return done
         wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
         template = self.context.bus.call(templates.SNAPSHOT, wanted)
         plan = creation.planned(command, template, self.context.settings, now())
@@ -98,6 +103,8 @@ class SubmissionsService:
     def update_submitter(self, command: rpc.UpdateSubmitter) -> Submitter:
         require_writer(command.actor)
         _known(command, id="Submitter")
+        if (done := self._remembered(rpc.UPDATE_SUBMITTER, command)) is not None:
+            return done
         own, everything, attached = self.context.database.look_up(queries.own_fields, command.actor, command.id)
         change = submitter_commands.planned(command, own, everything, attached)
         made = self._workshop.prepared(change.overrides.sources, change.texts)
@@ -138,9 +145,8 @@ class SubmissionsService:
 
     @handles(rpc.ATTACH_FILE)
     def attach_file(self, command: rpc.AttachFile) -> Attachment:
-        answered: Attachment | None = self.context.database.look_up(queries.remembered, rpc.ATTACH_FILE, command)
-        if answered is not None:
-            return answered
+        if (done := self._remembered(rpc.ATTACH_FILE, command)) is not None:
+            return done
         made = self._uploaded(command)
         return preparing.taken_over(
             self._workshop,
@@ -173,6 +179,10 @@ class SubmissionsService:
     @subscribes(events.TEMPLATE_UPDATED)
     def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
         self.context.database.write(known_templates.accept, known_templates.TemplateNews.model_validate(data.data))
+
+    def _remembered(self, call: Rpc[Any, R], command: BaseModel) -> R | None:
+        """The first answer to a request that comes again: what is looked at beforehand may look different by now."""
+        return self.context.database.look_up(queries.remembered, call, command)
 
     @property
     def _site(self) -> Site:

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.search import trigram_index
 
 
 class Base(DeclarativeBase):
@@ -14,6 +15,7 @@ class Base(DeclarativeBase):
 
 
 _ARCHIVED = sa.text("archived_at IS NOT NULL")
+_SHARED = sa.text("shared_link")
 
 
 class Folder(Base):
@@ -63,6 +65,10 @@ class TemplateRow(Base):
 
     __table_args__ = (
         sa.Index("ix_templates_archived", "id", sqlite_where=_ARCHIVED, postgresql_where=_ARCHIVED),
+        sa.Index("ix_templates_folder", "folder_id", "id"),
+        sa.Index("ix_templates_author", "author_id", "id"),
+        sa.Index("ix_templates_shared", "id", sqlite_where=_SHARED, postgresql_where=_SHARED),
+        trigram_index("templates", "name_lower"),
         {"sqlite_autoincrement": True},
     )
 

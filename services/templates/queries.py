@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -10,7 +10,9 @@ from sqlalchemy.orm import Session
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.rpc import templates as rpc
-from contracts.types import Actor, Page, Pagination, StoredDocument, Template
+from contracts.runtime import listing
+from contracts.runtime.listing import Listing, Span
+from contracts.types import Actor, Page, Pagination, Role, StoredDocument, Template
 from services.templates import names
 from services.templates.access import visible_to
 from services.templates.links import FileLinks, LinkMaker
@@ -28,22 +30,24 @@ def template(session: Session, request: rpc.GetTemplate, links: LinkMaker, now: 
 
 def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, now: datetime) -> Page[Template]:
     """A page, ids ascending. ``before`` gives the page nearest below the cursor."""
-    conditions = _filters(request)
-    if conditions is None:
+    listed = _listing(session, request)
+    if listed is None:
         return Page(data=[], pagination=Pagination(count=0))
     limit = page_size(request.limit)
     nearest_below = request.before is not None and request.after is None
-    rows = session.execute(
-        _ROWS.where(*conditions, *_cursors(request))
-        .order_by(_columns.id.desc() if nearest_below else _columns.id)
-        .limit(limit + 1)
-    ).all()
-    shown = list(rows[:limit])
+    span = Span(
+        limit if nearest_below else limit + 1,
+        after=None if request.after is None else max(-1, min(request.after, LARGEST_ID)),
+        before=None if request.before is None else max(0, min(request.before, LARGEST_ID)),
+        backward=nearest_below,
+    )
+    shown = list(_rows(session, listed, span))
     if nearest_below:
         shown.reverse()
-        more = bool(shown) and _follows(session, conditions, shown[-1].id)
+        more = bool(shown) and bool(listing.ids(session, listed, Span(1, after=shown[-1].id)))
     else:
-        more = len(rows) > limit
+        more = len(shown) > limit
+        shown = shown[:limit]
     documents = _documents_of(session, [row.id for row in shown])
     ready = links.expiring(now)
     return Page(
@@ -78,7 +82,8 @@ def snapshot(session: Session, request: rpc.GetTemplate) -> rpc.TemplateSnapshot
 
 
 # What is only shown is read as plain rows: as objects that could be changed it costs three times as much.
-_columns = TemplateRow.__table__.c
+_TEMPLATES = cast("sa.Table", TemplateRow.__table__)
+_columns = _TEMPLATES.c
 _ROWS = sa.select(TemplateRow.__table__, Folder.__table__.c.name.label("folder_name")).join(Folder.__table__)
 _DOCUMENTS = sa.select(DocumentRow.__table__).order_by(DocumentRow.__table__.c.position)
 
@@ -154,44 +159,43 @@ def page_size(limit: int) -> int:
     return min(limit, LARGEST_PAGE)
 
 
-def _filters(request: rpc.ListTemplates) -> list[sa.ColumnElement[bool]] | None:
+def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
     """None when nothing can match."""
-    archived = _columns.archived_at.is_not(None) if request.archived else _columns.archived_at.is_(None)
-    conditions = [visible_to(request.actor), archived]
-    if request.q:
-        if len(request.q) > names.LONGEST:
-            return None
-        conditions.append(_columns.name_lower.like(f"%{_escaped(names.searchable(request.q))}%", escape="\\"))
+    if request.q and len(request.q) > names.LONGEST:
+        return None
+    exact: list[sa.ColumnElement[bool]] = [
+        _columns.archived_at.is_not(None) if request.archived else _columns.archived_at.is_(None)
+    ]
     if request.folder is not None:
-        folder = (
-            sa.select(Folder.__table__.c.id)
-            .where(Folder.__table__.c.name == names.folder(request.folder))
-            .scalar_subquery()
-        )
-        conditions.append(_columns.folder_id == folder)
+        # Asked for apart: the database must know which folder it is to see how many templates are in it.
+        folders = Folder.__table__.c
+        folder = session.scalar(sa.select(folders.id).where(folders.name == names.folder(request.folder)))
+        if folder is None:
+            return None
+        exact.append(_columns.folder_id == folder)
     if request.external_id is not None:
-        conditions.append(_columns.external_id == request.external_id)
+        exact.append(_columns.external_id == request.external_id)
     if request.slug is not None:
-        conditions.append(_columns.slug == request.slug)
-    return conditions
+        exact.append(_columns.slug == request.slug)
+    return Listing(
+        table=_TEMPLATES,
+        source=_TEMPLATES,
+        exact=exact,
+        filters=[] if request.actor.role is Role.ADMIN else [visible_to(request.actor)],
+        text=_columns.name_lower,
+        term=names.searchable(request.q or ""),
+    )
 
 
-def _cursors(request: rpc.ListTemplates) -> list[sa.ColumnElement[bool]]:
-    conditions = []
-    if request.after is not None:
-        conditions.append(_columns.id > max(-1, min(request.after, LARGEST_ID)))
-    if request.before is not None:
-        conditions.append(_columns.id < max(0, min(request.before, LARGEST_ID)))
-    return conditions
-
-
-def _follows(session: Session, conditions: list[sa.ColumnElement[bool]], last: int) -> bool:
-    statement = sa.select(_columns.id).where(*conditions, _columns.id > last).limit(1)
-    return session.scalar(statement) is not None
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+def _rows(session: Session, listed: Listing, span: Span) -> Sequence[Any]:
+    """In one go where an index gives the list as it is, else by the ids."""
+    if listed.plain:
+        statement = _ROWS.where(*listed.exact, *span.of(listed.key)).limit(span.wanted)
+    elif found := listing.ids(session, listed, span):
+        statement = _ROWS.where(listed.key.in_(found))
+    else:
+        return []
+    return session.execute(statement.order_by(span.order(listed.key))).all()
 
 
 def _document(row: Any, links: FileLinks) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from contracts.errors import ServiceError
 from contracts.rpc import health
 from contracts.rpc import templates as rpc
+from contracts.runtime import outbox
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles
 from contracts.types import Page, Removed, Role, Template
@@ -23,6 +24,9 @@ class TemplatesService:
     @handles(rpc.CREATE)
     def create(self, command: rpc.CreateTemplate) -> Template:
         settings: Settings = self.context.settings
+        done = self.context.database.look_up(outbox.answered, rpc.CREATE, command.request_id)
+        if done is not None:
+            return done
         self._refuse_early(command)
         ready = preparing.prepare(
             self.context.bus,

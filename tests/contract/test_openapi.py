@@ -16,7 +16,7 @@ from services.gateway.auth import ROLES
 DOCUMENT = specification.document()
 OPERATIONS = list(specification.operations(DOCUMENT))
 BY_ID = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
-OWN = {"users"}
+OWN = {"account", "users"}
 """Resources that the gateway has itself: no service can be away."""
 
 
@@ -94,6 +94,15 @@ def test_every_operation_promises_the_errors_it_can_give(operation: specificatio
         if not status.startswith("2"):
             content = resolved(response)["content"]["application/json"]
             assert content["schema"] == resolved(DOCUMENT["components"]["schemas"]["Error"])
+
+
+@BY_ID
+def test_every_operation_that_changes_something_takes_an_idempotency_key(operation: specification.Operation) -> None:
+    """The tools change nothing: what they answer is made anew."""
+    names = [resolved(parameter)["name"] for parameter in operation.definition.get("parameters", [])]
+    changes = operation.method != "get" and not operation.id.startswith("tools.")
+    assert ("Idempotency-Key" in names) == changes
+    assert ("409" in operation.definition["responses"]) == changes
 
 
 @BY_ID

@@ -15,7 +15,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import templates as rpc
 from contracts.rpc.rendering import PreparedDocument, TagField
-from contracts.runtime import migrations, tables
+from contracts.runtime import listing, migrations, tables
 from contracts.runtime.database import Database
 from contracts.types import Actor, Area, Notice, Page, PageSize, Role, Template
 from services.templates import commands, queries
@@ -41,6 +41,14 @@ def database(database_url: str) -> Iterator[Database]:
     database = Database(database_url)
     yield database
     database.dispose()
+
+
+@pytest.fixture(params=[(1_000, 0.01), (1, 0.0), (1, 10.0)], ids=["window", "common", "rare"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever way the rows of a list are found."""
+    window, common = request.param
+    for name, value in (("WINDOW", window), ("SCATTERED", window), ("WIDE", window), ("COMMON", common)):
+        monkeypatch.setattr(listing, name, value)
 
 
 def blob(name: str, kind: str = "application/pdf") -> BlobRef:
@@ -307,6 +315,7 @@ def test_a_number_that_is_no_template_is_not_found(database: Database, number: i
     assert len(page.data) <= 1
 
 
+@pytest.mark.usefixtures("way")
 def test_filters_find_what_they_say(database: Database) -> None:
     lease = create(database, name="Lease Straße 100%", folder_name="Homes")
     sale = create(database, name="Sale_of goods", external_id="S-1")
@@ -330,6 +339,7 @@ def test_filters_find_what_they_say(database: Database) -> None:
     assert get(database, gone.id).archived is True
 
 
+@pytest.mark.usefixtures("way")
 def test_pages_follow_one_another_both_ways(database: Database) -> None:
     made = [create(database, name=f"t{n % 2}").id for n in range(7)]
     first = listed(database, limit=3)

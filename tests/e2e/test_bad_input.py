@@ -139,13 +139,13 @@ def resolved(document: dict[str, Any], node: Any) -> Any:
 
 
 @pytest.fixture
-def ids(suite: RunningSuite) -> dict[str, Any]:
-    """Records of our own, so that what a hostile change does to them disturbs nobody."""
+def ids(suite: RunningSuite) -> Iterator[dict[str, Any]]:
+    """Records of our own, so that what a hostile change does to them disturbs nobody; the account is as it was afterwards."""
     template = suite.template(agreement_pdf(), name="Victim")
     submitters = send(suite, template["id"], send_email=False)
     email = f"victim-{uuid.uuid4().hex[:8]}@example.com"
     hook = {"url": "http://127.0.0.1:9/hook", "events": ["template.archived"]}
-    return {
+    yield {
         "templates": template["id"],
         "submissions": submitters[0]["submission_id"],
         "submitters": submitters[0]["id"],
@@ -153,6 +153,7 @@ def ids(suite: RunningSuite) -> dict[str, Any]:
         "webhooks": suite.api("POST", "/webhooks", hook, status=201)["id"],
         "slug": submitters[0]["slug"],
     }
+    suite.api("PUT", "/account", dict.fromkeys(suite.api("GET", "/account")))
 
 
 def located(path: str, ids: dict[str, Any]) -> str:
@@ -274,6 +275,46 @@ def test_every_value_of_every_body(suite: RunningSuite, attacker: Attacker, oper
     assert after["users"] <= before["users"] + made["users"]
     for path in ("templates", "submissions", "submitters", "users", "webhooks"):
         suite.api("GET", f"/{path}/{ids[path]}")
+
+
+def test_what_is_just_allowed_is_kept_as_it_is(suite: RunningSuite, ids: Any) -> None:
+    """Whatever the gateway lets in, every database stores, every event carries and every answer shows."""
+    deep: Any = "end"
+    for _ in range(27):
+        deep = {"\u0001\U0001f600\u202e": [deep]}
+    metadata = {
+        "deep": deep,
+        "largest": 2**63 - 1,
+        "float": 1e308,
+        "small": 5e-324,
+        "text": "\u0001\ufffe\U0010ffff'\"\\",
+    }
+    person = {"role": "Seller", "email": "s@example.com", "metadata": metadata}
+    body = {"template_id": ids["templates"], "submitters": [person], "send_email": False}
+    made = suite.api("POST", "/submissions", body)[0]
+    assert made["metadata"] == metadata
+    path = f"/submitters/{made['id']}"
+    assert suite.api("GET", path)["metadata"] == metadata
+    assert suite.api("PUT", path, {"metadata": {"again": metadata["text"]}})["metadata"] == {"again": metadata["text"]}
+
+
+def test_a_form_with_hostile_texts(suite: RunningSuite, ids: Any) -> None:
+    good = {"submitter_slug": ids["slug"], "type": "signature"}
+    for name, value in (
+        ("submitter_slug", "a\x00b"),
+        ("submitter_slug", f"{ids['slug']}\x00"),
+        ("submitter_slug", b"\xff\xfe"),
+        ("submitter_slug", b"\xed\xa0\x80"),
+        ("submitter_slug", "x" * 100_000),
+        ("type", "signature\x00"),
+        ("type", b"\xff"),
+        ("type", ""),
+    ):
+        form: Any = {**good, name: value}
+        url = f"{suite.base_url}/api/attachments"
+        answer = requests.post(url, data=form, files={"file": ("a.png", b"no picture")}, timeout=60)
+        assert 400 <= answer.status_code < 500, (name, value[:50], answer.text)
+    assert suite.page("GET", f"/s/{ids['slug']}/form")["state"] == "open"
 
 
 def test_the_signing_page(suite: RunningSuite, attacker: Attacker, ids: Any) -> None:

@@ -15,8 +15,9 @@ BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib
 class PrivatePostgres:
     """``new_database()`` gives the URL of an empty database; ``kill`` and ``start`` play a crash."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, shared_buffers: str = "64MB") -> None:
         self.folder = folder
+        self.shared_buffers = shared_buffers
         self.port = free_port()
         self._numbers = itertools.count(1)
 
@@ -25,7 +26,7 @@ class PrivatePostgres:
             self._make()
         options = (
             f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c max_connections=300"
-            " -c shared_buffers=64MB -c log_min_messages=fatal"
+            f" -c shared_buffers={self.shared_buffers} -c log_min_messages=fatal"
         )
         self._run("pg_ctl", "-w", "-D", f"{self.folder}/data", "-l", f"{self.folder}/log", "-o", options, "start")
 

@@ -6,13 +6,23 @@ A handler gets the context and the exchange (parameters and body already checked
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from services.gateway.api import attachments, events, submissions, submitters, templates, tools, users, webhooks
+from services.gateway.api import (
+    account,
+    attachments,
+    events,
+    submissions,
+    submitters,
+    templates,
+    tools,
+    users,
+    webhooks,
+)
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
 
 Handler = Callable[[GatewayContext, Exchange], Awaitable[Any]]
 
-_MODULES = (attachments, events, submissions, submitters, templates, tools, users, webhooks)
+_MODULES = (account, attachments, events, submissions, submitters, templates, tools, users, webhooks)
 
 CREATED = frozenset({"users.create", "webhooks.create"})
 """Operations whose success is 201; all others answer 200 (decisions: 'Success codes')."""

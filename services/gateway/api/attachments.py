@@ -1,5 +1,6 @@
 """Files that a signer puts into a field (specification 4.10): no API key, the submitter's slug is the authorisation."""
 
+import hashlib
 from typing import Any
 
 from starlette.datastructures import FormData, UploadFile
@@ -10,7 +11,7 @@ from starlette.requests import Request
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
 from contracts.types import FieldType
-from services.gateway import files
+from services.gateway import files, repeats
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
 from services.gateway.pages.bodies import clean_filename, sniffed
@@ -30,10 +31,15 @@ async def create(context: GatewayContext, exchange: Exchange) -> Any:
         data = await _bytes(upload, context.settings.max_file_size)
     finally:
         await form.close()
-    async with files.uploads(context, adopted=True) as uploads:
-        file = await uploads.add_bytes(data, sniffed(data, upload.content_type))
-        name = clean_filename(upload.filename or "")
-        return await context.ask(rpc.ATTACH_FILE, exchange, **visit, type=kind, filename=name, file=file)
+    name, media_type = clean_filename(upload.filename or ""), sniffed(data, upload.content_type)
+
+    async def attach() -> Any:
+        async with files.uploads(context, adopted=True) as uploads:
+            file = await uploads.add_bytes(data, media_type)
+            return await context.ask(rpc.ATTACH_FILE, exchange, **visit, type=kind, filename=name, file=file)
+
+    said = [kind, name, hashlib.sha256(data).hexdigest()]
+    return await repeats.once(context, exchange, repeats.of_slug(visit["slug"]), said, attach)
 
 
 async def _form(request: Request) -> FormData:

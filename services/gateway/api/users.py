@@ -4,7 +4,7 @@ from typing import Any
 
 from contracts.runtime.clock import now
 from contracts.types import Role
-from services.gateway import commands, keys, queries
+from services.gateway import commands, keys, queries, repeats
 from services.gateway.context import GatewayContext, actor
 from services.gateway.exchange import Exchange
 
@@ -31,10 +31,16 @@ async def create(context: GatewayContext, exchange: Exchange) -> Any:
     )
     password_hash = await context.in_thread(keys.hash_password, body.get("password"))
     api_key = keys.new_api_key()
-    user = await context.in_thread(
-        context.database.write, commands.create_user, new, password_hash, context.keys.seal(api_key), now()
+    return await repeats.own_change(
+        context,
+        exchange,
+        commands.create_user,
+        new,
+        password_hash,
+        context.keys.seal(api_key),
+        now(),
+        shown=lambda user: {**user, "api_key": api_key},
     )
-    return {**user, "api_key": api_key}
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
@@ -45,17 +51,23 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
         changes["email"] = changes["email"].strip()
     if password := exchange.body.get("password"):
         changes["password_hash"] = await context.in_thread(keys.hash_password, password)
-    return await context.in_thread(
-        context.database.write, commands.update_user, exchange.arguments["id"], changes, now()
-    )
+    return await repeats.own_change(context, exchange, commands.update_user, exchange.arguments["id"], changes, now())
 
 
 async def remove(context: GatewayContext, exchange: Exchange) -> Any:
-    moment = now()
-    user = await context.in_thread(
-        context.database.write, commands.archive_user, exchange.arguments["id"], actor(exchange).user_id, moment
+    return await repeats.own_change(
+        context,
+        exchange,
+        commands.archive_user,
+        exchange.arguments["id"],
+        actor(exchange).user_id,
+        now(),
+        shown=lambda user: {
+            "message": "User has been removed",
+            "id": user["id"],
+            "archived_at": user["updated_at"],
+        },
     )
-    return {"message": "User has been removed", "id": user["id"], "archived_at": user["updated_at"]}
 
 
 async def api_key(context: GatewayContext, exchange: Exchange) -> Any:
@@ -65,10 +77,15 @@ async def api_key(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def rotate_api_key(context: GatewayContext, exchange: Exchange) -> Any:
     fresh = keys.new_api_key()
-    user = await context.in_thread(
-        context.database.write, commands.rotate_api_key, exchange.arguments["id"], context.keys.seal(fresh), now()
+    return await repeats.own_change(
+        context,
+        exchange,
+        commands.rotate_api_key,
+        exchange.arguments["id"],
+        context.keys.seal(fresh),
+        now(),
+        shown=lambda user: _with_key(user, fresh),
     )
-    return _with_key(user, fresh)
 
 
 def _with_key(user: dict[str, Any], key: str) -> dict[str, Any]:

@@ -1,0 +1,161 @@
+"""Which rows a page of a list shows: answers that stay flat however many rows there are, whatever is asked for.
+
+``ORDER BY id LIMIT 10`` leaves a database a choice that goes wrong in both directions: to walk along the ids until ten rows
+fit, which is long when few do, or to collect all that fit and sort them, which is long when many do. It guesses from
+statistics that know nothing of parts of texts, of joined tables, or of where along the ids the rows lie. So it is not asked:
+
+1. The next WINDOW rows in order of the ids are looked at. What is common fills the page there. If a few fit, a second, wide
+   window is likely to fill it and costs less than collecting.
+2. Only for what is rare the other way is gone: all that fit, found by the trigram index or from what ``rare`` starts with,
+   then sorted. What did not fill a page within the windows is little (unless it all lies elsewhere: then this takes longer).
+
+The ids alone are found here; the page's rows are read by them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.runtime import search
+
+WINDOW, SCATTERED, WIDE = 1_000, 250, 20_000
+"""The first window; the same along an index of another condition, where each row is on a page of its own; the second."""
+FEW = 2
+"""So many found in the first window make the second worth its while."""
+COMMON = 0.008
+"""A term that this share of a window's rows contain is not looked up in the trigram index: it would be found everywhere."""
+
+Conditions = Sequence[sa.ColumnElement[bool]]
+
+
+@dataclass(frozen=True)
+class Span:
+    """The ids in question, the order (``backward``: from the highest down), and how many are wanted."""
+
+    wanted: int
+    after: int | None = None
+    before: int | None = None
+    backward: bool = False
+
+    def of(self, key: Any) -> list[sa.ColumnElement[bool]]:
+        bounds = []
+        if self.after is not None:
+            bounds.append(key > self.after)
+        if self.before is not None:
+            bounds.append(key < self.before)
+        return bounds
+
+    def order(self, key: Any) -> Any:
+        return key.desc() if self.backward else key.asc()
+
+    def until(self, edge: int) -> "Span":
+        return replace(self, after=edge - 1) if self.backward else replace(self, before=edge + 1)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is listed. ``exact`` speaks of the listed table alone and an index gives it in order of ``key``; ``filters`` are
+    all the other conditions. ``term`` is searched for in ``text``.
+
+    ``rare`` finds those that are rare among the exact ones, on PostgreSQL; it is given the conditions on the listed table.
+    Without it they are collected as the database likes. ``small``: there are few, collect them at once.
+    """
+
+    table: sa.Table
+    source: sa.FromClause
+    exact: Conditions = ()
+    filters: Conditions = ()
+    text: Any = None
+    term: str = ""
+    rare: Callable[[Session, Conditions, Span], list[int]] | None = None
+    small: bool = False
+
+    @property
+    def key(self) -> Any:
+        return self.table.c.id
+
+    @property
+    def plain(self) -> bool:
+        """Does an index give the list as it is?"""
+        return not self.filters and not self.term and not self.small
+
+
+def ids(session: Session, listing: Listing, span: Span) -> list[int]:
+    """The first ``span.wanted`` ids in the span's order."""
+    search_for = [search.contains_unindexed(listing.text, listing.term)] if listing.term else []
+    if listing.small:
+        return _collected(session, listing, span, search_for)
+    if listing.plain:
+        return _walked(session, listing, span, [])
+    window = SCATTERED if listing.exact else WINDOW
+    found, complete = _in_window(session, listing, span, search_for, window)
+    matches = len(found)
+    if not complete and matches >= FEW and not listing.exact:
+        found, complete = _in_window(session, listing, span, search_for, WIDE)
+    if complete:
+        return found
+    postgresql = session.get_bind().dialect.name == "postgresql"
+    if listing.term and _is_rare(session, listing, span, window, matches):
+        if postgresql:
+            return _looked_up(session, listing, span)
+        narrowed = search.matching_rows(listing.table, listing.text, listing.term)
+        return _walked(session, listing, span, [narrowed, *search_for])
+    if listing.filters and postgresql:
+        if listing.rare is None:
+            return _collected(session, listing, span, search_for)
+        return listing.rare(session, [*listing.exact, *span.of(listing.key), *search_for], span)
+    return _walked(session, listing, span, search_for)
+
+
+def _in_window(session: Session, listing: Listing, span: Span, more: Conditions, window: int) -> tuple[list[int], bool]:
+    """What fits among the next rows, and whether that is all that is wanted or all there is."""
+    edge = session.scalar(_window(listing, span, listing.key).offset(window - 1).limit(1))
+    found = _walked(session, listing, span if edge is None else span.until(edge), more)
+    return found, edge is None or len(found) >= span.wanted
+
+
+def _walked(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
+    """Along the ids until there are enough."""
+    return list(session.scalars(_all(listing, span, more).order_by(span.order(listing.key)).limit(span.wanted)))
+
+
+def _collected(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
+    """All that fit, sorted. Materialized, so that the order cannot lure the database along the ids."""
+    few = _all(listing, span, more).cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
+    return list(session.scalars(sa.select(few.c.id).order_by(span.order(few.c.id)).limit(span.wanted)))
+
+
+def _looked_up(session: Session, listing: Listing, span: Span) -> list[int]:
+    """PostgreSQL: what the trigram index finds, and of that what fits. The other conditions are only computed at first: as
+    conditions, they would have their indexes read along with this one."""
+    fits = sa.and_(sa.true(), *listing.exact, *listing.filters).label("fits")
+    known = sa.select(listing.key.label("id"), fits).select_from(listing.source)
+    known = known.where(search.contains(listing.text, listing.term), *span.of(listing.key))
+    few = known.cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
+    return list(
+        session.scalars(sa.select(few.c.id).where(few.c.fits).order_by(span.order(few.c.id)).limit(span.wanted))
+    )
+
+
+def _all(listing: Listing, span: Span, more: Conditions) -> sa.Select[Any]:
+    conditions = (*listing.exact, *listing.filters, *span.of(listing.key), *more)
+    return sa.select(listing.key.label("id")).select_from(listing.source).where(*conditions)
+
+
+def _window(listing: Listing, span: Span, *columns: Any) -> sa.Select[Any]:
+    statement = sa.select(*columns).select_from(listing.table).where(*listing.exact, *span.of(listing.key))
+    return statement.order_by(span.order(listing.key))
+
+
+def _is_rare(session: Session, listing: Listing, span: Span, size: int, matches: int) -> bool:
+    """Does the trigram index know the term, and is it in few of the window's rows?"""
+    if not search.indexed(session.get_bind().dialect.name, listing.term):
+        return False
+    if listing.filters:
+        window = _window(listing, span, listing.text.label("text")).limit(size).subquery()
+        counted = sa.select(sa.func.count()).select_from(window)
+        matches = session.scalar(counted.where(search.contains(window.c.text, listing.term))) or 0
+    return matches < size * COMMON

@@ -1,0 +1,166 @@
+"""The account settings over HTTP, on both databases: what is changed, what is refused, and that a default comes back."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from contracts.runtime import migrations
+from contracts.types import Account
+from deploy.rabbitmq import PrivateBroker
+from services.gateway import commands, specification
+from services.gateway.api.account import SETTINGS
+from services.gateway.settings import Settings
+from tests.contract.test_gateway_users import Gateway, new_user
+
+NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+OTHER = {
+    "name": "Acme & Söhne",
+    "time_zone": "Europe/Vienna",
+    "locale": "de-AT",
+    "bcc_emails": "archive@acme.example, Ana Ray <ana@acme.example>",
+    "with_signature_id": True,
+}
+"""Another value than the default, for each setting that is not a toggle which is on."""
+
+
+REFUSED: list[tuple[str, Any]] = [
+    ("name", ""),
+    ("name", "   "),
+    ("name", "Acme\r\nBcc: everybody@example.com"),
+    ("name", "x" * 121),
+    ("name", 5),
+    ("time_zone", ""),
+    ("time_zone", "Vienna"),
+    ("time_zone", "europe/vienna"),
+    ("time_zone", "../../etc/passwd"),
+    ("time_zone", "Factory"),
+    ("locale", ""),
+    ("locale", "xx-YY"),
+    ("locale", "de_DE@euro"),
+    ("locale", "english"),
+    ("locale", "a" * 5000),
+    ("bcc_emails", "ana"),
+    ("bcc_emails", "ana@example.com\r\nBcc: bob@example.com"),
+    ("documents_copy_email_enabled", "sometimes"),
+    ("with_signature_id", []),
+    ("esigning_preference", "multiple"),
+    ("esigning_preference", "single"),
+    ("reminders", {"first": "P1D"}),
+    ("dutystamp", {}),
+    ("certsign", False),
+    ("phone_otp_webhook", "https://example.com"),
+]
+
+
+def settings(broker: PrivateBroker, database_url: str, folder: Path, **more: Any) -> Settings:
+    given: dict[str, Any] = {
+        "amqp_url": broker.amqp_url,
+        "blob_url": f"file://{folder}/blobs",
+        "base_url": "http://localhost",
+        "link_secret": "for tests",
+        "database_url": database_url,
+        "key_encryption_secret": "a secret of the tests",
+    }
+    return Settings(**(given | more))
+
+
+@pytest.fixture
+def gateway(broker: PrivateBroker, database_url: str, tmp_path: Path) -> Iterator[Gateway]:
+    migrations.upgrade("gateway", database_url)
+    running = Gateway(settings(broker, database_url, tmp_path, account_name="Of the environment"))
+    yield running
+    running.close()
+
+
+def read(gateway: Gateway) -> dict[str, Any]:
+    answer = gateway.ask("GET", "/account")
+    assert answer.status == 200, answer.body
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+def effective(gateway: Gateway) -> Account:
+    """What the next submission is made under."""
+    return gateway.runner.run(gateway.context.account())
+
+
+def test_every_setting_is_changed_at_once_and_taken_back_by_null(gateway: Gateway) -> None:
+    defaults = read(gateway)
+    assert set(defaults) == set(SETTINGS)
+    assert defaults["name"] == "Of the environment"
+    for name in SETTINGS:
+        value = OTHER.get(name, False)
+        assert value != defaults[name], name
+        answer = gateway.ask("PUT", "/api/account", {name: value})
+        assert (answer.status, answer.json()) == (200, {**defaults, name: value}), name
+        assert read(gateway) == {**defaults, name: value}
+        assert getattr(effective(gateway), name) == value
+        assert gateway.ask("PATCH", "/account", {name: None}).json() == defaults
+        assert getattr(effective(gateway), name) == defaults[name]
+
+
+def test_what_is_read_can_be_sent_back(gateway: Gateway) -> None:
+    gateway.ask("PUT", "/account", {"bcc_emails": ""})
+    shown = read(gateway)
+    assert gateway.ask("PUT", "/account", shown).json() == shown
+    assert gateway.ask("PUT", "/account", {}).json() == shown
+
+
+def test_what_is_written_otherwise_is_stored_as_it_is_used(gateway: Gateway) -> None:
+    """Browsers know ``de-AT`` and refuse ``de_AT``."""
+    body = {"name": "  Acme  ", "locale": "de_at", "with_signature_id": "true"}
+    changed = gateway.ask("PUT", "/account", body).json()
+    assert (changed["name"], changed["locale"], changed["with_signature_id"]) == ("Acme", "de-AT", True)
+
+
+def test_a_bad_setting_is_refused_by_name_and_nothing_changes(gateway: Gateway) -> None:
+    before = read(gateway)
+    for name, value in REFUSED:
+        good = {
+            other: set_to for other, set_to in {"time_zone": "UTC", "with_signature_id": True}.items() if other != name
+        }
+        answer = gateway.ask("PUT", "/account", {**good, name: value})
+        assert answer.status == 422, (name, value, answer.body)
+        assert {detail["field"] for detail in answer.json()["details"]} == {name}, (name, value)
+        assert answer.json()["error"].startswith(name)
+    assert read(gateway) == before
+
+
+def test_only_admins_see_and_change_them(gateway: Gateway) -> None:
+    for role in ("editor", "viewer"):
+        key = new_user(gateway, f"{role}@example.com", role)["api_key"]
+        assert gateway.ask("GET", "/account", key=key).status == 403
+        assert gateway.ask("PUT", "/account", {"name": "Mine"}, key=key).status == 403
+    assert gateway.ask("PUT", "/account", {"name": "Mine"}, key="").status == 401
+    assert read(gateway)["name"] == "Of the environment"
+
+
+def test_changes_at_once_are_all_kept(gateway: Gateway) -> None:
+    defaults = gateway.context.settings.account_defaults()
+    changes: list[dict[str, Any]] = [{name: OTHER.get(name, False)} for name in SETTINGS]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda one: gateway.context.database.write(commands.change_account, defaults, one, NOW), changes))
+    assert read(gateway) == {name: OTHER.get(name, False) for name in SETTINGS}
+
+
+def test_every_setting_of_the_contract_is_offered_or_refused_by_name() -> None:
+    """A setting that is added to the contract cannot be forgotten here."""
+    schemas = specification.document()["components"]["schemas"]
+    assert set(SETTINGS) | {"esigning_preference"} == set(Account.model_fields)
+    assert set(schemas["Account"]["required"]) == set(schemas["Account"]["properties"]) == set(SETTINGS)
+    assert set(schemas["AccountChange"]["properties"]) == set(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("time_zone", "Vienna"), ("locale", "xx-YY"), ("bcc_emails", "ana"), ("name", "")]
+)
+def test_the_environment_s_defaults_are_checked_too(
+    broker: PrivateBroker, tmp_path: Path, name: str, value: str
+) -> None:
+    with pytest.raises(ValidationError, match=f"account_{name}"):
+        settings(broker, "sqlite://", tmp_path, **{f"account_{name}": value})
