@@ -98,11 +98,14 @@ class Running:
             )
 
     def heard(self) -> list[Envelope]:
+        """What was told, each event once: a relay that dies before it could note that it told one tells it again."""
         while True:
             method, _properties, body = self.channel.basic_get(self.queue, auto_ack=True)
             if method is None:
                 return self.told
-            self.told.append(Envelope.model_validate_json(body))
+            envelope = Envelope.model_validate_json(body)
+            if envelope.id not in {one.id for one in self.told}:
+                self.told.append(envelope)
 
     def about(self, seal_id: str) -> list[Envelope]:
         return [one for one in self.heard() if one.data["seal_id"] == seal_id]

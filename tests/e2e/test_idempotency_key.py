@@ -106,9 +106,9 @@ def test_changes_and_removals_are_answered_as_the_first_time(suite: RunningSuite
     assert suite.call("DELETE", path).status_code == 404
     hook = {"url": "http://127.0.0.1:9/x", "events": ["template.archived"]}
     webhook = six_at_once(sender(suite, "POST", "/webhooks", hook, uuid.uuid4().hex))
-    assert [each["id"] for each in suite.api("GET", "/webhooks")["data"] if each["url"] == hook["url"]][-1:] == [
-        webhook["id"]
-    ]
+    assert [each["id"] for each in suite.api("GET", "/webhooks?limit=100")["data"] if each["url"] == hook["url"]][
+        -1:
+    ] == [webhook["id"]]
     suite.api("DELETE", f"/webhooks/{webhook['id']}")
 
 
