@@ -277,6 +277,8 @@ def test_the_health_port(served: Specimen, client: RpcClient, free_port: int) ->
     served.serve(client, HEALTH_PORT=str(free_port))
     address = f"http://127.0.0.1:{free_port}"
     assert requests.get(f"{address}/healthz", timeout=5).status_code == 200
+    # The first call may be answered a moment before the broker has confirmed the last of the subscriptions.
+    wait_until(lambda: requests.get(f"{address}/readyz", timeout=5).ok, what="readiness")
     assert requests.get(f"{address}/readyz", timeout=5).json() == {"ready": True, "problems": []}
     assert requests.get(f"{address}/nothing", timeout=5).status_code == 404
     metrics = requests.get(f"{address}/metrics", timeout=5).text
