@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.orm import Session
@@ -201,6 +202,12 @@ class Database:
 def for_update(statement: sa.Select[Any]) -> sa.Select[Any]:
     """Lock the rows that ``statement`` selects. Says nothing on SQLite, where the write lock is held already."""
     return statement.with_for_update()
+
+
+def insert_into(session: Session, table: Any) -> Any:
+    """An INSERT into a table or model that knows ``on_conflict_do_nothing`` and ``on_conflict_do_update`` on both databases."""
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    return dialect.insert(table)
 
 
 def normalised(url: str) -> URL:

@@ -10,14 +10,13 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from pydantic import BaseModel
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from contracts.events import Envelope, Event
 from contracts.rpc import Rpc
 from contracts.runtime import observe
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import to_json
+from contracts.runtime.database import insert_into, to_json
 from contracts.runtime.tables import answers, inbox, outbox
 
 R = TypeVar("R")
@@ -58,7 +57,7 @@ def first_time(session: Session, handler: str, event_id: str) -> bool:
 
     Two deliveries at once: the second waits for the first one's transaction and then gets False.
     """
-    claim = _insert(session, inbox).values(handler=handler, event_id=event_id, at=now()).on_conflict_do_nothing()
+    claim = insert_into(session, inbox).values(handler=handler, event_id=event_id, at=now()).on_conflict_do_nothing()
     return session.execute(claim.returning(inbox.c.event_id)).first() is not None
 
 
@@ -69,7 +68,9 @@ def once(session: Session, rpc: Rpc[Any, R], request_id: str, decide: Callable[[
     ``decide``) rolls back and is not stored: the same request may succeed later.
     """
     method = f"{rpc.service}.{rpc.method}"
-    claim = _insert(session, answers).values(method=method, request_id=request_id, at=now()).on_conflict_do_nothing()
+    claim = (
+        insert_into(session, answers).values(method=method, request_id=request_id, at=now()).on_conflict_do_nothing()
+    )
     if session.execute(claim.returning(answers.c.request_id)).first() is None:
         stored = session.execute(
             sa.select(answers.c.answer).where(answers.c.method == method, answers.c.request_id == request_id)
@@ -91,8 +92,3 @@ def answered(session: Session, rpc: Rpc[Any, R], request_id: str) -> R | None:
         sa.select(answers.c.answer).where(answers.c.method == method, answers.c.request_id == request_id)
     )
     return None if stored is None else rpc.decode(json.loads(stored))
-
-
-def _insert(session: Session, table: sa.Table) -> Any:
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    return dialect.insert(table)

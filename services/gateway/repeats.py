@@ -19,12 +19,11 @@ from typing import Any
 
 import orjson
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.runtime.clock import now
-from contracts.runtime.database import for_update
+from contracts.runtime.database import for_update, insert_into
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Claim, Exchange
 from services.gateway.keys import KeyRing
@@ -156,7 +155,6 @@ def _is(claim: Claim) -> sa.ColumnElement[bool]:
 
 def _inserted(session: Session, claim: Claim, sealed: bytes | None) -> bool:
     """False when the key is claimed. A claim under way elsewhere is waited for."""
-    insert: Any = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
     row = {
         "caller": claim.caller,
         "key_hash": claim.key_hash,
@@ -165,7 +163,7 @@ def _inserted(session: Session, claim: Claim, sealed: bytes | None) -> bool:
         "claimed_at": claim.claimed_at,
         "answer": sealed,
     }
-    statement = insert(RepeatRow).values(**row).on_conflict_do_nothing().returning(RepeatRow.caller)
+    statement = insert_into(session, RepeatRow).values(**row).on_conflict_do_nothing().returning(RepeatRow.caller)
     return session.execute(statement).first() is not None
 
 

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from contracts.events import MAIL_FAILED, MAIL_SENT, Event, MailOutcome
 from contracts.runtime import observe
-from contracts.runtime.database import for_update
+from contracts.runtime.database import for_update, insert_into
 from contracts.runtime.outbox import emit, first_time
 from services.notifications import domain
 from services.notifications.composing import Mail
@@ -97,9 +95,8 @@ def _locked(session: Session, submission_id: int) -> SubmissionRow:
     row: SubmissionRow | None = session.scalar(statement)
     if row is not None:
         return row
-    dialect: Any = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
     session.execute(
-        dialect.insert(SubmissionRow).values(id=submission_id).on_conflict_do_nothing(index_elements=["id"])
+        insert_into(session, SubmissionRow).values(id=submission_id).on_conflict_do_nothing(index_elements=["id"])
     )
     made: SubmissionRow = session.scalars(statement).one()
     return made

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from contracts.events import (
@@ -17,6 +16,7 @@ from contracts.events import (
     Erased,
 )
 from contracts.rpc.rendering import SealRequest
+from contracts.runtime.database import insert_into
 from contracts.runtime.outbox import emit, first_time
 from services.rendering import queries
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob
@@ -40,7 +40,7 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
         "state": "due",
         "attempts": 0,
     }
-    session.execute(_insert(session, SealJob).values(**job).on_conflict_do_nothing(index_elements=["seal_id"]))
+    session.execute(insert_into(session, SealJob).values(**job).on_conflict_do_nothing(index_elements=["seal_id"]))
     session.info["has_work"] = True
 
 
@@ -68,7 +68,7 @@ def remember_sealed(session: Session, digests: Iterable[str], submission_id: int
     """Files with these SHA-256 are ours."""
     for digest in digests:
         row = {"sha256": digest, "submission_id": submission_id, "created_at": now}
-        session.execute(_insert(session, SealedFile).values(**row).on_conflict_do_nothing())
+        session.execute(insert_into(session, SealedFile).values(**row).on_conflict_do_nothing())
 
 
 def remember_result(
@@ -90,7 +90,7 @@ def remember_result(
         "expires_at": expires_at,
     }
     if session.execute(
-        _insert(session, Result).values(**row).on_conflict_do_nothing().returning(Result.digest)
+        insert_into(session, Result).values(**row).on_conflict_do_nothing().returning(Result.digest)
     ).first():
         for sha256 in set(sources):
             session.add(ResultSource(sha256=sha256, kind=kind, digest=digest))
@@ -144,8 +144,3 @@ def _forget(session: Session, results: Sequence[Result]) -> None:
     """Results and their sources; SQLite and PostgreSQL both remove the sources by themselves."""
     for result in results:
         session.execute(sa.delete(Result).where(Result.kind == result.kind, Result.digest == result.digest))
-
-
-def _insert(session: Session, model: type[Any]) -> Any:
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    return dialect.insert(model)

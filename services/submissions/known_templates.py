@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from contracts.rpc.templates import TemplateSnapshot
+from contracts.runtime.database import insert_into
 from contracts.types import Tolerant
 from services.submissions.models import TemplateRow
 
@@ -50,7 +50,6 @@ def _keep(session: Session, template: TemplateSnapshot | TemplateNews) -> None:
         "created_at": template.created_at,
         "updated_at": template.updated_at,
     }
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    insert = dialect.insert(TemplateRow).values(values)
+    insert = insert_into(session, TemplateRow).values(values)
     newer = TemplateRow.updated_at <= insert.excluded.updated_at
     session.execute(insert.on_conflict_do_update(index_elements=["id"], set_=values, where=newer))

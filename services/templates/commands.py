@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDATED, Event, PublicData
 from contracts.rpc import templates as rpc
+from contracts.runtime.database import insert_into
 from contracts.runtime.outbox import emit, once
 from contracts.types import Actor, FieldDefinition, PageSize, Party, Removed, Template, iso
 from services.templates import domain, names, queries
@@ -152,7 +152,7 @@ def _inserted(
     folder: Folder | None = None,
 ) -> TemplateRow | None:
     """The new row, or None when another template got the ``external_id`` first."""
-    insert = _dialect(session).insert(TemplateRow).on_conflict_do_nothing(index_elements=["external_id"])
+    insert = insert_into(session, TemplateRow).on_conflict_do_nothing(index_elements=["external_id"])
     folder = folder or _folder(session, command.folder_name)
     new_id = session.scalar(
         insert.values(
@@ -292,9 +292,7 @@ def _folder(session: Session, name: str | None) -> Folder:
     statement = sa.select(Folder).where(Folder.name == chosen)
     if (folder := session.scalar(statement)) is not None:
         return folder
-    session.execute(
-        _dialect(session).insert(Folder).values(name=chosen).on_conflict_do_nothing(index_elements=["name"])
-    )
+    session.execute(insert_into(session, Folder).values(name=chosen).on_conflict_do_nothing(index_elements=["name"]))
     return session.scalars(statement).one()
 
 
@@ -323,7 +321,3 @@ def _flush(session: Session) -> None:
         session.flush()
     except IntegrityError as error:
         raise queries.taken() from error
-
-
-def _dialect(session: Session) -> Any:
-    return postgresql if session.get_bind().dialect.name == "postgresql" else sqlite

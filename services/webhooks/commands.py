@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, aliased
 
 from contracts.errors import ServiceError, invalid, not_found
@@ -16,7 +15,7 @@ from contracts.events import WEBHOOK_DISABLED, Admins, Envelope, Erased, PublicD
 from contracts.rpc import webhooks as rpc
 from contracts.runtime import outbox
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import for_update
+from contracts.runtime.database import for_update, insert_into
 from contracts.types import Webhook as PublicWebhook
 from contracts.types import iso
 from services.webhooks import domain, queries
@@ -179,8 +178,7 @@ def erase(session: Session, erased: Erased, now: datetime) -> None:
 
 def keep_admins(session: Session, admins: Admins) -> None:
     """Remember who the admins are; news that come twice or late change nothing."""
-    dialect: Any = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    insert = dialect.insert(KnownAdmins).values(id=1, emails=admins.emails, revision=admins.revision)
+    insert = insert_into(session, KnownAdmins).values(id=1, emails=admins.emails, revision=admins.revision)
     changed = {"emails": insert.excluded.emails, "revision": insert.excluded.revision}
     newer = KnownAdmins.revision < insert.excluded.revision
     session.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed, where=newer))

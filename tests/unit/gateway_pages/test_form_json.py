@@ -44,6 +44,7 @@ def test_of_others_only_what_stands_on_the_page(client: Any, bus: RecordingBus) 
 
 
 def test_a_masked_value_of_another_is_not_sent(client: Any, bus: RecordingBus) -> None:
+    # XXXX is how a masked value is shown, not something left out.
     (shown,) = fields_of(client, bus, field("1", mine=False, value="AT61", display="XXXX", preferences={"mask": True}))
     assert shown["value"] is None
     assert "AT61" not in str(shown)
