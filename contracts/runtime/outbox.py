@@ -16,7 +16,7 @@ from contracts.events import Envelope, Event
 from contracts.rpc import Rpc
 from contracts.runtime import observe
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import insert_into, to_json
+from contracts.runtime.database import insert_into, leave_work, to_json
 from contracts.runtime.tables import answers, inbox, outbox
 
 R = TypeVar("R")
@@ -48,7 +48,7 @@ def emit(session: Session, event: Event, data: BaseModel, *, subject: str, seque
             created_at=envelope.occurred_at,
         )
     )
-    session.info["has_work"] = True
+    leave_work(session, outbox.name)
     return envelope.id
 
 
