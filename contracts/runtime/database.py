@@ -218,8 +218,17 @@ def for_update(statement: sa.Select[Any]) -> sa.Select[Any]:
 
 def insert_into(session: Session, table: Any) -> Any:
     """An INSERT into a table or model that knows ``on_conflict_do_nothing`` and ``on_conflict_do_update`` on both databases."""
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    return dialect.insert(table)
+    return insert_for(dialect_of(session), table)
+
+
+def insert_for(dialect: str, table: Any) -> Any:
+    """The same for a dialect (``dialect_of``): for statements that are built once and kept."""
+    return (postgresql if dialect == "postgresql" else sqlite).insert(table)
+
+
+def dialect_of(session: Session) -> str:
+    """``postgresql`` or ``sqlite``."""
+    return session.get_bind().dialect.name
 
 
 def normalised(url: str) -> URL:
