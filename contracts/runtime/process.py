@@ -119,11 +119,11 @@ class _Part:
 
 def background(names: Sequence[str]) -> int:
     """Run the loops of these services until SIGTERM; then finish what is under way, for ``drain_seconds`` at most."""
-    stop = _signals()
     first = settings_of(names[0])
     observe.setup(names[0] if len(names) == 1 else "background", first.log_level)
     publisher = Publisher(first.amqp_url, name=f"relay-{'-'.join(names)}").start()
     parts = [_part(name, publisher) for name in names]
+    stop = _signals()
     hints = Broker(first.amqp_url, [_HintListener({part.name: part.wake for part in parts})], name="hints").start()
     threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
     health = observe.serve_health(first.health_host, first.health_port, lambda: _problems(parts))
