@@ -7,11 +7,13 @@ from pydantic import Field
 
 from contracts.blobs import BlobRef
 from contracts.rpc import Rpc
+from contracts.rpc.templates import Intake
 from contracts.types import (
     Account,
     Actor,
     Attachment,
     DocumentLink,
+    DryRun,
     FieldDefinition,
     Order,
     Page,
@@ -70,8 +72,8 @@ class NewSubmitter(Tolerant):
     message: Message | None = None
 
 
-class CreateSubmission(Tolerant):
-    """POST /submissions (specification 4.3.1 for templates). Errors name the field as ``submitters[0].email``.
+class NewSubmission(Tolerant):
+    """What every way of making a submission has (specification 4.3.1). Errors name the field as ``submitters[0].email``.
 
     ``preferences`` are those of specification 2.8. ``request_id``: the same id returns the first answer.
     """
@@ -79,7 +81,6 @@ class CreateSubmission(Tolerant):
     request_id: str
     actor: Actor
     account: Account
-    template_id: int
     submitters: list[NewSubmitter]
     name: str | None = None
     order: Order | None = None
@@ -122,6 +123,20 @@ class UpdateSubmission(Tolerant):
     name: str | None = None
     expire_at: datetime | None = None
     archived: bool | None = None
+
+
+class CreateSubmission(NewSubmission):
+    """POST /submissions: from a template."""
+
+    template_id: int
+
+
+class CreateOneOff(NewSubmission, Intake):
+    """POST /submissions/pdf, /html, /docx: from documents sent along, which the templates service prepares, and those of
+    ``template_ids``. Belongs to its creator; no template knows of it."""
+
+    template_ids: list[int] = Field(default_factory=list)
+    merge_documents: bool = False
 
 
 class RemoveSubmission(Tolerant):
@@ -294,6 +309,9 @@ class FormFile(Tolerant):
 
 
 CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
+CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, timeout=120)
+TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
+TRY_ONE_OFF = Rpc("submissions", "try_one_off", CreateOneOff, DryRun, timeout=120)
 GET = Rpc("submissions", "get", GetSubmission, Submission)
 LIST = Rpc("submissions", "list", ListSubmissions, Page[Submission])
 UPDATE = Rpc("submissions", "update", UpdateSubmission, Submission)

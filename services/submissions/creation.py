@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import CreateSubmission, Message, NewSubmitter
-from contracts.rpc.templates import TemplateSnapshot
+from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
+from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
 from services.submissions import addresses, preferences, roles
 from services.submissions import values as rules
@@ -25,6 +25,9 @@ LONGEST_SUBJECT = 500
 LONGEST_BODY = 20_000
 LONGEST_KEY = 255
 LARGEST_ORDER = 10_000
+
+Basis = TemplateSnapshot | Composition
+"""What a submission is made from: a template, or the documents of a one-off submission."""
 
 
 class Limits(Protocol):
@@ -74,18 +77,19 @@ class Plan:
     texts: list[tuple[str, str]]
 
 
-def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limits, now: datetime) -> Plan:
+def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
     """The submission that ``request`` asks for. Raises ServiceError naming each field that is wrong."""
     if request.actor.role is Role.VIEWER:
         raise ServiceError("forbidden", "Not authorized")
-    _check_template(template, limits)
+    _check_basis(template, limits)
     problems = Problems()
     _check_count(request.submitters, limits, problems)
     problems.refuse()
     parties = roles.matched(template.parties, request.submitters, problems)
     problems.refuse()
     names = labels(template.fields)
-    chosen = {**preferences.of_template(template.preferences), **preferences.checked(request.preferences, problems)}
+    of_template = preferences.of_template(template.preferences) if isinstance(template, TemplateSnapshot) else {}
+    chosen = {**of_template, **preferences.checked(request.preferences, problems)}
     found = [
         _overrides(given, party, template.fields, names, f"submitters[{index}].", problems)
         for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
@@ -110,15 +114,21 @@ def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limit
     return plan
 
 
-def _check_template(template: TemplateSnapshot, limits: Limits) -> None:
-    if template.archived:
-        raise ServiceError("invalid", "Template has been archived", [{"field": "template_id", "reason": "is archived"}])
-    if not template.fields or not template.parties:
-        reason = [{"field": "template_id", "reason": "has no fields"}]
-        raise ServiceError("invalid", "Template does not contain fields", reason)
-    if len(template.fields) > limits.max_fields:
-        reason = [{"field": "template_id", "reason": f"has more than {limits.max_fields} fields"}]
+def _check_basis(basis: Basis, limits: Limits) -> None:
+    named = field_of(basis)
+    if isinstance(basis, TemplateSnapshot) and basis.archived:
+        raise ServiceError("invalid", "Template has been archived", [{"field": named, "reason": "is archived"}])
+    if not basis.fields or not basis.parties:
+        what = "Template does not" if isinstance(basis, TemplateSnapshot) else "The documents do not"
+        raise ServiceError("invalid", f"{what} contain fields", [{"field": named, "reason": "has no fields"}])
+    if len(basis.fields) > limits.max_fields:
+        reason = [{"field": named, "reason": f"has more than {limits.max_fields} fields"}]
         raise ServiceError("invalid", f"A submission can have at most {limits.max_fields} fields", reason)
+
+
+def field_of(basis: Basis) -> str:
+    """The key of the request that a fault of the basis is told of."""
+    return "template_id" if isinstance(basis, TemplateSnapshot) else "documents"
 
 
 def _check_count(submitters: Sequence[NewSubmitter], limits: Limits, problems: Problems) -> None:
@@ -150,8 +160,8 @@ def _submitter(
     given: NewSubmitter,
     party: Party,
     overrides: Overrides,
-    template: TemplateSnapshot,
-    request: CreateSubmission,
+    template: Basis,
+    request: NewSubmission,
     problems: Problems,
 ) -> PlannedSubmitter:
     path = f"submitters[{index}]"
@@ -190,7 +200,7 @@ def _group(index: int, order: int | None, path: str, problems: Problems) -> int:
     return index if order is None else order
 
 
-def _details(request: CreateSubmission, problems: Problems) -> dict[str, Any]:
+def _details(request: NewSubmission, problems: Problems) -> dict[str, Any]:
     details: dict[str, Any] = {
         "send_email": request.send_email,
         "message": checked_message(request.message, "message", problems),
@@ -205,7 +215,7 @@ def _details(request: CreateSubmission, problems: Problems) -> dict[str, Any]:
 
 
 def _fields(
-    template: TemplateSnapshot, parties: Sequence[Party], found: Sequence[Overrides], problems: Problems
+    template: Basis, parties: Sequence[Party], found: Sequence[Overrides], problems: Problems
 ) -> list[FieldDefinition]:
     """The fields of the parties that take part, with what the request changes in them."""
     by_party = dict(zip((party.uuid for party in parties), found, strict=True))
@@ -215,11 +225,11 @@ def _fields(
             continue
         if field.type in rules.NOT_YET:
             problems.add(
-                "template_id", f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
+                field_of(template), f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
             )
         pattern = field.validation.get("pattern")
         if pattern and (reason := rules.unusable_pattern(str(pattern))):
-            problems.add("template_id", f"has the field {field.name or field.uuid} whose pattern {reason}")
+            problems.add(field_of(template), f"has the field {field.name or field.uuid} whose pattern {reason}")
         fields.append(overrides.apply(field))
     return fields
 

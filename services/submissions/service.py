@@ -12,7 +12,7 @@ from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.outbound import Outbound
 from contracts.runtime.worker import Context, handles, subscribes
-from contracts.types import IMAGE_TYPES, Attachment, Page, Removed, Submission, SubmissionDocuments, Submitter
+from contracts.types import IMAGE_TYPES, Attachment, DryRun, Page, Removed, Submission, SubmissionDocuments, Submitter
 from services.submissions import (
     commands,
     creation,
@@ -20,9 +20,11 @@ from services.submissions import (
     form_commands,
     forms,
     known_templates,
+    one_off,
     preparing,
     queries,
     submitter_commands,
+    trying,
 )
 from services.submissions.access import require_writer
 from services.submissions.background import site_of
@@ -57,6 +59,38 @@ class SubmissionsService:
                 commands.create, command, template, plan, files, self._site, now()
             ),
         )
+
+    @handles(rpc.CREATE_ONE_OFF)
+    def create_one_off(self, command: rpc.CreateOneOff) -> Submission:
+        require_writer(command.actor)
+        if (done := self._remembered(rpc.CREATE_ONE_OFF, command)) is not None:
+            return done
+        one_off.refuse_early(command)
+        composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command))
+        plan = one_off.planned(command, composition, self.context.settings, now())
+        made = self._workshop.prepared(plan.sources, plan.texts)
+        with preparing.keeping(self._workshop, composition) as kept:
+            return preparing.taken_over(
+                self._workshop,
+                made,
+                lambda files: self.context.database.write(
+                    commands.create, command, kept, plan, files, self._site, now()
+                ),
+            )
+
+    @handles(rpc.TRY_CREATE)
+    def try_create(self, command: rpc.CreateSubmission) -> DryRun:
+        require_writer(command.actor)
+        _known(command, template_id="Template")
+        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
+        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        return trying.tried(self._workshop, command, template, self.context.settings, now())
+
+    @handles(rpc.TRY_ONE_OFF)
+    def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
+        require_writer(command.actor)
+        composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command))
+        return trying.tried(self._workshop, command, composition, self.context.settings, now())
 
     @handles(rpc.GET)
     def get(self, query: rpc.GetSubmission) -> Submission:

@@ -4,7 +4,9 @@ from typing import Any
 
 from contracts.errors import invalid
 from contracts.rpc import submissions as rpc
-from services.gateway.api.bodies import external_id, filters, given
+from services.gateway import files
+from services.gateway.api.bodies import dry_run, external_id, filters, given
+from services.gateway.api.intake import documents_of, html_documents_of, place_of_html
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
 from services.gateway.formats import parse_moment
@@ -36,7 +38,7 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
-    return (await created(context, exchange, exchange.body["template_id"]))["submitters"]
+    return created_submitters(exchange, await created(context, exchange, exchange.body["template_id"]))
 
 
 async def init(context: GatewayContext, exchange: Exchange) -> Any:
@@ -44,22 +46,44 @@ async def init(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def created(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
-    """The submission that the body describes."""
+    """The submission that the body describes, made from this template; or what it would be."""
+    call = rpc.TRY_CREATE if dry_run(exchange) else rpc.CREATE
+    return await context.ask(call, exchange, template_id=template_id, **await _asked(context, exchange.body))
+
+
+async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
+    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+        return await one_off(context, exchange, documents=await documents_of(uploads, body))
+
+
+async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
+    with place_of_html(exchange.body):
+        return await one_off(context, exchange, html_documents=html_documents_of(exchange.body))
+
+
+async def one_off(context: GatewayContext, exchange: Exchange, **intake: Any) -> Any:
+    """The one-off submission that the body describes, made from these documents; or what it would be."""
+    options = given(exchange.body, "flatten", "remove_tags", "merge_documents", "template_ids")
+    call = rpc.TRY_ONE_OFF if dry_run(exchange) else rpc.CREATE_ONE_OFF
+    return await context.ask(call, exchange, **intake, **options, **await _asked(context, exchange.body))
+
+
+async def _asked(context: GatewayContext, body: dict[str, Any]) -> dict[str, Any]:
+    """What all ways of making a submission have in common."""
     refuse_what_is_not_there_yet(body)
     more = given(body, *_PLAIN)
     if order := body.get("order") or body.get("submitters_order"):
         more["order"] = order
     if body.get("expire_at"):
         more["expire_at"] = parse_moment(body["expire_at"])
-    return await context.ask(
-        rpc.CREATE,
-        exchange,
-        account=await context.account(),
-        template_id=template_id,
-        submitters=[_submitter(entry) for entry in body["submitters"]],
-        **more,
-    )
+    submitters = [_submitter(entry) for entry in body["submitters"]]
+    return {"account": await context.account(), "submitters": submitters, **more}
+
+
+def created_submitters(exchange: Exchange, made: dict[str, Any]) -> Any:
+    """The answer of the calls that answer with submitters; a dry run is answered whole."""
+    return made if dry_run(exchange) else made["submitters"]
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
