@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsSealed
 from contracts.rpc.submissions import CREATE, CREATE_ONE_OFF
+from contracts.runtime.database import leave_work
 from contracts.runtime.tables import answers
 from contracts.types import Order, Submission, SubmissionStatus
 from services.submissions import announce, trail
@@ -32,6 +33,7 @@ def erase(telling: Telling) -> None:
     remove_blobs(session, row.id, keys, telling.now)
     at_once = sa.update(BlobRemovalRow).where(BlobRemovalRow.submission_id == row.id, BlobRemovalRow.state == "due")
     session.execute(at_once.values(next_attempt_at=telling.now))
+    leave_work(session, BlobRemovalRow.__tablename__)
     _forget_answers(telling)
     announce.erased(telling)
     for table in (AttachmentRow, SubmitterRow, SnapshotRow):
