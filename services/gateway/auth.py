@@ -49,6 +49,8 @@ ROLES: dict[str, frozenset[Role]] = {
     "submissions.documents": _ALL,
     "submissions.create": _EDITORS,
     "submissions.init": _EDITORS,
+    "submissions.emails": _EDITORS,
+    "submissions.events": _ALL,
     "submissions.update": _EDITORS,
     "submissions.remove": _EDITORS,
     "submissions.seal": _EDITORS,

@@ -85,6 +85,10 @@ MATRIX: dict[str, Row] = {
     "submissions.documents": Row(READ),
     "submissions.create": Row(CHANGE_VISIBLE, new_submission),
     "submissions.init": Row(CHANGE_VISIBLE, new_submission),
+    "submissions.emails": Row(
+        CHANGE_VISIBLE, lambda r: {"template_id": r["template"], "emails": "s@example.com", "send_email": False}
+    ),
+    "submissions.events": Row(READ),
     "submissions.update": Row(CHANGE_VISIBLE, lambda _: {"name": "Renamed"}),
     "submissions.remove": Row(CHANGE_VISIBLE),
     "submissions.seal": Row(CHANGE_VISIBLE, done=422),

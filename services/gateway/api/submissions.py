@@ -4,27 +4,29 @@ from typing import Any
 
 from contracts.errors import invalid
 from contracts.rpc import submissions as rpc
+from services.gateway.api import bulk
 from services.gateway.api.bodies import external_id, filters, given
-from services.gateway.context import GatewayContext
+from services.gateway.context import GatewayContext, actor
 from services.gateway.exchange import Exchange
 from services.gateway.formats import parse_moment
 
 _PLAIN = (
     "name", "send_email", "completed_redirect_url", "bcc_completed", "reply_to", "message", "preferences", "variables",
+    "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 _OF_SUBMITTER = (
     "role", "uuid", "email", "name", "phone", "values", "variables", "fields", "readonly_fields", "metadata", "send_email",
     "completed_redirect_url", "order", "completed", "go_to_last", "reply_to", "message",
+    "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 _LATER_FLAGS = (
     "send_sms",
     "require_phone_2fa",
     "require_email_2fa",
     "shared_link_2fa",
-    "consent_enabled",
     "certsign_sign_enabled",
 )
-_LATER_VALUES = ("invite_by", "logo_url", "company_name", "stamp_url")
+_LATER_VALUES = ("invite_by",)
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
@@ -43,8 +45,24 @@ async def init(context: GatewayContext, exchange: Exchange) -> Any:
     return await created(context, exchange, exchange.body["template_id"])
 
 
+async def emails(context: GatewayContext, exchange: Exchange) -> Any:
+    """One submission for each address, on the template's first role."""
+    found = bulk.addresses(exchange.body)
+    template_id = exchange.body["template_id"]
+    exchange.body["submitters"] = []
+    wish = {**await wished(context, exchange), "template_id": template_id, "request_id": "", "actor": actor(exchange)}
+    wishes = [{**wish, "submitters": [{"email": email}]} for email in found]
+    answer = await context.ask(rpc.CREATE_MANY, exchange, submissions=wishes)
+    return [submitter for one in answer["data"] for submitter in one["submitters"]]
+
+
 async def created(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
     """The submission that the body describes."""
+    return await context.ask(rpc.CREATE, exchange, template_id=template_id, **await wished(context, exchange))
+
+
+async def wished(context: GatewayContext, exchange: Exchange) -> dict[str, Any]:
+    """What the body says, as the request has it; without the template."""
     body = exchange.body
     refuse_what_is_not_there_yet(body)
     more = given(body, *_PLAIN)
@@ -52,18 +70,14 @@ async def created(context: GatewayContext, exchange: Exchange, template_id: int)
         more["order"] = order
     if body.get("expire_at"):
         more["expire_at"] = parse_moment(body["expire_at"])
-    return await context.ask(
-        rpc.CREATE,
-        exchange,
-        account=await context.account(),
-        template_id=template_id,
-        submitters=[_submitter(entry) for entry in body["submitters"]],
-        **more,
-    )
+    submitters = [_submitter(entry) for entry in body["submitters"]]
+    return {"account": await context.account(), "submitters": submitters, **more}
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     changes = given(exchange.body, "name", "archived", "expire_at")
+    if "archived" not in changes and "archived_at" in exchange.body:
+        changes["archived"] = exchange.body["archived_at"]
     if changes.get("expire_at"):
         changes["expire_at"] = parse_moment(changes["expire_at"])
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **changes)
@@ -71,6 +85,10 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def remove(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.REMOVE, exchange, id=exchange.arguments["id"], permanently=permanently(exchange))
+
+
+async def events(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.LIST_EVENTS, exchange, **exchange.arguments)
 
 
 async def documents(context: GatewayContext, exchange: Exchange) -> Any:
