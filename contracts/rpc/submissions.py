@@ -22,6 +22,7 @@ from contracts.types import (
     Removed,
     Submission,
     SubmissionDocuments,
+    SubmissionEvent,
     SubmissionStatus,
     Submitter,
     Tolerant,
@@ -70,6 +71,14 @@ class NewSubmitter(Tolerant):
     go_to_last: bool | None = None
     reply_to: str | None = None
     message: Message | None = None
+    roles: list[str] = Field(default_factory=list)
+    invite_by: str | None = None
+    consent_enabled: bool | None = None
+    consent_document_url: str | None = None
+    consent_document_text: str | None = None
+    logo_url: str | None = None
+    company_name: str | None = None
+    stamp_url: str | None = None
 
 
 class NewSubmission(Tolerant):
@@ -93,6 +102,12 @@ class NewSubmission(Tolerant):
     message: Message | None = None
     preferences: dict[str, Any] = Field(default_factory=dict)
     variables: dict[str, Any] = Field(default_factory=dict)
+    consent_enabled: bool | None = None
+    consent_document_url: str | None = None
+    consent_document_text: str | None = None
+    logo_url: str | None = None
+    company_name: str | None = None
+    stamp_url: str | None = None
 
 
 class GetSubmission(Tolerant):
@@ -114,6 +129,13 @@ class ListSubmissions(PageRequest):
     include: str = ""
 
 
+class ListEvents(PageRequest):
+    """The lines of the audit trail of submission ``id``; cursors are the lines' ids."""
+
+    actor: Actor
+    id: int
+
+
 class UpdateSubmission(Tolerant):
     """Only what is set changes; ``expire_at`` None clears it."""
 
@@ -129,6 +151,18 @@ class CreateSubmission(NewSubmission):
     """POST /submissions: from a template."""
 
     template_id: int
+
+
+class CreateSubmissions(Tolerant):
+    """Several at once, all or none. The ``request_id`` and ``actor`` of each are those of the whole."""
+
+    request_id: str
+    actor: Actor
+    submissions: list[CreateSubmission]
+
+
+class Submissions(Tolerant):
+    data: list[Submission]
 
 
 class CreateOneOff(NewSubmission, Intake):
@@ -201,6 +235,9 @@ class UpdateSubmitter(Tolerant):
     completed_redirect_url: str | None = None
     go_to_last: bool | None = None
     message: Message | None = None
+    logo_url: str | None = None
+    company_name: str | None = None
+    stamp_url: str | None = None
 
 
 class Visit(Tolerant):
@@ -237,9 +274,24 @@ class FormField(FieldDefinition):
     reason: str | None = None
 
 
+class ConsentAsked(Tolerant):
+    """What the signer has to agree to before he can complete; ``url`` is where it can be read."""
+
+    text: str
+    url: str | None = None
+
+
+class PartyToInvite(Tolerant):
+    """A role whose signer this signer names when he completes."""
+
+    uuid: str
+    role: str
+
+
 class SigningForm(Tolerant):
-    """What the signing page shows. ``state`` is ``open``, ``waiting``, ``completed``, ``declined``, ``expired`` or
-    ``archived``; everything but the names is empty unless ``open`` or ``completed``."""
+    """What the signing page shows. ``account_name`` and ``logo_url`` are those that this signer is to see. ``state`` is
+    ``open``, ``waiting``, ``completed``, ``declined``, ``expired`` or ``archived``; everything but the names is empty unless
+    ``open`` or ``completed``."""
 
     state: str
     submission_name: str
@@ -261,6 +313,9 @@ class SigningForm(Tolerant):
     attachments: list[Attachment] = Field(default_factory=list)
     results: list[DocumentLink] = Field(default_factory=list)
     audit_log_url: str | None = None
+    consent: ConsentAsked | None = None
+    invites: list[PartyToInvite] = Field(default_factory=list)
+    logo_url: str | None = None
 
 
 class SaveValues(Visit):
@@ -273,7 +328,24 @@ class SaveValues(Visit):
 
 
 class CompleteForm(SaveValues):
-    """The last step: saves, checks everything, completes."""
+    """The last step: saves, checks everything, completes. ``consent``: he has ticked what he was asked to agree to."""
+
+    consent: bool = False
+
+
+class Invited(Tolerant):
+    """Who is to sign for a role that this signer invites; the role by ``uuid`` or by name."""
+
+    uuid: str | None = None
+    role: str | None = None
+    email: str | None = None
+    name: str | None = None
+
+
+class InviteAndComplete(CompleteForm):
+    """The last step of a signer who invites others: they are added, then it completes, in one transaction."""
+
+    submitters: list[Invited] = Field(default_factory=list)
 
 
 class DeclineForm(Visit):
@@ -312,8 +384,10 @@ CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
 CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, timeout=120)
 TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
 TRY_ONE_OFF = Rpc("submissions", "try_one_off", CreateOneOff, DryRun, timeout=120)
+CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, timeout=60)
 GET = Rpc("submissions", "get", GetSubmission, Submission)
 LIST = Rpc("submissions", "list", ListSubmissions, Page[Submission])
+LIST_EVENTS = Rpc("submissions", "list_events", ListEvents, Page[SubmissionEvent])
 UPDATE = Rpc("submissions", "update", UpdateSubmission, Submission)
 REMOVE = Rpc("submissions", "remove", RemoveSubmission, Removed)
 DOCUMENTS = Rpc("submissions", "documents", GetDocuments, SubmissionDocuments, timeout=60)
@@ -325,6 +399,7 @@ OPEN_FORM = Rpc("submissions", "open_form", OpenForm, SigningForm)
 VIEW_FORM = Rpc("submissions", "view_form", Visit, Done)
 SAVE_VALUES = Rpc("submissions", "save_values", SaveValues, Done)
 COMPLETE_FORM = Rpc("submissions", "complete_form", CompleteForm, Done, timeout=30)
+INVITE_AND_COMPLETE = Rpc("submissions", "invite_and_complete", InviteAndComplete, Done, timeout=30)
 DECLINE_FORM = Rpc("submissions", "decline_form", DeclineForm, Done)
 ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
 FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)

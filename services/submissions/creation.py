@@ -14,8 +14,9 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
-from services.submissions import addresses, preferences, roles
+from services.submissions import addresses, branding, consent, preferences, roles
 from services.submissions import values as rules
+from services.submissions.branding import Branding
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -59,6 +60,7 @@ class PlannedSubmitter:
     metadata: dict[str, Any]
     preferences: dict[str, Any]
     message: dict[str, Any] | None
+    branding: Branding
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         _submitter(index, given, party, overrides, template, request, problems)
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
     ]
+    agreements = [consent.text_to_draw(one.preferences, index) for index, one in enumerate(submitters)]
     plan = Plan(
         name=checked_name(request.name, "name", problems),
         order=request.order or Order(chosen.get("submitters_order", Order.PRESERVED)),
@@ -106,8 +109,9 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         details=_details(request, problems),
         fields=_fields(template, parties, found, problems),
         submitters=submitters,
-        sources=[source for overrides in found for source in overrides.sources],
-        texts=[text for overrides in found for text in overrides.texts],
+        sources=[source for overrides in found for source in overrides.sources]
+        + [source for one in submitters for source in one.branding.sources],
+        texts=[text for overrides in found for text in overrides.texts] + [one for one in agreements if one],
     )
     _check_whole(plan, limits, problems)
     problems.refuse()
@@ -178,6 +182,9 @@ def _submitter(
     }
     if given.go_to_last is not None:
         kept["go_to_last"] = given.go_to_last
+    kept |= consent.checked(given, request, f"{path}.", problems)
+    brand = branding.planned(given, request, party.uuid, f"{path}.", problems)
+    kept |= brand.preferences
     return PlannedSubmitter(
         party=party,
         group=_group(index, given.order, path, problems),
@@ -191,6 +198,7 @@ def _submitter(
         metadata=given.metadata,
         preferences=kept,
         message=checked_message(given.message, f"{path}.message", problems),
+        branding=brand,
     )
 
 

@@ -12,13 +12,25 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import submissions as rpc
 from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
-from services.submissions import conditions, domain, filling, formats, placeholders, present, queries, reasons, store
+from services.submissions import (
+    branding,
+    conditions,
+    consent,
+    domain,
+    filling,
+    formats,
+    placeholders,
+    present,
+    queries,
+    reasons,
+    store,
+)
 from services.submissions import values as rules
 from services.submissions.domain import FormState
 from services.submissions.form_commands import must_take_files, refused_for_page
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.sealing import signing
-from services.submissions.site import Site
+from services.submissions.site import FileLinks, Site
 
 
 @dataclass(frozen=True)
@@ -36,7 +48,7 @@ class Opened:
 def form(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.SigningForm:
     """The form of this slug. Only reads."""
     opened = _opened(session, visit.slug, now)
-    shown = _outline(opened)
+    shown = _outline(opened, site.expiring(now))
     if opened.state is FormState.OPEN:
         _add_fields(session, opened, shown, site, now)
     elif opened.state is FormState.COMPLETED:
@@ -102,15 +114,17 @@ def _opened(session: Session, slug: str, now: datetime) -> Opened:
     return Opened(row, submitter, submitters, snapshot, template, state)
 
 
-def _outline(opened: Opened) -> rpc.SigningForm:
+def _outline(opened: Opened, links: FileLinks) -> rpc.SigningForm:
     row, submitter = opened.row, opened.submitter
     account = Account.model_validate(opened.snapshot.account)
     decliner = next((one for one in opened.submitters if one.declined_at), None)
+    brand = branding.shown(submitter, account)
     declined = opened.state is FormState.DECLINED and decliner is not None
     return rpc.SigningForm(
         state=opened.state.value,
         submission_name=row.name or opened.snapshot.template_name or f"Submission {row.id}",
-        account_name=account.name,
+        account_name=brand.name,
+        logo_url=links.to(brand.logo, "logo.png") if brand.logo else None,
         submitter_id=submitter.id,
         submitter_name=submitter.name,
         submitter_email=submitter.email,
@@ -157,6 +171,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
     preferred = opened.submitter.preferences.get("go_to_last")
     shown.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
     shown.completed_redirect_url = _redirect(opened)
+    shown.consent = consent.asked(opened.submitter)
 
 
 def _own_field(

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
-from services.submissions import commands, creation, domain, overrides, queries, store
+from services.submissions import branding, branding_pictures, commands, creation, domain, overrides, queries, store
 from services.submissions.announce import Telling, announce
 from services.submissions.creation import Limits
 from services.submissions.domain import Refused
@@ -30,6 +30,7 @@ class Change:
     preferences: dict[str, Any]
     message: dict[str, Any] | None
     overrides: overrides.Overrides
+    branding: branding.Branding
     texts: list[tuple[str, str]]
 
 
@@ -38,6 +39,7 @@ def planned(
     own: Sequence[FieldDefinition],
     everything: Sequence[FieldDefinition],
     attached: set[str],
+    party_uuid: str,
 ) -> Change:
     """What ``command`` means for a submitter with the fields ``own``. Raises ServiceError naming what is wrong."""
     problems = Problems()
@@ -60,8 +62,10 @@ def planned(
     asked = overrides.Given(command.values, command.fields, command.readonly_fields, "")
     found = overrides.planned(asked, own, labels(everything), attached, problems)
     message = creation.checked_message(command.message, "message", problems)
+    brand = branding.changed(command, party_uuid, problems)
+    preferences |= brand.preferences
     problems.refuse()
-    return Change(details, preferences, message, found, found.texts)
+    return Change(details, preferences, message, found, brand, found.texts)
 
 
 def update(
@@ -83,6 +87,7 @@ def update(
             domain.change(found.state, submitter.id)
             _apply(found, submitter, change, limits, at)
             commands.attach(found, prepared, at)
+            branding_pictures.record(found, prepared, at)
             session.flush()
             if command.completed:
                 commands.complete_by_api(found, submitter, command.actor.email, at)
