@@ -5,7 +5,7 @@ The plan says what has to be prepared outside (``sources``, ``texts``); then one
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
 from services.submissions import addresses, preferences, roles
 from services.submissions import values as rules
+from services.submissions.code_requirements import check_code_addresses, code_requirements
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -91,7 +92,7 @@ def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limit
         for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
     ]
     submitters = [
-        _submitter(index, given, party, overrides, template, request, problems)
+        _submitter(index, given, party, overrides, template, request, chosen, problems)
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
     ]
     plan = Plan(
@@ -152,6 +153,7 @@ def _submitter(
     overrides: Overrides,
     template: TemplateSnapshot,
     request: CreateSubmission,
+    chosen: Mapping[str, Any],
     problems: Problems,
 ) -> PlannedSubmitter:
     path = f"submitters[{index}]"
@@ -168,6 +170,8 @@ def _submitter(
     }
     if given.go_to_last is not None:
         kept["go_to_last"] = given.go_to_last
+    kept |= code_requirements(given, chosen)
+    check_code_addresses(kept, email, phone, path, problems)
     return PlannedSubmitter(
         party=party,
         group=_group(index, given.order, path, problems),
