@@ -15,6 +15,7 @@ from contracts.types import (
     DocumentLink,
     DryRun,
     FieldDefinition,
+    Moment,
     Order,
     Page,
     PageRequest,
@@ -79,6 +80,8 @@ class NewSubmitter(Tolerant):
     logo_url: str | None = None
     company_name: str | None = None
     stamp_url: str | None = None
+    require_email_2fa: bool | None = None
+    require_phone_2fa: bool | None = None
 
 
 class NewSubmission(Tolerant):
@@ -238,12 +241,18 @@ class UpdateSubmitter(Tolerant):
     logo_url: str | None = None
     company_name: str | None = None
     stamp_url: str | None = None
+    require_email_2fa: bool | None = None
+    require_phone_2fa: bool | None = None
 
 
 class Visit(Tolerant):
-    """Who opens the signing page. The slug is the secret that lets him in; it is never logged whole."""
+    """Who opens the signing page. The slug is the secret that lets him in; it is never logged whole.
+
+    ``proofs`` are what this browser was given for the one-time codes that it has passed (``PassedCode``).
+    """
 
     slug: str
+    proofs: list[str] = Field(default_factory=list)
     ip: str | None = None
     user_agent: str | None = None
     time_zone: str | None = None
@@ -288,10 +297,24 @@ class PartyToInvite(Tolerant):
     role: str
 
 
+class CodeAsked(Tolerant):
+    """The one-time code that this browser must pass next. ``sent_to`` is the masked address, None when there is none on file.
+    ``sent``: a code is on its way that can still be passed. ``retry_after``: seconds until another one may be asked for."""
+
+    method: str
+    sent_to: str | None = None
+    sent: bool = False
+    retry_after: int = 0
+
+
 class SigningForm(Tolerant):
     """What the signing page shows. ``account_name`` and ``logo_url`` are those that this signer is to see. ``state`` is
-    ``open``, ``waiting``, ``completed``, ``declined``, ``expired`` or ``archived``; everything but the names is empty unless
-    ``open`` or ``completed``."""
+    ``open``, ``waiting``, ``completed``, ``declined``, ``expired``, ``archived`` or ``code``; everything but the names is empty
+    unless ``open`` or ``completed``.
+
+    Before the signer's one-time codes are passed, nothing of the submission is in it, not even its name: it is ``code``, with
+    what is asked for, or the state in which no code is worth asking for.
+    """
 
     state: str
     submission_name: str
@@ -316,6 +339,7 @@ class SigningForm(Tolerant):
     consent: ConsentAsked | None = None
     invites: list[PartyToInvite] = Field(default_factory=list)
     logo_url: str | None = None
+    code: CodeAsked | None = None
 
 
 class SaveValues(Visit):
@@ -373,11 +397,41 @@ class FormPage(Tolerant):
 
     slug: str
     document_uuid: str
+    proofs: list[str] = Field(default_factory=list)
 
 
 class FormFile(Tolerant):
     file: BlobRef
     pages: list[PageSize]
+
+
+class SendCode(Visit):
+    """Send the one-time code that is asked for next."""
+
+    request_id: str
+
+
+class CodeSent(Tolerant):
+    """``sent_to`` is the masked address; another code may be asked for ``retry_after`` seconds later."""
+
+    sent_to: str
+    retry_after: int
+    expires_at: Moment
+
+
+class CheckCode(Visit):
+    """What somebody typed. A wrong code is refused with ``tries_left`` in the details; every guess is counted."""
+
+    request_id: str
+    code: str
+
+
+class PassedCode(Tolerant):
+    """``proof`` goes to the browser that typed the code, and comes back with each of its visits until ``expires_at``."""
+
+    method: str
+    proof: str
+    expires_at: Moment
 
 
 CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
@@ -403,3 +457,5 @@ INVITE_AND_COMPLETE = Rpc("submissions", "invite_and_complete", InviteAndComplet
 DECLINE_FORM = Rpc("submissions", "decline_form", DeclineForm, Done)
 ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
 FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)
+SEND_CODE = Rpc("submissions", "send_code", SendCode, CodeSent)
+CHECK_CODE = Rpc("submissions", "check_code", CheckCode, PassedCode)

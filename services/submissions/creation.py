@@ -5,7 +5,7 @@ The plan says what has to be prepared outside (``sources``, ``texts``); then one
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from contracts.types import FieldDefinition, Order, Party, Role
 from services.submissions import addresses, branding, consent, preferences, roles
 from services.submissions import values as rules
 from services.submissions.branding import Branding
+from services.submissions.code_requirements import check_code_addresses, code_requirements
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -97,7 +98,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
     ]
     submitters = [
-        _submitter(index, given, party, overrides, template, request, problems)
+        _submitter(index, given, party, overrides, template, request, chosen, problems)
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
     ]
     agreements = [consent.text_to_draw(one.preferences, index) for index, one in enumerate(submitters)]
@@ -166,6 +167,7 @@ def _submitter(
     overrides: Overrides,
     template: Basis,
     request: NewSubmission,
+    chosen: Mapping[str, Any],
     problems: Problems,
 ) -> PlannedSubmitter:
     path = f"submitters[{index}]"
@@ -185,6 +187,8 @@ def _submitter(
     kept |= consent.checked(given, request, f"{path}.", problems)
     brand = branding.planned(given, request, party.uuid, f"{path}.", problems)
     kept |= brand.preferences
+    kept |= code_requirements(given, chosen)
+    check_code_addresses(kept, email, phone, path, problems)
     return PlannedSubmitter(
         party=party,
         group=_group(index, given.order, path, problems),

@@ -25,6 +25,7 @@ from contracts.types import (
 )
 from services.submissions import (
     bulk,
+    code_commands,
     commands,
     creation,
     followups,
@@ -197,7 +198,7 @@ class SubmissionsService:
 
     @handles(rpc.FORM_FILE)
     def form_file(self, query: rpc.FormPage) -> rpc.FormFile:
-        return self.context.database.look_up(forms.file_of, query, now())
+        return self.context.database.look_up(forms.file_of, query, self._site, now())
 
     @handles(rpc.VIEW_FORM)
     def view_form(self, visit: rpc.Visit) -> rpc.Done:
@@ -229,6 +230,15 @@ class SubmissionsService:
                 form_commands.attach, command, files[0], self.context.settings, self._site, now()
             ),
         )
+
+    @handles(rpc.SEND_CODE)
+    def send_code(self, command: rpc.SendCode) -> rpc.CodeSent:
+        return self.context.database.write(code_commands.send, command, self._site, now())
+
+    @handles(rpc.CHECK_CODE)
+    def check_code(self, command: rpc.CheckCode) -> rpc.PassedCode:
+        judged, passed = self.context.database.write(code_commands.check, command, self._site, now())
+        return judged.passed(passed)
 
     @handles(health.PING["submissions"])
     def ping(self, request: health.Ping) -> health.Pong:
@@ -276,14 +286,14 @@ class SubmissionsService:
         preparing.check_texts(
             self.context.bus,
             preparing.texts_in(command.values),
-            lambda: self.context.database.look_up(forms.labels, command.slug, now()),
+            lambda: self.context.database.look_up(forms.labels, command, self._site, now()),
         )
 
     def _uploaded(self, command: rpc.AttachFile) -> Prepared:
         """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""
         file, name = command.file, file_name(command.filename)
         try:
-            party_uuid, kind = self.context.database.look_up(forms.check_upload, command, now())
+            party_uuid, kind = self.context.database.look_up(forms.check_upload, command, self._site, now())
             if file.size > self.context.settings.max_file_size:
                 raise ServiceError("too_large", f"A file may have at most {self.context.settings.max_file_size} bytes")
             preparing.refuse_dangerous(name)

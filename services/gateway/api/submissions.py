@@ -18,13 +18,12 @@ _PLAIN = (
 )  # fmt: skip
 _OF_SUBMITTER = (
     "role", "uuid", "email", "name", "phone", "values", "variables", "fields", "readonly_fields", "metadata", "send_email",
-    "completed_redirect_url", "order", "completed", "go_to_last", "reply_to", "message",
+    "completed_redirect_url", "order", "completed", "go_to_last", "reply_to", "message", "require_email_2fa",
     "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 _LATER_FLAGS = (
     "send_sms",
     "require_phone_2fa",
-    "require_email_2fa",
     "shared_link_2fa",
     "certsign_sign_enabled",
 )
