@@ -121,7 +121,7 @@ def test_generated_calls_are_answered_as_documented(case: Any, running: Running)
         case.path_parameters["id"] = records[word]
     if isinstance(case.body, dict | list):
         case.body = running.records.fitted(case.body, records)
-    if case.headers and "Idempotency-Key" in case.headers:
+    if case.headers and 0 < len(case.headers.get("Idempotency-Key", "")) < 200:
         case.headers["Idempotency-Key"] += uuid.uuid4().hex  # generated ones are the same again and again
     answer = case.call(base_url=f"{running.suite.base_url}/api", headers={"X-Auth-Token": running.suite.api_key})
     case.validate_response(answer, checks=CHECKS)
