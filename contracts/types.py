@@ -101,7 +101,8 @@ class Actor(Tolerant):
 class Account(Tolerant):
     """The account settings that a submission is made under; it keeps this copy (one account per installation).
 
-    The ``*_enabled`` and ``*_attach_*`` toggles are the ceiling over template preferences (specification 2.8).
+    The ``*_enabled`` and ``*_attach_*`` toggles are the ceiling over template preferences (specification 2.8). ``company_name``
+    and the pictures are what recipients see who have none of their own (4.9); ``logo`` and ``stamp`` are what was fetched.
     """
 
     name: str = "Countersign"
@@ -116,6 +117,11 @@ class Account(Tolerant):
     with_signature_id: bool = False
     esigning_preference: Literal["single", "multiple"] = "single"
     bcc_emails: str = ""
+    company_name: str = ""
+    logo_url: str = ""
+    stamp_url: str = ""
+    logo: BlobRef | None = None
+    stamp: BlobRef | None = None
 
 
 class Area(Tolerant):
@@ -380,6 +386,15 @@ class Submitter(Tolerant):
     template: TemplateReference | None = None
     submission_events: list[SubmissionEvent] | None = None
     fields: list[FieldDefinition] | None = None
+    consent: "Consent | None" = None
+
+
+class Consent(Tolerant):
+    """What a submitter agreed to before he completed, and when."""
+
+    agreed_at: Moment
+    text: str
+    url: str | None = None
 
 
 class Submission(Tolerant):

@@ -118,6 +118,7 @@ class ListTemplates(PageRequest):
     archived: bool = False
     external_id: str | None = None
     slug: str | None = None
+    shared: bool = False
 
 
 class UpdateTemplate(Tolerant):

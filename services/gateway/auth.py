@@ -53,6 +53,8 @@ ROLES: dict[str, frozenset[Role]] = {
     "submissions.init": _EDITORS,
     "submissions.create_from_pdf": _EDITORS,
     "submissions.create_from_html": _EDITORS,
+    "submissions.emails": _EDITORS,
+    "submissions.events": _ALL,
     "submissions.update": _EDITORS,
     "submissions.remove": _EDITORS,
     "submissions.seal": _EDITORS,

@@ -14,6 +14,7 @@ from contracts.runtime.clock import uuid7
 from contracts.types import Removed, SchemaItem, Submission, SubmissionStatus, SubmitterStatus
 from services.submissions import (
     announce,
+    branding_pictures,
     creation,
     domain,
     erasing,
@@ -74,6 +75,7 @@ def create(
         )
         store.index(found)
         attach(found, prepared, now)
+        branding_pictures.record(found, prepared, now)
         completed = [one for one, planned in zip(submitters, plan.submitters, strict=True) if planned.completed]
         for one in completed:
             complete_by_api(found, one, command.actor.email, now)
@@ -159,6 +161,7 @@ def attach(found: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> 
                 created_at=now,
             )
             for one in prepared
+            if not one.source.branding
         ]
     )
 
@@ -269,6 +272,7 @@ def _submitter_row(submission_id: int, position: int, planned: PlannedSubmitter,
         preferences=planned.preferences,
         message=planned.message,
         visit={},
+        branding={},
         created_at=now,
         updated_at=now,
         search="",

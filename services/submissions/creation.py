@@ -5,7 +5,7 @@ The plan says what has to be prepared outside (``sources``, ``texts``); then one
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -14,8 +14,10 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
-from services.submissions import addresses, preferences, roles
+from services.submissions import addresses, branding, consent, preferences, roles
 from services.submissions import values as rules
+from services.submissions.branding import Branding
+from services.submissions.code_requirements import check_code_addresses, code_requirements
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -59,6 +61,7 @@ class PlannedSubmitter:
     metadata: dict[str, Any]
     preferences: dict[str, Any]
     message: dict[str, Any] | None
+    branding: Branding
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,10 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
     ]
     submitters = [
-        _submitter(index, given, party, overrides, template, request, problems)
+        _submitter(index, given, party, overrides, template, request, chosen, problems)
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
     ]
+    agreements = [consent.text_to_draw(one.preferences, index) for index, one in enumerate(submitters)]
     plan = Plan(
         name=checked_name(request.name, "name", problems),
         order=request.order or Order(chosen.get("submitters_order", Order.PRESERVED)),
@@ -106,8 +110,9 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         details=_details(request, problems),
         fields=_fields(template, parties, found, problems),
         submitters=submitters,
-        sources=[source for overrides in found for source in overrides.sources],
-        texts=[text for overrides in found for text in overrides.texts],
+        sources=[source for overrides in found for source in overrides.sources]
+        + [source for one in submitters for source in one.branding.sources],
+        texts=[text for overrides in found for text in overrides.texts] + [one for one in agreements if one],
     )
     _check_whole(plan, limits, problems)
     problems.refuse()
@@ -162,6 +167,7 @@ def _submitter(
     overrides: Overrides,
     template: Basis,
     request: NewSubmission,
+    chosen: Mapping[str, Any],
     problems: Problems,
 ) -> PlannedSubmitter:
     path = f"submitters[{index}]"
@@ -178,6 +184,11 @@ def _submitter(
     }
     if given.go_to_last is not None:
         kept["go_to_last"] = given.go_to_last
+    kept |= consent.checked(given, request, f"{path}.", problems)
+    brand = branding.planned(given, request, party.uuid, f"{path}.", problems)
+    kept |= brand.preferences
+    kept |= code_requirements(given, chosen)
+    check_code_addresses(kept, email, phone, path, problems)
     return PlannedSubmitter(
         party=party,
         group=_group(index, given.order, path, problems),
@@ -191,6 +202,7 @@ def _submitter(
         metadata=given.metadata,
         preferences=kept,
         message=checked_message(given.message, f"{path}.message", problems),
+        branding=brand,
     )
 
 

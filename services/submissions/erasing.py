@@ -18,7 +18,7 @@ from contracts.runtime.tables import answers
 from contracts.types import Order, Submission, SubmissionStatus
 from services.submissions import announce, trail
 from services.submissions.announce import Telling
-from services.submissions.models import AttachmentRow, BlobRemovalRow, SnapshotRow, SubmissionRow, SubmitterRow
+from services.submissions.models import AttachmentRow, BlobRemovalRow, CodeRow, SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.preparing import PREFIX
 
 
@@ -29,14 +29,15 @@ def erase(telling: Telling) -> None:
     trail.append(found, [trail.Line(trail.ERASE_SUBMISSION)], telling.now)
     trail.erase(session, row.id)
     session.flush()
-    keys = [*blobs_of(row, telling.attachments), *own_documents(found.snapshot.documents)]
+    brands = [file["key"] for one in found.submitters for file in one.branding.values()]
+    keys = [*blobs_of(row, telling.attachments), *own_documents(found.snapshot.documents), *brands]
     remove_blobs(session, row.id, keys, telling.now)
     at_once = sa.update(BlobRemovalRow).where(BlobRemovalRow.submission_id == row.id, BlobRemovalRow.state == "due")
     session.execute(at_once.values(next_attempt_at=telling.now))
     leave_work(session, BlobRemovalRow.__tablename__)
     _forget_answers(telling)
     announce.erased(telling)
-    for table in (AttachmentRow, SubmitterRow, SnapshotRow):
+    for table in (CodeRow, AttachmentRow, SubmitterRow, SnapshotRow):
         session.execute(sa.delete(table).where(table.submission_id == row.id))
     session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
     session.expunge_all()

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from contracts.types import (
+    Consent,
     DocumentLink,
     FieldDefinition,
     FieldType,
@@ -152,6 +153,7 @@ def submitter(one: Any, shown: Shown, documents: list[DocumentLink], *, alone: b
         fields=[field for field in shown.fields if field.submitter_uuid == one.party_uuid]
         if alone and shown.fields
         else None,
+        consent=Consent.model_validate(one.consent) if one.consent else None,
     )
 
 

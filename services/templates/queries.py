@@ -196,6 +196,8 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
         exact.append(_columns.external_id == request.external_id)
     if request.slug is not None:
         exact.append(_columns.slug == request.slug)
+    if request.shared:
+        exact.append(_columns.shared_link.is_(True))
     return Listing(
         table=_TEMPLATES,
         source=_TEMPLATES,

@@ -94,6 +94,10 @@ MATRIX: dict[str, Row] = {
     "submissions.init": Row(CHANGE_VISIBLE, new_submission),
     "submissions.create_from_pdf": Row(EDITORS, lambda _: one_off(documents=[{"name": "a", "file": PDF}])),
     "submissions.create_from_html": Row(EDITORS, lambda _: one_off(html=HTML)),
+    "submissions.emails": Row(
+        CHANGE_VISIBLE, lambda r: {"template_id": r["template"], "emails": "s@example.com", "send_email": False}
+    ),
+    "submissions.events": Row(READ),
     "submissions.update": Row(CHANGE_VISIBLE, lambda _: {"name": "Renamed"}),
     "submissions.remove": Row(CHANGE_VISIBLE),
     "submissions.seal": Row(CHANGE_VISIBLE, done=422),
