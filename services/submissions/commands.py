@@ -58,6 +58,8 @@ def create(
         row.template_id = kept.id if kept else None
         session.add(row)
         session.flush()
+        if kept is None:
+            row.name = row.name or f"Submission {row.id}"  # no template has a name for it
         submitters = [_submitter_row(row.id, position, one, now) for position, one in enumerate(plan.submitters)]
         session.add_all(submitters)
         session.flush()
