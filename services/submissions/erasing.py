@@ -27,7 +27,8 @@ def erase(telling: Telling) -> None:
     trail.append(found, [trail.Line(trail.ERASE_SUBMISSION)], telling.now)
     trail.erase(session, row.id)
     session.flush()
-    own = [file["key"] for one in found.submitters for file in one.branding.values()]
+    brands = [one.branding for one in found.submitters] + [one["branding"] for one in row.invitees]
+    own = [file["key"] for brand in brands for file in brand.values()]
     remove_blobs(session, row.id, [*blobs_of(row, telling.attachments), *own], telling.now)
     at_once = sa.update(BlobRemovalRow).where(BlobRemovalRow.submission_id == row.id, BlobRemovalRow.state == "due")
     session.execute(at_once.values(next_attempt_at=telling.now))

@@ -11,13 +11,13 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
-from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDATED, Event, PublicData
+from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDATED, Event, PreferencesGiven, PublicData
 from contracts.rpc import templates as rpc
-from contracts.runtime.database import insert_into
-from contracts.runtime.outbox import emit, once
+from contracts.runtime.database import for_update, insert_into
+from contracts.runtime.outbox import emit, first_time, once
 from contracts.types import Actor, FieldDefinition, PageSize, Party, Removed, Template, iso
 from services.templates import domain, names, queries
-from services.templates.access import require_owner, require_writer
+from services.templates.access import may_change, require_owner, require_writer, visible_to
 from services.templates.domain import Definition, Limits
 from services.templates.links import LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
@@ -75,6 +75,21 @@ def update(session: Session, command: rpc.UpdateTemplate, links: LinkMaker, limi
         return answer
 
     return once(session, rpc.UPDATE, command.request_id, decide)
+
+
+def keep_preferences(session: Session, event_id: str, given: PreferencesGiven, links: LinkMaker, now: datetime) -> None:
+    """What was given with a submission becomes the template's (specification 2.8), if whoever gave it may change that."""
+    if not first_time(session, "preferences_given", event_id):
+        return
+    wanted = sa.select(TemplateRow).where(TemplateRow.id == given.template_id, visible_to(given.actor))
+    row = session.scalar(for_update(wanted))
+    if row is None or not may_change(given.actor, row):
+        return
+    merged = {**row.preferences, **given.preferences}
+    if merged != row.preferences:
+        row.preferences, row.updated_at = merged, now
+        _flush(session)
+        _announced(session, TEMPLATE_UPDATED, row, links, now)
 
 
 def remove(session: Session, command: rpc.RemoveTemplate, now: datetime) -> Removed:

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+from contracts import events
 from contracts.errors import ServiceError
+from contracts.events import Envelope, PreferencesGiven
 from contracts.rpc import health
 from contracts.rpc import templates as rpc
 from contracts.runtime import outbox
 from contracts.runtime.clock import now
-from contracts.runtime.worker import Context, handles
+from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page, Removed, Role, Template
 from services.templates import commands, domain, preparing, queries
 from services.templates.access import require_writer
@@ -77,6 +79,10 @@ class TemplatesService:
     @handles(rpc.SNAPSHOT)
     def snapshot(self, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
         return self.context.database.look_up(queries.snapshot, request)
+
+    @subscribes(events.PREFERENCES_GIVEN)
+    def on_preferences_given(self, envelope: Envelope, data: PreferencesGiven) -> None:
+        self.context.database.write(commands.keep_preferences, envelope.id, data, self._links, now())
 
     @handles(health.PING["templates"])
     def ping(self, request: health.Ping) -> health.Pong:
