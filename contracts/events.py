@@ -132,6 +132,26 @@ class ReminderDue(Tolerant):
     needs_signature: bool = True
 
 
+class CodeDue(Tolerant):
+    """Tell somebody a one-time code. The code itself is not here: it follows from ``seed`` (contracts.one_time_code).
+
+    ``method`` is ``email``. After ``expires_at``, ``minutes`` from when it was asked for, it is worth nothing and is not
+    delivered any more. ``submission_id`` is None before there is a submission (shared links).
+    """
+
+    code_id: str
+    seed: str
+    method: str
+    to: str
+    to_name: str | None = None
+    submission_id: int | None = None
+    submission_name: str
+    submitter_id: int | None = None
+    account_name: str
+    minutes: int
+    expires_at: Moment
+
+
 class MailedFile(Tolerant):
     """A result file: attached when everything fits into 10 MB, else linked by ``link``."""
 
@@ -205,8 +225,8 @@ class DocumentsFailed(Tolerant):
 
 
 class MailOutcome(Tolerant):
-    """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``completed``, ``documents_copy``, ``declined``.
-    ``sent_at`` is when the mail server took it."""
+    """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``completed``, ``documents_copy``, ``declined``,
+    ``one_time_code``. ``sent_at`` is when the mail server took it."""
 
     submission_id: int
     submitter_id: int | None = None
@@ -237,6 +257,7 @@ INVITATION_DUE = Event("submissions", "invitation.due", InvitationDue)
 REMINDER_DUE = Event("submissions", "reminder.due", ReminderDue)
 COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
 DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
+CODE_DUE = Event("submissions", "code.due", CodeDue)
 SEALING_DUE = Event("submissions", "sealing.due", SealRequest)
 PREFERENCES_GIVEN = Event("submissions", "preferences.given", PreferencesGiven)
 SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased)

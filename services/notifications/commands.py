@@ -77,8 +77,10 @@ def sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_cont
 
 
 def failed(session: Session, row: MailRow) -> None:
-    """The mail will never leave; ``last_error`` says why."""
+    """The mail will never leave; ``last_error`` says why. One that has expired is not kept for an operator."""
     row.answer = row.last_error
+    if row.expires_at is not None:
+        row.text = row.html = ""
     _tell(session, MAIL_FAILED, row, error=row.last_error)
 
 
@@ -125,7 +127,7 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
         key=letter.key,
         kind=letter.kind.value,
         submission_id=submission_id,
-        submitter_id=letter.party.submitter_id if letter.party else None,
+        submitter_id=letter.party.submitter_id if letter.party else letter.submitter_id,
         invitation_id=invitation_id,
         request_id=observe.request_id(),
         message_id=domain.message_id(letter.key, sender),
@@ -140,6 +142,7 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
         files=[file.model_dump(mode="json") for file in mail.files],
         unattached=mail.unattached,
         logo=mail.logo.model_dump(mode="json") if mail.logo else None,
+        expires_at=mail.expires_at,
         created_at=now,
         next_attempt_at=now,
     )

@@ -3,6 +3,7 @@ and never becomes one (``variables``, ``markdown``)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from markupsafe import Markup
 
 from contracts.blobs import BlobRef
 from contracts.events import (
+    CodeDue,
     CompletionMails,
     DeclineMail,
     InvitationDue,
@@ -21,6 +23,7 @@ from contracts.events import (
     ReminderDue,
     WebhookDisabled,
 )
+from contracts.one_time_code import code_of
 from contracts.rpc.submissions import Message
 from services.notifications import domain, markdown
 from services.notifications.addresses import one_line
@@ -42,7 +45,7 @@ LONGEST_BODY = 20_000
 @dataclass(frozen=True)
 class Mail:
     """A letter with its words. ``unattached``: the words for when the files could not go along after all. ``logo`` is shown
-    in the HTML as ``cid:logo``."""
+    in the HTML as ``cid:logo``. After ``expires_at`` it is of no use to anybody."""
 
     letter: Letter
     sender_name: str
@@ -53,6 +56,7 @@ class Mail:
     files: Sequence[MailedFile] = ()
     unattached: dict[str, str] | None = None
     logo: BlobRef | None = None
+    expires_at: datetime | None = None
 
 
 def invitations(due: InvitationDue) -> list[Mail]:
@@ -106,6 +110,19 @@ def declines(due: DeclineMail) -> list[Mail]:
         )
         for letter in domain.declined(due)
     ]
+
+
+def one_time_codes(due: CodeDue, secret: str) -> list[Mail]:
+    """The code is made here, of the event's seed (contracts.one_time_code)."""
+    account = one_line(due.account_name, 100) or "Countersign"
+    facts = {
+        "account": account,
+        "code": code_of(secret, due.seed),
+        "submission": one_line(due.submission_name, 150),
+        "minutes": due.minutes,
+    }
+    mails = [_mail(letter, account, facts | {"name": letter.to_name}) for letter in domain.one_time_code(due)]
+    return [replace(mail, expires_at=due.expires_at) for mail in mails]
 
 
 def webhooks_disabled(event_id: str, disabled: WebhookDisabled, base_url: str) -> list[Mail]:

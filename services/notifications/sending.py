@@ -50,6 +50,8 @@ class Sending:
     def attempt(self, row: MailRow) -> Outcome:
         if not addresses.valid(row.to_address):
             return Park("Not an e-mail address")
+        if row.expires_at is not None and row.expires_at <= now():
+            return Park("It could not be sent before it expired")
         try:
             answer = self._channel.send(row.id, row.to_address, self._message(row))
         except NotSent as error:

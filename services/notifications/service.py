@@ -40,6 +40,11 @@ class NotificationsService:
     def on_decline_mail_due(self, envelope: Envelope, data: events.DeclineMail) -> None:
         self._accept("decline_mail_due", envelope, composing.declines(data), data.context.submission_id)
 
+    @subscribes(events.CODE_DUE)
+    def on_code_due(self, envelope: Envelope, data: events.CodeDue) -> None:
+        mails = composing.one_time_codes(data, self.context.settings.link_secret.get_secret_value())
+        self._accept("code_due", envelope, mails, data.submission_id)
+
     @subscribes(events.WEBHOOK_DISABLED)
     def on_webhook_disabled(self, envelope: Envelope, data: events.WebhookDisabled) -> None:
         mails = composing.webhooks_disabled(envelope.id, data, self.context.settings.base_url)

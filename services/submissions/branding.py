@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment
-from contracts.rpc.submissions import CreateSubmission, NewSubmitter, UpdateSubmitter
+from contracts.rpc.submissions import NewSubmission, NewSubmitter, UpdateSubmitter
 from contracts.types import Account, FieldType
 from services.submissions import addresses
 from services.submissions.models import SubmitterRow
@@ -39,7 +39,7 @@ class Shown:
     stamp: dict[str, Any] | None
 
 
-def planned(given: NewSubmitter, request: CreateSubmission, party_uuid: str, path: str, problems: Problems) -> Branding:
+def planned(given: NewSubmitter, request: NewSubmission, party_uuid: str, path: str, problems: Problems) -> Branding:
     """The branding of a new submitter: his own, else that of the whole submission."""
     found = Branding()
     for key in (*PICTURES, "company_name"):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import CompleteForm, ConsentAsked, CreateSubmission, NewSubmitter
+from contracts.rpc.submissions import CompleteForm, ConsentAsked, NewSubmission, NewSubmitter
 from contracts.types import iso
 from services.submissions import addresses, trail
 from services.submissions import values as rules
@@ -20,7 +20,7 @@ USUAL_TEXT = "I have read this document and agree to sign it electronically."
 USUAL_TEXT_OF_TERMS = "I have read the terms and agree to them."
 
 
-def checked(given: NewSubmitter, request: CreateSubmission, path: str, problems: Problems) -> dict[str, Any]:
+def checked(given: NewSubmitter, request: NewSubmission, path: str, problems: Problems) -> dict[str, Any]:
     """The preferences of a submitter that say what he has to agree to: ``consent_enabled``, ``consent_document_text``,
     ``consent_document_url``. Empty when nothing was said of it."""
     enabled = request.consent_enabled if given.consent_enabled is None else given.consent_enabled

@@ -5,18 +5,19 @@ The plan says what has to be prepared outside (``sources``, ``texts``); then one
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import CreateSubmission, Message, NewSubmitter
-from contracts.rpc.templates import TemplateSnapshot
+from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
+from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
 from services.submissions import addresses, branding, consent, invites, merging, preferences, roles
 from services.submissions import values as rules
 from services.submissions.branding import Branding
+from services.submissions.code_requirements import check_code_addresses, code_requirements
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -26,6 +27,9 @@ LONGEST_SUBJECT = 500
 LONGEST_BODY = 20_000
 LONGEST_KEY = 255
 LARGEST_ORDER = 10_000
+
+Basis = TemplateSnapshot | Composition
+"""What a submission is made from: a template, or the documents of a one-off submission."""
 
 
 class Limits(Protocol):
@@ -79,11 +83,11 @@ class Plan:
     texts: list[tuple[str, str]]
 
 
-def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limits, now: datetime) -> Plan:
+def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
     """The submission that ``request`` asks for. Raises ServiceError naming each field that is wrong."""
     if request.actor.role is Role.VIEWER:
         raise ServiceError("forbidden", "Not authorized")
-    _check_template(template, limits)
+    _check_basis(template, limits)
     problems = Problems()
     _check_count(request.submitters, limits, problems)
     problems.refuse()
@@ -94,14 +98,18 @@ def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limit
     problems.refuse()
     inviters = invites.inviters(request.submitters, parties, problems)
     names = labels(template.fields)
+    of_template = preferences.of_template(template.preferences) if isinstance(template, TemplateSnapshot) else {}
     wished = preferences.checked(request.preferences, problems)
-    chosen = {**preferences.of_template(template.preferences), **wished}
+    chosen = {**of_template, **wished}
     found = [
         _overrides(given, party, template.fields, names, f"submitters[{index}].", problems)
         for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
     ]
     submitters = [
-        replace(_submitter(index, given, party, overrides, template, request, problems), invited_by=inviters[index])
+        replace(
+            _submitter(index, given, party, overrides, template, request, chosen, problems),
+            invited_by=inviters[index],
+        )
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
     ]
     _check_invitees(submitters, found, problems)
@@ -124,15 +132,21 @@ def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limit
     return plan
 
 
-def _check_template(template: TemplateSnapshot, limits: Limits) -> None:
-    if template.archived:
-        raise ServiceError("invalid", "Template has been archived", [{"field": "template_id", "reason": "is archived"}])
-    if not template.fields or not template.parties:
-        reason = [{"field": "template_id", "reason": "has no fields"}]
-        raise ServiceError("invalid", "Template does not contain fields", reason)
-    if len(template.fields) > limits.max_fields:
-        reason = [{"field": "template_id", "reason": f"has more than {limits.max_fields} fields"}]
+def _check_basis(basis: Basis, limits: Limits) -> None:
+    named = field_of(basis)
+    if isinstance(basis, TemplateSnapshot) and basis.archived:
+        raise ServiceError("invalid", "Template has been archived", [{"field": named, "reason": "is archived"}])
+    if not basis.fields or not basis.parties:
+        what = "Template does not" if isinstance(basis, TemplateSnapshot) else "The documents do not"
+        raise ServiceError("invalid", f"{what} contain fields", [{"field": named, "reason": "has no fields"}])
+    if len(basis.fields) > limits.max_fields:
+        reason = [{"field": named, "reason": f"has more than {limits.max_fields} fields"}]
         raise ServiceError("invalid", f"A submission can have at most {limits.max_fields} fields", reason)
+
+
+def field_of(basis: Basis) -> str:
+    """The key of the request that a fault of the basis is told of."""
+    return "template_id" if isinstance(basis, TemplateSnapshot) else "documents"
 
 
 def _check_count(submitters: Sequence[NewSubmitter], limits: Limits, problems: Problems) -> None:
@@ -164,8 +178,9 @@ def _submitter(
     given: NewSubmitter,
     party: Party,
     overrides: Overrides,
-    template: TemplateSnapshot,
-    request: CreateSubmission,
+    template: Basis,
+    request: NewSubmission,
+    chosen: Mapping[str, Any],
     problems: Problems,
 ) -> PlannedSubmitter:
     path = f"submitters[{index}]"
@@ -186,6 +201,8 @@ def _submitter(
     kept |= consent.checked(given, request, f"{path}.", problems)
     brand = branding.planned(given, request, party.uuid, f"{path}.", problems)
     kept |= brand.preferences
+    kept |= code_requirements(given, chosen)
+    check_code_addresses(kept, email or given.invite_by, phone, path, problems)
     return PlannedSubmitter(
         party=party,
         group=_group(index, given.order, path, problems),
@@ -219,7 +236,7 @@ def _group(index: int, order: int | None, path: str, problems: Problems) -> int:
     return index if order is None else order
 
 
-def _details(request: CreateSubmission, problems: Problems) -> dict[str, Any]:
+def _details(request: NewSubmission, problems: Problems) -> dict[str, Any]:
     details: dict[str, Any] = {
         "send_email": request.send_email,
         "message": checked_message(request.message, "message", problems),
@@ -234,7 +251,7 @@ def _details(request: CreateSubmission, problems: Problems) -> dict[str, Any]:
 
 
 def _fields(
-    template: TemplateSnapshot, parties: Sequence[Party], found: Sequence[Overrides], problems: Problems
+    template: Basis, parties: Sequence[Party], found: Sequence[Overrides], problems: Problems
 ) -> list[FieldDefinition]:
     """The fields of the parties that take part, with what the request changes in them."""
     by_party = dict(zip((party.uuid for party in parties), found, strict=True))
@@ -244,11 +261,11 @@ def _fields(
             continue
         if field.type in rules.NOT_YET:
             problems.add(
-                "template_id", f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
+                field_of(template), f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
             )
         pattern = field.validation.get("pattern")
         if pattern and (reason := rules.unusable_pattern(str(pattern))):
-            problems.add("template_id", f"has the field {field.name or field.uuid} whose pattern {reason}")
+            problems.add(field_of(template), f"has the field {field.name or field.uuid} whose pattern {reason}")
         fields.append(overrides.apply(field))
     return fields
 

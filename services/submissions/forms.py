@@ -14,12 +14,14 @@ from contracts.rpc import submissions as rpc
 from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
 from services.submissions import (
     branding,
+    code_commands,
     conditions,
     consent,
     domain,
     filling,
     formats,
     invites,
+    one_time_codes,
     placeholders,
     present,
     queries,
@@ -27,9 +29,11 @@ from services.submissions import (
     store,
 )
 from services.submissions import values as rules
+from services.submissions.code_commands import Visitor, require_passed
 from services.submissions.domain import FormState
 from services.submissions.form_commands import must_take_files, refused_for_page
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
+from services.submissions.one_time_codes import Asked
 from services.submissions.sealing import signing
 from services.submissions.site import FileLinks, Site
 
@@ -49,6 +53,8 @@ class Opened:
 def form(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.SigningForm:
     """The form of this slug. Only reads."""
     opened = _opened(session, visit.slug, now)
+    if (asked := one_time_codes.next_asked(opened.submitter, visit.proofs, site.link_secret, now)) is not None:
+        return _before_code(session, opened, asked, site, now)
     shown = _outline(opened, site.expiring(now))
     if opened.state is FormState.OPEN:
         _add_fields(session, opened, shown, site, now)
@@ -61,9 +67,9 @@ def form(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.S
     return shown
 
 
-def file_of(session: Session, query: rpc.FormPage, now: datetime) -> rpc.FormFile:
+def file_of(session: Session, query: rpc.FormPage, site: Site, now: datetime) -> rpc.FormFile:
     """A document as it was sent to the signers, for drawing its pages. Only while he may see the form."""
-    opened = _opened(session, query.slug, now)
+    opened = _passed(session, query, site, now)
     if opened.state not in (FormState.OPEN, FormState.COMPLETED):
         raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
     for one in opened.snapshot.documents:
@@ -73,16 +79,16 @@ def file_of(session: Session, query: rpc.FormPage, now: datetime) -> rpc.FormFil
     raise not_found("Document")
 
 
-def labels(session: Session, slug: str, now: datetime) -> dict[str, str]:
+def labels(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> dict[str, str]:
     """What the fields of this signer are called in a sentence, by uuid."""
-    opened = _opened(session, slug, now)
+    opened = _passed(session, visit, site, now)
     everything = (FieldDefinition.model_validate(one) for one in opened.snapshot.fields)
     return {one.uuid: filling.label(one) for one in everything if one.submitter_uuid == opened.submitter.party_uuid}
 
 
-def check_upload(session: Session, command: rpc.AttachFile, now: datetime) -> tuple[str, FieldType]:
+def check_upload(session: Session, command: rpc.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:
     """Before a file is worked on: may this signer upload for a field of this type now? His party's uuid and the type."""
-    opened = _opened(session, command.slug, now)
+    opened = _passed(session, command, site, now)
     found = store.Loaded(
         session,
         opened.row,
@@ -97,6 +103,13 @@ def check_upload(session: Session, command: rpc.AttachFile, now: datetime) -> tu
             "invalid", f"A {kind.value} field takes no file", [{"field": "type", "reason": "takes no file"}]
         )
     return opened.submitter.party_uuid, kind
+
+
+def _passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> Opened:
+    """What the slug opens, to somebody who has passed the codes that are asked of him."""
+    opened = _opened(session, visitor.slug, now)
+    require_passed(opened.submitter, visitor.proofs, site, now)
+    return opened
 
 
 def _opened(session: Session, slug: str, now: datetime) -> Opened:
@@ -135,6 +148,26 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.SigningForm:
         expire_at=row.expire_at,
         declined_by=(decliner.name or decliner.role) if declined and decliner else None,
         decline_reason=decliner.decline_reason if declined and decliner else None,
+    )
+
+
+def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now: datetime) -> rpc.SigningForm:
+    """What whoever has the link sees before the code: who asks for it and where it goes, nothing of the submission."""
+    account = Account.model_validate(opened.snapshot.account)
+    worth_it = opened.state in code_commands.WORTH_A_CODE
+    code = None
+    if worth_it:
+        sent, retry_after = one_time_codes.pending(session, asked, site.link_secret, now)
+        masked = one_time_codes.masked(asked.method, asked.address) if asked.address else None
+        code = rpc.CodeAsked(method=asked.method, sent_to=masked, sent=sent, retry_after=retry_after)
+    return rpc.SigningForm(
+        state=code_commands.STATE if worth_it else opened.state.value,
+        submission_name="",
+        account_name=account.name,
+        submitter_id=opened.submitter.id,
+        role="",
+        locale=account.locale,
+        code=code,
     )
 
 

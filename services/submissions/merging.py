@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from uuid import NAMESPACE_OID, uuid5
 
 from contracts.rpc.submissions import NewSubmitter
-from contracts.rpc.templates import TemplateSnapshot
+from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Party
 from services.submissions.problems import Problems
 
+Basis = TemplateSnapshot | Composition
+"""What submissions are made of: a template, or the documents of a one-off submission."""
 
-def merged(
-    template: TemplateSnapshot, submitters: Sequence[NewSubmitter], problems: Problems
-) -> tuple[TemplateSnapshot, list[NewSubmitter]]:
+
+def merged(template: Basis, submitters: Sequence[NewSubmitter], problems: Problems) -> tuple[Basis, list[NewSubmitter]]:
     """The template with the merged roles, and the submitters, each with one role at most."""
     taken: set[str] = set()
     found: list[NewSubmitter] = []
@@ -32,9 +33,7 @@ def merged(
     return template, found
 
 
-def _parties(
-    template: TemplateSnapshot, names: Sequence[str], taken: set[str], path: str, problems: Problems
-) -> list[Party]:
+def _parties(template: Basis, names: Sequence[str], taken: set[str], path: str, problems: Problems) -> list[Party]:
     """The template's parties of these names; shorter only when a problem was added."""
     known = {party.name.strip().lower(): party for party in template.parties}
     found = []
@@ -53,7 +52,11 @@ def _parties(
 
 
 def _merged_party(
-    template: TemplateSnapshot, parties: Sequence[Party], submitter: NewSubmitter, path: str, problems: Problems
+    template: Basis,
+    parties: Sequence[Party],
+    submitter: NewSubmitter,
+    path: str,
+    problems: Problems,
 ) -> Party:
     name = (submitter.role or "").strip() or " / ".join(party.name for party in parties)
     others = {party.name.strip().lower() for party in template.parties if party not in parties}
@@ -63,7 +66,7 @@ def _merged_party(
     return Party(uuid=str(uuid), name=name)
 
 
-def _with(template: TemplateSnapshot, parties: Sequence[Party], party: Party) -> TemplateSnapshot:
+def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
     """The template with ``party`` in place of the first of ``parties``, and the fields of all of them."""
     gone = {one.uuid for one in parties}
     first = next(one for one in template.parties if one.uuid in gone)

@@ -231,6 +231,40 @@ class TrailRow(Base):
     __table_args__ = (sa.UniqueConstraint("submission_id", "position"), {"sqlite_autoincrement": True})
 
 
+class CodeRow(Base):
+    """A one-time code that was sent (see ``one_time_codes``). Neither the code nor the address can be read in it.
+
+    ``subject`` says what it lets in to, such as ``submitter:44``; only the newest of a subject counts. ``tries`` counts the
+    guesses. ``passed_request`` is a digest of the request that passed it: the same request again is no second use.
+    """
+
+    __tablename__ = "one_time_codes"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    subject: Mapped[str] = mapped_column(sa.Text)
+    submission_id: Mapped[int | None] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    address_digest: Mapped[str] = mapped_column(sa.Text)
+    code_digest: Mapped[str] = mapped_column(sa.Text)
+    tries: Mapped[int] = mapped_column(sa.Integer, default=0, server_default="0")
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    passed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    passed_request: Mapped[str | None] = mapped_column(sa.Text)
+
+    __table_args__ = (sa.Index("ix_one_time_codes_subject", "subject", "id"), {"sqlite_autoincrement": True})
+
+
+class RateRow(Base):
+    """How often something was done since ``began_at``, and when last (see ``rates``). ``key`` names no address."""
+
+    __tablename__ = "rates"
+
+    key: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    began_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    last_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+    count: Mapped[int] = mapped_column(sa.Integer)
+
+
 class BlobRemovalRow(DueRow, Base):
     """A file that must go: written in the transaction that forgot it, so that no crash leaves it behind.
 

@@ -11,7 +11,7 @@ import contextlib
 import mimetypes
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -19,9 +19,10 @@ from urllib.parse import unquote_to_bytes
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import Rpc, rendering
+from contracts.rpc.templates import Composition
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
-from contracts.types import IMAGE_TYPES, FieldType
+from contracts.types import IMAGE_TYPES, FieldType, StoredDocument
 from services.submissions import values as rules
 from services.submissions.overrides import Source
 from services.submissions.site import file_name
@@ -210,6 +211,30 @@ def refuse_dangerous(filename: str) -> None:
     ending = filename.rpartition(".")[2].lower() if "." in filename else ""
     if ending in _DANGEROUS:
         raise invalid(f"File type '.{ending}' is not allowed.", "file")
+
+
+@contextlib.contextmanager
+def keeping(workshop: Workshop, composition: Composition) -> Iterator[Composition]:
+    """The documents of a one-off submission under keys of this service, while they are written down; they are removed again
+    when that is refused. What they were copied from is swept."""
+    kept = [_kept(workshop.blobs, one) for one in composition.documents]
+    mine = {file.key for one in kept for file in (one.file, one.original)} - {
+        file.key for one in composition.documents for file in (one.file, one.original)
+    }
+    try:
+        yield composition.model_copy(update={"documents": kept})
+    except ServiceError as error:
+        if error.code != "unavailable":
+            for key in mine:
+                workshop.blobs.delete(key)
+        raise
+
+
+def _kept(blobs: BlobStore, document: StoredDocument) -> StoredDocument:
+    original = blobs.adopt(document.original, PREFIX)
+    same = document.file.key == document.original.key
+    file = original if same else blobs.adopt(document.file, PREFIX)
+    return document.model_copy(update={"file": file, "original": original})
 
 
 def taken_over(workshop: Workshop, made: Sequence[Prepared], work: Callable[[Sequence[Prepared]], R]) -> R:

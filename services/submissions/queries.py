@@ -178,18 +178,24 @@ def found(session: Session, actor: Actor, submission_id: int) -> tuple[Submissio
 
 
 def submitters_of(session: Session, submission_ids: Sequence[int]) -> list[SubmitterRow]:
-    wanted = sa.select(SubmitterRow).where(SubmitterRow.submission_id.in_(submission_ids))
-    return list(session.scalars(wanted.order_by(SubmitterRow.submission_id, SubmitterRow.position)))
+    return list(session.scalars(_SUBMITTERS, {"keys": submission_ids}))
 
 
 def fields_of(session: Session, submission_ids: Sequence[int]) -> dict[int, list[FieldDefinition]]:
-    wanted = sa.select(SnapshotRow.submission_id, SnapshotRow.fields).where(
-        SnapshotRow.submission_id.in_(submission_ids)
-    )
     return {
         row.submission_id: [FieldDefinition.model_validate(one) for one in row.fields]
-        for row in session.execute(wanted)
+        for row in session.execute(_FIELDS, {"keys": submission_ids})
     }
+
+
+# Built once: that takes SQLAlchemy longer than having them done.
+_KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
+_SUBMITTERS = (
+    sa.select(SubmitterRow)
+    .where(SubmitterRow.submission_id.in_(_KEYS))
+    .order_by(SubmitterRow.submission_id, SubmitterRow.position)
+)
+_FIELDS = sa.select(SnapshotRow.submission_id, SnapshotRow.fields).where(SnapshotRow.submission_id.in_(_KEYS))
 
 
 def account_of(snapshot: SnapshotRow) -> Account:

@@ -15,6 +15,7 @@ from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import (
     IMAGE_TYPES,
     Attachment,
+    DryRun,
     Page,
     Removed,
     Submission,
@@ -24,15 +25,18 @@ from contracts.types import (
 )
 from services.submissions import (
     bulk,
+    code_commands,
     commands,
     creation,
     followups,
     form_commands,
     forms,
     known_templates,
+    one_off,
     preparing,
     queries,
     submitter_commands,
+    trying,
 )
 from services.submissions.access import require_writer
 from services.submissions.background import site_of
@@ -67,6 +71,38 @@ class SubmissionsService:
                 commands.create, command, template, plan, files, self._site, now()
             ),
         )
+
+    @handles(rpc.CREATE_ONE_OFF)
+    def create_one_off(self, command: rpc.CreateOneOff) -> Submission:
+        require_writer(command.actor)
+        if (done := self._remembered(rpc.CREATE_ONE_OFF, command)) is not None:
+            return done
+        one_off.refuse_early(command)
+        composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command))
+        plan = one_off.planned(command, composition, self.context.settings, now())
+        made = self._workshop.prepared(plan.sources, plan.texts)
+        with preparing.keeping(self._workshop, composition) as kept:
+            return preparing.taken_over(
+                self._workshop,
+                made,
+                lambda files: self.context.database.write(
+                    commands.create, command, kept, plan, files, self._site, now()
+                ),
+            )
+
+    @handles(rpc.TRY_CREATE)
+    def try_create(self, command: rpc.CreateSubmission) -> DryRun:
+        require_writer(command.actor)
+        _known(command, template_id="Template")
+        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
+        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        return trying.tried(self._workshop, command, template, self.context.settings, now())
+
+    @handles(rpc.TRY_ONE_OFF)
+    def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
+        require_writer(command.actor)
+        composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command))
+        return trying.tried(self._workshop, command, composition, self.context.settings, now())
 
     @handles(rpc.CREATE_MANY)
     def create_many(self, command: rpc.CreateSubmissions) -> rpc.Submissions:
@@ -162,7 +198,7 @@ class SubmissionsService:
 
     @handles(rpc.FORM_FILE)
     def form_file(self, query: rpc.FormPage) -> rpc.FormFile:
-        return self.context.database.look_up(forms.file_of, query, now())
+        return self.context.database.look_up(forms.file_of, query, self._site, now())
 
     @handles(rpc.VIEW_FORM)
     def view_form(self, visit: rpc.Visit) -> rpc.Done:
@@ -199,6 +235,15 @@ class SubmissionsService:
                 form_commands.attach, command, files[0], self.context.settings, self._site, now()
             ),
         )
+
+    @handles(rpc.SEND_CODE)
+    def send_code(self, command: rpc.SendCode) -> rpc.CodeSent:
+        return self.context.database.write(code_commands.send, command, self._site, now())
+
+    @handles(rpc.CHECK_CODE)
+    def check_code(self, command: rpc.CheckCode) -> rpc.PassedCode:
+        judged, passed = self.context.database.write(code_commands.check, command, self._site, now())
+        return judged.passed(passed)
 
     @handles(health.PING["submissions"])
     def ping(self, request: health.Ping) -> health.Pong:
@@ -246,14 +291,14 @@ class SubmissionsService:
         preparing.check_texts(
             self.context.bus,
             preparing.texts_in(command.values),
-            lambda: self.context.database.look_up(forms.labels, command.slug, now()),
+            lambda: self.context.database.look_up(forms.labels, command, self._site, now()),
         )
 
     def _uploaded(self, command: rpc.AttachFile) -> Prepared:
         """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""
         file, name = command.file, file_name(command.filename)
         try:
-            party_uuid, kind = self.context.database.look_up(forms.check_upload, command, now())
+            party_uuid, kind = self.context.database.look_up(forms.check_upload, command, self._site, now())
             if file.size > self.context.settings.max_file_size:
                 raise ServiceError("too_large", f"A file may have at most {self.context.settings.max_file_size} bytes")
             preparing.refuse_dangerous(name)

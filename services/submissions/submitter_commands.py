@@ -12,6 +12,7 @@ from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
 from services.submissions import branding, branding_pictures, commands, creation, domain, overrides, queries, store
 from services.submissions.announce import Telling, announce
+from services.submissions.code_requirements import changed_requirements, check_code_addresses
 from services.submissions.creation import Limits
 from services.submissions.domain import Refused
 from services.submissions.models import SubmitterRow
@@ -59,6 +60,7 @@ def planned(
         preferences["go_to_last"] = command.go_to_last
     if "send_email" in given:
         preferences["send_email"] = command.send_email
+    preferences |= changed_requirements(command)
     asked = overrides.Given(command.values, command.fields, command.readonly_fields, "")
     found = overrides.planned(asked, own, labels(everything), attached, problems)
     message = creation.checked_message(command.message, "message", problems)
@@ -113,6 +115,7 @@ def _apply(found: store.Loaded, submitter: SubmitterRow, change: Change, limits:
         problems.add("email", "is required unless phone is given", "email or phone is required")
     merged = {**submitter.preferences, **change.preferences}
     submitter.preferences = {key: value for key, value in merged.items() if value is not None}
+    check_code_addresses(submitter.preferences, submitter.email, submitter.phone, "", problems)
     if change.message is not None:
         submitter.message = change.message
     if change.overrides.changes:

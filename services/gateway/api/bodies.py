@@ -36,3 +36,8 @@ def _with_validation(entry: dict[str, Any]) -> dict[str, Any]:
     older = {"pattern": entry.get("validation_pattern"), "message": entry.get("invalid_message")}
     given = {key: value for key, value in older.items() if value}
     return {**entry, "validation": {**given, **(entry.get("validation") or {})}} if given else entry
+
+
+def dry_run(exchange: Exchange) -> bool:
+    """Is it only to be told what would be made?"""
+    return bool(exchange.arguments.get("dry_run"))

@@ -49,6 +49,7 @@ def results_json(context: PagesContext, form: SigningForm) -> dict[str, Any]:
         "sealing_status": form.sealing_status,
         "results": [_link(context, link) for link in form.results],
         "audit_log_url": context.local(form.audit_log_url) if form.audit_log_url else None,
+        "code": form.code.model_dump() if form.code else None,
     }
 
 

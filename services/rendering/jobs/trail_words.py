@@ -7,6 +7,7 @@ EVENTS = {
     "bounce_email": "E-mail could not be delivered",
     "complaint_email": "E-mail was reported as spam",
     "send_sms": "Invitation sent by SMS",
+    "bounce_sms": "SMS could not be delivered",
     "send_2fa_sms": "Verification code sent by SMS",
     "send_2fa_email": "Verification code sent by e-mail",
     "send_2fa_phone": "Verification code sent by phone",

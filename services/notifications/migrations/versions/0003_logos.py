@@ -6,7 +6,7 @@ from alembic import op
 from contracts.runtime.database import Json
 
 revision = "0003"
-down_revision = "0001"
+down_revision = "0002"
 
 
 def upgrade() -> None:

@@ -23,6 +23,7 @@ export function refuseWithoutInvited(state, place) {
     place.querySelector(`#invite-${CSS.escape(uuid)}-problem`).textContent = sentence;
     announce(sentence);
     input.focus();
+    input.closest(".invite__person").scrollIntoView({ block: "nearest" });
     return false;
   }
   return true;
