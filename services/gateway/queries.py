@@ -3,11 +3,12 @@
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from contracts.blobs import BlobRef
 from contracts.errors import not_found
-from contracts.types import Account, Actor, Role, iso
+from contracts.types import Account, Actor, Reminders, Role, iso
 from services.gateway.keys import SealedKey
 from services.gateway.models import AccountRow, User
 
@@ -67,8 +68,11 @@ def account(session: Session, defaults: Account) -> Account:
 
 def changed(defaults: Account, changes: dict[str, Any]) -> Account:
     """``defaults`` with ``changes``, which were checked when they were stored."""
-    files = {name: BlobRef.model_validate(changes[name]) for name in ("logo", "stamp") if changes.get(name)}
-    return defaults.model_copy(update={**changes, **files})
+    parsed = {name: model.model_validate(changes[name]) for name, model in _PARTS.items() if changes.get(name)}
+    return defaults.model_copy(update={**changes, **parsed})
+
+
+_PARTS: dict[str, type[BaseModel]] = {"logo": BlobRef, "stamp": BlobRef, "reminders": Reminders}
 
 
 def has_admin(session: Session) -> bool:
