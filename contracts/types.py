@@ -102,6 +102,7 @@ class Account(Tolerant):
     """The account settings that a submission is made under; it keeps this copy (one account per installation).
 
     The ``*_enabled`` and ``*_attach_*`` toggles are the ceiling over template preferences (specification 2.8).
+    ``*_available`` are no settings: they say what can be sent at all, an SMS, a one-time code to a phone.
     """
 
     name: str = "Countersign"
@@ -114,6 +115,8 @@ class Account(Tolerant):
     documents_copy_email_attach_audit: bool = True
     documents_copy_email_attach_documents: bool = True
     with_signature_id: bool = False
+    sms_available: bool = False
+    phone_codes_available: bool = False
     esigning_preference: Literal["single", "multiple"] = "single"
     bcc_emails: str = ""
 

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import not_found
 from contracts.types import Account, Actor, Role, iso
+from services.gateway import phone_otp
 from services.gateway.keys import SealedKey
 from services.gateway.models import AccountRow, User
 
@@ -66,7 +67,16 @@ def account(session: Session, defaults: Account) -> Account:
 
 def changed(defaults: Account, changes: dict[str, Any]) -> Account:
     """``defaults`` with ``changes``, which were checked when they were stored."""
-    return defaults.model_copy(update=changes)
+    settings = {name: value for name, value in changes.items() if name != phone_otp.NAME}
+    if changes.get(phone_otp.NAME):
+        settings["phone_codes_available"] = True
+    return defaults.model_copy(update=settings)
+
+
+def kept_phone_otp_webhook(session: Session) -> str | None:
+    """The account's phone OTP webhook as it is stored."""
+    found: str | None = (session.scalar(ACCOUNT_CHANGES) or {}).get(phone_otp.NAME)
+    return found
 
 
 def has_admin(session: Session) -> bool:

@@ -6,7 +6,7 @@ The plan says what has to be prepared outside (``sources``, ``texts``); then one
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -14,9 +14,9 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import CreateSubmission, Message, NewSubmitter
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
-from services.submissions import addresses, preferences, roles
+from services.submissions import addresses, preferences, roles, sms
 from services.submissions import values as rules
-from services.submissions.code_requirements import check_code_addresses, code_requirements
+from services.submissions.code_requirements import check_available, check_code_addresses, code_requirements
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -91,9 +91,14 @@ def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limit
         _overrides(given, party, template.fields, names, f"submitters[{index}].", problems)
         for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
     ]
-    submitters = [
+    made = [
         _submitter(index, given, party, overrides, template, request, chosen, problems)
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
+    ]
+    by_sms = sms.wishes(request, [one.phone for one in made], problems)
+    submitters = [
+        replace(one, preferences={**one.preferences, "send_sms": wanted})
+        for one, wanted in zip(made, by_sms, strict=True)
     ]
     plan = Plan(
         name=checked_name(request.name, "name", problems),
@@ -107,6 +112,8 @@ def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limit
         texts=[text for overrides in found for text in overrides.texts],
     )
     _check_whole(plan, limits, problems)
+    numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]
+    check_available(numbered, chosen, plan.fields, request.account, problems)
     problems.refuse()
     return plan
 
@@ -165,7 +172,6 @@ def _submitter(
         problems.add(f"{path}.completed", f"cannot be true: {party.name} has no fields")
     kept: dict[str, Any] = {
         "send_email": request.send_email if given.send_email is None else given.send_email,
-        "send_sms": False,
         **checked_wishes(given.reply_to, given.completed_redirect_url, f"{path}.", problems),
     }
     if given.go_to_last is not None:

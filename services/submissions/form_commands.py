@@ -13,7 +13,7 @@ from contracts.runtime.clock import uuid7
 from contracts.types import Attachment, FieldType
 from services.submissions import addresses, commands, conditions, domain, filling, queries, reasons, store
 from services.submissions.announce import Telling, announce
-from services.submissions.code_commands import lock_passed
+from services.submissions.code_commands import lock_passed, unconfirmed
 from services.submissions.creation import Limits
 from services.submissions.domain import FormState, Refused
 from services.submissions.models import AttachmentRow, SubmitterRow
@@ -82,7 +82,8 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         values = _received(found, submitter, command.values, limits, at)
         own = found.fields_of(submitter)
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
-        filling.refuse(commands.finish_values(found, submitter, values, at))
+        faults = commands.finish_values(found, submitter, values, at)
+        filling.refuse(faults + unconfirmed(found, submitter, site))
         _seen(submitter, command, at)
         store.save(found, state, at)
         announce(Telling(found, site, at, submitter.visit), (*first, *happened))
