@@ -77,7 +77,8 @@ TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=T
 
 
 class Recipient(Tolerant):
-    """A party, as mails speak of him. ``values`` by field name, for the message variables."""
+    """A party, as mails speak of him. ``values`` by field name, for the message variables. ``company_name`` and ``logo`` are
+    what his own mails show."""
 
     submitter_id: int
     role: str
@@ -88,6 +89,8 @@ class Recipient(Tolerant):
     send_email: bool = True
     status: str = "pending"
     values: dict[str, Any] = Field(default_factory=dict)
+    company_name: str = ""
+    logo: BlobRef | None = None
 
 
 class MailContext(Tolerant):

@@ -5,6 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.blobs import BlobRef
 from contracts.errors import not_found
 from contracts.types import Account, Actor, Role, iso
 from services.gateway import phone_otp
@@ -70,7 +71,8 @@ def changed(defaults: Account, changes: dict[str, Any]) -> Account:
     settings = {name: value for name, value in changes.items() if name != phone_otp.NAME}
     if changes.get(phone_otp.NAME):
         settings["phone_codes_available"] = True
-    return defaults.model_copy(update=settings)
+    files = {name: BlobRef.model_validate(changes[name]) for name in ("logo", "stamp") if changes.get(name)}
+    return defaults.model_copy(update={**settings, **files})
 
 
 def kept_phone_otp_webhook(session: Session) -> str | None:

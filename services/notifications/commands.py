@@ -80,7 +80,7 @@ def sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_cont
     row.answer = answer
     if not keep_content:
         row.text = row.html = ""
-        row.links, row.files, row.unattached = [], [], None
+        row.links, row.files, row.unattached, row.logo = [], [], None, None
     _tell(session, MAIL_SENT, row, sent_at=at)
 
 
@@ -149,6 +149,7 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
         links=mail.links,
         files=[file.model_dump(mode="json") for file in mail.files],
         unattached=mail.unattached,
+        logo=mail.logo.model_dump(mode="json") if mail.logo else None,
         expires_at=mail.expires_at,
         created_at=now,
         next_attempt_at=now,
@@ -158,7 +159,7 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
 def _forget(row: MailRow, now: datetime) -> None:
     row.key = f"erased {row.id}"
     row.to_name = row.to_address = row.subject = row.text = row.html = ""
-    row.reply_to, row.links, row.files, row.unattached = [], [], [], None
+    row.reply_to, row.links, row.files, row.unattached, row.logo = [], [], [], None, None
     row.answer = row.last_error = None
     row.erased_at = now
     if row.state == "due":

@@ -32,9 +32,9 @@ class MailRow(DueRow, Base):
     """One mail to one recipient, sent and retried on its own. ``due`` is pending, ``done`` sent, ``parked`` failed.
 
     ``key`` says what it is, so that the same fact told twice makes one mail. ``files`` is JSON of MailedFile to attach;
-    ``unattached`` holds the bodies with links instead, for a server that calls the mail too large. ``answer`` is the mail
-    server's last one. After ``expires_at`` it is not sent any more. ``erased_at``: address and content are gone;
-    ``file_kept`` until its file in the folder is, too.
+    ``unattached`` holds the bodies with links instead, for a server that calls the mail too large. ``logo`` is the BlobRef of
+    the picture that the HTML shows. ``answer`` is the mail server's last one. After ``expires_at`` it is not sent any more.
+    ``erased_at``: address and content are gone; ``file_kept`` until its file in the folder is, too.
     """
 
     __tablename__ = "mails"
@@ -57,6 +57,7 @@ class MailRow(DueRow, Base):
     links: Mapped[list[str]] = mapped_column(Json)
     files: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     unattached: Mapped[dict[str, str] | None] = mapped_column(Json)
+    logo: Mapped[dict[str, Any] | None] = mapped_column(Json)
     answer: Mapped[str | None] = mapped_column(sa.Text)
     file_kept: Mapped[bool] = mapped_column(sa.Boolean)
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -11,7 +11,7 @@ from contracts.rpc import notifications as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page
-from services.notifications import commands, composing, phone_messages, queries
+from services.notifications import commands, composing, logos, phone_messages, queries
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.composing import Mail
 from services.notifications.sending import forget_files
@@ -69,7 +69,9 @@ class NotificationsService:
         """Mails hold signing links: they are shown only where they are kept instead of sent."""
         if self.context.settings.server is not None:
             raise not_found("Mail")
-        return self.context.database.read(queries.mail, request)
+        mail = self.context.database.read(queries.mail, request)
+        logo = logos.data(self.context.blobs, self.context.database.read(queries.logo, request.id))
+        return mail.model_copy(update={"html": logos.within(mail.html, logo)})
 
     @handles(rpc.LIST_PHONE_MESSAGES)
     def list_phone_messages(self, request: rpc.ListMails) -> Page[rpc.PhoneMessage]:

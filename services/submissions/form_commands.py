@@ -11,7 +11,18 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Attachment, FieldType
-from services.submissions import addresses, commands, conditions, domain, filling, queries, reasons, store
+from services.submissions import (
+    addresses,
+    commands,
+    conditions,
+    consent,
+    domain,
+    filling,
+    queries,
+    reasons,
+    store,
+    trail,
+)
 from services.submissions.announce import Telling, announce
 from services.submissions.code_commands import lock_passed, unconfirmed
 from services.submissions.creation import Limits
@@ -84,9 +95,12 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
         faults = commands.finish_values(found, submitter, values, at)
         filling.refuse(faults + unconfirmed(found, submitter, site))
+        agreed = consent.given(submitter, command, at)
         _seen(submitter, command, at)
         store.save(found, state, at)
-        announce(Telling(found, site, at, submitter.visit), (*first, *happened))
+        announce(Telling(found, site, at, submitter.visit), first)
+        trail.append(found, agreed, at)
+        announce(Telling(found, site, at, submitter.visit), happened)
         return rpc.Done(state=FormState.COMPLETED)
 
     return once(session, rpc.COMPLETE_FORM, command, decide)

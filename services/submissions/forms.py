@@ -13,8 +13,10 @@ from contracts.errors import ServiceError, not_found
 from contracts.rpc import submissions as rpc
 from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
 from services.submissions import (
+    branding,
     code_commands,
     conditions,
+    consent,
     domain,
     filling,
     formats,
@@ -32,7 +34,7 @@ from services.submissions.form_commands import must_take_files, refused_for_page
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.one_time_codes import Asked
 from services.submissions.sealing import signing
-from services.submissions.site import Site
+from services.submissions.site import FileLinks, Site
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def form(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.S
     opened = _opened(session, visit.slug, now)
     if (asked := one_time_codes.next_asked(opened.submitter, visit.proofs, site.link_secret, now)) is not None:
         return _before_code(session, opened, asked, site, now)
-    shown = _outline(opened)
+    shown = _outline(opened, site.expiring(now))
     if opened.state is FormState.OPEN:
         _add_fields(session, opened, shown, site, now)
     elif opened.state is FormState.COMPLETED:
@@ -125,15 +127,17 @@ def _opened(session: Session, slug: str, now: datetime) -> Opened:
     return Opened(row, submitter, submitters, snapshot, template, state)
 
 
-def _outline(opened: Opened) -> rpc.SigningForm:
+def _outline(opened: Opened, links: FileLinks) -> rpc.SigningForm:
     row, submitter = opened.row, opened.submitter
     account = Account.model_validate(opened.snapshot.account)
     decliner = next((one for one in opened.submitters if one.declined_at), None)
+    brand = branding.shown(submitter, account)
     declined = opened.state is FormState.DECLINED and decliner is not None
     return rpc.SigningForm(
         state=opened.state.value,
         submission_name=row.name or opened.snapshot.template_name or f"Submission {row.id}",
-        account_name=account.name,
+        account_name=brand.name,
+        logo_url=links.to(brand.logo, "logo.png") if brand.logo else None,
         submitter_id=submitter.id,
         submitter_name=submitter.name,
         submitter_email=submitter.email,
@@ -197,6 +201,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
     preferred = opened.submitter.preferences.get("go_to_last")
     shown.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
     shown.completed_redirect_url = _redirect(opened)
+    shown.consent = consent.asked(opened.submitter)
 
 
 def _own_field(

@@ -40,7 +40,8 @@ class SubmissionRow(Base):
 
     ``unfinished`` is true until the last party has signed: only such ones expire. ``search`` is the lower-cased name and
     the searchable details of all submitters. ``trail_hash`` and ``trail_at`` are those of the last line of the trail.
-    ``drafts`` caches the partly filled documents of ``values_version``.
+    ``drafts`` caches the partly filled documents of ``values_version``. ``invitees`` are the parties that another one has yet
+    to name (``invites``).
     """
 
     __tablename__ = "submissions"
@@ -73,6 +74,7 @@ class SubmissionRow(Base):
     variables: Mapped[dict[str, Any]] = mapped_column(Json)
     results: Mapped[dict[str, Any] | None] = mapped_column(Json)
     drafts: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    invitees: Mapped[list[dict[str, Any]]] = mapped_column(Json, default=list, server_default=sa.text("'[]'"))
     values_version: Mapped[int] = mapped_column(sa.Integer)
     event_sequence: Mapped[int] = mapped_column(sa.Integer)
     trail_length: Mapped[int] = mapped_column(sa.Integer)
@@ -139,7 +141,8 @@ class SubmitterRow(Base):
     """One party. ``values`` by field uuid; a key with null was emptied by the signer, so that no default comes back.
     ``reasons`` for signing by field uuid.
 
-    ``visit`` is what the audit trail says of his last visit (``ip``, ``user_agent``, ``time_zone``).
+    ``visit`` is what the audit trail says of his last visit (``ip``, ``user_agent``, ``time_zone``). ``consent`` is what he has
+    agreed to (a Consent). ``branding``: ``logo`` and ``stamp``, the BlobRefs of his own pictures.
     """
 
     __tablename__ = "submitters"
@@ -163,6 +166,8 @@ class SubmitterRow(Base):
     preferences: Mapped[dict[str, Any]] = mapped_column(Json)
     message: Mapped[dict[str, Any] | None] = mapped_column(Json)
     visit: Mapped[dict[str, Any]] = mapped_column(Json)
+    consent: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    branding: Mapped[dict[str, Any]] = mapped_column(Json, default=dict, server_default=sa.text("'{}'"))
     decline_reason: Mapped[str | None] = mapped_column(sa.Text)
     completed_by_api: Mapped[str | None] = mapped_column(sa.Text)
     invited_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -276,3 +281,22 @@ class BlobRemovalRow(DueRow, Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
     __table_args__ = (sa.Index("ix_blob_removals_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})
+
+
+class ReminderRow(DueRow, Base):
+    """A reminder to a party that was invited: ``number`` 1, 2 or 3. Whether it is still wanted is asked when it is due."""
+
+    __tablename__ = "reminders"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"))
+    submitter_id: Mapped[int] = mapped_column(sa.ForeignKey("submitters.id", ondelete="CASCADE"))
+    number: Mapped[int] = mapped_column(sa.Integer)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        sa.UniqueConstraint("submitter_id", "number"),
+        sa.Index("ix_reminders_submission", "submission_id"),
+        sa.Index("ix_reminders_due", "state", "next_attempt_at"),
+        {"sqlite_autoincrement": True},
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from contracts.events import MailContext, SmsDue
-from contracts.rpc.submissions import CreateSubmission, UpdateSubmitter
+from contracts.rpc.submissions import NewSubmission, UpdateSubmitter
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldType
 from services.submissions.models import SubmitterRow
@@ -15,7 +15,7 @@ _NO_PROVIDER = "needs an SMS provider (SMS_URL)"
 _NO_PHONE = "needs a phone"
 
 
-def wishes(request: CreateSubmission, phones: Sequence[str | None], problems: Problems) -> list[bool]:
+def wishes(request: NewSubmission, phones: Sequence[str | None], problems: Problems) -> list[bool]:
     """For each submitter, whether his invitation goes by SMS, too. ``phones``: their numbers, as checked.
 
     ``send_sms`` of the submission is for everybody who has a number; that of a submitter is about him alone.

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
-from services.submissions import commands, creation, domain, overrides, queries, sms, store
+from services.submissions import branding, branding_pictures, commands, creation, domain, overrides, queries, sms, store
 from services.submissions.announce import Telling, announce
 from services.submissions.code_requirements import (
     changed_requirements,
@@ -35,6 +35,7 @@ class Change:
     preferences: dict[str, Any]
     message: dict[str, Any] | None
     overrides: overrides.Overrides
+    branding: branding.Branding
     texts: list[tuple[str, str]]
 
 
@@ -43,6 +44,7 @@ def planned(
     own: Sequence[FieldDefinition],
     everything: Sequence[FieldDefinition],
     attached: set[str],
+    party_uuid: str,
 ) -> Change:
     """What ``command`` means for a submitter with the fields ``own``. Raises ServiceError naming what is wrong."""
     problems = Problems()
@@ -70,8 +72,10 @@ def planned(
     asked = overrides.Given(command.values, command.fields, command.readonly_fields, "")
     found = overrides.planned(asked, own, labels(everything), attached, problems)
     message = creation.checked_message(command.message, "message", problems)
+    brand = branding.changed(command, party_uuid, problems)
+    preferences |= brand.preferences
     problems.refuse()
-    return Change(details, preferences, message, found, found.texts)
+    return Change(details, preferences, message, found, brand, found.texts)
 
 
 def update(
@@ -93,6 +97,7 @@ def update(
             domain.change(found.state, submitter.id)
             _apply(found, submitter, command, change, limits, at)
             commands.attach(found, prepared, at)
+            branding_pictures.record(found, prepared, at)
             session.flush()
             if command.completed:
                 commands.complete_by_api(found, submitter, command.actor.email, at)

@@ -12,6 +12,7 @@ from services.gateway.formats import parse_moment
 _CHANGEABLE = (
     "name", "email", "phone", "values", "fields", "readonly_fields", "metadata", "send_email", "send_sms", "reply_to",
     "completed", "completed_redirect_url", "go_to_last", "message", "require_email_2fa", "require_phone_2fa",
+    "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 
 

@@ -43,7 +43,8 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
         # The script gets what it starts from with the page: one round trip less on a slow phone.
         data = form_json(context, slug, form, texts) if form.state in ("open", "completed") else None
         redirect = web_address(form.completed_redirect_url)
-        return flask.render_template(f"signing/{form.state}.html", form=form, data=data, redirect=redirect)
+        logo = context.local(form.logo_url) if form.logo_url else None
+        return flask.render_template(f"signing/{form.state}.html", form=form, data=data, redirect=redirect, logo=logo)
 
     @blueprint.get("/form")
     def form(slug: str) -> flask.Response:
@@ -83,7 +84,10 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     def complete(slug: str) -> flask.Response:
         body = bodies.json_object()
         command = submissions.CompleteForm(
-            **_visit(slug, trusted, body), request_id=bodies.request_id(body), **_answers(body)
+            **_visit(slug, trusted, body),
+            request_id=bodies.request_id(body),
+            **_answers(body),
+            consent=body.get("consent") is True,
         )
         return _done(context, submissions.COMPLETE_FORM, command)
 

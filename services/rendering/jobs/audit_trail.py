@@ -240,6 +240,7 @@ class _Trail:
             ("Phone number verified", self._verified(party, "phone_verified")),
             ("Consent given", self._time(given) if given else ""),
             ("Consent text", str(consent.get("text") or "")),
+            ("Consent to what is at", str(consent.get("url") or "")),
             ("User agent", party.user_agent or ""),
         ]
         return [(label, value) for label, value in facts if value]
@@ -292,6 +293,8 @@ class _Trail:
     def _shown(self, one: FieldValue) -> Block | None:
         width = self._width / 2 - 14
         uuids = one.value if isinstance(one.value, list) else [one.value]
+        if any(uuid in self._files and self._files[uuid].branding for uuid in uuids if isinstance(uuid, str)):
+            return None
         if one.field.type in _PICTURES:
             data = self._attachments.get(str(one.value))
             picture = self._sheet.picture(data, 170, _PICTURE_HEIGHT) if data else None

@@ -6,7 +6,7 @@ from alembic import op
 from contracts.runtime.database import BigId, UtcDateTime
 
 revision = "0005"
-down_revision = "0003"
+down_revision = "0004"
 
 
 def upgrade() -> None:
@@ -14,7 +14,7 @@ def upgrade() -> None:
         "one_time_codes",
         sa.Column("id", BigId, autoincrement=True, nullable=False),
         sa.Column("subject", sa.Text, nullable=False),
-        sa.Column("submission_id", sa.BigInteger),
+        sa.Column("submission_id", BigId),
         sa.Column("address_digest", sa.Text, nullable=False),
         sa.Column("code_digest", sa.Text, nullable=False),
         sa.Column("tries", sa.Integer, nullable=False, server_default="0"),
