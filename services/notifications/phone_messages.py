@@ -43,6 +43,7 @@ def accept_invitation(session: Session, event_id: str, due: SmsDue, pause: timed
     context, party = due.context, find_party(due.context.parties, due.submitter_id)
     if party is None or locked_submission(session, context.submission_id).erased_at is not None:
         return
+    brand = party.company_name or context.account.name
     row = PhoneMessageRow(
         key=f"{Kind.INVITATION} {due.invitation_id} {due.phone}",
         kind=Kind.INVITATION.value,
@@ -50,7 +51,7 @@ def accept_invitation(session: Session, event_id: str, due: SmsDue, pause: timed
         submitter_id=due.submitter_id,
         invitation_id=due.invitation_id,
         to_phone=due.phone,
-        text=invitation_text(due, party.link),
+        text=invitation_text(due, brand, party.link),
         facts={},
     )
     if _is_known(session, row):
@@ -103,10 +104,10 @@ def erase(session: Session, submission_id: int, at: datetime) -> None:
                 row.state, row.finished_at = "parked", at
 
 
-def invitation_text(due: SmsDue, link: str) -> str:
+def invitation_text(due: SmsDue, brand: str, link: str) -> str:
     """Who asks, for what, and the link: short, because messages are paid for by their length."""
     context = due.context
-    sender = one_line(context.account.name, LONGEST_NAME) or "Countersign"
+    sender = one_line(brand, LONGEST_NAME) or "Countersign"
     what = one_line(context.submission_name, LONGEST_NAME)
     return f"{sender} asks you to {'sign' if due.needs_signature else 'fill in'} “{what}”: {link}"
 

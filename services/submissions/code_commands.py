@@ -11,7 +11,7 @@ from contracts.events import CODE_DUE, CodeDue
 from contracts.rpc import submissions as rpc
 from contracts.runtime.outbox import emit
 from contracts.types import Account, FieldDefinition, FieldType
-from services.submissions import addresses, domain, filling, one_time_codes, store, trail
+from services.submissions import addresses, branding, domain, filling, one_time_codes, store, trail
 from services.submissions.domain import FormState, Refused
 from services.submissions.models import SubmitterRow
 from services.submissions.one_time_codes import EMAIL, PHONE, Asked, Issued, Judged
@@ -160,7 +160,7 @@ def _due(
         submitter_email=submitter.email,
         template_name=found.snapshot.template_name,
         phone_otp_webhook=phone_otp_webhook if asked.method == PHONE else None,
-        account_name=Account.model_validate(found.snapshot.account).name,
+        account_name=branding.shown(submitter, Account.model_validate(found.snapshot.account)).name,
         minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
         expires_at=issued.expires_at,
     )

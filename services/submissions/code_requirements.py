@@ -28,10 +28,12 @@ def check_available(
     given: Iterable[tuple[str, NewSubmitter]],
     preferences: Mapping[str, Any],
     fields: Iterable[FieldDefinition],
+    basis: str,
     account: Account,
     problems: Problems,
 ) -> None:
-    """A code to a phone can be sent only where the account has a phone OTP webhook. ``given``: submitters with their paths."""
+    """A code to a phone can be sent only where the account has a phone OTP webhook. ``given``: submitters with their paths;
+    ``basis``: the key of the request that the fields come from."""
     if account.phone_codes_available:
         return
     asking = [f"{path}.require_phone_2fa" for path, one in given if one.require_phone_2fa]
@@ -42,7 +44,7 @@ def check_available(
     for field in fields:
         if field.type is FieldType.PHONE and field.preferences.get("one_time_code"):
             reason = f"has the field {field.name or field.uuid} that asks for a code: there is no phone OTP webhook"
-            problems.add("template_id", reason, NOT_CONFIGURED)
+            problems.add(basis, reason, NOT_CONFIGURED)
 
 
 def check_change_available(command: UpdateSubmitter, problems: Problems) -> None:

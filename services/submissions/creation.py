@@ -121,7 +121,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
     )
     _check_whole(plan, limits, problems)
     numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]
-    check_available(numbered, chosen, plan.fields, request.account, problems)
+    check_available(numbered, chosen, plan.fields, field_of(template), request.account, problems)
     problems.refuse()
     return plan
 

@@ -158,7 +158,7 @@ def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now
     return rpc.SigningForm(
         state=code_commands.STATE if worth_it else opened.state.value,
         submission_name="",
-        account_name=account.name,
+        account_name=branding.shown(opened.submitter, account).name,
         submitter_id=opened.submitter.id,
         role="",
         locale=account.locale,
