@@ -101,12 +101,11 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         lines += consent.given(submitter, command, at)
         _seen(submitter, command, at)
         store.save(found, state, at)
-        telling = Telling(found, site, at, submitter.visit)
         if lines:  # between what he began with and what he ended with
-            announce(telling, first)
+            announce(Telling(found, site, at, submitter.visit), first)
             trail.append(found, lines, at)
             first = ()
-        announce(telling, (*first, *happened))
+        announce(Telling(found, site, at, submitter.visit), (*first, *happened))
         return rpc.Done(state=FormState.COMPLETED)
 
     call = rpc.INVITE_AND_COMPLETE if isinstance(command, rpc.InviteAndComplete) else rpc.COMPLETE_FORM
