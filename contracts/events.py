@@ -77,7 +77,8 @@ TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=T
 
 
 class Recipient(Tolerant):
-    """A party, as mails speak of him. ``values`` by field name, for the message variables."""
+    """A party, as mails speak of him. ``values`` by field name, for the message variables. ``company_name`` and ``logo`` are
+    what his own mails show."""
 
     submitter_id: int
     role: str
@@ -88,6 +89,8 @@ class Recipient(Tolerant):
     send_email: bool = True
     status: str = "pending"
     values: dict[str, Any] = Field(default_factory=dict)
+    company_name: str = ""
+    logo: BlobRef | None = None
 
 
 class MailContext(Tolerant):
@@ -116,6 +119,26 @@ class InvitationDue(Tolerant):
     reply_to: str | None = None
     message: Message | None = None
     needs_signature: bool = True
+
+
+class CodeDue(Tolerant):
+    """Tell somebody a one-time code. The code itself is not here: it follows from ``seed`` (contracts.one_time_code).
+
+    ``method`` is ``email``. After ``expires_at``, ``minutes`` from when it was asked for, it is worth nothing and is not
+    delivered any more. ``submission_id`` is None before there is a submission (shared links).
+    """
+
+    code_id: str
+    seed: str
+    method: str
+    to: str
+    to_name: str | None = None
+    submission_id: int | None = None
+    submission_name: str
+    submitter_id: int | None = None
+    account_name: str
+    minutes: int
+    expires_at: Moment
 
 
 class MailedFile(Tolerant):
@@ -183,8 +206,8 @@ class DocumentsFailed(Tolerant):
 
 
 class MailOutcome(Tolerant):
-    """A mail left, or never will. ``kind``: ``invitation``, ``completed``, ``documents_copy``, ``declined``. ``sent_at`` is
-    when the mail server took it."""
+    """A mail left, or never will. ``kind``: ``invitation``, ``completed``, ``documents_copy``, ``declined``,
+    ``one_time_code``. ``sent_at`` is when the mail server took it."""
 
     submission_id: int
     submitter_id: int | None = None
@@ -214,6 +237,7 @@ class Admins(Tolerant):
 INVITATION_DUE = Event("submissions", "invitation.due", InvitationDue)
 COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
 DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
+CODE_DUE = Event("submissions", "code.due", CodeDue)
 SEALING_DUE = Event("submissions", "sealing.due", SealRequest)
 SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased)
 DOCUMENTS_SEALED = Event("rendering", "documents.sealed", DocumentsSealed)

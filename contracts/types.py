@@ -101,7 +101,8 @@ class Actor(Tolerant):
 class Account(Tolerant):
     """The account settings that a submission is made under; it keeps this copy (one account per installation).
 
-    The ``*_enabled`` and ``*_attach_*`` toggles are the ceiling over template preferences (specification 2.8).
+    The ``*_enabled`` and ``*_attach_*`` toggles are the ceiling over template preferences (specification 2.8). ``company_name``
+    and the pictures are what recipients see who have none of their own (4.9); ``logo`` and ``stamp`` are what was fetched.
     """
 
     name: str = "Countersign"
@@ -116,6 +117,11 @@ class Account(Tolerant):
     with_signature_id: bool = False
     esigning_preference: Literal["single", "multiple"] = "single"
     bcc_emails: str = ""
+    company_name: str = ""
+    logo_url: str = ""
+    stamp_url: str = ""
+    logo: BlobRef | None = None
+    stamp: BlobRef | None = None
 
 
 class Area(Tolerant):
@@ -307,6 +313,45 @@ class SubmissionEvent(Tolerant):
     hash: str = ""
 
 
+class DryRunDocument(Tolerant):
+    """A document that would be kept; ``sha256`` is of what was sent in. Sizes are points, upright."""
+
+    name: str
+    pages: list["PageSize"]
+    signed: bool = False
+    sha256: str
+
+
+class DryRunSubmitter(Tolerant):
+    """A submitter that would be made. ``fields`` are the names of those that he fills in."""
+
+    role: str
+    email: str | None = None
+    name: str | None = None
+    phone: str | None = None
+    order: int | None = None
+    completed: bool = False
+    fields: list[str] = Field(default_factory=list)
+
+
+class DryRun(Tolerant):
+    """What a creating call would make; nothing was stored, and nobody was told.
+
+    ``problems`` are what the call would be refused for; when there are none it would be accepted. ``report`` is what was
+    changed or skipped in the documents, and why.
+    """
+
+    dry_run: Literal[True] = True
+    accepted: bool
+    problems: list[dict[str, str]] = Field(default_factory=list)
+    report: list[Notice] = Field(default_factory=list)
+    name: str | None = None
+    roles: list[str] = Field(default_factory=list)
+    fields: list[FieldDefinition] = Field(default_factory=list)
+    documents: list[DryRunDocument] = Field(default_factory=list)
+    submitters: list[DryRunSubmitter] | None = None
+
+
 class Submitter(Tolerant):
     """Specification 2.4. ``values`` is keyed by field name; ``uuid`` is the uuid of the role.
 
@@ -341,10 +386,23 @@ class Submitter(Tolerant):
     template: TemplateReference | None = None
     submission_events: list[SubmissionEvent] | None = None
     fields: list[FieldDefinition] | None = None
+    consent: "Consent | None" = None
+
+
+class Consent(Tolerant):
+    """What a submitter agreed to before he completed, and when."""
+
+    agreed_at: Moment
+    text: str
+    url: str | None = None
 
 
 class Submission(Tolerant):
-    """Specification 2.3. ``completed`` only once the final documents and the audit trail exist (decisions)."""
+    """Specification 2.3. ``completed`` only once the final documents and the audit trail exist (decisions).
+
+    ``schema`` (the documents) and ``report`` (what was changed or skipped in them) come with the answer that creates a one-off
+    submission only, as do ``fields`` there.
+    """
 
     id: int
     slug: str
@@ -373,6 +431,11 @@ class Submission(Tolerant):
     combined_document_url: str | None = None
     submission_events: list[SubmissionEvent] | None = None
     fields: list[FieldDefinition] | None = None
+    # `schema` would hide BaseModel's own attribute.
+    document_schema: list[SchemaItem] | None = Field(default=None, alias="schema")
+    report: list[Notice] | None = None
+
+    model_config = ConfigDict(extra="ignore", serialize_by_alias=True, populate_by_name=True)
 
 
 class SubmissionDocuments(Tolerant):

@@ -19,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 LOCKS = ROOT / "deploy" / "locks"
+NODE_LOCK = ROOT / "tests" / "support" / "published_clients"
+NODE_ENVIRONMENT = ENVIRONMENT / "published-clients"
 
 RUN_PACKAGES = [
     "rabbitmq-server",
@@ -73,7 +75,11 @@ def install(*, testing: bool) -> None:
         "kubectl"
     ):  # whoever has one has it from elsewhere, and the two packages exclude each other
         install_debian_packages(["kubernetes-client"])
+    if testing and not (shutil.which("node") and shutil.which("npm")):  # node from elsewhere excludes Debian's npm
+        install_debian_packages(["nodejs", "npm"])
     install_python_packages(LOCKS / ("test.txt" if testing else "all.txt"))
+    if testing:
+        install_node_packages()
 
 
 def install_debian_packages(wanted: list[str]) -> None:
@@ -150,6 +156,22 @@ def install_python_packages(lock: Path) -> None:
         (ENVIRONMENT / "countersign-all").write_text(hashlib.sha256((LOCKS / "all.txt").read_bytes()).hexdigest())
 
 
+def install_node_packages() -> None:
+    """The published npm clients that the tests run: exact versions with hashes, and no script of theirs is run."""
+    stamp = NODE_ENVIRONMENT / "countersign-installed"
+    lock = (NODE_LOCK / "package-lock.json").read_bytes()
+    wanted = hashlib.sha256(lock).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    say("Installing the published npm clients into .venv")
+    NODE_ENVIRONMENT.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(NODE_LOCK / name, NODE_ENVIRONMENT / name)
+    run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"],
+        dict(os.environ), folder=NODE_ENVIRONMENT)  # fmt: skip
+    stamp.write_text(wanted)
+
+
 def lint() -> int:
     """Ruff, mypy and the import rules; the first that fails ends it."""
     tools = ENVIRONMENT / "bin"
@@ -185,10 +207,11 @@ def become(arguments: list[str]) -> int:
     os.execv(python, [python, *arguments])
 
 
-def run(command: list[str], environment: dict[str, str]) -> None:
+def run(command: list[str], environment: dict[str, str], folder: Path | None = None) -> None:
     """Quietly; what it printed is shown when it fails."""
     done = subprocess.run(
         command,
+        cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

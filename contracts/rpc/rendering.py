@@ -116,6 +116,7 @@ class FilledAttachment(Tolerant):
     filename: str
     file: BlobRef
     created_at: Moment
+    branding: bool = False
 
 
 class FieldValue(Tolerant):

@@ -7,12 +7,15 @@ from pydantic import Field
 
 from contracts.blobs import BlobRef
 from contracts.rpc import Rpc
+from contracts.rpc.templates import Intake
 from contracts.types import (
     Account,
     Actor,
     Attachment,
     DocumentLink,
+    DryRun,
     FieldDefinition,
+    Moment,
     Order,
     Page,
     PageRequest,
@@ -20,6 +23,7 @@ from contracts.types import (
     Removed,
     Submission,
     SubmissionDocuments,
+    SubmissionEvent,
     SubmissionStatus,
     Submitter,
     Tolerant,
@@ -68,10 +72,20 @@ class NewSubmitter(Tolerant):
     go_to_last: bool | None = None
     reply_to: str | None = None
     message: Message | None = None
+    roles: list[str] = Field(default_factory=list)
+    invite_by: str | None = None
+    consent_enabled: bool | None = None
+    consent_document_url: str | None = None
+    consent_document_text: str | None = None
+    logo_url: str | None = None
+    company_name: str | None = None
+    stamp_url: str | None = None
+    require_email_2fa: bool | None = None
+    require_phone_2fa: bool | None = None
 
 
-class CreateSubmission(Tolerant):
-    """POST /submissions (specification 4.3.1 for templates). Errors name the field as ``submitters[0].email``.
+class NewSubmission(Tolerant):
+    """What every way of making a submission has (specification 4.3.1). Errors name the field as ``submitters[0].email``.
 
     ``preferences`` are those of specification 2.8. ``request_id``: the same id returns the first answer.
     """
@@ -79,7 +93,6 @@ class CreateSubmission(Tolerant):
     request_id: str
     actor: Actor
     account: Account
-    template_id: int
     submitters: list[NewSubmitter]
     name: str | None = None
     order: Order | None = None
@@ -92,6 +105,12 @@ class CreateSubmission(Tolerant):
     message: Message | None = None
     preferences: dict[str, Any] = Field(default_factory=dict)
     variables: dict[str, Any] = Field(default_factory=dict)
+    consent_enabled: bool | None = None
+    consent_document_url: str | None = None
+    consent_document_text: str | None = None
+    logo_url: str | None = None
+    company_name: str | None = None
+    stamp_url: str | None = None
 
 
 class GetSubmission(Tolerant):
@@ -113,6 +132,13 @@ class ListSubmissions(PageRequest):
     include: str = ""
 
 
+class ListEvents(PageRequest):
+    """The lines of the audit trail of submission ``id``; cursors are the lines' ids."""
+
+    actor: Actor
+    id: int
+
+
 class UpdateSubmission(Tolerant):
     """Only what is set changes; ``expire_at`` None clears it."""
 
@@ -122,6 +148,32 @@ class UpdateSubmission(Tolerant):
     name: str | None = None
     expire_at: datetime | None = None
     archived: bool | None = None
+
+
+class CreateSubmission(NewSubmission):
+    """POST /submissions: from a template."""
+
+    template_id: int
+
+
+class CreateSubmissions(Tolerant):
+    """Several at once, all or none. The ``request_id`` and ``actor`` of each are those of the whole."""
+
+    request_id: str
+    actor: Actor
+    submissions: list[CreateSubmission]
+
+
+class Submissions(Tolerant):
+    data: list[Submission]
+
+
+class CreateOneOff(NewSubmission, Intake):
+    """POST /submissions/pdf, /html, /docx: from documents sent along, which the templates service prepares, and those of
+    ``template_ids``. Belongs to its creator; no template knows of it."""
+
+    template_ids: list[int] = Field(default_factory=list)
+    merge_documents: bool = False
 
 
 class RemoveSubmission(Tolerant):
@@ -186,12 +238,21 @@ class UpdateSubmitter(Tolerant):
     completed_redirect_url: str | None = None
     go_to_last: bool | None = None
     message: Message | None = None
+    logo_url: str | None = None
+    company_name: str | None = None
+    stamp_url: str | None = None
+    require_email_2fa: bool | None = None
+    require_phone_2fa: bool | None = None
 
 
 class Visit(Tolerant):
-    """Who opens the signing page. The slug is the secret that lets him in; it is never logged whole."""
+    """Who opens the signing page. The slug is the secret that lets him in; it is never logged whole.
+
+    ``proofs`` are what this browser was given for the one-time codes that it has passed (``PassedCode``).
+    """
 
     slug: str
+    proofs: list[str] = Field(default_factory=list)
     ip: str | None = None
     user_agent: str | None = None
     time_zone: str | None = None
@@ -222,9 +283,38 @@ class FormField(FieldDefinition):
     reason: str | None = None
 
 
+class ConsentAsked(Tolerant):
+    """What the signer has to agree to before he can complete; ``url`` is where it can be read."""
+
+    text: str
+    url: str | None = None
+
+
+class PartyToInvite(Tolerant):
+    """A role whose signer this signer names when he completes."""
+
+    uuid: str
+    role: str
+
+
+class CodeAsked(Tolerant):
+    """The one-time code that this browser must pass next. ``sent_to`` is the masked address, None when there is none on file.
+    ``sent``: a code is on its way that can still be passed. ``retry_after``: seconds until another one may be asked for."""
+
+    method: str
+    sent_to: str | None = None
+    sent: bool = False
+    retry_after: int = 0
+
+
 class SigningForm(Tolerant):
-    """What the signing page shows. ``state`` is ``open``, ``waiting``, ``completed``, ``declined``, ``expired`` or
-    ``archived``; everything but the names is empty unless ``open`` or ``completed``."""
+    """What the signing page shows. ``account_name`` and ``logo_url`` are those that this signer is to see. ``state`` is
+    ``open``, ``waiting``, ``completed``, ``declined``, ``expired``, ``archived`` or ``code``; everything but the names is empty
+    unless ``open`` or ``completed``.
+
+    Before the signer's one-time codes are passed, nothing of the submission is in it, not even its name: it is ``code``, with
+    what is asked for, or the state in which no code is worth asking for.
+    """
 
     state: str
     submission_name: str
@@ -246,6 +336,10 @@ class SigningForm(Tolerant):
     attachments: list[Attachment] = Field(default_factory=list)
     results: list[DocumentLink] = Field(default_factory=list)
     audit_log_url: str | None = None
+    consent: ConsentAsked | None = None
+    invites: list[PartyToInvite] = Field(default_factory=list)
+    logo_url: str | None = None
+    code: CodeAsked | None = None
 
 
 class SaveValues(Visit):
@@ -258,7 +352,24 @@ class SaveValues(Visit):
 
 
 class CompleteForm(SaveValues):
-    """The last step: saves, checks everything, completes."""
+    """The last step: saves, checks everything, completes. ``consent``: he has ticked what he was asked to agree to."""
+
+    consent: bool = False
+
+
+class Invited(Tolerant):
+    """Who is to sign for a role that this signer invites; the role by ``uuid`` or by name."""
+
+    uuid: str | None = None
+    role: str | None = None
+    email: str | None = None
+    name: str | None = None
+
+
+class InviteAndComplete(CompleteForm):
+    """The last step of a signer who invites others: they are added, then it completes, in one transaction."""
+
+    submitters: list[Invited] = Field(default_factory=list)
 
 
 class DeclineForm(Visit):
@@ -286,6 +397,7 @@ class FormPage(Tolerant):
 
     slug: str
     document_uuid: str
+    proofs: list[str] = Field(default_factory=list)
 
 
 class FormFile(Tolerant):
@@ -293,9 +405,43 @@ class FormFile(Tolerant):
     pages: list[PageSize]
 
 
+class SendCode(Visit):
+    """Send the one-time code that is asked for next."""
+
+    request_id: str
+
+
+class CodeSent(Tolerant):
+    """``sent_to`` is the masked address; another code may be asked for ``retry_after`` seconds later."""
+
+    sent_to: str
+    retry_after: int
+    expires_at: Moment
+
+
+class CheckCode(Visit):
+    """What somebody typed. A wrong code is refused with ``tries_left`` in the details; every guess is counted."""
+
+    request_id: str
+    code: str
+
+
+class PassedCode(Tolerant):
+    """``proof`` goes to the browser that typed the code, and comes back with each of its visits until ``expires_at``."""
+
+    method: str
+    proof: str
+    expires_at: Moment
+
+
 CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
+CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, timeout=120)
+TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
+TRY_ONE_OFF = Rpc("submissions", "try_one_off", CreateOneOff, DryRun, timeout=120)
+CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, timeout=60)
 GET = Rpc("submissions", "get", GetSubmission, Submission)
 LIST = Rpc("submissions", "list", ListSubmissions, Page[Submission])
+LIST_EVENTS = Rpc("submissions", "list_events", ListEvents, Page[SubmissionEvent])
 UPDATE = Rpc("submissions", "update", UpdateSubmission, Submission)
 REMOVE = Rpc("submissions", "remove", RemoveSubmission, Removed)
 DOCUMENTS = Rpc("submissions", "documents", GetDocuments, SubmissionDocuments, timeout=60)
@@ -307,6 +453,9 @@ OPEN_FORM = Rpc("submissions", "open_form", OpenForm, SigningForm)
 VIEW_FORM = Rpc("submissions", "view_form", Visit, Done)
 SAVE_VALUES = Rpc("submissions", "save_values", SaveValues, Done)
 COMPLETE_FORM = Rpc("submissions", "complete_form", CompleteForm, Done, timeout=30)
+INVITE_AND_COMPLETE = Rpc("submissions", "invite_and_complete", InviteAndComplete, Done, timeout=30)
 DECLINE_FORM = Rpc("submissions", "decline_form", DeclineForm, Done)
 ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
 FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)
+SEND_CODE = Rpc("submissions", "send_code", SendCode, CodeSent)
+CHECK_CODE = Rpc("submissions", "check_code", CheckCode, PassedCode)

@@ -9,9 +9,11 @@ from contracts.rpc import Rpc
 from contracts.types import (
     Actor,
     Condition,
+    DryRun,
     FieldContent,
     FieldDefinition,
     Moment,
+    Notice,
     Page,
     PageRequest,
     Party,
@@ -46,11 +48,15 @@ class FieldInput(FieldContent):
 
 
 class DocumentInput(Tolerant):
-    """One document of POST /templates/pdf. The gateway has put the bytes into the blob store."""
+    """One document of POST /templates/pdf. The gateway has put the bytes into the blob store.
+
+    ``position`` (from 0) is used where documents can be put somewhere, such as in one-off submissions.
+    """
 
     name: str
     file: BlobRef
     fields: list[FieldInput] = Field(default_factory=list)
+    position: int | None = None
 
 
 class HtmlDocumentInput(Tolerant):
@@ -61,10 +67,20 @@ class HtmlDocumentInput(Tolerant):
     html_header: str | None = None
     html_footer: str | None = None
     size: str = "Letter"
+    position: int | None = None
 
 
-class CreateTemplate(Tolerant):
-    """Either ``documents`` or ``html_documents``. An existing template of the same ``external_id`` is updated instead.
+class Intake(Tolerant):
+    """Documents as they are sent in: either ``documents`` or ``html_documents``."""
+
+    flatten: bool = False
+    remove_tags: bool = True
+    documents: list[DocumentInput] = Field(default_factory=list)
+    html_documents: list[HtmlDocumentInput] = Field(default_factory=list)
+
+
+class CreateTemplate(Intake):
+    """A template of these documents. An existing template of the same ``external_id`` is updated instead.
 
     ``request_id`` makes the call idempotent: the same id returns the first answer.
     """
@@ -75,10 +91,19 @@ class CreateTemplate(Tolerant):
     folder_name: str | None = None
     external_id: str | None = None
     shared_link: bool = True
-    flatten: bool = False
-    remove_tags: bool = True
-    documents: list[DocumentInput] = Field(default_factory=list)
-    html_documents: list[HtmlDocumentInput] = Field(default_factory=list)
+
+
+class ComposeDocuments(Intake):
+    """What a one-off submission (specification 4.3.1) is made of; nothing of it is kept here.
+
+    The documents of the templates come first, then those of the request, unless their ``position`` says otherwise.
+    ``merge_documents`` makes one PDF of all, called ``name``.
+    """
+
+    actor: Actor
+    template_ids: list[int] = Field(default_factory=list)
+    merge_documents: bool = False
+    name: str | None = None
 
 
 class GetTemplate(Tolerant):
@@ -93,6 +118,7 @@ class ListTemplates(PageRequest):
     archived: bool = False
     external_id: str | None = None
     slug: str | None = None
+    shared: bool = False
 
 
 class UpdateTemplate(Tolerant):
@@ -129,6 +155,58 @@ class CloneTemplate(Tolerant):
     external_id: str | None = None
 
 
+class MergeTemplates(Tolerant):
+    """A new template with the documents, roles and fields of several. ``roles`` names the combined roles by position."""
+
+    request_id: str
+    actor: Actor
+    template_ids: list[int]
+    name: str | None = None
+    folder_name: str | None = None
+    external_id: str | None = None
+    shared_link: bool = True
+    roles: list[str] | None = None
+
+
+class DocumentChange(Tolerant):
+    """One entry of PUT /templates/:id/documents: either ``file`` or ``html``, or ``remove``.
+
+    ``position`` (from 0) of what is removed or replaced is that before the call, of what is added that after it.
+    """
+
+    name: str | None = None
+    file: BlobRef | None = None
+    html: str | None = None
+    position: int | None = None
+    replace: bool = False
+    remove: bool = False
+
+
+class ChangeDocuments(Tolerant):
+    """Adds, replaces and removes documents of a template; ``merge`` makes one PDF of all that there are then."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    documents: list[DocumentChange] = Field(default_factory=list)
+    merge: bool = False
+
+
+class Composition(Tolerant):
+    """Documents with fields and roles, for a submission. Files that came with the request are still among the incoming ones:
+    whoever keeps them takes them over.
+
+    ``problems`` (``field`` and ``reason``) are what it would be refused for; empty unless it is only tried out.
+    """
+
+    name: str | None = None
+    parties: list[Party]
+    fields: list[FieldDefinition]
+    documents: list[StoredDocument]
+    report: list[Notice] = Field(default_factory=list)
+    problems: list[dict[str, str]] = Field(default_factory=list)
+
+
 class TemplateSnapshot(Tolerant):
     """All that a submission needs of a template, copied so that later edits never touch signing."""
 
@@ -155,3 +233,10 @@ UPDATE = Rpc("templates", "update", UpdateTemplate, Template)
 REMOVE = Rpc("templates", "remove", RemoveTemplate, Removed)
 CLONE = Rpc("templates", "clone", CloneTemplate, Template)
 SNAPSHOT = Rpc("templates", "snapshot", GetTemplate, TemplateSnapshot)
+MERGE = Rpc("templates", "merge", MergeTemplates, Template)
+CHANGE_DOCUMENTS = Rpc("templates", "change_documents", ChangeDocuments, Template, timeout=90)
+COMPOSE = Rpc("templates", "compose", ComposeDocuments, Composition, timeout=90)
+TRY_CREATE = Rpc("templates", "try_create", CreateTemplate, DryRun, timeout=90)
+TRY_MERGE = Rpc("templates", "try_merge", MergeTemplates, DryRun)
+TRY_CLONE = Rpc("templates", "try_clone", CloneTemplate, DryRun)
+TRY_COMPOSE = Rpc("templates", "try_compose", ComposeDocuments, Composition, timeout=90)

@@ -22,7 +22,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database, UtcDateTime
+from contracts.runtime.database import Database, UtcDateTime, leave_work, take_work
 from contracts.runtime.holder import is_dead, own_name
 
 log = observe.logger(__name__)
@@ -33,6 +33,8 @@ OLDEST = Gauge("countersign_due_work_oldest_seconds", "How long the longest wait
 
 JITTER = 0.2
 _ERROR_LENGTH = 2000
+_MOMENT = sa.bindparam("moment", type_=UtcDateTime)
+_MOST = sa.bindparam("most", type_=sa.Integer)
 
 
 class DueRow:
@@ -100,15 +102,18 @@ Outcome = Done | Retry | Park
 def _notice_due_rows(session: Session, _context: Any) -> None:
     for row in (*session.new, *session.dirty):
         if isinstance(row, DueRow) and row.state == "due":
-            session.info["has_work"] = True
-            return
+            leave_work(session, sa.inspect(row).mapper.local_table.name)
 
 
 class Loop:
-    """A thread of the background process: does something, then waits until it is woken or its time has come."""
+    """A thread of the background process: does something, then waits until it is woken or its time has come.
+
+    ``table``: work that was left there is a reason to wake it.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.table: str | None = None
         self.poll_seconds = 1.0
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -187,6 +192,7 @@ class DueWork(Loop):
         super().__init__(name)
         self._database = database
         self._row = row
+        self.table = row.__tablename__
         self._key = sa.inspect(row).primary_key
         self._attempt = attempt
         self._schedule = tuple(schedule)
@@ -196,6 +202,9 @@ class DueWork(Loop):
         self._on_park = on_park
         self._running: dict[threading.Thread, float] = {}
         self._next_check_of_leases = 0.0
+        # Built once: that takes SQLAlchemy longer than having them done.
+        self._look = self._soonest_row()
+        self._choice = self._due_rows()
 
     def turn(self) -> float:
         self._free_leases_of_the_dead()
@@ -225,13 +234,8 @@ class DueWork(Loop):
         return ([], pause) if pause > 0 else self._database.write(self._claim, limit)
 
     def _seconds_until_due(self, session: Session) -> float:
-        row, moment = self._row, now()
-        soonest = session.scalar(
-            sa.select(row.next_attempt_at)
-            .where(row.state == "due", sa.or_(row.leased_until.is_(None), row.leased_until <= moment))
-            .order_by(row.next_attempt_at)
-            .limit(1)
-        )
+        moment = now()
+        soonest = session.scalar(self._look, {"moment": moment})
         return max(0.0, (soonest - moment).total_seconds()) if soonest else self.poll_seconds
 
     def _claim(self, session: Session, limit: int) -> tuple[list[Any], float]:
@@ -240,13 +244,13 @@ class DueWork(Loop):
         if self._group is not None and session.get_bind().dialect.name == "postgresql":
             # Two processes must not each take a row of the same group at the same moment.
             session.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": f"claim {self.name}"})
-        rows = list(session.scalars(self._due_rows(moment, limit)))
+        rows = list(session.scalars(self._choice, {"moment": moment, "most": limit}))
         for row in rows:
             row.attempts += 1
             row.leased_until = moment + self._lease
             row.leased_by = own_name()
         session.flush()
-        session.info.pop("has_work", None)
+        take_work(session, self._row.__tablename__)
         if rows:
             return rows, 0.0
         soonest = session.scalar(
@@ -256,8 +260,13 @@ class DueWork(Loop):
         )
         return [], (soonest - moment).total_seconds() if soonest else self.poll_seconds
 
-    def _due_rows(self, moment: datetime, limit: int) -> Any:
-        row, key = self._row, self._key
+    def _soonest_row(self) -> Any:
+        row = self._row
+        free = sa.or_(row.leased_until.is_(None), row.leased_until <= _MOMENT)
+        return sa.select(row.next_attempt_at).where(row.state == "due", free).order_by(row.next_attempt_at).limit(1)
+
+    def _due_rows(self) -> Any:
+        row, key, moment = self._row, self._key, _MOMENT
         due = sa.and_(
             row.state == "due",
             row.next_attempt_at <= moment,
@@ -273,7 +282,7 @@ class DueWork(Loop):
                     self._group.is_(None), sa.tuple_(*key).in_(sa.select(*list(first.c)[:-1]).where(first.c.place == 1))
                 )
             )
-        return chosen.order_by(row.next_attempt_at, *key).limit(limit).with_for_update(skip_locked=True)
+        return chosen.order_by(row.next_attempt_at, *key).limit(_MOST).with_for_update(skip_locked=True)
 
     def _work(self, row: Any) -> None:
         key = sa.inspect(row).identity

@@ -13,7 +13,7 @@ import time
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -52,7 +52,7 @@ class RpcClient:
         self._pending: dict[str, Callable[[Any], None]] = {}
         self._unsent: deque[tuple[float, str, Callable[[], None]]] = deque()
         self._mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Mailbox] = weakref.WeakKeyDictionary()
-        self._hints: set[str] = set()
+        self._hints: set[tuple[str, str]] = set()
         self._numbers = itertools.count()
         self._channel: Any = None
         self._reply_to = ""
@@ -96,9 +96,9 @@ class RpcClient:
             self._pending.pop(number, None)
         return _answer(rpc, self._timed_out(rpc) if outcome is None else outcome, started, self._loads)
 
-    def hint(self, service: str) -> None:
-        """Tell the service's background process to look at its rows now. Never waits, never fails, may be lost."""
-        self._hints.add(service)
+    def hint(self, service: str, tables: Iterable[str]) -> None:
+        """Tell the service's background process to look at these tables now. Never waits, never fails, may be lost."""
+        self._hints.update((service, table) for table in tables)
         self._broker.run(self._send_hints)
 
     @property
@@ -140,9 +140,10 @@ class RpcClient:
     # From here on: the I/O thread.
 
     def _send_hints(self) -> None:
-        """One for each service, however many were asked for; without a connection, when it is there."""
+        """One for each table, however many were asked for; without a connection, when it is there."""
         while self._hints and self._channel is not None and not self._broker.blocked:
-            self._channel.basic_publish(HINT_EXCHANGE, self._hints.pop(), b"")
+            service, table = self._hints.pop()
+            self._channel.basic_publish(HINT_EXCHANGE, service, table.encode())
 
     def _publish_when_open(self, number: str, publish: Callable[[], None]) -> None:
         if self._broker.blocked:

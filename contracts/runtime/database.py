@@ -16,7 +16,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -40,6 +40,7 @@ POSTGRES_OPTIONS = (
     "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
 )
 _WRITE = "countersign_write"
+_WORK = "countersign_work"
 _TRIES = 4
 
 offload: Callable[..., Any] | None = None
@@ -91,7 +92,8 @@ class UtcDateTime(sa.types.TypeDecorator[datetime]):
 
 
 class Database:
-    """Transactions on one database. ``on_commit`` callbacks run after each committed write that has work for others."""
+    """Transactions on one database. ``on_commit`` callbacks run after each committed write that left work for others
+    (``leave_work``); they get the names of the tables where it is."""
 
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
         self.url = normalised(url)
@@ -101,7 +103,7 @@ class Database:
         # SQLite has one write lock, and whoever waits for it only looks now and then: those of this process queue up here,
         # so that each gets its turn (measured: up to 7 s of waiting without it, beside two other processes).
         self._turn = threading.Lock()
-        self.on_commit: list[Callable[[], None]] = []
+        self.on_commit: list[Callable[[Set[str]], None]] = []
 
     @property
     def engine(self) -> Engine:
@@ -119,9 +121,9 @@ class Database:
         is full, or is locked for too long.
         """
         with self._in_turn():
-            result, has_work = self._in_thread(self._write, use_case, args, kwargs)
-        if has_work:
-            self.wake()
+            result, tables = self._in_thread(self._write, use_case, args, kwargs)
+        if tables:
+            self.wake(tables)
         return result  # type: ignore[no-any-return]
 
     def read(self, query: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -133,10 +135,10 @@ class Database:
         because handing it over costs more than such a read (measured: 0.2 ms of processor and a wait for the interpreter)."""
         return self._read(query, args, kwargs)  # type: ignore[no-any-return]
 
-    def wake(self) -> None:
-        """Tell the relay and the due work that there is something to do. Losing it costs only the polling interval."""
+    def wake(self, tables: Set[str]) -> None:
+        """Tell those who look at these tables that there is something to do. Losing it costs only the polling interval."""
         for callback in self.on_commit:
-            callback()
+            callback(tables)
 
     def ping(self) -> None:
         """Raises ServiceError("unavailable") when the database does not answer."""
@@ -164,7 +166,7 @@ class Database:
             return function(*args)
         return offload(contextvars.copy_context().run, function, *args)
 
-    def _write(self, use_case: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, bool]:
+    def _write(self, use_case: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Set[str]]:
         for attempt in range(1, _TRIES + 1):
             try:
                 with (
@@ -173,7 +175,7 @@ class Database:
                 ):
                     result = use_case(session, *args, **kwargs)
                     session.commit()
-                    return result, bool(session.info.get("has_work"))
+                    return result, session.info.get(_WORK, frozenset())
             except _Collision:
                 if attempt == _TRIES:
                     raise
@@ -199,6 +201,16 @@ class Database:
         return self.engine if self.sqlite else self.engine.execution_options(postgresql_readonly=True)
 
 
+def leave_work(session: Session, table: str) -> None:
+    """Once the transaction is committed, whoever looks at ``table`` is told that there is something to do."""
+    session.info.setdefault(_WORK, set()).add(table)
+
+
+def take_work(session: Session, table: str) -> None:
+    """The opposite: what this transaction writes to ``table`` is nothing for others."""
+    session.info.get(_WORK, set()).discard(table)
+
+
 def for_update(statement: sa.Select[Any]) -> sa.Select[Any]:
     """Lock the rows that ``statement`` selects. Says nothing on SQLite, where the write lock is held already."""
     return statement.with_for_update()
@@ -206,8 +218,17 @@ def for_update(statement: sa.Select[Any]) -> sa.Select[Any]:
 
 def insert_into(session: Session, table: Any) -> Any:
     """An INSERT into a table or model that knows ``on_conflict_do_nothing`` and ``on_conflict_do_update`` on both databases."""
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    return dialect.insert(table)
+    return insert_for(dialect_of(session), table)
+
+
+def insert_for(dialect: str, table: Any) -> Any:
+    """The same for a dialect (``dialect_of``): for statements that are built once and kept."""
+    return (postgresql if dialect == "postgresql" else sqlite).insert(table)
+
+
+def dialect_of(session: Session) -> str:
+    """``postgresql`` or ``sqlite``."""
+    return session.get_bind().dialect.name
 
 
 def normalised(url: str) -> URL:

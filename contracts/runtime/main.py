@@ -6,9 +6,10 @@
 brings the database and the queues to this version, ``check`` prints the settings and tries every dependency, ``retry`` has work
 that was given up tried again (``retrying.py``). A service that must not start as things are says so in its ``starting.py``.
 
-Nothing is imported here at the top: a worker makes the standard library cooperative first.
+Nothing more is imported here at the top: a worker makes the standard library cooperative first.
 """
 
+import signal
 import sys
 
 COMMANDS = ("serve", "background", "migrate", "check", "retry")
@@ -22,7 +23,13 @@ def run(*names: str, arguments: list[str] | None = None) -> None:
     if len(chosen) != 1 or chosen[0] not in COMMANDS[:-1]:
         print(f"usage: python -m services.{names[0]} {' | '.join(COMMANDS)}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
+    # As the first process of a container SIGTERM is not heard until it has a handler, and it may wait long for a schema.
+    signal.signal(signal.SIGTERM, _end)
     sys.exit(_command(chosen[0], names))
+
+
+def _end(*_signal: object) -> None:
+    sys.exit(0)
 
 
 def _retry(name: str, arguments: list[str]) -> int:

@@ -6,6 +6,7 @@ between sends it twice, never zero times: a consumer calls ``first_time`` in the
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from contracts.events import Envelope, Event
 from contracts.rpc import Rpc
 from contracts.runtime import observe
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import insert_into, to_json
+from contracts.runtime.database import dialect_of, insert_for, leave_work, to_json
 from contracts.runtime.tables import answers, inbox, outbox
 
 R = TypeVar("R")
@@ -39,16 +40,15 @@ def emit(session: Session, event: Event, data: BaseModel, *, subject: str, seque
         request_id=observe.request_id(),
         data=data.model_dump(mode="json"),
     )
-    session.execute(
-        outbox.insert().values(
-            event_id=envelope.id,
-            source=event.source,
-            type=event.type,
-            body=to_json(envelope.model_dump(mode="json")),
-            created_at=envelope.occurred_at,
-        )
-    )
-    session.info["has_work"] = True
+    row = {
+        "event_id": envelope.id,
+        "source": event.source,
+        "type": event.type,
+        "body": to_json(envelope.model_dump(mode="json")),
+        "created_at": envelope.occurred_at,
+    }
+    session.execute(_EMIT, row)
+    leave_work(session, outbox.name)
     return envelope.id
 
 
@@ -57,8 +57,8 @@ def first_time(session: Session, handler: str, event_id: str) -> bool:
 
     Two deliveries at once: the second waits for the first one's transaction and then gets False.
     """
-    claim = insert_into(session, inbox).values(handler=handler, event_id=event_id, at=now()).on_conflict_do_nothing()
-    return session.execute(claim.returning(inbox.c.event_id)).first() is not None
+    row = {"handler": handler, "event_id": event_id, "at": now()}
+    return session.execute(_take(dialect_of(session)), row).first() is not None
 
 
 def once(session: Session, rpc: Rpc[Any, R], request_id: str, decide: Callable[[], R]) -> R:
@@ -68,27 +68,35 @@ def once(session: Session, rpc: Rpc[Any, R], request_id: str, decide: Callable[[
     ``decide``) rolls back and is not stored: the same request may succeed later.
     """
     method = f"{rpc.service}.{rpc.method}"
-    claim = (
-        insert_into(session, answers).values(method=method, request_id=request_id, at=now()).on_conflict_do_nothing()
-    )
-    if session.execute(claim.returning(answers.c.request_id)).first() is None:
-        stored = session.execute(
-            sa.select(answers.c.answer).where(answers.c.method == method, answers.c.request_id == request_id)
-        ).scalar_one()
-        return rpc.decode(json.loads(stored))
+    request = {"of": method, "id": request_id}
+    claim = {"method": method, "request_id": request_id, "at": now()}
+    if session.execute(_claim(dialect_of(session)), claim).first() is None:
+        return rpc.decode(json.loads(session.execute(_ANSWER, request).scalar_one()))
     answer = decide()
-    session.execute(
-        answers.update()
-        .where(answers.c.method == method, answers.c.request_id == request_id)
-        .values(answer=rpc.encode(answer).decode())
-    )
+    session.execute(_KEEP, {**request, "given": rpc.encode(answer).decode()})
     return answer
 
 
 def answered(session: Session, rpc: Rpc[Any, R], request_id: str) -> R | None:
     """The stored answer to this request, or None: for what is slow, or would be refused now that it has been done."""
     method = f"{rpc.service}.{rpc.method}"
-    stored = session.scalar(
-        sa.select(answers.c.answer).where(answers.c.method == method, answers.c.request_id == request_id)
-    )
+    stored = session.scalar(_ANSWER, {"of": method, "id": request_id})
     return None if stored is None else rpc.decode(json.loads(stored))
+
+
+# The statements, built once: that takes SQLAlchemy longer than having them done.
+
+_EMIT = outbox.insert()
+_THE_REQUEST = sa.and_(answers.c.method == sa.bindparam("of"), answers.c.request_id == sa.bindparam("id"))
+_ANSWER = sa.select(answers.c.answer).where(_THE_REQUEST)
+_KEEP = answers.update().where(_THE_REQUEST).values(answer=sa.bindparam("given"))
+
+
+@cache
+def _take(dialect: str) -> Any:
+    return insert_for(dialect, inbox).on_conflict_do_nothing().returning(inbox.c.event_id)
+
+
+@cache
+def _claim(dialect: str) -> Any:
+    return insert_for(dialect, answers).on_conflict_do_nothing().returning(answers.c.request_id)

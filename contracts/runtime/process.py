@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -111,19 +111,19 @@ class _Part:
     database: Database
     loops: list[Loop]
 
-    def wake(self) -> None:
+    def wake(self, tables: Set[str]) -> None:
         for loop in self.loops:
-            if not isinstance(loop, Every):
+            if loop.table in tables:
                 loop.wake()
 
 
 def background(names: Sequence[str]) -> int:
     """Run the loops of these services until SIGTERM; then finish what is under way, for ``drain_seconds`` at most."""
-    stop = _signals()
     first = settings_of(names[0])
     observe.setup(names[0] if len(names) == 1 else "background", first.log_level)
     publisher = Publisher(first.amqp_url, name=f"relay-{'-'.join(names)}").start()
     parts = [_part(name, publisher) for name in names]
+    stop = _signals()
     hints = Broker(first.amqp_url, [_HintListener({part.name: part.wake for part in parts})], name="hints").start()
     threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
     health = observe.serve_health(first.health_host, first.health_port, lambda: _problems(parts))
@@ -191,9 +191,9 @@ def _clean_up(session: Any) -> None:
 
 
 class _HintListener:
-    """Hears 'look at your rows now' from ``serve`` and the gateway. Every background process hears every hint."""
+    """Hears 'look at this table of yours now' from ``serve``. Every background process hears every hint."""
 
-    def __init__(self, wakes: dict[str, Callable[[], None]]) -> None:
+    def __init__(self, wakes: dict[str, Callable[[Set[str]], None]]) -> None:
         self._wakes = wakes
 
     def opened(self, channel: Any) -> None:
@@ -209,9 +209,9 @@ class _HintListener:
     def lost(self, _reason: str) -> None:
         """Then polling has to do."""
 
-    def _on_hint(self, _channel: Any, method: Any, _properties: Any, _body: bytes) -> None:
+    def _on_hint(self, _channel: Any, method: Any, _properties: Any, body: bytes) -> None:
         if (wake := self._wakes.get(method.routing_key)) is not None:
-            wake()
+            wake({body.decode(errors="replace")})
 
 
 def migrate(names: Sequence[str]) -> int:

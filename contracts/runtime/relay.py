@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 from contracts.runtime import observe
 from contracts.runtime.background import Loop
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.database import Database, UtcDateTime
 from contracts.runtime.holder import is_dead, own_name
 from contracts.runtime.publisher import CONFIRMED, UNROUTED, Message, Publisher
 from contracts.runtime.tables import leases, outbox
@@ -53,6 +53,7 @@ class Relay(Loop):
         self._name = f"{own_name()}#{next(_numbers)}"
         self._database = database
         self._publisher = publisher
+        self.table = outbox.name
         self._renew_at = datetime.min.replace(tzinfo=UTC)
         self._next_survey = 0.0
 
@@ -122,21 +123,22 @@ def _confirmed(outcomes: dict[str, str]) -> int:
     return sum(outcome == CONFIRMED for outcome in outcomes.values())
 
 
+# Built once: that takes SQLAlchemy longer than having them done.
+_PAUSING = sa.select(outbox.c.type).where(outbox.c.retry_at > sa.bindparam("moment", type_=UtcDateTime))
+_NEXT = sa.select(outbox).where(outbox.c.type.not_in(_PAUSING)).order_by(outbox.c.seq).limit(BATCH)
+_REMOVE = outbox.delete().where(outbox.c.seq.in_(sa.bindparam("confirmed", expanding=True)))
+
+
 def _waiting(session: Session, moment: datetime) -> list[Row[Any]]:
     """The next events in order, without the kinds that came back unrouted a moment ago."""
-    pausing = sa.select(outbox.c.type).where(outbox.c.retry_at > moment)
-    return list(
-        session.execute(
-            sa.select(outbox).where(outbox.c.type.not_in(pausing)).order_by(outbox.c.seq).limit(BATCH)
-        ).all()
-    )
+    return list(session.execute(_NEXT, {"moment": moment}).all())
 
 
 def _settle(session: Session, rows: Sequence[Row[Any]], outcomes: dict[str, str], moment: datetime) -> None:
     confirmed = [row.seq for row in rows if outcomes[row.event_id] == CONFIRMED]
     unrouted = [row.seq for row in rows if outcomes[row.event_id] == UNROUTED]
     if confirmed:
-        session.execute(outbox.delete().where(outbox.c.seq.in_(confirmed)))
+        session.execute(_REMOVE, {"confirmed": confirmed})
     if unrouted:
         session.execute(
             outbox.update()

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from services.gateway import api, exchange, repeats
+from services.gateway.api.bodies import dry_run
 from services.gateway.connexion_import import ROUTING_CONTEXT
 from services.gateway.context import GatewayContext
 
@@ -32,8 +33,8 @@ class Dispatch:
 
     async def _answer(self, found: exchange.Exchange) -> Any:
         handle = self._handlers[found.operation]
-        if found.actor is None:
-            return await handle(self._context, found)
+        if found.actor is None or dry_run(found):
+            return await handle(self._context, found)  # a dry run may be repeated as it is
         said = [dict(found.arguments), found.body]
         caller = repeats.of_user(found.actor.user_id)
         return await repeats.once(self._context, found, caller, said, lambda: handle(self._context, found))

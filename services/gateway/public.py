@@ -26,10 +26,22 @@ _POLICY = (
 _PAGE = b"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Countersign API</title><link rel="icon" href="docs/favicon-32x32.png"><link rel="stylesheet" href="docs/swagger-ui.css">
-</head><body><div id="reader"></div><script src="docs/swagger-ui-bundle.js"></script><script src="docs/start.js"></script>
+</head><body><div id="reader"></div><script src="docs/swagger-ui-bundle.js"></script>
+<script type="module" src="docs/start.js"></script>
 </body></html>"""
-_START = b"""SwaggerUIBundle({url: "openapi.json", dom_id: "#reader", deepLinking: true, persistAuthorization: false,
-  validatorUrl: null, defaultModelsExpandDepth: 0, docExpansion: "list", tryItOutEnabled: true});"""
+_START = b"""// Swagger UI fills in the example of a parameter. A filter that the caller did not choose is in his way, so what may
+// be left out stays empty, and its example is told instead.
+const tell = (parameter) => {
+  if (!parameter || parameter.required || parameter.example === undefined) return;
+  parameter.description += " For example `" + parameter.example + "`.";
+  delete parameter.example;
+};
+const spec = await (await fetch("openapi.json")).json();
+Object.values(spec.components.parameters).forEach(tell);
+for (const methods of Object.values(spec.paths))
+  for (const operation of Object.values(methods)) (operation.parameters || []).forEach(tell);
+SwaggerUIBundle({spec, dom_id: "#reader", deepLinking: true, persistAuthorization: false, validatorUrl: null, filter: true,
+  defaultModelsExpandDepth: 0, docExpansion: "list", tryItOutEnabled: true, displayRequestDuration: true});"""
 
 
 class Health:
@@ -90,7 +102,7 @@ class OpenApi:
     """``/openapi.json``: the interface with this installation's limits."""
 
     def __init__(self, settings: Settings) -> None:
-        self._body = orjson.dumps(specification.document(settings), option=orjson.OPT_NON_STR_KEYS)
+        self._body = orjson.dumps(specification.published(settings), option=orjson.OPT_NON_STR_KEYS)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await answer(send, 200, self._body, headers=[(b"access-control-allow-origin", b"*")])

@@ -5,6 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.blobs import BlobRef
 from contracts.errors import not_found
 from contracts.types import Account, Actor, Role, iso
 from services.gateway.keys import SealedKey
@@ -66,7 +67,8 @@ def account(session: Session, defaults: Account) -> Account:
 
 def changed(defaults: Account, changes: dict[str, Any]) -> Account:
     """``defaults`` with ``changes``, which were checked when they were stored."""
-    return defaults.model_copy(update=changes)
+    files = {name: BlobRef.model_validate(changes[name]) for name in ("logo", "stamp") if changes.get(name)}
+    return defaults.model_copy(update={**changes, **files})
 
 
 def has_admin(session: Session) -> bool:

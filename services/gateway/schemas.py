@@ -69,6 +69,8 @@ def json_schema(node: dict[str, Any]) -> dict[str, Any]:
             result["type"] = [node["type"], "null"]
         if "enum" in node:
             result["enum"] = [*node["enum"], None]
+        if "anyOf" in node:
+            result["anyOf"].append({"type": "null"})
     return result
 
 

@@ -37,6 +37,15 @@ def document(settings: Settings | None = None) -> dict[str, Any]:
     return whole
 
 
+def published(settings: Settings) -> dict[str, Any]:
+    """The document for readers and generators: "one of these keys is required" stands in the description.
+
+    As ``anyOf`` of ``required`` we check it, but generators make a union without types of it.
+    """
+    whole: dict[str, Any] = _in_words(document(settings))
+    return whole
+
+
 def operations(whole: dict[str, Any]) -> Iterator[Operation]:
     """All operations of the document."""
     for path, methods in whole["paths"].items():
@@ -82,6 +91,19 @@ def _copied(node: Any, raw: dict[str, Any], settings: Settings | None, *, in_exa
     }
     if settings is not None and isinstance(limits := copy.get("x-limit"), dict):
         copy.update({keyword: getattr(settings, name) for keyword, name in limits.items()})
+    return copy
+
+
+def _in_words(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_in_words(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    copy = {key: _in_words(value) for key, value in node.items()}
+    choices = copy.get("anyOf")
+    if isinstance(choices, list) and all(set(choice) == {"required"} for choice in choices):
+        names = " or ".join(f"`{name}`" for choice in copy.pop("anyOf") for name in choice["required"])
+        copy["description"] = f"{copy.get('description', '')} At least {names} is required.".lstrip()
     return copy
 
 

@@ -72,13 +72,15 @@ def sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_cont
     row.answer = answer
     if not keep_content:
         row.text = row.html = ""
-        row.links, row.files, row.unattached = [], [], None
+        row.links, row.files, row.unattached, row.logo = [], [], None, None
     _tell(session, MAIL_SENT, row, sent_at=at)
 
 
 def failed(session: Session, row: MailRow) -> None:
-    """The mail will never leave; ``last_error`` says why."""
+    """The mail will never leave; ``last_error`` says why. One that has expired is not kept for an operator."""
     row.answer = row.last_error
+    if row.expires_at is not None:
+        row.text = row.html = ""
     _tell(session, MAIL_FAILED, row, error=row.last_error)
 
 
@@ -125,7 +127,7 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
         key=letter.key,
         kind=letter.kind.value,
         submission_id=submission_id,
-        submitter_id=letter.party.submitter_id if letter.party else None,
+        submitter_id=letter.party.submitter_id if letter.party else letter.submitter_id,
         invitation_id=invitation_id,
         request_id=observe.request_id(),
         message_id=domain.message_id(letter.key, sender),
@@ -139,6 +141,8 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
         links=mail.links,
         files=[file.model_dump(mode="json") for file in mail.files],
         unattached=mail.unattached,
+        logo=mail.logo.model_dump(mode="json") if mail.logo else None,
+        expires_at=mail.expires_at,
         created_at=now,
         next_attempt_at=now,
     )
@@ -147,7 +151,7 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
 def _forget(row: MailRow, now: datetime) -> None:
     row.key = f"erased {row.id}"
     row.to_name = row.to_address = row.subject = row.text = row.html = ""
-    row.reply_to, row.links, row.files, row.unattached = [], [], [], None
+    row.reply_to, row.links, row.files, row.unattached, row.logo = [], [], [], None, None
     row.answer = row.last_error = None
     row.erased_at = now
     if row.state == "due":

@@ -3,6 +3,7 @@ and never becomes one (``variables``, ``markdown``)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,7 +11,9 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from contracts.blobs import BlobRef
 from contracts.events import (
+    CodeDue,
     CompletionMails,
     DeclineMail,
     InvitationDue,
@@ -19,10 +22,11 @@ from contracts.events import (
     Recipient,
     WebhookDisabled,
 )
+from contracts.one_time_code import code_of
 from contracts.rpc.submissions import Message
 from services.notifications import domain, markdown
 from services.notifications.addresses import one_line
-from services.notifications.domain import Letter
+from services.notifications.domain import Kind, Letter
 from services.notifications.variables import Variables, moment
 
 _TEXTS = Environment(
@@ -39,7 +43,8 @@ LONGEST_BODY = 20_000
 
 @dataclass(frozen=True)
 class Mail:
-    """A letter with its words. ``unattached``: the words for when the files could not go along after all."""
+    """A letter with its words. ``unattached``: the words for when the files could not go along after all. ``logo`` is shown
+    in the HTML as ``cid:logo``. After ``expires_at`` it is of no use to anybody."""
 
     letter: Letter
     sender_name: str
@@ -49,19 +54,21 @@ class Mail:
     links: list[str]
     files: Sequence[MailedFile] = ()
     unattached: dict[str, str] | None = None
+    logo: BlobRef | None = None
+    expires_at: datetime | None = None
 
 
 def invitations(due: InvitationDue) -> list[Mail]:
     """Our text, or the API user's message with the link appended when he did not place it himself."""
     mails = []
     for letter in domain.invitation(due):
-        facts = _facts(due.context) | {
+        facts = _facts(due.context, letter.party) | {
             "name": letter.to_name,
             "link": letter.link,
             "needs_signature": due.needs_signature,
             "expires": _expires(due.context),
         }
-        mail = _mail(letter, due.context.account.name, facts)
+        mail = _mail(letter, facts["account"], facts)
         mails.append(_with_message(mail, due.message, due.context, facts))
     return mails
 
@@ -90,9 +97,23 @@ def declines(due: DeclineMail) -> list[Mail]:
     ]
 
 
+def one_time_codes(due: CodeDue, secret: str) -> list[Mail]:
+    """The code is made here, of the event's seed (contracts.one_time_code)."""
+    account = one_line(due.account_name, 100) or "Countersign"
+    facts = {
+        "account": account,
+        "code": code_of(secret, due.seed),
+        "submission": one_line(due.submission_name, 150),
+        "minutes": due.minutes,
+    }
+    mails = [_mail(letter, account, facts | {"name": letter.to_name}) for letter in domain.one_time_code(due)]
+    return [replace(mail, expires_at=due.expires_at) for mail in mails]
+
+
 def webhooks_disabled(event_id: str, disabled: WebhookDisabled, base_url: str) -> list[Mail]:
     facts = {
         "account": "Countersign",
+        "logo": None,
         "number": disabled.webhook_id,
         "url": one_line(disabled.url, 500),
         "host": one_line(urlsplit(disabled.url).hostname or disabled.url),
@@ -105,16 +126,17 @@ def webhooks_disabled(event_id: str, disabled: WebhookDisabled, base_url: str) -
 def _completion(letter: Letter, due: CompletionMails, most_bytes: int) -> Mail:
     files = list(letter.files)
     account = due.context.account
-    facts = _facts(due.context) | {
+    reader = letter.party if letter.kind is Kind.DOCUMENTS_COPY else None
+    facts = _facts(due.context, reader) | {
         "name": letter.to_name,
         "link": letter.link,
         "parties": [_called(party) for party in due.context.parties],
         "completed": moment(due.completed_at, _english(due.context), account.time_zone),
     }
-    linked = _mail(letter, account.name, facts | {"attached": [], "linked": _linked(files)})
+    linked = _mail(letter, facts["account"], facts | {"attached": [], "linked": _linked(files)})
     if not files or not domain.fits(files, most_bytes):
         return linked
-    attached = _mail(letter, account.name, facts | {"attached": [file_name(one) for one in files], "linked": []})
+    attached = _mail(letter, facts["account"], facts | {"attached": [file_name(one) for one in files], "linked": []})
     return replace(attached, files=files, unattached={"text": linked.text, "html": linked.html})
 
 
@@ -145,6 +167,7 @@ def _mail(letter: Letter, sender_name: str, facts: dict[str, Any]) -> Mail:
         text=_render(f"{letter.kind}/body.txt", facts),
         html=_render(f"{letter.kind}/body.html", facts),
         links=[*([letter.link] if letter.link else []), *(one["url"] for one in facts.get("linked", ()))],
+        logo=facts.get("logo"),
     )
 
 
@@ -152,10 +175,13 @@ def _render(template: str, facts: dict[str, Any]) -> str:
     return _TEXTS.get_template(template).render(facts)
 
 
-def _facts(context: MailContext) -> dict[str, Any]:
-    account = one_line(context.account.name, 100) or "Countersign"
+def _facts(context: MailContext, reader: Recipient | None = None) -> dict[str, Any]:
+    """``reader`` is the party that reads the mail: it sees its own branding."""
+    name = (reader.company_name if reader else "") or context.account.name
+    account = one_line(name, 100) or "Countersign"
     return {
         "account": account,
+        "logo": reader.logo if reader else None,
         "submission": one_line(context.submission_name, 150),
         "sender": one_line(context.sender_name, 100) or account,
     }

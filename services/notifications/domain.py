@@ -8,7 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from contracts.events import CompletionMails, DeclineMail, InvitationDue, MailedFile, Recipient, WebhookDisabled
+from contracts.events import (
+    CodeDue,
+    CompletionMails,
+    DeclineMail,
+    InvitationDue,
+    MailedFile,
+    Recipient,
+    WebhookDisabled,
+)
 from contracts.types import Account
 from services.notifications import addresses
 
@@ -20,6 +28,7 @@ class Kind(StrEnum):
     COMPLETED = "completed"
     DOCUMENTS_COPY = "documents_copy"
     DECLINED = "declined"
+    ONE_TIME_CODE = "one_time_code"
     WEBHOOK_DISABLED = "webhook_disabled"
 
 
@@ -27,7 +36,8 @@ class Kind(StrEnum):
 class Letter:
     """One mail to one address. ``key`` is the same whenever the same fact is told again.
 
-    ``party`` is the recipient, when he is one; ``link`` where the mail leads him. ``files`` are what he is to get.
+    ``party`` is the recipient, when he is one (``submitter_id`` where no more of him is known); ``link`` where the mail leads
+    him. ``files`` are what he is to get.
     """
 
     kind: Kind
@@ -37,6 +47,7 @@ class Letter:
     reply_to: list[str] = field(default_factory=list)
     link: str = ""
     party: Recipient | None = None
+    submitter_id: int | None = None
     files: Sequence[MailedFile] = ()
 
 
@@ -103,6 +114,20 @@ def declined(due: DeclineMail) -> list[Letter]:
             party=party,
         )
         for address in _distinct(addresses.split(due.context.sender_email))
+    ]
+
+
+def one_time_code(due: CodeDue) -> list[Letter]:
+    """A letter to the address that asked for the code. Nobody reads a reply to it."""
+    return [
+        Letter(
+            kind=Kind.ONE_TIME_CODE,
+            key=_key(Kind.ONE_TIME_CODE, due.code_id, address),
+            to_address=address,
+            to_name=addresses.one_line(due.to_name),
+            submitter_id=due.submitter_id,
+        )
+        for address in addresses.split(due.to)
     ]
 
 

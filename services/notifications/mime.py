@@ -36,8 +36,10 @@ class Envelope:
     date: datetime
 
 
-def built(envelope: Envelope, text: str, html: str, attachments: Sequence[Attachment] = ()) -> bytes:
-    """The whole mail: plain text and HTML of the same content, then the files.
+def built(
+    envelope: Envelope, text: str, html: str, attachments: Sequence[Attachment] = (), logo: bytes | None = None
+) -> bytes:
+    """The whole mail: plain text and HTML of the same content, then the files. ``logo`` is the PNG that the HTML shows.
 
     Header values are made safe before they get here and once more by ``EmailMessage``, which refuses line breaks.
     """
@@ -56,6 +58,9 @@ def built(envelope: Envelope, text: str, html: str, attachments: Sequence[Attach
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(text, charset="utf-8", cte=_transfer_encoding(text))
     message.add_alternative(html, subtype="html", charset="utf-8", cte=_transfer_encoding(html))
+    if logo is not None and (body := message.get_body(("html",))) is not None:
+        assert isinstance(body, EmailMessage)
+        body.add_related(logo, maintype="image", subtype="png", cid="<logo>", disposition="inline", filename="logo.png")
     for file in attachments:
         main, _, sub = file.media_type.partition("/")
         message.add_attachment(file.data, maintype=main, subtype=sub, filename=file.filename)

@@ -32,8 +32,9 @@ class MailRow(DueRow, Base):
     """One mail to one recipient, sent and retried on its own. ``due`` is pending, ``done`` sent, ``parked`` failed.
 
     ``key`` says what it is, so that the same fact told twice makes one mail. ``files`` is JSON of MailedFile to attach;
-    ``unattached`` holds the bodies with links instead, for a server that calls the mail too large. ``answer`` is the mail
-    server's last one. ``erased_at``: address and content are gone; ``file_kept`` until its file in the folder is, too.
+    ``unattached`` holds the bodies with links instead, for a server that calls the mail too large. ``logo`` is the BlobRef of
+    the picture that the HTML shows. ``answer`` is the mail server's last one. After ``expires_at`` it is not sent any more.
+    ``erased_at``: address and content are gone; ``file_kept`` until its file in the folder is, too.
     """
 
     __tablename__ = "mails"
@@ -56,15 +57,17 @@ class MailRow(DueRow, Base):
     links: Mapped[list[str]] = mapped_column(Json)
     files: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     unattached: Mapped[dict[str, str] | None] = mapped_column(Json)
+    logo: Mapped[dict[str, Any] | None] = mapped_column(Json)
     answer: Mapped[str | None] = mapped_column(sa.Text)
     file_kept: Mapped[bool] = mapped_column(sa.Boolean)
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     @classmethod
     def may_be_retried(cls) -> sa.ColumnElement[bool]:
-        """Of an erased one nothing is left to be sent."""
-        return cls.erased_at.is_(None)
+        """Of an erased one nothing is left to be sent, and one that has expired is of no use."""
+        return sa.and_(cls.erased_at.is_(None), cls.expires_at.is_(None))
 
     __table_args__ = (
         sa.Index("ix_mails_due", "next_attempt_at", sqlite_where=_DUE, postgresql_where=_DUE),

@@ -60,6 +60,11 @@ def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:
     return rpc.MailText.model_validate(_mail(row) | content)
 
 
+def logo(session: Session, mail_id: int) -> dict[str, Any] | None:
+    """The picture that a mail shows, as a BlobRef."""
+    return session.scalar(sa.select(MailRow.logo).where(MailRow.id == mail_id))
+
+
 def erased_with_files(session: Session, now: datetime, limit: int = 500) -> dict[int, bool]:
     """Erased mails that may still have a file in the mail folder: id to whether nobody can be writing it any more."""
     statement = sa.select(MailRow.id, MailRow.leased_until).where(MailRow.erased_at.is_not(None), MailRow.file_kept)

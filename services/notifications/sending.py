@@ -11,7 +11,7 @@ from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.blobstore import BlobMissing, BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from services.notifications import addresses, commands, mime, queries
+from services.notifications import addresses, commands, logos, mime, queries
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.smtp import SmtpChannel
@@ -50,6 +50,8 @@ class Sending:
     def attempt(self, row: MailRow) -> Outcome:
         if not addresses.valid(row.to_address):
             return Park("Not an e-mail address")
+        if row.expires_at is not None and row.expires_at <= now():
+            return Park("It could not be sent before it expired")
         try:
             answer = self._channel.send(row.id, row.to_address, self._message(row))
         except NotSent as error:
@@ -71,6 +73,7 @@ class Sending:
 
     def _message(self, row: MailRow) -> bytes:
         files = [MailedFile.model_validate(one) for one in row.files]
+        logo = logos.data(self._blobs, row.logo)
         return mime.built(
             mime.Envelope(
                 sender_name=row.sender_name,
@@ -83,8 +86,9 @@ class Sending:
                 date=now(),
             ),
             row.text,
-            row.html,
+            row.html if logo else logos.without(row.html),
             [mime.Attachment(file_name(one), one.file.media_type, self._blobs.get(one.file)) for one in files],
+            logo,
         )
 
 

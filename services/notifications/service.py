@@ -11,7 +11,7 @@ from contracts.rpc import notifications as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page
-from services.notifications import commands, composing, queries
+from services.notifications import commands, composing, logos, queries
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.composing import Mail
 from services.notifications.sending import forget_files
@@ -36,6 +36,11 @@ class NotificationsService:
     def on_decline_mail_due(self, envelope: Envelope, data: events.DeclineMail) -> None:
         self._accept("decline_mail_due", envelope, composing.declines(data), data.context.submission_id)
 
+    @subscribes(events.CODE_DUE)
+    def on_code_due(self, envelope: Envelope, data: events.CodeDue) -> None:
+        mails = composing.one_time_codes(data, self.context.settings.link_secret.get_secret_value())
+        self._accept("code_due", envelope, mails, data.submission_id)
+
     @subscribes(events.WEBHOOK_DISABLED)
     def on_webhook_disabled(self, envelope: Envelope, data: events.WebhookDisabled) -> None:
         mails = composing.webhooks_disabled(envelope.id, data, self.context.settings.base_url)
@@ -56,7 +61,9 @@ class NotificationsService:
         """Mails hold signing links: they are shown only where they are kept instead of sent."""
         if self.context.settings.server is not None:
             raise not_found("Mail")
-        return self.context.database.read(queries.mail, request)
+        mail = self.context.database.read(queries.mail, request)
+        logo = logos.data(self.context.blobs, self.context.database.read(queries.logo, request.id))
+        return mail.model_copy(update={"html": logos.within(mail.html, logo)})
 
     @handles(health.PING["notifications"])
     def ping(self, request: health.Ping) -> health.Pong:

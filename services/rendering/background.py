@@ -15,10 +15,13 @@ from services.rendering.workshop import Workshop
 LEASE = timedelta(minutes=15)
 """Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each."""
 
+_WARM = 2
+"""A sealed file is read back by one child while the next is drawn by another: the signer's wait is shorter by as much."""
+
 
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
     """Opens the workshop: a service without a usable key does not start."""
-    workshop = Workshop(settings).open()
+    workshop = Workshop(settings, warm=_WARM).open()
     work = SealWork(settings, blobs, workshop.renderer, workshop.sealer)
     return [
         DueWork(

@@ -16,7 +16,7 @@ from contracts.events import (
     Erased,
 )
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime.database import insert_into
+from contracts.runtime.database import insert_into, leave_work
 from contracts.runtime.outbox import emit, first_time
 from services.rendering import queries
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob
@@ -41,7 +41,7 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
         "attempts": 0,
     }
     session.execute(insert_into(session, SealJob).values(**job).on_conflict_do_nothing(index_elements=["seal_id"]))
-    session.info["has_work"] = True
+    leave_work(session, SealJob.__tablename__)
 
 
 def finish_job(session: Session, job: SealJob, sealed: DocumentsSealed, attempt: int, now: datetime) -> None:

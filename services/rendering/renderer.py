@@ -24,6 +24,8 @@ HOSTILE_SECONDS = 20.0
 """For files of strangers, while somebody waits."""
 SEAL_SECONDS = 120.0
 """For files that were accepted, while nobody waits."""
+_SEAL_WAIT = 2 * SEAL_SECONDS
+"""For a free child, then: jobs under way need one for reading back while another of them draws."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class Renderer:
         """Draw the values of the document with that uuid; ``attachments`` are in the request's order."""
         arguments = {"request": _without_trail(request), "document": document, **place.arguments()}
         parts = [data, *attachments, *place.material.parts]
-        return _unsigned(*self._pool.run("fill_and_reserve", arguments, parts, seconds=SEAL_SECONDS))
+        return _unsigned(*self._sealing("fill_and_reserve", arguments, parts))
 
     def audit_trail(
         self,
@@ -176,7 +178,7 @@ class Renderer:
             **place.arguments(),
         }
         parts = [*attachments, *place.material.parts]
-        return _unsigned(*self._pool.run("audit_trail", arguments, parts, seconds=SEAL_SECONDS))
+        return _unsigned(*self._sealing("audit_trail", arguments, parts))
 
     def check_seal(
         self,
@@ -194,7 +196,7 @@ class Renderer:
             "drawn": list(drawn),
             "fields": [field.model_dump(mode="json") for field in fields if field.uuid in wanted],
         }
-        level: str = self._pool.run("check_seal", arguments, [data, certificate], seconds=SEAL_SECONDS)[0]["level"]
+        level: str = self._sealing("check_seal", arguments, [data, certificate])[0]["level"]
         return level
 
     def read_time_stamp(self, response: bytes, signature: bytes, nonce: int) -> Token:
@@ -247,6 +249,11 @@ class Renderer:
     def check_text(self, texts: Sequence[str]) -> list[str]:
         characters: list[str] = self._hostile("check_text", {"texts": list(texts)}, [])[0]["characters"]
         return characters
+
+    def _sealing(
+        self, task: str, arguments: dict[str, Any], parts: Sequence[Bytes]
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        return self._pool.run(task, arguments, parts, seconds=SEAL_SECONDS, wait=_SEAL_WAIT)
 
     def _hostile(
         self, task: str, arguments: dict[str, Any], parts: Sequence[Bytes]

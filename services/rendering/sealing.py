@@ -4,8 +4,9 @@ Children do what touches files, this process holds the key. Everything before th
 writes to places of its own, and only the transaction that ends the job makes its files the result.
 """
 
+import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -38,6 +39,8 @@ SEAL_SECONDS = Histogram("rendering_seal_job_seconds", "An attempt of a seal job
 
 PDF = "application/pdf"
 _CERTIFICATE_WAIT = timedelta(hours=1)
+_AT_ONCE = 3
+"""Files of one job that are read back or stored while another is made."""
 
 
 class Sealer:
@@ -74,11 +77,46 @@ class Sealer:
 
 @dataclass(frozen=True)
 class _Sealed:
-    """A sealed document and what the audit trail says of it."""
+    """A sealed document whose reading back and storing may still be under way. ``level`` and ``stored`` wait for them."""
 
-    document: SealedDocument
-    level: str
-    pages: int
+    source: StoredDocument
+    sha256: str
+    size: int
+    _level: Future[str]
+    _stored: Future[BlobRef]
+
+    @property
+    def level(self) -> str:
+        """Its PAdES level. Raises JobRefused when it is not what it must be."""
+        return self._level.result()
+
+    @property
+    def stored(self) -> BlobRef:
+        return self._stored.result()
+
+    def wait(self) -> None:
+        """Until nothing of it is under way."""
+        wait((self._level,))
+        wait((self._stored,))
+
+    def document(self) -> SealedDocument:
+        return SealedDocument(
+            uuid=self.source.uuid,
+            name=self.source.name,
+            file=self.stored,
+            original_sha256=self.source.original.sha256,
+        )
+
+    def summary(self, level: str) -> dict[str, Any]:
+        """What the audit trail says of it."""
+        return {
+            "name": self.source.name,
+            "original_sha256": self.source.original.sha256,
+            "sealed_sha256": self.sha256,
+            "pages": len(self.source.pages),
+            "size": self.size,
+            "level": level,
+        }
 
 
 class SealWork:
@@ -149,18 +187,29 @@ class _Attempt:
             return self._seal(replace(plain, notices=(missing,)))
 
     def _seal(self, assurance: Assurance) -> DocumentsSealed:
+        """A sealed file is read back and stored while the next one is made. The trail states each document's level: without
+        a time-stamp that is known beforehand, else it is what was found in the file."""
         request = self._request
         attachments = [self._blobs.get(attachment.file) for attachment in request.attachments]
-        sealed = [self._document(document, attachments, assurance) for document in request.documents]
-        trail, level = self._audit_trail(sealed, attachments, assurance)
-        return DocumentsSealed(
-            submission_id=request.submission_id,
-            seal_id=request.seal_id,
-            documents=[one.document for one in sealed],
-            audit_trail=trail,
-            pades_level=domain.lowest_level([level, *(one.level for one in sealed)]),
-            report=list(assurance.notices),
-        )
+        with ThreadPoolExecutor(_AT_ONCE) as others:
+            sealed: list[_Sealed] = []
+            for document in request.documents:
+                if sealed:
+                    sealed[-1].wait()  # two files in memory are enough
+                sealed.append(self._document(document, attachments, assurance, others))
+            summaries = [one.summary(one.level if assurance.stamped else domain.LEVELS[0]) for one in sealed]
+            trail, trail_level = self._audit_trail(summaries, attachments, assurance, others)
+            levels = [one.level for one in sealed]
+            if not assurance.stamped and set(levels) != {domain.LEVELS[0]}:
+                raise JobFailed("check_seal", f"a seal without time-stamp was read back as {levels}")
+            return DocumentsSealed(
+                submission_id=request.submission_id,
+                seal_id=request.seal_id,
+                documents=[one.document() for one in sealed],
+                audit_trail=trail,
+                pades_level=domain.lowest_level([trail_level, *levels]),
+                report=list(assurance.notices),
+            )
 
     def clean_up(self) -> None:
         """Remove what this attempt wrote."""
@@ -171,52 +220,41 @@ class _Attempt:
                 log.warning("seal.left_behind", key=key, reason=error.message)
         self._written = []
 
-    def _document(self, document: StoredDocument, attachments: Sequence[bytes], assurance: Assurance) -> _Sealed:
+    def _document(
+        self, document: StoredDocument, attachments: Sequence[bytes], assurance: Assurance, others: Executor
+    ) -> _Sealed:
         data = self._blobs.get(document.file)
         place = self._sealer.place(assurance, now())
         unsigned = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
         file = self._sealer.sign(unsigned, assurance)
-        pages = len(document.pages)
-        level, stored = self._checked_and_stored(file, pages=pages, drawn=unsigned.answer["drawn"], fields=self._fields)
-        result = SealedDocument(
-            uuid=document.uuid,
-            name=document.name,
-            file=stored,
-            original_sha256=document.original.sha256,
-        )
-        return _Sealed(result, level, pages)
+        stored = others.submit(self._store, file, self._place_for_file())
+        expected = {"pages": len(document.pages), "drawn": unsigned.answer["drawn"], "fields": self._fields}
+        level = others.submit(self._sealer.check, file, **expected)
+        return _Sealed(document, hashlib.sha256(file).hexdigest(), len(file), level, stored)
 
     def _audit_trail(
-        self, sealed: Sequence[_Sealed], attachments: Sequence[bytes], assurance: Assurance
+        self,
+        summaries: Sequence[dict[str, Any]],
+        attachments: Sequence[bytes],
+        assurance: Assurance,
+        others: Executor,
     ) -> tuple[BlobRef, str]:
-        summaries = [
-            {
-                "name": one.document.name,
-                "original_sha256": one.document.original_sha256,
-                "sealed_sha256": one.document.file.sha256,
-                "pages": one.pages,
-                "size": one.document.file.size,
-                "level": one.level,
-            }
-            for one in sealed
-        ]
         place = self._sealer.place(assurance, now())
         issuer = seal_name(self._sealer.identity)
         unsigned = self._renderer.audit_trail(self._request, summaries, attachments, place, issuer)
         file = self._sealer.sign(unsigned, assurance)
-        level, stored = self._checked_and_stored(file, pages=unsigned.answer["pages"])
-        return stored, level
+        stored = others.submit(self._store, file, self._place_for_file())
+        level = self._sealer.check(file, pages=unsigned.answer["pages"])
+        return stored.result(), level
 
-    def _checked_and_stored(self, file: bytes, **expected: Any) -> tuple[str, BlobRef]:
-        """Read back while it is being written: what was written is nothing until the job ends well, else it is removed."""
-        with ThreadPoolExecutor(1) as writing:
-            stored = writing.submit(self._store, file)
-            level = self._sealer.check(file, **expected)
-            return level, stored.result()
-
-    def _store(self, data: bytes) -> BlobRef:
+    def _place_for_file(self) -> str:
+        """A key of this attempt, noted down before anything is written there: what was written is nothing until the job
+        ends well, else it is removed."""
         job = self._job
         key = domain.file_key(job.submission_id, job.id, job.attempts, len(self._written))
         self._written.append(key)
+        return key
+
+    def _store(self, data: bytes, key: str) -> BlobRef:
         prefix, _, name = key.rpartition("/")
         return self._blobs.put(data, PDF, f"{prefix}/", name=name)

@@ -219,11 +219,12 @@ class RenderingService:
     def _draft(
         self, request: rpc.FillRequest, document: StoredDocument, attachments: Sequence[bytes]
     ) -> rpc.DraftDocument:
-        """A document that came signed may only be added to by a seal: until then it is shown as it is."""
-        file = document.file
+        """A document that came signed may only be added to by a seal: until then it is shown as it is. Drafts are removed when
+        they are out of date, so it is a copy."""
+        data = self._fetch(document.file)
         if not document.signed:
-            draft = self.context.renderer.fill_draft(request, document.uuid, self._fetch(file), attachments)
-            file = self.context.blobs.put(draft, PDF, f"submissions/{request.submission_id}/")
+            data = self.context.renderer.fill_draft(request, document.uuid, data, attachments)
+        file = self.context.blobs.put(data, PDF, f"submissions/{request.submission_id}/")
         return rpc.DraftDocument(uuid=document.uuid, name=document.name, file=file)
 
     def _sealed_merge(self, files: Sequence[bytes], name: str) -> tuple[bytes, list[str]]:

@@ -27,10 +27,11 @@ _OFFICE_IDLE = 600.0
 
 
 class Workshop:
-    """One per process. ``open`` starts the children and loads the key; until then nothing is running."""
+    """One per process. ``open`` starts the children and loads the key; until then nothing is running. ``warm``: children that
+    are kept when there is nothing to do."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, *, warm: int = 1) -> None:
+        self._settings, self._warm = settings, warm
         self._lock = threading.Lock()
         self._opened = False
 
@@ -99,6 +100,7 @@ class Workshop:
         settings = self._settings
         return ChildPool(
             size=settings.rendering_children,
+            warm=min(self._warm, settings.rendering_children),
             memory=settings.rendering_child_memory_mb * 2**20,
             jobs_per_child=settings.rendering_jobs_per_child,
         )

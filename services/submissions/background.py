@@ -8,7 +8,7 @@ from contracts.runtime.background import Done, DueWork, Every, Outcome
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from services.submissions import followups
+from services.submissions import followups, one_time_codes
 from services.submissions.models import BlobRemovalRow
 from services.submissions.settings import Settings
 from services.submissions.site import Site
@@ -47,6 +47,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             timedelta(hours=1),
             lambda: database.write(followups.forget_removals, now() - REMOVALS_KEPT),
         ),
+        Every("forget-codes", timedelta(hours=1), lambda: database.write(one_time_codes.forget, now())),
         DueWork(
             "remove-blobs",
             database,

@@ -9,11 +9,12 @@ from sqlalchemy.orm import Session
 from contracts.audit_chain import START
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
-from contracts.rpc.templates import TemplateSnapshot
+from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import uuid7
-from contracts.types import Removed, Submission, SubmissionStatus, SubmitterStatus
+from contracts.types import Removed, SchemaItem, Submission, SubmissionStatus, SubmitterStatus
 from services.submissions import (
     announce,
+    branding_pictures,
     creation,
     domain,
     erasing,
@@ -26,7 +27,7 @@ from services.submissions import (
 )
 from services.submissions import values as rules
 from services.submissions.announce import Telling
-from services.submissions.creation import Plan, PlannedSubmitter
+from services.submissions.creation import Basis, Plan, PlannedSubmitter
 from services.submissions.domain import Refused
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.preparing import Prepared
@@ -38,8 +39,8 @@ from services.submissions.site import Site
 
 def create(
     session: Session,
-    command: rpc.CreateSubmission,
-    template: TemplateSnapshot,
+    command: rpc.CreateSubmission | rpc.CreateOneOff,
+    template: Basis,
     plan: Plan,
     prepared: Sequence[Prepared],
     site: Site,
@@ -53,8 +54,8 @@ def create(
 
     def begin() -> Submission:
         row = _submission_row(command, plan, now)
-        kept = known_templates.remember(session, template)
-        row.template_id = template.id
+        kept = known_templates.remember(session, template) if isinstance(template, TemplateSnapshot) else None
+        row.template_id = kept.id if kept else None
         session.add(row)
         session.flush()
         submitters = [_submitter_row(row.id, position, one, now) for position, one in enumerate(plan.submitters)]
@@ -74,6 +75,7 @@ def create(
         )
         store.index(found)
         attach(found, prepared, now)
+        branding_pictures.record(found, prepared, now)
         completed = [one for one, planned in zip(submitters, plan.submitters, strict=True) if planned.completed]
         for one in completed:
             complete_by_api(found, one, command.actor.email, now)
@@ -81,9 +83,11 @@ def create(
         store.save(found, state, now)
         telling = Telling(found, site, now, {"by": command.actor.email}, by_api=command.actor.email)
         announce.announce(telling, happened)
-        return queries.presented(session, found, site, now, unmasked=True)
+        made = queries.presented(session, found, site, now, unmasked=True)
+        return made if isinstance(template, TemplateSnapshot) else _with_documents(made, template, plan)
 
-    return once(session, rpc.CREATE, command, decide)
+    call = rpc.CREATE if isinstance(command, rpc.CreateSubmission) else rpc.CREATE_ONE_OFF
+    return once(session, call, command, decide)
 
 
 def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: datetime) -> Submission:
@@ -157,6 +161,7 @@ def attach(found: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> 
                 created_at=now,
             )
             for one in prepared
+            if not one.source.branding
         ]
     )
 
@@ -215,7 +220,13 @@ def _decided(telling: Telling, decision: domain.Decision) -> None:
     announce.announce(telling, happened)
 
 
-def _submission_row(command: rpc.CreateSubmission, plan: Plan, now: datetime) -> SubmissionRow:
+def _with_documents(made: Submission, composition: Composition, plan: Plan) -> Submission:
+    """The answer to a one-off submission says what became of the documents: there is no template to ask."""
+    items = [SchemaItem(attachment_uuid=one.uuid, name=one.name) for one in composition.documents]
+    return made.model_copy(update={"document_schema": items, "fields": plan.fields, "report": composition.report})
+
+
+def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> SubmissionRow:
     return SubmissionRow(
         slug=store.new_slug(),
         name=plan.name,
@@ -261,18 +272,17 @@ def _submitter_row(submission_id: int, position: int, planned: PlannedSubmitter,
         preferences=planned.preferences,
         message=planned.message,
         visit={},
+        branding={},
         created_at=now,
         updated_at=now,
         search="",
     )
 
 
-def _snapshot_row(
-    submission_id: int, command: rpc.CreateSubmission, template: TemplateSnapshot, plan: Plan
-) -> SnapshotRow:
+def _snapshot_row(submission_id: int, command: rpc.NewSubmission, template: Basis, plan: Plan) -> SnapshotRow:
     return SnapshotRow(
         submission_id=submission_id,
-        template_name=template.name,
+        template_name=template.name if isinstance(template, TemplateSnapshot) else None,
         documents=[one.model_dump(mode="json") for one in template.documents],
         fields=[one.model_dump(mode="json") for one in plan.fields],
         parties=[one.party.model_dump(mode="json") for one in plan.submitters],

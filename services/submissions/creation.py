@@ -5,17 +5,19 @@ The plan says what has to be prepared outside (``sources``, ``texts``); then one
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import CreateSubmission, Message, NewSubmitter
-from contracts.rpc.templates import TemplateSnapshot
+from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
+from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
-from services.submissions import addresses, preferences, roles
+from services.submissions import addresses, branding, consent, preferences, roles
 from services.submissions import values as rules
+from services.submissions.branding import Branding
+from services.submissions.code_requirements import check_code_addresses, code_requirements
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -25,6 +27,9 @@ LONGEST_SUBJECT = 500
 LONGEST_BODY = 20_000
 LONGEST_KEY = 255
 LARGEST_ORDER = 10_000
+
+Basis = TemplateSnapshot | Composition
+"""What a submission is made from: a template, or the documents of a one-off submission."""
 
 
 class Limits(Protocol):
@@ -56,6 +61,7 @@ class PlannedSubmitter:
     metadata: dict[str, Any]
     preferences: dict[str, Any]
     message: dict[str, Any] | None
+    branding: Branding
 
 
 @dataclass(frozen=True)
@@ -74,26 +80,28 @@ class Plan:
     texts: list[tuple[str, str]]
 
 
-def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limits, now: datetime) -> Plan:
+def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
     """The submission that ``request`` asks for. Raises ServiceError naming each field that is wrong."""
     if request.actor.role is Role.VIEWER:
         raise ServiceError("forbidden", "Not authorized")
-    _check_template(template, limits)
+    _check_basis(template, limits)
     problems = Problems()
     _check_count(request.submitters, limits, problems)
     problems.refuse()
     parties = roles.matched(template.parties, request.submitters, problems)
     problems.refuse()
     names = labels(template.fields)
-    chosen = {**preferences.of_template(template.preferences), **preferences.checked(request.preferences, problems)}
+    of_template = preferences.of_template(template.preferences) if isinstance(template, TemplateSnapshot) else {}
+    chosen = {**of_template, **preferences.checked(request.preferences, problems)}
     found = [
         _overrides(given, party, template.fields, names, f"submitters[{index}].", problems)
         for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
     ]
     submitters = [
-        _submitter(index, given, party, overrides, template, request, problems)
+        _submitter(index, given, party, overrides, template, request, chosen, problems)
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
     ]
+    agreements = [consent.text_to_draw(one.preferences, index) for index, one in enumerate(submitters)]
     plan = Plan(
         name=checked_name(request.name, "name", problems),
         order=request.order or Order(chosen.get("submitters_order", Order.PRESERVED)),
@@ -102,23 +110,30 @@ def planned(request: CreateSubmission, template: TemplateSnapshot, limits: Limit
         details=_details(request, problems),
         fields=_fields(template, parties, found, problems),
         submitters=submitters,
-        sources=[source for overrides in found for source in overrides.sources],
-        texts=[text for overrides in found for text in overrides.texts],
+        sources=[source for overrides in found for source in overrides.sources]
+        + [source for one in submitters for source in one.branding.sources],
+        texts=[text for overrides in found for text in overrides.texts] + [one for one in agreements if one],
     )
     _check_whole(plan, limits, problems)
     problems.refuse()
     return plan
 
 
-def _check_template(template: TemplateSnapshot, limits: Limits) -> None:
-    if template.archived:
-        raise ServiceError("invalid", "Template has been archived", [{"field": "template_id", "reason": "is archived"}])
-    if not template.fields or not template.parties:
-        reason = [{"field": "template_id", "reason": "has no fields"}]
-        raise ServiceError("invalid", "Template does not contain fields", reason)
-    if len(template.fields) > limits.max_fields:
-        reason = [{"field": "template_id", "reason": f"has more than {limits.max_fields} fields"}]
+def _check_basis(basis: Basis, limits: Limits) -> None:
+    named = field_of(basis)
+    if isinstance(basis, TemplateSnapshot) and basis.archived:
+        raise ServiceError("invalid", "Template has been archived", [{"field": named, "reason": "is archived"}])
+    if not basis.fields or not basis.parties:
+        what = "Template does not" if isinstance(basis, TemplateSnapshot) else "The documents do not"
+        raise ServiceError("invalid", f"{what} contain fields", [{"field": named, "reason": "has no fields"}])
+    if len(basis.fields) > limits.max_fields:
+        reason = [{"field": named, "reason": f"has more than {limits.max_fields} fields"}]
         raise ServiceError("invalid", f"A submission can have at most {limits.max_fields} fields", reason)
+
+
+def field_of(basis: Basis) -> str:
+    """The key of the request that a fault of the basis is told of."""
+    return "template_id" if isinstance(basis, TemplateSnapshot) else "documents"
 
 
 def _check_count(submitters: Sequence[NewSubmitter], limits: Limits, problems: Problems) -> None:
@@ -150,8 +165,9 @@ def _submitter(
     given: NewSubmitter,
     party: Party,
     overrides: Overrides,
-    template: TemplateSnapshot,
-    request: CreateSubmission,
+    template: Basis,
+    request: NewSubmission,
+    chosen: Mapping[str, Any],
     problems: Problems,
 ) -> PlannedSubmitter:
     path = f"submitters[{index}]"
@@ -168,6 +184,11 @@ def _submitter(
     }
     if given.go_to_last is not None:
         kept["go_to_last"] = given.go_to_last
+    kept |= consent.checked(given, request, f"{path}.", problems)
+    brand = branding.planned(given, request, party.uuid, f"{path}.", problems)
+    kept |= brand.preferences
+    kept |= code_requirements(given, chosen)
+    check_code_addresses(kept, email, phone, path, problems)
     return PlannedSubmitter(
         party=party,
         group=_group(index, given.order, path, problems),
@@ -181,6 +202,7 @@ def _submitter(
         metadata=given.metadata,
         preferences=kept,
         message=checked_message(given.message, f"{path}.message", problems),
+        branding=brand,
     )
 
 
@@ -190,7 +212,7 @@ def _group(index: int, order: int | None, path: str, problems: Problems) -> int:
     return index if order is None else order
 
 
-def _details(request: CreateSubmission, problems: Problems) -> dict[str, Any]:
+def _details(request: NewSubmission, problems: Problems) -> dict[str, Any]:
     details: dict[str, Any] = {
         "send_email": request.send_email,
         "message": checked_message(request.message, "message", problems),
@@ -205,7 +227,7 @@ def _details(request: CreateSubmission, problems: Problems) -> dict[str, Any]:
 
 
 def _fields(
-    template: TemplateSnapshot, parties: Sequence[Party], found: Sequence[Overrides], problems: Problems
+    template: Basis, parties: Sequence[Party], found: Sequence[Overrides], problems: Problems
 ) -> list[FieldDefinition]:
     """The fields of the parties that take part, with what the request changes in them."""
     by_party = dict(zip((party.uuid for party in parties), found, strict=True))
@@ -215,11 +237,11 @@ def _fields(
             continue
         if field.type in rules.NOT_YET:
             problems.add(
-                "template_id", f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
+                field_of(template), f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
             )
         pattern = field.validation.get("pattern")
         if pattern and (reason := rules.unusable_pattern(str(pattern))):
-            problems.add("template_id", f"has the field {field.name or field.uuid} whose pattern {reason}")
+            problems.add(field_of(template), f"has the field {field.name or field.uuid} whose pattern {reason}")
         fields.append(overrides.apply(field))
     return fields
 

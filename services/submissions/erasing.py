@@ -1,7 +1,7 @@
 """Removing a submission for good (decisions, 'Permanent deletion').
 
 Rows go at once; files through rows of ``blob_removals``, so that a crash leaves none behind. The documents that the template
-was made with stay: they are the template's and that of its other submissions.
+was made with stay: they are the template's and that of its other submissions. Those of a one-off submission are its own.
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,14 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsSealed
-from contracts.rpc.submissions import CREATE
+from contracts.rpc.submissions import CREATE, CREATE_ONE_OFF
+from contracts.runtime.database import leave_work
 from contracts.runtime.tables import answers
 from contracts.types import Order, Submission, SubmissionStatus
 from services.submissions import announce, trail
 from services.submissions.announce import Telling
-from services.submissions.models import AttachmentRow, BlobRemovalRow, SnapshotRow, SubmissionRow, SubmitterRow
+from services.submissions.models import AttachmentRow, BlobRemovalRow, CodeRow, SnapshotRow, SubmissionRow, SubmitterRow
+from services.submissions.preparing import PREFIX
 
 
 def erase(telling: Telling) -> None:
@@ -27,12 +29,15 @@ def erase(telling: Telling) -> None:
     trail.append(found, [trail.Line(trail.ERASE_SUBMISSION)], telling.now)
     trail.erase(session, row.id)
     session.flush()
-    remove_blobs(session, row.id, blobs_of(row, telling.attachments), telling.now)
+    brands = [file["key"] for one in found.submitters for file in one.branding.values()]
+    keys = [*blobs_of(row, telling.attachments), *own_documents(found.snapshot.documents), *brands]
+    remove_blobs(session, row.id, keys, telling.now)
     at_once = sa.update(BlobRemovalRow).where(BlobRemovalRow.submission_id == row.id, BlobRemovalRow.state == "due")
     session.execute(at_once.values(next_attempt_at=telling.now))
+    leave_work(session, BlobRemovalRow.__tablename__)
     _forget_answers(telling)
     announce.erased(telling)
-    for table in (AttachmentRow, SubmitterRow, SnapshotRow):
+    for table in (CodeRow, AttachmentRow, SubmitterRow, SnapshotRow):
         session.execute(sa.delete(table).where(table.submission_id == row.id))
     session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
     session.expunge_all()
@@ -45,6 +50,12 @@ def blobs_of(row: SubmissionRow, attachments: Iterable[AttachmentRow]) -> list[s
         if made:
             keys += blobs_in(made)
     return keys
+
+
+def own_documents(documents: Iterable[dict[str, Any]]) -> list[str]:
+    """The keys of the files that came with a one-off submission, of the documents of its snapshot."""
+    keys = [one[part]["key"] for one in documents for part in ("file", "original")]
+    return [key for key in keys if key.startswith(PREFIX)]
 
 
 def blobs_in(made: dict[str, Any]) -> list[str]:
@@ -81,7 +92,7 @@ def _forget_answers(telling: Telling) -> None:
     secrets = [row.slug, *(one.slug for one in telling.found.submitters), *(one.uuid for one in telling.attachments)]
     about = sa.or_(*(answers.c.answer.contains(secret, autoescape=True) for secret in secrets))
     recent = sa.and_(answers.c.method.like("submissions.%"), answers.c.at >= row.created_at, about)
-    created = f"{CREATE.service}.{CREATE.method}"
+    created = [f"{call.service}.{call.method}" for call in (CREATE, CREATE_ONE_OFF)]
     remains = Submission(
         id=row.id,
         slug="",
@@ -93,5 +104,5 @@ def _forget_answers(telling: Telling) -> None:
         updated_at=telling.now,
         submitters=[],
     )
-    session.execute(sa.delete(answers).where(recent, answers.c.method != created))
+    session.execute(sa.delete(answers).where(recent, answers.c.method.not_in(created)))
     session.execute(sa.update(answers).where(recent).values(answer=CREATE.encode(remains).decode()))

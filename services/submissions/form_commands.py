@@ -11,8 +11,20 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Attachment, FieldType
-from services.submissions import addresses, commands, conditions, domain, filling, queries, reasons, store
+from services.submissions import (
+    addresses,
+    commands,
+    conditions,
+    consent,
+    domain,
+    filling,
+    queries,
+    reasons,
+    store,
+    trail,
+)
 from services.submissions.announce import Telling, announce
+from services.submissions.code_commands import lock_passed
 from services.submissions.creation import Limits
 from services.submissions.domain import FormState, Refused
 from services.submissions.models import AttachmentRow, SubmitterRow
@@ -31,7 +43,7 @@ MOST_LINES = 2_000
 
 def view(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.Done:
     """The page was shown. Who looks again at once is not counted twice."""
-    found, submitter = store.lock_by_slug(session, visit.slug)
+    found, submitter = lock_passed(session, visit, site, now)
     at = store.moment(found, now)
     seen = _visit(visit, submitter)
     repeated = submitter.opened_at is not None and at - submitter.opened_at < SAME_VIEW and seen == submitter.visit
@@ -46,7 +58,7 @@ def save(session: Session, command: rpc.SaveValues, limits: Limits, site: Site, 
     """Store values step by step; the first ones start the form. Required ones are asked for on completion."""
 
     def decide() -> rpc.Done:
-        found, submitter = store.lock_by_slug(session, command.slug)
+        found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         try:
             state, happened = domain.save(found.state, submitter.id, at)
@@ -71,7 +83,7 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
     """The last step: save, check everything, complete; then the next group is invited or the sealing begins."""
 
     def decide() -> rpc.Done:
-        found, submitter = store.lock_by_slug(session, command.slug)
+        found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         try:
             started, first = domain.save(found.state, submitter.id, at)
@@ -82,9 +94,12 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         own = found.fields_of(submitter)
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
         filling.refuse(commands.finish_values(found, submitter, values, at))
+        agreed = consent.given(submitter, command, at)
         _seen(submitter, command, at)
         store.save(found, state, at)
-        announce(Telling(found, site, at, submitter.visit), (*first, *happened))
+        announce(Telling(found, site, at, submitter.visit), first)
+        trail.append(found, agreed, at)
+        announce(Telling(found, site, at, submitter.visit), happened)
         return rpc.Done(state=FormState.COMPLETED)
 
     return once(session, rpc.COMPLETE_FORM, command, decide)
@@ -94,7 +109,7 @@ def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetim
     """The signer refuses: the submission ends, and its sender is told why."""
 
     def decide() -> rpc.Done:
-        found, submitter = store.lock_by_slug(session, command.slug)
+        found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         reason = addresses.text(command.reason)
         if len(reason) > LONGEST_REASON:
@@ -118,7 +133,7 @@ def attach(
     """Record an uploaded file; its uuid is then a value of a field."""
 
     def decide() -> Attachment:
-        found, submitter = store.lock_by_slug(session, command.slug)
+        found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         must_take_files(found, submitter, command.type, at)
         if len(found.attachments) >= limits.max_attachments:

@@ -12,13 +12,29 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import submissions as rpc
 from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
-from services.submissions import conditions, domain, filling, formats, placeholders, present, queries, reasons, store
+from services.submissions import (
+    branding,
+    code_commands,
+    conditions,
+    consent,
+    domain,
+    filling,
+    formats,
+    one_time_codes,
+    placeholders,
+    present,
+    queries,
+    reasons,
+    store,
+)
 from services.submissions import values as rules
+from services.submissions.code_commands import Visitor, require_passed
 from services.submissions.domain import FormState
 from services.submissions.form_commands import must_take_files, refused_for_page
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
+from services.submissions.one_time_codes import Asked
 from services.submissions.sealing import signing
-from services.submissions.site import Site
+from services.submissions.site import FileLinks, Site
 
 
 @dataclass(frozen=True)
@@ -36,7 +52,9 @@ class Opened:
 def form(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.SigningForm:
     """The form of this slug. Only reads."""
     opened = _opened(session, visit.slug, now)
-    shown = _outline(opened)
+    if (asked := one_time_codes.next_asked(opened.submitter, visit.proofs, site.link_secret, now)) is not None:
+        return _before_code(session, opened, asked, site, now)
+    shown = _outline(opened, site.expiring(now))
     if opened.state is FormState.OPEN:
         _add_fields(session, opened, shown, site, now)
     elif opened.state is FormState.COMPLETED:
@@ -48,9 +66,9 @@ def form(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.S
     return shown
 
 
-def file_of(session: Session, query: rpc.FormPage, now: datetime) -> rpc.FormFile:
+def file_of(session: Session, query: rpc.FormPage, site: Site, now: datetime) -> rpc.FormFile:
     """A document as it was sent to the signers, for drawing its pages. Only while he may see the form."""
-    opened = _opened(session, query.slug, now)
+    opened = _passed(session, query, site, now)
     if opened.state not in (FormState.OPEN, FormState.COMPLETED):
         raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
     for one in opened.snapshot.documents:
@@ -60,16 +78,16 @@ def file_of(session: Session, query: rpc.FormPage, now: datetime) -> rpc.FormFil
     raise not_found("Document")
 
 
-def labels(session: Session, slug: str, now: datetime) -> dict[str, str]:
+def labels(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> dict[str, str]:
     """What the fields of this signer are called in a sentence, by uuid."""
-    opened = _opened(session, slug, now)
+    opened = _passed(session, visit, site, now)
     everything = (FieldDefinition.model_validate(one) for one in opened.snapshot.fields)
     return {one.uuid: filling.label(one) for one in everything if one.submitter_uuid == opened.submitter.party_uuid}
 
 
-def check_upload(session: Session, command: rpc.AttachFile, now: datetime) -> tuple[str, FieldType]:
+def check_upload(session: Session, command: rpc.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:
     """Before a file is worked on: may this signer upload for a field of this type now? His party's uuid and the type."""
-    opened = _opened(session, command.slug, now)
+    opened = _passed(session, command, site, now)
     found = store.Loaded(
         session,
         opened.row,
@@ -84,6 +102,13 @@ def check_upload(session: Session, command: rpc.AttachFile, now: datetime) -> tu
             "invalid", f"A {kind.value} field takes no file", [{"field": "type", "reason": "takes no file"}]
         )
     return opened.submitter.party_uuid, kind
+
+
+def _passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> Opened:
+    """What the slug opens, to somebody who has passed the codes that are asked of him."""
+    opened = _opened(session, visitor.slug, now)
+    require_passed(opened.submitter, visitor.proofs, site, now)
+    return opened
 
 
 def _opened(session: Session, slug: str, now: datetime) -> Opened:
@@ -102,15 +127,17 @@ def _opened(session: Session, slug: str, now: datetime) -> Opened:
     return Opened(row, submitter, submitters, snapshot, template, state)
 
 
-def _outline(opened: Opened) -> rpc.SigningForm:
+def _outline(opened: Opened, links: FileLinks) -> rpc.SigningForm:
     row, submitter = opened.row, opened.submitter
     account = Account.model_validate(opened.snapshot.account)
     decliner = next((one for one in opened.submitters if one.declined_at), None)
+    brand = branding.shown(submitter, account)
     declined = opened.state is FormState.DECLINED and decliner is not None
     return rpc.SigningForm(
         state=opened.state.value,
         submission_name=row.name or opened.snapshot.template_name or f"Submission {row.id}",
-        account_name=account.name,
+        account_name=brand.name,
+        logo_url=links.to(brand.logo, "logo.png") if brand.logo else None,
         submitter_id=submitter.id,
         submitter_name=submitter.name,
         submitter_email=submitter.email,
@@ -120,6 +147,26 @@ def _outline(opened: Opened) -> rpc.SigningForm:
         expire_at=row.expire_at,
         declined_by=(decliner.name or decliner.role) if declined and decliner else None,
         decline_reason=decliner.decline_reason if declined and decliner else None,
+    )
+
+
+def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now: datetime) -> rpc.SigningForm:
+    """What whoever has the link sees before the code: who asks for it and where it goes, nothing of the submission."""
+    account = Account.model_validate(opened.snapshot.account)
+    worth_it = opened.state in code_commands.WORTH_A_CODE
+    code = None
+    if worth_it:
+        sent, retry_after = one_time_codes.pending(session, asked, site.link_secret, now)
+        masked = one_time_codes.masked(asked.method, asked.address) if asked.address else None
+        code = rpc.CodeAsked(method=asked.method, sent_to=masked, sent=sent, retry_after=retry_after)
+    return rpc.SigningForm(
+        state=code_commands.STATE if worth_it else opened.state.value,
+        submission_name="",
+        account_name=account.name,
+        submitter_id=opened.submitter.id,
+        role="",
+        locale=account.locale,
+        code=code,
     )
 
 
@@ -157,6 +204,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
     preferred = opened.submitter.preferences.get("go_to_last")
     shown.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
     shown.completed_redirect_url = _redirect(opened)
+    shown.consent = consent.asked(opened.submitter)
 
 
 def _own_field(

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from contracts.blobs import BlobRef
 from contracts.events import CompletionMails, DeclineMail, InvitationDue, MailContext, MailedFile, Recipient
 from contracts.rpc.submissions import Message
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, DocumentLink, FieldType
-from services.submissions import preferences, present
+from services.submissions import branding, preferences, present
 from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.site import Site
 from services.submissions.store import Loaded
@@ -18,6 +19,7 @@ def context(found: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> 
     row, snapshot = found.row, found.snapshot
     links = site.lasting()
     shown = present.ValuesView(found.fields, {one.uuid: one for one in attachments}, links)
+    account = Account.model_validate(snapshot.account)
     return MailContext(
         submission_id=row.id,
         submission_name=row.name or snapshot.template_name or f"Submission {row.id}",
@@ -25,7 +27,7 @@ def context(found: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> 
         template_id=row.template_id,
         template_name=snapshot.template_name,
         expire_at=row.expire_at,
-        account=Account.model_validate(snapshot.account),
+        account=account,
         sender_id=row.created_by_id,
         sender_name=row.created_by_name,
         sender_email=row.created_by_email,
@@ -41,10 +43,16 @@ def context(found: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> 
                 send_email=bool(one.preferences.get("send_email")),
                 status=one.status,
                 values=shown.of(one),
+                **_brand(one, account),
             )
             for one in found.submitters
         ],
     )
+
+
+def _brand(one: SubmitterRow, account: Account) -> dict[str, Any]:
+    brand = branding.shown(one, account)
+    return {"company_name": brand.name, "logo": brand.logo}
 
 
 def wants_mail(submitter: SubmitterRow) -> bool:

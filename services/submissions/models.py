@@ -40,7 +40,8 @@ class SubmissionRow(Base):
 
     ``unfinished`` is true until the last party has signed: only such ones expire. ``search`` is the lower-cased name and
     the searchable details of all submitters. ``trail_hash`` and ``trail_at`` are those of the last line of the trail.
-    ``drafts`` caches the partly filled documents of ``values_version``.
+    ``drafts`` caches the partly filled documents of ``values_version``. ``invitees`` are the parties that another one has yet
+    to name (``invites``).
     """
 
     __tablename__ = "submissions"
@@ -73,6 +74,7 @@ class SubmissionRow(Base):
     variables: Mapped[dict[str, Any]] = mapped_column(Json)
     results: Mapped[dict[str, Any] | None] = mapped_column(Json)
     drafts: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    invitees: Mapped[list[dict[str, Any]]] = mapped_column(Json, default=list, server_default=sa.text("'[]'"))
     values_version: Mapped[int] = mapped_column(sa.Integer)
     event_sequence: Mapped[int] = mapped_column(sa.Integer)
     trail_length: Mapped[int] = mapped_column(sa.Integer)
@@ -139,7 +141,8 @@ class SubmitterRow(Base):
     """One party. ``values`` by field uuid; a key with null was emptied by the signer, so that no default comes back.
     ``reasons`` for signing by field uuid.
 
-    ``visit`` is what the audit trail says of his last visit (``ip``, ``user_agent``, ``time_zone``).
+    ``visit`` is what the audit trail says of his last visit (``ip``, ``user_agent``, ``time_zone``). ``consent`` is what he has
+    agreed to (a Consent). ``branding``: ``logo`` and ``stamp``, the BlobRefs of his own pictures.
     """
 
     __tablename__ = "submitters"
@@ -163,6 +166,8 @@ class SubmitterRow(Base):
     preferences: Mapped[dict[str, Any]] = mapped_column(Json)
     message: Mapped[dict[str, Any] | None] = mapped_column(Json)
     visit: Mapped[dict[str, Any]] = mapped_column(Json)
+    consent: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    branding: Mapped[dict[str, Any]] = mapped_column(Json, default=dict, server_default=sa.text("'{}'"))
     decline_reason: Mapped[str | None] = mapped_column(sa.Text)
     completed_by_api: Mapped[str | None] = mapped_column(sa.Text)
     invited_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -226,6 +231,40 @@ class TrailRow(Base):
     __table_args__ = (sa.UniqueConstraint("submission_id", "position"), {"sqlite_autoincrement": True})
 
 
+class CodeRow(Base):
+    """A one-time code that was sent (see ``one_time_codes``). Neither the code nor the address can be read in it.
+
+    ``subject`` says what it lets in to, such as ``submitter:44``; only the newest of a subject counts. ``tries`` counts the
+    guesses. ``passed_request`` is a digest of the request that passed it: the same request again is no second use.
+    """
+
+    __tablename__ = "one_time_codes"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    subject: Mapped[str] = mapped_column(sa.Text)
+    submission_id: Mapped[int | None] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    address_digest: Mapped[str] = mapped_column(sa.Text)
+    code_digest: Mapped[str] = mapped_column(sa.Text)
+    tries: Mapped[int] = mapped_column(sa.Integer, default=0, server_default="0")
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    passed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    passed_request: Mapped[str | None] = mapped_column(sa.Text)
+
+    __table_args__ = (sa.Index("ix_one_time_codes_subject", "subject", "id"), {"sqlite_autoincrement": True})
+
+
+class RateRow(Base):
+    """How often something was done since ``began_at``, and when last (see ``rates``). ``key`` names no address."""
+
+    __tablename__ = "rates"
+
+    key: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    began_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    last_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+    count: Mapped[int] = mapped_column(sa.Integer)
+
+
 class BlobRemovalRow(DueRow, Base):
     """A file that must go: written in the transaction that forgot it, so that no crash leaves it behind.
 
@@ -240,3 +279,22 @@ class BlobRemovalRow(DueRow, Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
     __table_args__ = (sa.Index("ix_blob_removals_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})
+
+
+class ReminderRow(DueRow, Base):
+    """A reminder to a party that was invited: ``number`` 1, 2 or 3. Whether it is still wanted is asked when it is due."""
+
+    __tablename__ = "reminders"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"))
+    submitter_id: Mapped[int] = mapped_column(sa.ForeignKey("submitters.id", ondelete="CASCADE"))
+    number: Mapped[int] = mapped_column(sa.Integer)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __table_args__ = (
+        sa.UniqueConstraint("submitter_id", "number"),
+        sa.Index("ix_reminders_submission", "submission_id"),
+        sa.Index("ix_reminders_due", "state", "next_attempt_at"),
+        {"sqlite_autoincrement": True},
+    )

@@ -25,6 +25,7 @@ class Source:
     """Something that becomes an attachment: a URL, base64, a data URI, or a name to be drawn as a signature.
 
     The attachment will have this ``uuid``, which is already the field's value. ``path`` is where the API user wrote it.
+    ``branding`` is ``logo`` or ``stamp`` when it is no attachment but the party's own (``branding``).
     """
 
     uuid: str
@@ -32,6 +33,7 @@ class Source:
     type: FieldType
     raw: str
     path: str
+    branding: str = ""
 
 
 @dataclass

@@ -16,14 +16,15 @@ TOGGLES = (
     "documents_copy_email_attach_audit",
     "documents_copy_email_attach_documents",
 )
-NOT_YET = ("require_email_2fa", "require_phone_2fa", "certsign_sign_enabled")
+CODES = ("require_email_2fa",)
+NOT_YET = ("require_phone_2fa", "certsign_sign_enabled")
 """What must not be promised before it is there: a code that is never asked for protects nobody."""
 
 
 def checked(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     """The known keys with their values in their types; others are dropped."""
     found: dict[str, Any] = {}
-    for key in (*TOGGLES, *NOT_YET, "shared_link_2fa"):
+    for key in (*TOGGLES, *CODES, *NOT_YET, "shared_link_2fa"):
         if given.get(key) is None:
             continue
         flag = _boolean(given[key])
@@ -48,7 +49,7 @@ def checked(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
 
 def of_template(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a submission takes over from its template: the known keys that are well-formed."""
-    found = {key: given[key] for key in TOGGLES if isinstance(given.get(key), bool)}
+    found = {key: given[key] for key in (*TOGGLES, *CODES) if isinstance(given.get(key), bool)}
     if given.get("submitters_order") in tuple(Order):
         found["submitters_order"] = given["submitters_order"]
     if isinstance(given.get("bcc_completed"), str):

@@ -11,17 +11,18 @@ import contextlib
 import mimetypes
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import Rpc, rendering
+from contracts.rpc.templates import Composition
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
-from contracts.types import IMAGE_TYPES, FieldType
+from contracts.types import IMAGE_TYPES, FieldType, StoredDocument
 from services.submissions import values as rules
 from services.submissions.overrides import Source
 from services.submissions.site import file_name
@@ -29,6 +30,8 @@ from services.submissions.site import file_name
 LONGEST_TYPED = 60
 LONGEST_DATA_HEADER = 300
 FETCH_SECONDS = 10.0
+LARGEST_LOGO, KEPT_LOGO = 5_000_000, 500_000
+"""Bytes of a picture of a party's own; of one that is kept while the other parties of the request are looked at."""
 PREFIX = "submissions/"
 MOST_NAMED = 10
 
@@ -67,12 +70,14 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Workshop:
-    """Everything outside that preparing needs. ``max_bytes`` is the limit of one file."""
+    """Everything outside that preparing needs, for one request. ``max_bytes`` is the limit of one file. ``fetched`` are the
+    small pictures that several parties may have in common."""
 
     bus: Bus
     blobs: BlobStore
     outbound: Outbound
     max_bytes: int
+    fetched: dict[str, tuple[bytes, str, str]] = field(default_factory=dict)
 
     def prepared(self, sources: Sequence[Source], texts: Sequence[tuple[str, str]]) -> list[Prepared]:
         """All of it, or a ServiceError that names the field at fault."""
@@ -132,17 +137,26 @@ class Workshop:
 
     def _bytes(self, source: Source) -> tuple[bytes, str, str]:
         raw = source.raw.strip()
+        if source.branding:
+            return self._logo(raw)
         if raw[:8].lower().startswith(("http://", "https:/")):
-            return self._fetched(raw)
+            return self._fetched(raw, self.max_bytes)
         if found := _DATA_URI.match(raw[:LONGEST_DATA_HEADER]):
             rest = raw[found.end() :]
             data = _base64(rest) if found[3] else unquote_to_bytes(rest)
             return data, found[1] or "application/octet-stream", ""
         return _base64(raw), "application/octet-stream", ""
 
-    def _fetched(self, url: str) -> tuple[bytes, str, str]:
+    def _logo(self, url: str) -> tuple[bytes, str, str]:
+        """Fetched once in a request, however many parties have it."""
+        found = self.fetched.get(url) or self._fetched(url, min(self.max_bytes, LARGEST_LOGO))
+        if len(found[0]) <= KEPT_LOGO:
+            self.fetched[url] = found
+        return found
+
+    def _fetched(self, url: str, most: int) -> tuple[bytes, str, str]:
         try:
-            fetched = self.outbound.fetch(url, max_bytes=self.max_bytes, timeout=FETCH_SECONDS)
+            fetched = self.outbound.fetch(url, max_bytes=most, timeout=FETCH_SECONDS)
         except (OutboundRefused, OutboundFailed) as error:
             raise invalid(f"Error loading: {url[:200]}. {error.reason}") from error
         media_type = fetched.media_type.partition(";")[0].strip().lower()
@@ -197,6 +211,30 @@ def refuse_dangerous(filename: str) -> None:
     ending = filename.rpartition(".")[2].lower() if "." in filename else ""
     if ending in _DANGEROUS:
         raise invalid(f"File type '.{ending}' is not allowed.", "file")
+
+
+@contextlib.contextmanager
+def keeping(workshop: Workshop, composition: Composition) -> Iterator[Composition]:
+    """The documents of a one-off submission under keys of this service, while they are written down; they are removed again
+    when that is refused. What they were copied from is swept."""
+    kept = [_kept(workshop.blobs, one) for one in composition.documents]
+    mine = {file.key for one in kept for file in (one.file, one.original)} - {
+        file.key for one in composition.documents for file in (one.file, one.original)
+    }
+    try:
+        yield composition.model_copy(update={"documents": kept})
+    except ServiceError as error:
+        if error.code != "unavailable":
+            for key in mine:
+                workshop.blobs.delete(key)
+        raise
+
+
+def _kept(blobs: BlobStore, document: StoredDocument) -> StoredDocument:
+    original = blobs.adopt(document.original, PREFIX)
+    same = document.file.key == document.original.key
+    file = original if same else blobs.adopt(document.file, PREFIX)
+    return document.model_copy(update={"file": file, "original": original})
 
 
 def taken_over(workshop: Workshop, made: Sequence[Prepared], work: Callable[[Sequence[Prepared]], R]) -> R:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from contracts.types import (
+    Consent,
     DocumentLink,
     FieldDefinition,
     FieldType,
@@ -152,6 +153,7 @@ def submitter(one: Any, shown: Shown, documents: list[DocumentLink], *, alone: b
         fields=[field for field in shown.fields if field.submitter_uuid == one.party_uuid]
         if alone and shown.fields
         else None,
+        consent=Consent.model_validate(one.consent) if one.consent else None,
     )
 
 
@@ -200,10 +202,13 @@ SECRETS_OF_SUBMITTERS = ("slug", "embed_src", "uuid")
 """Whoever reads an event must not be able to sign with it."""
 
 
+_ANSWERS_ONLY = ("submission_events", "fields", "document_schema", "report")
+
+
 def submission_data(model: Submission) -> dict[str, Any]:
     """``data`` of submission.* events."""
     hidden: Any = {"submitters": {"__all__": {*SECRETS_OF_SUBMITTERS, "submission_events", "template", "fields"}}}
-    return model.model_dump(mode="json", exclude={**hidden, "submission_events": True, "fields": True})
+    return model.model_dump(mode="json", exclude={**hidden, **dict.fromkeys(_ANSWERS_ONLY, True)})
 
 
 def form_data(model: Submission, submitter_id: int, visit: Mapping[str, Any], submission_url: str) -> dict[str, Any]:

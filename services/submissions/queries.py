@@ -13,6 +13,7 @@ from contracts.errors import not_found
 from contracts.rpc import Rpc
 from contracts.rpc import submissions as rpc
 from contracts.runtime import outbox
+from contracts.runtime.listing import Span
 from contracts.types import (
     Account,
     Actor,
@@ -22,6 +23,7 @@ from contracts.types import (
     Pagination,
     Role,
     Submission,
+    SubmissionEvent,
     SubmissionStatus,
     Submitter,
 )
@@ -111,6 +113,18 @@ def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: dat
     return Page(data=data, pagination=pagination(ids, following))
 
 
+def events(session: Session, query: rpc.ListEvents) -> Page[SubmissionEvent]:
+    """A page of the audit trail of one submission."""
+    found(session, query.actor, query.id)
+
+    def read(span: Span) -> list[TrailRow]:
+        wanted = sa.select(TrailRow).where(TrailRow.submission_id == query.id, *span.of(TrailRow.id))
+        return list(session.scalars(wanted.order_by(span.order(TrailRow.id)).limit(span.wanted)))
+
+    rows, following = lists.page(query, read)
+    return Page(data=trail.for_api(rows), pagination=pagination([row.id for row in rows], following))
+
+
 def presented(session: Session, changed: store.Loaded, site: Site, now: datetime, *, unmasked: bool) -> Submission:
     """The answer to a command: the submission as it is now, without events."""
     links = site.expiring(now)
@@ -136,8 +150,8 @@ def presented_submitter(
 
 def own_fields(
     session: Session, actor: Actor, submitter_id: int
-) -> tuple[list[FieldDefinition], list[FieldDefinition], set[str]]:
-    """For a change: the submitter's fields, all fields of the submission, and the uuids of his attachments."""
+) -> tuple[list[FieldDefinition], list[FieldDefinition], set[str], str]:
+    """For a change: the submitter's fields, all fields of the submission, uuids: of his attachments, of his role."""
     row = session.execute(
         _joined(sa.select(SubmitterRow.submission_id, SubmitterRow.party_uuid)).where(
             SubmitterRow.id == submitter_id, visible_to(actor)
@@ -149,7 +163,7 @@ def own_fields(
     attached = {
         one.uuid for one in store.attachments_of(session, [row.submission_id]) if one.submitter_id == submitter_id
     }
-    return [field for field in fields if field.submitter_uuid == row.party_uuid], fields, attached
+    return [field for field in fields if field.submitter_uuid == row.party_uuid], fields, attached, row.party_uuid
 
 
 def found(session: Session, actor: Actor, submission_id: int) -> tuple[SubmissionRow, TemplateRow | None]:
@@ -164,18 +178,24 @@ def found(session: Session, actor: Actor, submission_id: int) -> tuple[Submissio
 
 
 def submitters_of(session: Session, submission_ids: Sequence[int]) -> list[SubmitterRow]:
-    wanted = sa.select(SubmitterRow).where(SubmitterRow.submission_id.in_(submission_ids))
-    return list(session.scalars(wanted.order_by(SubmitterRow.submission_id, SubmitterRow.position)))
+    return list(session.scalars(_SUBMITTERS, {"keys": submission_ids}))
 
 
 def fields_of(session: Session, submission_ids: Sequence[int]) -> dict[int, list[FieldDefinition]]:
-    wanted = sa.select(SnapshotRow.submission_id, SnapshotRow.fields).where(
-        SnapshotRow.submission_id.in_(submission_ids)
-    )
     return {
         row.submission_id: [FieldDefinition.model_validate(one) for one in row.fields]
-        for row in session.execute(wanted)
+        for row in session.execute(_FIELDS, {"keys": submission_ids})
     }
+
+
+# Built once: that takes SQLAlchemy longer than having them done.
+_KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
+_SUBMITTERS = (
+    sa.select(SubmitterRow)
+    .where(SubmitterRow.submission_id.in_(_KEYS))
+    .order_by(SubmitterRow.submission_id, SubmitterRow.position)
+)
+_FIELDS = sa.select(SnapshotRow.submission_id, SnapshotRow.fields).where(SnapshotRow.submission_id.in_(_KEYS))
 
 
 def account_of(snapshot: SnapshotRow) -> Account:
@@ -231,7 +251,7 @@ _OF_SUBMISSION = (
 _OF_SUBMITTER = (
     *("id", "submission_id", "party_uuid", "role", "email", "name", "phone", "external_id", "slug", "status", "group"),
     *("metadata_", "preferences", "decline_reason", "sent_at", "opened_at", "completed_at", "declined_at"),
-    *("created_at", "updated_at"),
+    *("created_at", "updated_at", "consent"),
 )
 _LISTED = (
     sa.select(

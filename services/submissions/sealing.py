@@ -13,7 +13,7 @@ from contracts.rpc.rendering import (
     SignatureNote,
 )
 from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType, StoredDocument
-from services.submissions import conditions, filling, placeholders, trail
+from services.submissions import branding, conditions, filling, placeholders, trail
 from services.submissions import values as rules
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
 
@@ -49,7 +49,7 @@ def fill_request(
     """Documents with what has been filled in so far; of parties that are not done also their defaults."""
     account = Account.model_validate(snapshot.account)
     fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
-    filled = _field_values(row, fields, submitters, account)
+    filled, stamps = branding.stamped(_field_values(row, fields, submitters, account), submitters, account)
     used = {uuid for one in filled for uuid in rules.attachments_in(one.field, one.value)}
     return FillRequest(
         submission_id=row.id,
@@ -67,7 +67,8 @@ def fill_request(
             )
             for one in attachments
             if one.uuid in used
-        ],
+        ]
+        + stamps,
         parties=[_party(one) for one in submitters],
         notes=_notes(filled, submitters, account),
         base_url=base_url,
@@ -129,6 +130,7 @@ def _party(one: SubmitterRow) -> PartySummary:
         completed_at=one.completed_at,
         completed_by_api=one.completed_by_api,
         decline_reason=one.decline_reason,
+        consent=one.consent,
     )
 
 

@@ -12,17 +12,31 @@ from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.outbound import Outbound
 from contracts.runtime.worker import Context, handles, subscribes
-from contracts.types import IMAGE_TYPES, Attachment, Page, Removed, Submission, SubmissionDocuments, Submitter
+from contracts.types import (
+    IMAGE_TYPES,
+    Attachment,
+    DryRun,
+    Page,
+    Removed,
+    Submission,
+    SubmissionDocuments,
+    SubmissionEvent,
+    Submitter,
+)
 from services.submissions import (
+    bulk,
+    code_commands,
     commands,
     creation,
     followups,
     form_commands,
     forms,
     known_templates,
+    one_off,
     preparing,
     queries,
     submitter_commands,
+    trying,
 )
 from services.submissions.access import require_writer
 from services.submissions.background import site_of
@@ -58,6 +72,62 @@ class SubmissionsService:
             ),
         )
 
+    @handles(rpc.CREATE_ONE_OFF)
+    def create_one_off(self, command: rpc.CreateOneOff) -> Submission:
+        require_writer(command.actor)
+        if (done := self._remembered(rpc.CREATE_ONE_OFF, command)) is not None:
+            return done
+        one_off.refuse_early(command)
+        composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command))
+        plan = one_off.planned(command, composition, self.context.settings, now())
+        made = self._workshop.prepared(plan.sources, plan.texts)
+        with preparing.keeping(self._workshop, composition) as kept:
+            return preparing.taken_over(
+                self._workshop,
+                made,
+                lambda files: self.context.database.write(
+                    commands.create, command, kept, plan, files, self._site, now()
+                ),
+            )
+
+    @handles(rpc.TRY_CREATE)
+    def try_create(self, command: rpc.CreateSubmission) -> DryRun:
+        require_writer(command.actor)
+        _known(command, template_id="Template")
+        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
+        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        return trying.tried(self._workshop, command, template, self.context.settings, now())
+
+    @handles(rpc.TRY_ONE_OFF)
+    def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
+        require_writer(command.actor)
+        composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command))
+        return trying.tried(self._workshop, command, composition, self.context.settings, now())
+
+    @handles(rpc.CREATE_MANY)
+    def create_many(self, command: rpc.CreateSubmissions) -> rpc.Submissions:
+        require_writer(command.actor)
+        asked, database = bulk.each(command), self.context.database
+        for one in asked:
+            _known(one, template_id="Template")
+        if (done := database.look_up(bulk.remembered, asked)) is not None:
+            return rpc.Submissions(data=done)
+        ids = {one.template_id for one in asked}
+        snapshots = {
+            each: self.context.bus.call(templates.SNAPSHOT, templates.GetTemplate(actor=command.actor, id=each))
+            for each in ids
+        }
+        plans = [creation.planned(one, snapshots[one.template_id], self.context.settings, now()) for one in asked]
+        made = self._workshop.prepared(
+            [source for plan in plans for source in plan.sources], [text for plan in plans for text in plan.texts]
+        )
+        created = preparing.taken_over(
+            self._workshop,
+            made,
+            lambda files: database.write(bulk.create, asked, snapshots, plans, files, self._site, now()),
+        )
+        return rpc.Submissions(data=created)
+
     @handles(rpc.GET)
     def get(self, query: rpc.GetSubmission) -> Submission:
         _known(query, id="Submission")
@@ -69,6 +139,11 @@ class SubmissionsService:
     def list(self, query: rpc.ListSubmissions) -> Page[Submission]:
         reads = self.context.database.look_up if queries.is_quick(query) else self.context.database.read
         return reads(queries.submissions, query, self._site, now())
+
+    @handles(rpc.LIST_EVENTS)
+    def list_events(self, query: rpc.ListEvents) -> Page[SubmissionEvent]:
+        _known(query, id="Submission")
+        return self.context.database.look_up(queries.events, query)
 
     @handles(rpc.UPDATE)
     def update(self, command: rpc.UpdateSubmission) -> Submission:
@@ -105,9 +180,9 @@ class SubmissionsService:
         _known(command, id="Submitter")
         if (done := self._remembered(rpc.UPDATE_SUBMITTER, command)) is not None:
             return done
-        own, everything, attached = self.context.database.look_up(queries.own_fields, command.actor, command.id)
-        change = submitter_commands.planned(command, own, everything, attached)
-        made = self._workshop.prepared(change.overrides.sources, change.texts)
+        known = self.context.database.look_up(queries.own_fields, command.actor, command.id)
+        change = submitter_commands.planned(command, *known)
+        made = self._workshop.prepared([*change.overrides.sources, *change.branding.sources], change.texts)
         settings: Settings = self.context.settings
         return preparing.taken_over(
             self._workshop,
@@ -123,7 +198,7 @@ class SubmissionsService:
 
     @handles(rpc.FORM_FILE)
     def form_file(self, query: rpc.FormPage) -> rpc.FormFile:
-        return self.context.database.look_up(forms.file_of, query, now())
+        return self.context.database.look_up(forms.file_of, query, self._site, now())
 
     @handles(rpc.VIEW_FORM)
     def view_form(self, visit: rpc.Visit) -> rpc.Done:
@@ -155,6 +230,15 @@ class SubmissionsService:
                 form_commands.attach, command, files[0], self.context.settings, self._site, now()
             ),
         )
+
+    @handles(rpc.SEND_CODE)
+    def send_code(self, command: rpc.SendCode) -> rpc.CodeSent:
+        return self.context.database.write(code_commands.send, command, self._site, now())
+
+    @handles(rpc.CHECK_CODE)
+    def check_code(self, command: rpc.CheckCode) -> rpc.PassedCode:
+        judged, passed = self.context.database.write(code_commands.check, command, self._site, now())
+        return judged.passed(passed)
 
     @handles(health.PING["submissions"])
     def ping(self, request: health.Ping) -> health.Pong:
@@ -202,14 +286,14 @@ class SubmissionsService:
         preparing.check_texts(
             self.context.bus,
             preparing.texts_in(command.values),
-            lambda: self.context.database.look_up(forms.labels, command.slug, now()),
+            lambda: self.context.database.look_up(forms.labels, command, self._site, now()),
         )
 
     def _uploaded(self, command: rpc.AttachFile) -> Prepared:
         """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""
         file, name = command.file, file_name(command.filename)
         try:
-            party_uuid, kind = self.context.database.look_up(forms.check_upload, command, now())
+            party_uuid, kind = self.context.database.look_up(forms.check_upload, command, self._site, now())
             if file.size > self.context.settings.max_file_size:
                 raise ServiceError("too_large", f"A file may have at most {self.context.settings.max_file_size} bytes")
             preparing.refuse_dangerous(name)

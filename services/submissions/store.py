@@ -88,7 +88,7 @@ class Loaded:
 
 def lock(session: Session, submission_id: int) -> Loaded | None:
     """The submission, locked until the transaction ends; None when there is none."""
-    return _locked(session, SubmissionRow.id == submission_id)
+    return _locked(session, _BY_ID, submission_id)
 
 
 def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
@@ -119,30 +119,42 @@ def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tup
 
 def lock_by_slug(session: Session, slug: str) -> tuple[Loaded, SubmitterRow]:
     """The submission that the signer with this slug takes part in, locked, and himself."""
-    mine = sa.select(SubmitterRow.submission_id).where(SubmitterRow.slug == slug).scalar_subquery()
-    found = _locked(session, SubmissionRow.id == mine)
+    found = _locked(session, _BY_SLUG, slug)
     if found is None:
         raise not_found("Submitter")
     return found, next(one for one in found.submitters if one.slug == slug)
 
 
-def _locked(session: Session, condition: sa.ColumnElement[bool]) -> Loaded | None:
+def _locked(session: Session, statement: sa.Select[Any], key: Any) -> Loaded | None:
     """Everything else is read after the lock was got: what is joined to a row that one waits for is read too early."""
-    statement = for_update(sa.select(SubmissionRow).where(condition))
-    row = session.scalar(statement.execution_options(populate_existing=True))
+    row = session.scalar(statement, {"key": key}, execution_options=_ANEW)
     return None if row is None else loaded(session, row)
 
 
 def loaded(session: Session, row: SubmissionRow) -> Loaded:
-    statement = sa.select(SubmitterRow).where(SubmitterRow.submission_id == row.id).order_by(SubmitterRow.position)
-    submitters = list(session.scalars(statement.execution_options(populate_existing=True)))
+    submitters = list(session.scalars(_SUBMITTERS, {"key": row.id}, execution_options=_ANEW))
     template = session.get(TemplateRow, row.template_id) if row.template_id is not None else None
     return Loaded(session, row, submitters, state_of(row, submitters), template)
 
 
 def attachments_of(session: Session, submission_ids: Sequence[int]) -> list[AttachmentRow]:
-    wanted = sa.select(AttachmentRow).where(AttachmentRow.submission_id.in_(submission_ids))
-    return list(session.scalars(wanted.order_by(AttachmentRow.created_at, AttachmentRow.uuid)))
+    return list(session.scalars(_ATTACHMENTS, {"keys": submission_ids}))
+
+
+# The statements, built once: that takes SQLAlchemy longer than having them done.
+
+_KEY: sa.BindParameter[Any] = sa.bindparam("key")
+_KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
+_ANEW = {"populate_existing": True}
+_BY_ID = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _KEY))
+_MINE = sa.select(SubmitterRow.submission_id).where(SubmitterRow.slug == _KEY).scalar_subquery()
+_BY_SLUG = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _MINE))
+_SUBMITTERS = sa.select(SubmitterRow).where(SubmitterRow.submission_id == _KEY).order_by(SubmitterRow.position)
+_ATTACHMENTS = (
+    sa.select(AttachmentRow)
+    .where(AttachmentRow.submission_id.in_(_KEYS))
+    .order_by(AttachmentRow.created_at, AttachmentRow.uuid)
+)
 
 
 def state_of(row: Any, submitters: Sequence[Any]) -> domain.Submission:

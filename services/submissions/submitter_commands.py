@@ -10,8 +10,9 @@ from sqlalchemy.orm import Session
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
-from services.submissions import commands, creation, domain, overrides, queries, store
+from services.submissions import branding, branding_pictures, commands, creation, domain, overrides, queries, store
 from services.submissions.announce import Telling, announce
+from services.submissions.code_requirements import changed_requirements, check_code_addresses
 from services.submissions.creation import Limits
 from services.submissions.domain import Refused
 from services.submissions.models import SubmitterRow
@@ -30,6 +31,7 @@ class Change:
     preferences: dict[str, Any]
     message: dict[str, Any] | None
     overrides: overrides.Overrides
+    branding: branding.Branding
     texts: list[tuple[str, str]]
 
 
@@ -38,6 +40,7 @@ def planned(
     own: Sequence[FieldDefinition],
     everything: Sequence[FieldDefinition],
     attached: set[str],
+    party_uuid: str,
 ) -> Change:
     """What ``command`` means for a submitter with the fields ``own``. Raises ServiceError naming what is wrong."""
     problems = Problems()
@@ -57,11 +60,14 @@ def planned(
         preferences["go_to_last"] = command.go_to_last
     if "send_email" in given:
         preferences["send_email"] = command.send_email
+    preferences |= changed_requirements(command)
     asked = overrides.Given(command.values, command.fields, command.readonly_fields, "")
     found = overrides.planned(asked, own, labels(everything), attached, problems)
     message = creation.checked_message(command.message, "message", problems)
+    brand = branding.changed(command, party_uuid, problems)
+    preferences |= brand.preferences
     problems.refuse()
-    return Change(details, preferences, message, found, found.texts)
+    return Change(details, preferences, message, found, brand, found.texts)
 
 
 def update(
@@ -83,6 +89,7 @@ def update(
             domain.change(found.state, submitter.id)
             _apply(found, submitter, change, limits, at)
             commands.attach(found, prepared, at)
+            branding_pictures.record(found, prepared, at)
             session.flush()
             if command.completed:
                 commands.complete_by_api(found, submitter, command.actor.email, at)
@@ -108,6 +115,7 @@ def _apply(found: store.Loaded, submitter: SubmitterRow, change: Change, limits:
         problems.add("email", "is required unless phone is given", "email or phone is required")
     merged = {**submitter.preferences, **change.preferences}
     submitter.preferences = {key: value for key, value in merged.items() if value is not None}
+    check_code_addresses(submitter.preferences, submitter.email, submitter.phone, "", problems)
     if change.message is not None:
         submitter.message = change.message
     if change.overrides.changes:

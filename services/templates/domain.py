@@ -5,7 +5,7 @@ Pure: takes what was sent and what there is, gives back roles and fields, or ref
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from contracts.errors import invalid
 from contracts.rpc.rendering import TagField
@@ -45,32 +45,77 @@ class DocumentFields:
 
 @dataclass(frozen=True)
 class Definition:
-    """Roles in order, fields in the order in which a signer goes through them, and what there is to report."""
+    """Roles in order, fields in the order in which a signer goes through them, and what there is to report.
+
+    ``problems``: what it would be refused for, when it was only tried out.
+    """
 
     parties: list[Party]
     fields: list[FieldDefinition]
     notices: list[Notice] = field(default_factory=list)
+    problems: list[dict[str, str]] = field(default_factory=list)
 
 
-def define(documents: Sequence[DocumentFields], limits: Limits, previous: Definition | None = None) -> Definition:
+def define(
+    documents: Sequence[DocumentFields], limits: Limits, previous: Definition | None = None, *, trial: bool = False
+) -> Definition:
     """Roles and fields of new documents.
 
     Roles come in order of first appearance, those of explicit fields first; a field without one belongs to the first.
     Fields of the same name and role are one field with several areas, defined by the first explicit one. Roles and
-    fields that ``previous`` had too keep their uuids.
+    fields that ``previous`` had too keep their uuids. With ``trial``, problems with fields are told, not raised.
     """
     check_documents(len(documents), limits)
+    roles = Roles(previous.parties if previous else ())
+    return _defined(documents, roles, previous.fields if previous else (), (), limits, trial=trial)
+
+
+def extended(
+    present: Definition,
+    documents: Sequence[DocumentFields],
+    order: Sequence[str],
+    limits: Limits,
+    *,
+    trial: bool = False,
+) -> Definition:
+    """``present`` with the roles and fields of further ``documents``; ``order`` are the uuids of all documents.
+
+    What is there keeps its order; new fields come where their document does. A new field with the name and role of one that
+    is there is that one at another place.
+    """
+    check_documents(len(order), limits)
+    made = _defined(documents, Roles((), present.parties), (), present.fields, limits, trial=trial)
+    there = {one.uuid for one in present.fields}
+    place = {document: number for number, document in enumerate(order)}
+    of_field = {one.uuid: place.get(one.areas[0].attachment_uuid if one.areas else "", -1) for one in made.fields}
+    fields = [one for one in made.fields if one.uuid in there]
+    for new in (one for one in made.fields if one.uuid not in there):
+        later = (i for i, one in enumerate(fields) if of_field[one.uuid] > of_field[new.uuid])
+        fields.insert(next(later, len(fields)), new)
+    return replace(made, fields=fields)
+
+
+def _defined(
+    documents: Sequence[DocumentFields],
+    roles: Roles,
+    previous: Sequence[FieldDefinition],
+    present: Sequence[FieldDefinition],
+    limits: Limits,
+    *,
+    trial: bool,
+) -> Definition:
     explicit = [given for document in documents for given in document.explicit]
     found = [tag for document in documents for tag in document.found]
-    _check_size("documents", [*explicit, *found], limits)
+    check_size("documents", [*present, *explicit, *found], limits)
     problems = Problems()
-    roles = Roles(previous.parties if previous else ())
     for document in documents:
         for i, given in enumerate(document.explicit):
             roles.learn(names.key(given.role or "", f"{document.path}.fields[{i}].role", problems))
     for tag in found:
         roles.learn(names.cleaned(tag.role or ""))
-    fields = FieldList(roles, problems, previous.fields if previous else ())
+    fields = FieldList(roles, problems, previous)
+    for kept in present:
+        fields.add_present(kept)
     for document in documents:
         where = _on_document(document)
         for i, given in enumerate(document.explicit):
@@ -80,7 +125,11 @@ def define(documents: Sequence[DocumentFields], limits: Limits, previous: Defini
             fields.add_found(
                 tag, Origin(document.uuid, document.name, f"{document.path}.{document.part}", document.pages)
             )
-    return _finished(roles, fields, [document.uuid for document in documents], "documents", limits)
+    order = ["", *(document.uuid for document in documents)]
+    definition = _finished(roles, fields, order, "documents", problems, limits)
+    if not trial:
+        problems.refuse()
+    return definition
 
 
 def redefine(
@@ -90,7 +139,7 @@ def redefine(
 
     ``documents`` maps the uuid of each document to its pages. An area of a template with one document need not name it.
     """
-    _check_size("fields", given, limits)
+    check_size("fields", given, limits)
     problems = Problems()
     roles = Roles((), parties)
     for i, one in enumerate(given):
@@ -100,7 +149,9 @@ def redefine(
     where = _on_documents(documents, problems)
     for i, one in enumerate(given):
         fields.add_explicit(one, f"fields[{i}]", where, "")
-    return _finished(roles, fields, [""], "fields", limits)
+    definition = _finished(roles, fields, [""], "fields", problems, limits)
+    problems.refuse()
+    return definition
 
 
 def with_role_names(parties: Sequence[Party], given: Sequence[str], limits: Limits) -> list[Party]:
@@ -151,9 +202,8 @@ def cloned(definition: Definition, documents: Mapping[str, str]) -> Definition:
     )
 
 
-def clone_name(name: str) -> str:
+def clone_name(name: str, suffix: str = " (Clone)") -> str:
     """The name of a copy, cut so that it is still a name."""
-    suffix = " (Clone)"
     return name[: names.LONGEST - len(suffix)] + suffix
 
 
@@ -166,7 +216,8 @@ def check_documents(count: int, limits: Limits) -> None:
         raise invalid(f"documents {reason}", "documents", reason)
 
 
-def _check_size(path: str, fields: Sequence[FieldInput | TagField], limits: Limits) -> None:
+def check_size(path: str, fields: Sequence[FieldInput | TagField | FieldDefinition], limits: Limits) -> None:
+    """Refuses more fields, or more areas of fields, than a template may have."""
     counts = (("fields", len(fields), limits.fields), ("areas", sum(len(one.areas) for one in fields), limits.areas))
     for what, count, most in counts:
         if count > most:
@@ -174,13 +225,21 @@ def _check_size(path: str, fields: Sequence[FieldInput | TagField], limits: Limi
             raise invalid(f"{path} {reason}", path, reason)
 
 
-def _finished(roles: Roles, fields: FieldList, order: Sequence[str], path: str, limits: Limits) -> Definition:
-    found = fields.in_order(order)
-    parties = roles.all()
+def check_roles(path: str, parties: Sequence[Party], limits: Limits) -> None:
+    """Refuses more roles than a template may have."""
     if len(parties) > limits.roles:
         reason = f"must not have more than {limits.roles} roles"
         raise invalid(f"{path} {reason}", path, reason)
-    return Definition(parties, found, fields.notices)
+
+
+def _finished(
+    roles: Roles, fields: FieldList, order: Sequence[str], path: str, problems: Problems, limits: Limits
+) -> Definition:
+    found = fields.in_order(order)
+    parties = roles.all()
+    if not problems.found:
+        check_roles(path, parties, limits)
+    return Definition(parties, found, fields.notices, problems.found)
 
 
 def _on_document(document: DocumentFields) -> PlaceOf:

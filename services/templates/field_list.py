@@ -62,6 +62,11 @@ class FieldList:
         self._references: list[tuple[str, str]] = []
         self._conditions: list[tuple[FieldDefinition, str, str]] = []
 
+    def add_present(self, one: FieldDefinition) -> None:
+        """A field that is there already and stays: what comes later with its name and role adds areas to it."""
+        self._uuids.add(one.uuid)
+        self._keep(one.model_copy(), self._explicit.setdefault("", []))
+
     def add_explicit(self, given: FieldInput, path: str, place_of: PlaceOf, document_uuid: str) -> None:
         """A field as the API user wrote it. ``document_uuid`` groups it with what is found in that document."""
         problems = self._problems
@@ -82,7 +87,7 @@ class FieldList:
         elif same.type != one.type:
             problems.add(f"{path}.type", f"must be {same.type}, like the other field with this name and role")
         else:
-            _merge(same, one)
+            add_areas(same, one)
 
     def add_found(self, tag: TagField, origin: Origin) -> None:
         """A tag or form field. Its name and geometry are repaired and a look that is not known is left out, both with
@@ -101,7 +106,7 @@ class FieldList:
                 self._problems.add(origin.path, f"has a field {name!r} whose {reason}")
         same = self._named.get((one.submitter_uuid, one.name))
         if same is not None and one.type in (same.type, FieldType.TEXT):
-            _merge(same, one)
+            add_areas(same, one)
             return
         if same is not None:
             message = f"two fields are called {name!r}: one of type {same.type}, one of type {one.type}"
@@ -112,14 +117,13 @@ class FieldList:
             self._conditions.append((one, tag.condition, origin.path))
 
     def in_order(self, documents: Sequence[str]) -> list[FieldDefinition]:
-        """All fields, document by document, the explicit ones first. Raises when anything was wrong with any of them."""
+        """All fields, document by document, the explicit ones first; what is still wrong with any of them is noted."""
         fields = [one for key in documents for one in (*self._explicit.get(key, ()), *self._found.get(key, ()))]
         for field_uuid, path in self._references:
             if field_uuid not in self._uuids:
                 self._problems.add(path, "must be the uuid of another field of the template")
         for one, condition, path in self._conditions:
             self._resolve(one, condition, path, fields)
-        self._problems.refuse()
         return fields
 
     def _definition(
@@ -188,6 +192,7 @@ def _identity(one: FieldDefinition) -> tuple[str, str, str]:
     return one.role.casefold(), one.name, one.type
 
 
-def _merge(kept: FieldDefinition, other: FieldDefinition) -> None:
+def add_areas(kept: FieldDefinition, other: FieldDefinition) -> None:
+    """``other`` is the same field somewhere else."""
     kept.areas = [*kept.areas, *other.areas]
     kept.options = list(dict.fromkeys([*kept.options, *other.options]))

@@ -5,11 +5,12 @@ refused nothing is kept, and the refusal names it as the API user wrote it.
 """
 
 import contextvars
+import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 from pydantic import BaseModel
@@ -17,11 +18,15 @@ from pydantic import BaseModel
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc, rendering
-from contracts.rpc.templates import CreateTemplate, FieldInput
-from contracts.types import Notice
-from services.templates import names
+from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput, Intake
+from contracts.types import FieldContent, Notice, StoredDocument
+from services.templates import field_rules, names
 from services.templates.domain import DocumentFields
 from services.templates.problems import Problems
+
+_DRAWABLE = re.compile("[\t\n -~\u00a0-\u00ac\u00ae-\u024f]*")
+"""Texts that every font of ours has for certain; rendering is asked about others."""
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Source:
     part: str
     ask: Callable[["Bus"], rendering.PreparedDocument]
     fields: Sequence[FieldInput] = ()
+    position: int | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,19 @@ class Ready:
     signed: bool
     fields: DocumentFields
     report: list[Notice] = field(default_factory=list)
+    position: int | None = None
+
+    @property
+    def stored(self) -> StoredDocument:
+        """The same as a submission keeps it."""
+        return StoredDocument(
+            uuid=self.fields.uuid,
+            name=self.name,
+            file=self.file,
+            original=self.original,
+            pages=self.fields.pages,
+            signed=self.signed,
+        )
 
 
 class Bus(Protocol):
@@ -53,26 +72,46 @@ class Bus(Protocol):
     def call(self, rpc: Rpc[Any, Any], request: Any) -> Any: ...
 
 
-def sources(command: CreateTemplate) -> list[Source]:
-    """The documents of the command, in order."""
+def sources(intake: Intake) -> list[Source]:
+    """The documents of a request, in order."""
     problems = Problems()
-    found = []
-    for i, document in enumerate(command.documents):
-        path = f"documents[{i}]"
-        name = names.document(names.title(document.name, f"{path}.name", problems)) or str(uuid.uuid4())
-        pdf = rendering.PreparePdf(
-            name=name, file=document.file, remove_tags=command.remove_tags, flatten=command.flatten
-        )
-        found.append(Source(name, path, "file", _asks(rendering.PREPARE_PDF, pdf), document.fields))
-    for i, page in enumerate(command.html_documents):
-        path = f"documents[{i}]"
-        name = names.document(names.title(page.name or "", f"{path}.name", problems)) or str(uuid.uuid4())
-        html = rendering.PrepareHtml(
-            name=name, html=page.html, html_header=page.html_header, html_footer=page.html_footer, size=page.size
-        )
-        found.append(Source(name, path, "html", _asks(rendering.PREPARE_HTML, html)))
+    found = [_of_file(document, f"documents[{i}]", intake, problems) for i, document in enumerate(intake.documents)]
+    found += [_of_html(page, f"documents[{i}]", problems) for i, page in enumerate(intake.html_documents)]
     problems.refuse()
     return found
+
+
+def sources_of_changes(changes: Sequence[DocumentChange]) -> list[Source | None]:
+    """What PUT /templates/:id/documents sends in, entry by entry; None where nothing is: a document is removed."""
+    problems = Problems()
+    found: list[Source | None] = []
+    for i, change in enumerate(changes):
+        path = f"documents[{i}]"
+        if change.remove:
+            found.append(None)
+        elif change.html is not None:
+            found.append(_of_html(HtmlDocumentInput(html=change.html, name=change.name), path, problems))
+        elif change.file is not None:
+            found.append(_of_file(DocumentInput(name=change.name or "", file=change.file), path, Intake(), problems))
+        else:
+            problems.add(f"{path}.file", "is required, unless html is given or the document is removed")
+    problems.refuse()
+    return found
+
+
+def _of_file(document: DocumentInput, path: str, intake: Intake, problems: Problems) -> Source:
+    """A document that came as a file. Which kind it is decides how rendering is asked: here is the place for further ones."""
+    name = names.document(names.title(document.name, f"{path}.name", problems)) or str(uuid.uuid4())
+    pdf = rendering.PreparePdf(name=name, file=document.file, remove_tags=intake.remove_tags, flatten=intake.flatten)
+    return Source(name, path, "file", _asks(rendering.PREPARE_PDF, pdf), document.fields, document.position)
+
+
+def _of_html(page: HtmlDocumentInput, path: str, problems: Problems) -> Source:
+    name = names.document(names.title(page.name or "", f"{path}.name", problems)) or str(uuid.uuid4())
+    html = rendering.PrepareHtml(
+        name=name, html=page.html, html_header=page.html_header, html_footer=page.html_footer, size=page.size
+    )
+    return Source(name, path, "html", _asks(rendering.PREPARE_HTML, html), position=page.position)
 
 
 def prepare(bus: Bus, documents: Sequence[Source], *, concurrency: int, seconds: float) -> list[Ready]:
@@ -84,7 +123,8 @@ def prepare(bus: Bus, documents: Sequence[Source], *, concurrency: int, seconds:
         for future in running:
             future.cancel()
     _refuse(documents, running)
-    return [_ready(source, future.result()) for source, future in zip(documents, running, strict=True)]
+    made = [_ready(source, future.result()) for source, future in zip(documents, running, strict=True)]
+    return [_with_undrawable(bus, one) for one in made]
 
 
 def _asks(
@@ -140,4 +180,37 @@ def _ready(source: Source, prepared: rendering.PreparedDocument) -> Ready:
             notice if notice.document else notice.model_copy(update={"document": source.name})
             for notice in prepared.report
         ],
+        position=source.position,
     )
+
+
+def _with_undrawable(bus: Bus, ready: Ready) -> Ready:
+    """With a notice for each text of a field that no font can draw: whoever makes the template can mend it, who signs cannot.
+    Until it is mended, submissions are refused for it."""
+    given = (*ready.fields.explicit, *ready.fields.found)
+    texts = [(one.name, text) for one in given for text in _printed(one) if not _DRAWABLE.fullmatch(text)]
+    if not texts:
+        return ready
+    answer = bus.call(rendering.CHECK_TEXT, rendering.CheckText(texts=[text for _, text in texts]))
+    notices = [
+        Notice(
+            code="undrawable_characters",
+            message=f"field {name!r} has characters that no font can draw: {_shown(characters)}",
+            document=ready.name,
+        )
+        for (name, _), characters in zip(texts, answer.characters, strict=True)
+        if characters
+    ]
+    return replace(ready, report=[*ready.report, *notices])
+
+
+def _printed(one: FieldContent) -> list[str]:
+    """The texts of a field that end up on paper, whoever fills it in."""
+    reasons = one.preferences.get("reasons")
+    texts = [one.default_value, *one.options, *(reasons if isinstance(reasons, list) else ())]
+    return [text for text in texts if isinstance(text, str) and len(text) <= field_rules.LONGEST_TEXT]
+
+
+def _shown(characters: str) -> str:
+    named = [f"{one!r} (U+{ord(one):04X})" for one in characters[:_MOST_NAMED]]
+    return ", ".join(named) + (", ..." if len(characters) > _MOST_NAMED else "")

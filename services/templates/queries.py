@@ -73,12 +73,21 @@ def snapshot(session: Session, request: rpc.GetTemplate) -> rpc.TemplateSnapshot
             "author_id": row.author_id,
             "parties": row.parties,
             "fields": row.fields,
-            "documents": [_stored(document) for document in documents],
+            "documents": [stored(document) for document in documents],
             "preferences": row.preferences,
             "created_at": row.created_at,
             "updated_at": row.updated_at,
         }
     )
+
+
+def snapshots(session: Session, request: rpc.ComposeDocuments) -> list[rpc.TemplateSnapshot]:
+    """All of several templates, in order; raises ServiceError when one is not there for the actor, or archived."""
+    found = [snapshot(session, rpc.GetTemplate(actor=request.actor, id=number)) for number in request.template_ids]
+    for i, one in enumerate(found):
+        if one.archived:
+            raise invalid("Template has been archived", f"template_ids[{i}]", "is archived")
+    return found
 
 
 # What is only shown is read as plain rows: as objects that could be changed it costs three times as much.
@@ -109,6 +118,16 @@ def _documents_of(session: Session, template_ids: list[int]) -> dict[int, list[A
 def holder_of(session: Session, external_id: str) -> int | None:
     """The author of the template that has this key, whoever may see it."""
     return session.scalar(sa.select(TemplateRow.author_id).where(TemplateRow.external_id == external_id))
+
+
+def holder(session: Session, external_id: str | None, *, lock: bool = False) -> TemplateRow | None:
+    """The template that has this key, whoever may see it. ``lock`` it before changing it."""
+    if external_id is None:
+        return None
+    statement = sa.select(TemplateRow).where(TemplateRow.external_id == external_id)
+    if lock:
+        statement = statement.with_for_update(of=TemplateRow).execution_options(populate_existing=True)
+    return session.scalar(statement)
 
 
 def found(session: Session, actor: Actor, template_id: int, *, lock: bool = False) -> TemplateRow:
@@ -177,6 +196,8 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
         exact.append(_columns.external_id == request.external_id)
     if request.slug is not None:
         exact.append(_columns.slug == request.slug)
+    if request.shared:
+        exact.append(_columns.shared_link.is_(True))
     return Listing(
         table=_TEMPLATES,
         source=_TEMPLATES,
@@ -213,7 +234,8 @@ def _document(row: Any, links: FileLinks) -> dict[str, Any]:
     }
 
 
-def _stored(row: Any) -> StoredDocument:
+def stored(row: Any) -> StoredDocument:
+    """A row of a document as it goes to other services."""
     return StoredDocument.model_validate(
         {
             "uuid": row.uuid,

@@ -1,20 +1,24 @@
 """Entrypoints: contract in, one call, contract out."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from contracts.errors import ServiceError
-from contracts.rpc import health
+from contracts.rpc import Rpc, health
 from contracts.rpc import templates as rpc
 from contracts.runtime import outbox
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles
-from contracts.types import Page, Removed, Role, Template
-from services.templates import commands, domain, preparing, queries
+from contracts.types import DryRun, Page, Removed, Role, StoredDocument, Template
+from services.templates import commands, composing, document_commands, domain, preparing, queries, trying
 from services.templates.access import require_writer
 from services.templates.links import LinkMaker
 from services.templates.settings import Settings
 
 PREFIX = "templates/"
+TRIES = 3
+R = TypeVar("R")
 
 
 class TemplatesService:
@@ -23,35 +27,45 @@ class TemplatesService:
 
     @handles(rpc.CREATE)
     def create(self, command: rpc.CreateTemplate) -> Template:
-        settings: Settings = self.context.settings
-        done = self.context.database.look_up(outbox.answered, rpc.CREATE, command.request_id)
-        if done is not None:
+        if (done := self._answered(rpc.CREATE, command.request_id)) is not None:
             return done
         self._refuse_early(command)
-        ready = preparing.prepare(
-            self.context.bus,
-            preparing.sources(command),
-            concurrency=settings.prepare_concurrency,
-            seconds=settings.prepare_seconds,
-        )
+        ready = self._prepared(command)
         adopted = [self._adopted(one) for one in ready]
         try:
-            return self.context.database.write(commands.create, command, adopted, self._links, settings.limits(), now())
+            return self.context.database.write(
+                commands.create, command, adopted, self._links, self.context.settings.limits(), now()
+            )
         except ServiceError as refused:
             if refused.status < 500:
                 self._discard(adopted)
             raise
 
-    def _adopted(self, one: preparing.Ready) -> preparing.Ready:
-        """With files of our own. What rendering made stays where it made it until the sweep, the uploads are the caller's."""
-        original = self.context.blobs.adopt(one.original, PREFIX)
-        same = one.file.key == one.original.key
-        return replace(one, original=original, file=original if same else self.context.blobs.adopt(one.file, PREFIX))
+    @handles(rpc.TRY_CREATE)
+    def try_create(self, command: rpc.CreateTemplate) -> DryRun:
+        self._refuse_early(command)
+        ready = self._prepared(command)
+        try:
+            return self.context.database.look_up(trying.create, command, ready, self.context.settings.limits())
+        finally:
+            self._discard_made(ready)
 
-    def _discard(self, adopted: list[preparing.Ready]) -> None:
-        """Nobody will refer to them."""
-        for key in {file.key for one in adopted for file in (one.file, one.original)}:
-            self.context.blobs.delete(key)
+    @handles(rpc.COMPOSE)
+    def compose(self, command: rpc.ComposeDocuments) -> rpc.Composition:
+        return self._composed(command, trial=False)
+
+    @handles(rpc.TRY_COMPOSE)
+    def try_compose(self, command: rpc.ComposeDocuments) -> rpc.Composition:
+        return self._composed(command, trial=True)
+
+    def _composed(self, command: rpc.ComposeDocuments, *, trial: bool) -> rpc.Composition:
+        require_writer(command.actor)
+        snapshots = self.context.database.look_up(queries.snapshots, command)
+        limits = self.context.settings.limits()
+        count = sum(len(one.documents) for one in snapshots) + len(command.documents) + len(command.html_documents)
+        domain.check_documents(count, limits)
+        ready = self._prepared(command)
+        return composing.composed(command, snapshots, ready, self._joiner.joined, limits, trial=trial)
 
     @handles(rpc.GET)
     def get(self, request: rpc.GetTemplate) -> Template:
@@ -74,6 +88,58 @@ class TemplatesService:
     def clone(self, command: rpc.CloneTemplate) -> Template:
         return self.context.database.write(commands.clone, command, self._links, now())
 
+    @handles(rpc.TRY_CLONE)
+    def try_clone(self, command: rpc.CloneTemplate) -> DryRun:
+        return self.context.database.look_up(trying.clone, command)
+
+    @handles(rpc.MERGE)
+    def merge(self, command: rpc.MergeTemplates) -> Template:
+        limits = self.context.settings.limits()
+        return self.context.database.write(document_commands.merge, command, self._links, limits, now())
+
+    @handles(rpc.TRY_MERGE)
+    def try_merge(self, command: rpc.MergeTemplates) -> DryRun:
+        return self.context.database.look_up(trying.merge, command, self.context.settings.limits())
+
+    @handles(rpc.CHANGE_DOCUMENTS)
+    def change_documents(self, command: rpc.ChangeDocuments) -> Template:
+        ready: Sequence[preparing.Ready | None] | None = None
+        for _ in range(TRIES):
+            if (done := self._answered(rpc.CHANGE_DOCUMENTS, command.request_id)) is not None:
+                return done
+            template = self.context.database.look_up(document_commands.present, command)
+            if ready is None:
+                document_commands.refuse_early(command, template)
+                ready = self._prepared_changes(command)
+            if (changed := self._changed(command, template, ready)) is not None:
+                return changed
+        raise ServiceError("unavailable", "The template is being changed by others, try again")
+
+    def _changed(
+        self, command: rpc.ChangeDocuments, template: rpc.TemplateSnapshot, ready: Sequence[preparing.Ready | None]
+    ) -> Template | None:
+        """None when the template was changed in the meantime."""
+        exchange = document_commands.planned(command, template, ready, self.context.settings.limits())
+        if command.merge and len(exchange.documents) > 1:
+            exchange = document_commands.in_one(
+                exchange, self._joiner.joined(exchange.documents, template.name, "merge")
+            )
+        mine = {one.uuid for one in template.documents}
+        new = [self._kept(one) for one in exchange.documents if one.uuid not in mine]
+        by_uuid = {one.uuid: one for one in new}
+        adopted = [by_uuid.get(one.uuid, one) for one in exchange.documents]
+        try:
+            done = self.context.database.write(
+                document_commands.change, command, replace(exchange, documents=adopted), self._links, now()
+            )
+        except ServiceError as refused:
+            if refused.status < 500:
+                self._discard_files(new)
+            raise
+        if done is None:
+            self._discard_files(new)
+        return done
+
     @handles(rpc.SNAPSHOT)
     def snapshot(self, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
         return self.context.database.look_up(queries.snapshot, request)
@@ -81,6 +147,53 @@ class TemplatesService:
     @handles(health.PING["templates"])
     def ping(self, request: health.Ping) -> health.Pong:
         return self.context.pong()
+
+    def _prepared(self, intake: rpc.Intake) -> Sequence[preparing.Ready]:
+        return self._made_ready(preparing.sources(intake))
+
+    def _prepared_changes(self, command: rpc.ChangeDocuments) -> Sequence[preparing.Ready | None]:
+        """One for each entry; None where a document is removed."""
+        sources = preparing.sources_of_changes(command.documents)
+        ready = iter(self._made_ready([one for one in sources if one is not None]))
+        return [None if one is None else next(ready) for one in sources]
+
+    def _made_ready(self, sources: Sequence[preparing.Source]) -> Sequence[preparing.Ready]:
+        settings: Settings = self.context.settings
+        return preparing.prepare(
+            self.context.bus, sources, concurrency=settings.prepare_concurrency, seconds=settings.prepare_seconds
+        )
+
+    def _adopted(self, one: preparing.Ready) -> preparing.Ready:
+        kept = self._kept(one.stored)
+        return replace(one, original=kept.original, file=kept.file)
+
+    def _kept(self, one: StoredDocument) -> StoredDocument:
+        """With files of our own. What rendering made stays where it made it until the sweep, the uploads are the caller's."""
+        original = self.context.blobs.adopt(one.original, PREFIX)
+        same = one.file.key == one.original.key
+        file = original if same else self.context.blobs.adopt(one.file, PREFIX)
+        return one.model_copy(update={"original": original, "file": file})
+
+    def _discard(self, adopted: Sequence[preparing.Ready]) -> None:
+        self._discard_files([one.stored for one in adopted])
+
+    def _discard_files(self, documents: Sequence[StoredDocument]) -> None:
+        """Nobody will refer to them."""
+        for key in {file.key for one in documents for file in (one.file, one.original)}:
+            self.context.blobs.delete(key)
+
+    def _discard_made(self, ready: Sequence[preparing.Ready]) -> None:
+        """What rendering made of the uploads; those are the caller's."""
+        for one in ready:
+            if one.file.key != one.original.key:
+                self.context.blobs.delete(one.file.key)
+
+    def _answered(self, call: Rpc[Any, R], request_id: str) -> R | None:
+        return self.context.database.look_up(outbox.answered, call, request_id)
+
+    @property
+    def _joiner(self) -> composing.Joiner:
+        return composing.Joiner(self.context.bus, self.context.blobs)
 
     @property
     def _links(self) -> LinkMaker:

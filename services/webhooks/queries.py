@@ -15,6 +15,8 @@ from contracts.types import Webhook as PublicWebhook
 from services.webhooks import domain
 from services.webhooks.models import Attempt, Delivery, LoggedEvent, LogHead, Webhook
 
+_LAST_SECOND = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
+
 
 def webhook(session: Session, request: rpc.GetWebhook) -> PublicWebhook:
     found = session.get(Webhook, request.id)
@@ -167,4 +169,5 @@ def _time_pagination(session: Session, wanted: sa.Select[Any], rows: list[Logged
 
 
 def _second(unix: int) -> datetime:
-    return datetime.fromtimestamp(unix, UTC)
+    """The beginning of that second; of the last one there is for all that follow it."""
+    return datetime.fromtimestamp(min(unix, _LAST_SECOND), UTC)

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from contracts.errors import STATUS
 from services.gateway import api, schemas, specification
 from services.gateway.auth import ROLES
 
@@ -111,6 +112,49 @@ def test_every_operation_has_one_success_and_is_described(operation: specificati
     assert successes == (["201"] if operation.id in api.CREATED else ["200"])
     assert operation.definition["summary"]
     assert operation.definition["tags"][0] in {tag["name"] for tag in DOCUMENT["tags"]}
+
+
+@BY_ID
+def test_every_operation_is_explained_and_shown(operation: specification.Operation) -> None:
+    """Whoever generates a client, or reads the page, finds what each part means and what it looks like."""
+    assert operation.definition.get("description"), "what the summary does not say"
+    path_item = DOCUMENT["paths"][operation.path]
+    for parameter in map(resolved, [*path_item.get("parameters", []), *operation.definition.get("parameters", [])]):
+        assert parameter.get("description"), parameter["name"]
+        assert "example" in parameter, parameter["name"]
+        schemas.compiled(parameter["schema"], request=True).validate(parameter["example"])
+    if not operation.takes_files:
+        for content in operation.definition.get("requestBody", {}).get("content", {}).values():
+            assert "example" in content
+    for status, response in operation.definition["responses"].items():
+        shown = resolved(response)
+        assert shown["description"], status
+        assert "example" in shown["content"]["application/json"], status
+        if not status.startswith("2"):
+            example = shown["content"]["application/json"]["example"]
+            assert STATUS.get(example["code"]) == int(status) if status != "default" else 500
+            assert status != "422" or example["details"]
+
+
+@BY_ID
+def test_every_answer_is_typed(operation: specification.Operation) -> None:
+    """A generated client knows the type of everything it gets: what may be anything says so with ``additionalProperties``."""
+    open_parts = []
+
+    def look(schema: dict[str, Any], where: str) -> None:
+        if "anyOf" not in schema and "type" not in schema:
+            open_parts.append(where)
+        if schema.get("type") == "object" and not {"properties", "additionalProperties"} & set(schema):
+            open_parts.append(where)
+        for name, child in schema.get("properties", {}).items():
+            look(child, f"{where}.{name}")
+        for child in (schema.get("items"), schema.get("additionalProperties"), *schema.get("anyOf", ())):
+            if isinstance(child, dict):
+                look(child, f"{where}[]")
+
+    for status, response in operation.definition["responses"].items():
+        look(resolved(response)["content"]["application/json"]["schema"], status)
+    assert open_parts == []
 
 
 def examples() -> Iterator[Any]:

@@ -262,6 +262,17 @@ def test_drafts_show_what_is_there(service: Running, tmp_path: Path) -> None:
     assert verdict.checksum_status == "unsigned"
 
 
+def test_the_draft_of_a_signed_document_is_a_copy(service: Running) -> None:
+    """Drafts are removed when they are out of date; the template's file must not go with them."""
+    request = rendering.FillRequest.model_validate(seal_request(service.blobs, submission_id=98).model_dump())
+    came = service.prepare(signed(document(line("Theirs"))))
+    theirs = request.documents[0].model_copy(update={"file": came.file, "original": came.file, "signed": True})
+    request = request.model_copy(update={"documents": [theirs], "values": []})
+    (draft,) = service.client.call(rendering.FILL_DRAFTS, request).documents
+    assert draft.file.key.startswith("submissions/98/")
+    assert service.blobs.get(draft.file) == service.blobs.get(came.file)
+
+
 def test_merging_with_and_without_a_seal(service: Running, tmp_path: Path) -> None:
     files = [service.upload(contract_pdf(2)), service.upload(signed(document(line("signed"))))]
     plain = service.client.call(rendering.COMBINE, rendering.Combine(files=files))

@@ -32,6 +32,7 @@ from services.rendering.workshop import Workshop
 from tests.support import drawing, processes
 from tests.support.pdf_files import LETTER, document, line, signed
 from tests.support.sealing import assert_sealed, contract_pdf, pdf_text, pdfsig, seal_request
+from tests.support.suite import wait_until
 from tests.support.tsa import Authority, authority
 
 NOW = datetime.now(UTC)
@@ -359,6 +360,7 @@ def test_a_failed_attempt_takes_its_files_away(
     written: list[list[str]] = []
 
     def trip(*_: object, **__: object) -> None:
+        wait_until(lambda: files_of(tmp_path) != [], what="the sealed document, which is written meanwhile")
         written.append(files_of(tmp_path))
         raise ServiceError("unavailable", "The file store is not available, try again later")
 
@@ -367,6 +369,23 @@ def test_a_failed_attempt_takes_its_files_away(
     outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer), 7)
     assert isinstance(outcome, Retry), "what is missing outside is waited for"
     assert len(written[0]) == 1
+    assert files_of(tmp_path) == []
+
+
+def test_a_level_that_was_not_foreseen_is_a_fault(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The audit trail is drawn while the document is read back: what it says of it must be what is found."""
+    monkeypatch.setattr(workshop.renderer, "check_seal", lambda *_arguments, **_expected: "B-T")
+    order(database, seal_request(blobs))
+    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    assert isinstance(outcome, Retry)
+    assert "a seal without time-stamp was read back as ['B-T']" in outcome.error
     assert files_of(tmp_path) == []
 
 

@@ -1,6 +1,7 @@
 """Every image holds what its service imports, and nothing that it asks for without using it (pyproject.toml, deploy/locks)."""
 
 import ast
+import json
 import re
 import sys
 import tomllib
@@ -52,3 +53,14 @@ def test_what_a_service_imports_is_in_its_image(service: str) -> None:
 def test_what_a_service_asks_for_it_uses(service: str) -> None:
     asked = {plain(one) for one in PROJECT["optional-dependencies"][service]} - {"countersign"}
     assert asked - USED_BY_OTHERS.get(service, set()) <= imported(service)
+
+
+def test_the_npm_lock_pins_everything_and_names_no_registry() -> None:
+    """Whoever installs has a registry of his own; the hash says that it gives the same package."""
+    folder = ROOT / "tests" / "support" / "published_clients"
+    wanted = json.loads((folder / "package.json").read_text())["dependencies"]
+    packages = json.loads((folder / "package-lock.json").read_text())["packages"]
+    assert packages.pop("")["dependencies"] == wanted
+    assert all(re.fullmatch(r"[0-9.]+", version) for version in wanted.values())
+    assert all(one["integrity"].startswith("sha512-") and "resolved" not in one for one in packages.values())
+    assert {f"node_modules/{name}" for name in wanted} <= set(packages)

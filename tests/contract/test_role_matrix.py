@@ -60,6 +60,11 @@ def new_submission(record: dict[str, Any]) -> dict[str, Any]:
     return {"template_id": record["template"], "submitters": people, "send_email": False}
 
 
+def one_off(**documents: Any) -> dict[str, Any]:
+    people = [{"role": "Seller", "email": "s@example.com"}]
+    return {**documents, "submitters": people, "send_email": False}
+
+
 MATRIX: dict[str, Row] = {
     "account.get": Row(ADMINS),
     "account.update": Row(ADMINS, lambda _: {"name": None}),
@@ -75,6 +80,8 @@ MATRIX: dict[str, Row] = {
     "templates.get": Row(READ),
     "templates.create_from_pdf": Row(EDITORS, lambda _: {"documents": [{"name": "a", "file": PDF}]}),
     "templates.create_from_html": Row(EDITORS, lambda _: {"html": HTML}),
+    "templates.merge": Row(CHANGE_VISIBLE, lambda record: {"template_ids": [record["template"]]}),
+    "templates.change_documents": Row(CHANGE_OWN, lambda _: {"documents": [{"html": HTML, "name": "b"}]}),
     "templates.update": Row(CHANGE_OWN, lambda _: {"folder_name": "Moved"}),
     "templates.remove": Row(CHANGE_OWN),
     "templates.clone": Row(CHANGE_VISIBLE, lambda _: {"name": "Copy"}),
@@ -85,6 +92,12 @@ MATRIX: dict[str, Row] = {
     "submissions.documents": Row(READ),
     "submissions.create": Row(CHANGE_VISIBLE, new_submission),
     "submissions.init": Row(CHANGE_VISIBLE, new_submission),
+    "submissions.create_from_pdf": Row(EDITORS, lambda _: one_off(documents=[{"name": "a", "file": PDF}])),
+    "submissions.create_from_html": Row(EDITORS, lambda _: one_off(html=HTML)),
+    "submissions.emails": Row(
+        CHANGE_VISIBLE, lambda r: {"template_id": r["template"], "emails": "s@example.com", "send_email": False}
+    ),
+    "submissions.events": Row(READ),
     "submissions.update": Row(CHANGE_VISIBLE, lambda _: {"name": "Renamed"}),
     "submissions.remove": Row(CHANGE_VISIBLE),
     "submissions.seal": Row(CHANGE_VISIBLE, done=422),
@@ -278,6 +291,18 @@ def test_other_people_s_ids_within_bodies_and_queries_open_nothing(world: World)
     assert status("PUT", path, {"fields": [field]}) == 422
     party = {"uuid": theirs["submitters"][0]["uuid"], "name": "Seller"}
     assert status("PUT", path, {"submitters": [party]}) == 422
+    for query in ("", "?dry_run=true"):
+        both = [own["template"], foreign["template"]]
+        assert status("POST", f"/templates/merge{query}", {"template_ids": both}) == 404
+        assert status("POST", f"/templates/merge{query}", {"template_ids": both[:1], "external_id": external}) == 422
+        assert status("POST", f"/templates/pdf{query}", pdf) == 403
+        assert status("POST", f"/templates/{foreign['template']}/clone{query}", {}) == 404
+        for way in ({"documents": [{"name": "a", "file": PDF}]}, {"html": HTML}):
+            path_of = "pdf" if "documents" in way else "html"
+            body = one_off(template_ids=both, **way)
+            assert status("POST", f"/submissions/{path_of}{query}", body) == 404
+        assert status("POST", f"/submissions{query}", new_submission({"template": 2**60})) == 404
+    assert status("PUT", f"/templates/{foreign['template']}/documents", {"merge": True}) == 404
     person = {"role": "Seller", "email": "s@example.com", "uuid": theirs["submitters"][0]["uuid"]}
     assert status("POST", "/submissions", {"template_id": own["template"], "submitters": [person]}) == 422
 

@@ -18,6 +18,7 @@ from deploy.rabbitmq import PrivateBroker
 from tests.support.specimens import contract, processes
 from tests.support.specimens.running import specimen
 from tests.support.specimens.specimen.models import Task
+from tests.support.suite import wait_until
 
 QUEUE = topology.event_queue_name(contract.NOTED, "specimen")
 
@@ -67,6 +68,29 @@ def test_check_says_what_works_and_what_does_not(broker: PrivateBroker, database
     away = run("tests.support.specimens", "check", **{**settings, "AMQP_URL": "amqp://u:c4n4ry@127.0.0.1:1/"})
     assert away.returncode == 1
     assert "c4n4ry" not in away.stdout + away.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [("tests.support.specimens", "serve"), ("tests.support.specimens", "background"), ("services.gateway", "serve")],
+)
+def test_who_waits_for_its_schema_hears_sigterm(
+    broker: PrivateBroker, tmp_path: Path, program: str, command: str
+) -> None:
+    """The first process of a container gets no signal that it has no handler for: with status 0 there was one."""
+    settings = processes.environment(broker.amqp_url, f"sqlite:///{tmp_path}/empty.sqlite", tmp_path)
+    settings |= {"GATEWAY_DATABASE_URL": settings["SPECIMEN_DATABASE_URL"], "KEY_ENCRYPTION_SECRET": "for-tests" * 4}
+    log = tmp_path / "log"
+    with (
+        log.open("ab") as file,
+        subprocess.Popen([sys.executable, "-m", program, command], env=settings, stdout=file, stderr=file) as process,
+    ):
+        try:
+            wait_until(lambda: "start.waiting" in log.read_text(), what="the process to wait for its schema")
+            process.terminate()
+            assert process.wait(30) == 0, log.read_text()
+        finally:
+            process.kill()
 
 
 def test_missing_settings_are_named_all_at_once(broker: PrivateBroker, tmp_path: Path) -> None:

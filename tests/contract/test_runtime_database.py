@@ -1,7 +1,7 @@
 """The database of a service, on SQLite and PostgreSQL: transactions, types, text, idempotency, migrations."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -271,8 +271,8 @@ def test_an_event_is_the_first_time_once(database: Database) -> None:
 
 
 def test_an_event_is_emitted_with_its_transaction_or_not_at_all(database: Database) -> None:
-    woken: list[bool] = []
-    database.on_commit.append(lambda: woken.append(True))
+    woken: list[Set[str]] = []
+    database.on_commit.append(woken.append)
 
     def state(session: Session, fails: bool) -> str:
         identifier = emit(session, contract.NOTED, contract.Noted(key="k"), subject="thing:1", sequence=4)
@@ -284,13 +284,13 @@ def test_an_event_is_emitted_with_its_transaction_or_not_at_all(database: Databa
         database.write(state, True)
     assert not woken
     identifier = database.write(state, False)
-    assert woken == [True]
+    assert woken == [{"outbox"}]
     row = database.read(lambda session: session.execute(sa.select(tables.outbox)).one())
     assert (row.event_id, row.source, row.type) == (identifier, "specimen", "thing.noted")
     with pytest.raises(TypeError, match="carries Noted"):
         database.write(lambda session: emit(session, contract.NOTED, Strange(), subject="thing:1"))
     database.write(add, "nothing for others to do")
-    assert woken == [True]
+    assert woken == [{"outbox"}]
 
 
 # The server goes away.

@@ -319,7 +319,7 @@ def test_a_number_that_is_no_template_is_not_found(database: Database, number: i
 def test_filters_find_what_they_say(database: Database) -> None:
     lease = create(database, name="Lease Straße 100%", folder_name="Homes")
     sale = create(database, name="Sale_of goods", external_id="S-1")
-    plain = create(database, name="Saleof 100 goods")
+    plain = create(database, name="Saleof 100 goods", shared_link=False)
     gone = create(database, name="Old lease")
     remove(database, gone)
     assert ids(listed(database, q="LEASE")) == [lease.id]
@@ -335,6 +335,7 @@ def test_filters_find_what_they_say(database: Database) -> None:
     assert ids(listed(database, external_id="S-1")) == [sale.id]
     assert ids(listed(database, slug=plain.slug)) == [plain.id]
     assert ids(listed(database, slug=plain.slug, q="Lease")) == []
+    assert ids(listed(database, shared=True)) == [lease.id, sale.id]
     assert ids(listed(database, archived=True)) == [gone.id]
     assert get(database, gone.id).archived is True
 

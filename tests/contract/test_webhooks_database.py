@@ -491,6 +491,8 @@ def test_polling_pages_and_cursors(database: Database) -> None:
     assert [each.data["id"] for each in last.data] == [5]
     assert last.pagination.next is None
     assert [each.data["id"] for each in page(limit=2, before=unix + 40).data] == [2, 3]
+    assert len(page(before=253402300799).data) == 5
+    assert page(after=253402300799).data == []
     assert database.write(queries.events, rpc.ListEvents(actor=ADMIN, event_type="form.viewed"), later).data == []
     with pytest.raises(ServiceError):
         database.write(queries.events, rpc.ListEvents(actor=ADMIN, event_type="form.nonsense"), later)

@@ -140,7 +140,7 @@ def test_who_signs_is_matched_to_roles(suite: RunningSuite, template: dict[str, 
     assert refusal({"role": "First", "email": "not an address"})["details"][0]["field"] == "submitters[0].email"
     twice = [{"role": "First", "email": "a@example.com"}, {"role": "First", "email": "b@example.com"}]
     assert refusal(*twice)["code"] == "invalid"
-    for name in ("send_sms", "require_phone_2fa", "require_email_2fa"):
+    for name in ("send_sms", "require_phone_2fa"):
         assert refusal({"role": "First", "email": "a@example.com", name: True})["code"] == "invalid"
     by_place = four(suite, template, {"role": None}, {"role": None}, {"role": None}, {"role": None}, send_email=False)
     assert [each["role"] for each in by_place] == ROLES

@@ -62,6 +62,8 @@ class Receiver:
                 self.end_headers()
                 self.wfile.write(text)
 
+            do_GET = do_POST  # noqa: N815 - a server of files as well
+
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 """Quiet."""
 

@@ -166,8 +166,8 @@ class Desk:
 
     def update_submitter(self, submitter_id: int, actor: Actor = ADMIN, **changes: Any) -> Any:
         command = rpc.UpdateSubmitter(request_id=uuid7(), actor=actor, id=submitter_id, **changes)
-        own, everything, attached = self.database.read(queries.own_fields, actor, submitter_id)
-        change = submitter_commands.planned(command, own, everything, attached)
+        known = self.database.read(queries.own_fields, actor, submitter_id)
+        change = submitter_commands.planned(command, *known)
         assert not change.overrides.sources
         return self.database.write(submitter_commands.update, command, change, [], self.limits, SITE, self.now)
 

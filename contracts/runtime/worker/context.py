@@ -29,7 +29,7 @@ class Context(Generic[S]):
     def database(self) -> Database:
         """The service's database. A committed write that left work behind wakes the background process."""
         database = Database(self.settings.database_url, pool_size=self.settings.database_pool_size)
-        database.on_commit.append(lambda: self.bus.hint(self.name))
+        database.on_commit.append(lambda tables: self.bus.hint(self.name, tables))
         return database
 
     @cached_property

@@ -41,7 +41,7 @@ def serve(names: tuple[str, ...]) -> int:
     runner = _runner(names, settings)
     configure_mappers()  # under a lock that two threads must never want at once (see ``patch``)
     for name, own in zip(names, settings, strict=True):
-        process.must_start(name, own, database.Database(own.database_url))
+        _check_start(name, own)
         _prepare(name)
     health = observe.serve_health(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
     stopped = _stop_on_signal(runner, settings[0].drain_seconds)
@@ -71,6 +71,12 @@ def _runner(names: tuple[str, ...], settings: list[ServiceSettings]) -> ServiceR
             raise LookupError(f"services.{name} has no service.py")
         runner.add_service(served(service, own))
     return runner
+
+
+def _check_start(name: str, settings: ServiceSettings) -> None:
+    own = database.Database(settings.database_url)
+    process.must_start(name, settings, own)
+    own.dispose()
 
 
 def _prepare(name: str) -> None:

@@ -23,3 +23,8 @@ def filters(exchange: Exchange) -> dict[str, Any]:
     if older is not None:
         chosen.setdefault("external_id", older)
     return chosen
+
+
+def dry_run(exchange: Exchange) -> bool:
+    """Is it only to be told what would be made?"""
+    return bool(exchange.arguments.get("dry_run"))

@@ -4,27 +4,30 @@ from typing import Any
 
 from contracts.errors import invalid
 from contracts.rpc import submissions as rpc
-from services.gateway.api.bodies import external_id, filters, given
-from services.gateway.context import GatewayContext
+from services.gateway import files
+from services.gateway.api import bulk
+from services.gateway.api.bodies import dry_run, external_id, filters, given
+from services.gateway.api.intake import documents_of, html_documents_of, place_of_html
+from services.gateway.context import GatewayContext, actor
 from services.gateway.exchange import Exchange
 from services.gateway.formats import parse_moment
 
 _PLAIN = (
     "name", "send_email", "completed_redirect_url", "bcc_completed", "reply_to", "message", "preferences", "variables",
+    "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 _OF_SUBMITTER = (
     "role", "uuid", "email", "name", "phone", "values", "variables", "fields", "readonly_fields", "metadata", "send_email",
-    "completed_redirect_url", "order", "completed", "go_to_last", "reply_to", "message",
+    "completed_redirect_url", "order", "completed", "go_to_last", "reply_to", "message", "require_email_2fa",
+    "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 _LATER_FLAGS = (
     "send_sms",
     "require_phone_2fa",
-    "require_email_2fa",
     "shared_link_2fa",
-    "consent_enabled",
     "certsign_sign_enabled",
 )
-_LATER_VALUES = ("invite_by", "logo_url", "company_name", "stamp_url")
+_LATER_VALUES = ("invite_by",)
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
@@ -36,34 +39,74 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
-    return (await created(context, exchange, exchange.body["template_id"]))["submitters"]
+    return created_submitters(exchange, await created(context, exchange, exchange.body["template_id"]))
 
 
 async def init(context: GatewayContext, exchange: Exchange) -> Any:
     return await created(context, exchange, exchange.body["template_id"])
 
 
+async def emails(context: GatewayContext, exchange: Exchange) -> Any:
+    """One submission for each address, on the template's first role."""
+    found = bulk.addresses(exchange.body)
+    template_id = exchange.body["template_id"]
+    exchange.body["submitters"] = []
+    wish = {
+        **await wished(context, exchange.body),
+        "template_id": template_id,
+        "request_id": "",
+        "actor": actor(exchange),
+    }
+    wishes = [{**wish, "submitters": [{"email": email}]} for email in found]
+    answer = await context.ask(rpc.CREATE_MANY, exchange, submissions=wishes)
+    return [submitter for one in answer["data"] for submitter in one["submitters"]]
+
+
 async def created(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
-    """The submission that the body describes."""
+    """The submission that the body describes, made from this template; or what it would be."""
+    call = rpc.TRY_CREATE if dry_run(exchange) else rpc.CREATE
+    return await context.ask(call, exchange, template_id=template_id, **await wished(context, exchange.body))
+
+
+async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
+    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+        return await one_off(context, exchange, documents=await documents_of(uploads, body))
+
+
+async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
+    with place_of_html(exchange.body):
+        return await one_off(context, exchange, html_documents=html_documents_of(exchange.body))
+
+
+async def one_off(context: GatewayContext, exchange: Exchange, **intake: Any) -> Any:
+    """The one-off submission that the body describes, made from these documents; or what it would be."""
+    options = given(exchange.body, "flatten", "remove_tags", "merge_documents", "template_ids")
+    call = rpc.TRY_ONE_OFF if dry_run(exchange) else rpc.CREATE_ONE_OFF
+    return await context.ask(call, exchange, **intake, **options, **await wished(context, exchange.body))
+
+
+async def wished(context: GatewayContext, body: dict[str, Any]) -> dict[str, Any]:
+    """What all ways of making a submission have in common."""
     refuse_what_is_not_there_yet(body)
     more = given(body, *_PLAIN)
     if order := body.get("order") or body.get("submitters_order"):
         more["order"] = order
     if body.get("expire_at"):
         more["expire_at"] = parse_moment(body["expire_at"])
-    return await context.ask(
-        rpc.CREATE,
-        exchange,
-        account=await context.account(),
-        template_id=template_id,
-        submitters=[_submitter(entry) for entry in body["submitters"]],
-        **more,
-    )
+    submitters = [_submitter(entry) for entry in body["submitters"]]
+    return {"account": await context.account(), "submitters": submitters, **more}
+
+
+def created_submitters(exchange: Exchange, made: dict[str, Any]) -> Any:
+    """The answer of the calls that answer with submitters; a dry run is answered whole."""
+    return made if dry_run(exchange) else made["submitters"]
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     changes = given(exchange.body, "name", "archived", "expire_at")
+    if "archived" not in changes and "archived_at" in exchange.body:
+        changes["archived"] = exchange.body["archived_at"]
     if changes.get("expire_at"):
         changes["expire_at"] = parse_moment(changes["expire_at"])
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **changes)
@@ -71,6 +114,10 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def remove(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.REMOVE, exchange, id=exchange.arguments["id"], permanently=permanently(exchange))
+
+
+async def events(context: GatewayContext, exchange: Exchange) -> Any:
+    return await context.ask(rpc.LIST_EVENTS, exchange, **exchange.arguments)
 
 
 async def documents(context: GatewayContext, exchange: Exchange) -> Any:

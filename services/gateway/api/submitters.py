@@ -11,7 +11,7 @@ from services.gateway.formats import parse_moment
 
 _CHANGEABLE = (
     "name", "email", "phone", "values", "fields", "readonly_fields", "metadata", "send_email", "reply_to", "completed",
-    "completed_redirect_url", "go_to_last", "message",
+    "completed_redirect_url", "go_to_last", "message", "require_email_2fa", "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 
 

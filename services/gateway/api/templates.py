@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from contracts.errors import ServiceError
+from contracts.rpc import Rpc
 from contracts.rpc import templates as rpc
 from services.gateway import files
 from services.gateway.api import submissions as of_submissions
-from services.gateway.api.bodies import external_id, filters, given
+from services.gateway.api.bodies import dry_run, external_id, filters, given
+from services.gateway.api.intake import documents_of, fields_of, html_documents_of, place_of_html
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
 
-_HTML = ("html", "html_header", "html_footer", "size", "name")
+_OF_TEMPLATE = ("name", "folder_name", "shared_link")
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
@@ -23,32 +24,49 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**given(body, "name", "folder_name", "shared_link", "flatten", "remove_tags"), **external_id(body)}
-    async with files.uploads(context, adopted=True) as uploads:
-        stored = await uploads.add({f"documents[{i}].file": entry["file"] for i, entry in enumerate(body["documents"])})
-        documents = [
-            {"name": entry["name"], "file": file, "fields": _fields(entry.get("fields"))}
-            for entry, file in zip(body["documents"], stored, strict=True)
-        ]
-        return await context.ask(rpc.CREATE, exchange, documents=documents, **common)
+    common = {**given(body, *_OF_TEMPLATE, "flatten", "remove_tags"), **external_id(body)}
+    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+        return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    pages = body.get("documents") or [body]
-    documents = [{**given(body, "html_header", "html_footer", "size"), **given(page, *_HTML)} for page in pages]
-    common = given(body, "name", "folder_name", "shared_link")
-    try:
-        return await context.ask(rpc.CREATE, exchange, html_documents=documents, **external_id(body), **common)
-    except ServiceError as error:
-        raise error if "documents" in body else _without_place(error) from error
+    common = {**given(body, *_OF_TEMPLATE), **external_id(body)}
+    with place_of_html(body):
+        return await context.ask(_create(exchange), exchange, html_documents=html_documents_of(body), **common)
+
+
+def _create(exchange: Exchange) -> Rpc[Any, Any]:
+    return rpc.TRY_CREATE if dry_run(exchange) else rpc.CREATE
+
+
+async def merge(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body
+    chosen = {**given(body, *_OF_TEMPLATE, "template_ids", "roles"), **external_id(body)}
+    return await context.ask(rpc.TRY_MERGE if dry_run(exchange) else rpc.MERGE, exchange, **chosen)
+
+
+async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body
+    entries = body.get("documents") or []
+    async with files.uploads(context, adopted=True) as uploads:
+        texts = {i: entry["file"] for i, entry in enumerate(entries) if entry.get("file") and not entry.get("remove")}
+        stored = await uploads.add({f"documents[{i}].file": text for i, text in texts.items()})
+        sent = dict(zip(texts, stored, strict=True))
+        changes = [
+            {**given(entry, "name", "html", "position", "replace", "remove"), "file": sent.get(i)}
+            for i, entry in enumerate(entries)
+        ]
+        return await context.ask(
+            rpc.CHANGE_DOCUMENTS, exchange, id=exchange.arguments["id"], documents=changes, **given(body, "merge")
+        )
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link")
     if "fields" in body:
-        changes["fields"] = _fields(body["fields"])
+        changes["fields"] = fields_of(body["fields"])
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **external_id(body), **changes)
 
 
@@ -61,32 +79,16 @@ async def remove(context: GatewayContext, exchange: Exchange) -> Any:
 async def clone(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body or {}
     chosen = given(body, "name", "folder_name")
-    return await context.ask(rpc.CLONE, exchange, id=exchange.arguments["id"], **external_id(body), **chosen)
+    call = rpc.TRY_CLONE if dry_run(exchange) else rpc.CLONE
+    return await context.ask(call, exchange, id=exchange.arguments["id"], **external_id(body), **chosen)
 
 
 async def create_submission(context: GatewayContext, exchange: Exchange) -> Any:
     created = await of_submissions.created(context, exchange, exchange.arguments["id"])
-    return created["submitters"]
+    return of_submissions.created_submitters(exchange, created)
 
 
 async def submissions(context: GatewayContext, exchange: Exchange) -> Any:
     exchange.arguments["template_id"] = exchange.arguments.pop("id")
     await context.ask(rpc.GET, exchange, id=exchange.arguments["template_id"])
     return await of_submissions.search(context, exchange)
-
-
-def _without_place(error: ServiceError) -> ServiceError:
-    """The service counts documents; the caller gave one, with its keys at the top of the body."""
-    place = "documents[0]."
-    details = [{**detail, "field": str(detail.get("field", "")).removeprefix(place)} for detail in error.details]
-    return ServiceError(error.code, error.message.removeprefix(place), details)
-
-
-def _fields(fields: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
-    """Options may come as objects, as the peer stores them."""
-    return [
-        {**field, "options": [option["value"] if isinstance(option, dict) else option for option in field["options"]]}
-        if field.get("options")
-        else field
-        for field in fields or []
-    ]

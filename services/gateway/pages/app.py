@@ -9,7 +9,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.blobstore import BlobStore
-from services.gateway.pages import files, mail, signing, submission_page
+from services.gateway.pages import codes, files, mail, signing, submission_page
 from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE
 from services.gateway.pages.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.static_files import StaticFiles
@@ -46,6 +46,7 @@ def create_pages(
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles()
     app.register_blueprint(signing.routes(context, trusted))
+    app.register_blueprint(codes.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context))
     app.register_blueprint(files.routes(context))
     app.register_blueprint(mail.routes(context, trusted))
@@ -130,6 +131,9 @@ def _error(status: int, code: str, message: str, details: list[dict[str, Any]] |
     answer.status_code = status
     if status == 503:
         answer.headers["Retry-After"] = "5"
+    if status == 429:
+        seconds = next((detail["retry_after"] for detail in details or [] if "retry_after" in detail), 60)
+        answer.headers["Retry-After"] = str(seconds)
     return answer
 
 

@@ -36,6 +36,8 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts)
         "attachments": [attachment_json(context, attachment) for attachment in form.attachments],
         **results_json(context, form),
         "completed_redirect_url": redirect["url"] if redirect else None,
+        "consent": _consent(form),
+        "logo_url": context.local(form.logo_url) if form.logo_url else None,
         "max_file_size": context.settings.max_file_size,
     }
 
@@ -47,6 +49,7 @@ def results_json(context: PagesContext, form: SigningForm) -> dict[str, Any]:
         "sealing_status": form.sealing_status,
         "results": [_link(context, link) for link in form.results],
         "audit_log_url": context.local(form.audit_log_url) if form.audit_log_url else None,
+        "code": form.code.model_dump() if form.code else None,
     }
 
 
@@ -68,6 +71,11 @@ def web_address(url: str | None) -> dict[str, str] | None:
     if not url or not host or parts.scheme not in ("http", "https"):
         return None
     return {"url": url, "host": host}
+
+
+def _consent(form: SigningForm) -> dict[str, Any] | None:
+    """What he has to agree to, with where it can be read."""
+    return {"text": form.consent.text, "terms": web_address(form.consent.url)} if form.consent else None
 
 
 def _link(context: PagesContext, link: DocumentLink) -> dict[str, Any]:

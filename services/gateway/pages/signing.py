@@ -16,10 +16,10 @@ from services.gateway.pages import bodies
 from services.gateway.pages.context import PagesContext
 from services.gateway.pages.form_json import attachment_json, form_json, results_json, web_address
 from services.gateway.pages.pictures import nearest_width, picture
+from services.gateway.pages.slugs import checked
 from services.gateway.pages.texts import for_reader
-from services.gateway.pages.visitor import Network, visit
+from services.gateway.pages.visitor import Network, proofs, visit
 
-SLUG_LENGTH = 100
 REASON_LENGTH = 5_000
 TYPED_SIGNATURE_LENGTH = 100
 UPLOADED_TYPES = frozenset({"signature", "initials", "image", "file"})
@@ -43,7 +43,8 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
         # The script gets what it starts from with the page: one round trip less on a slow phone.
         data = form_json(context, slug, form, texts) if form.state in ("open", "completed") else None
         redirect = web_address(form.completed_redirect_url)
-        return flask.render_template(f"signing/{form.state}.html", form=form, data=data, redirect=redirect)
+        logo = context.local(form.logo_url) if form.logo_url else None
+        return flask.render_template(f"signing/{form.state}.html", form=form, data=data, redirect=redirect, logo=logo)
 
     @blueprint.get("/form")
     def form(slug: str) -> flask.Response:
@@ -56,7 +57,7 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
 
     @blueprint.get("/pages/<document_uuid>/<int:number>.png")
     def page_picture(slug: str, document_uuid: str, number: int) -> flask.Response:
-        wanted = submissions.FormPage(slug=_checked(slug), document_uuid=document_uuid)
+        wanted = submissions.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
         document: submissions.FormFile = context.bus.call(submissions.FORM_FILE, wanted)
         if not 1 <= number <= len(document.pages):
             raise not_found("Page")
@@ -83,7 +84,10 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     def complete(slug: str) -> flask.Response:
         body = bodies.json_object()
         command = submissions.CompleteForm(
-            **_visit(slug, trusted, body), request_id=bodies.request_id(body), **_answers(body)
+            **_visit(slug, trusted, body),
+            request_id=bodies.request_id(body),
+            **_answers(body),
+            consent=body.get("consent") is True,
         )
         return _done(context, submissions.COMPLETE_FORM, command)
 
@@ -142,20 +146,13 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
 
 def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.SigningForm:
     form: submissions.SigningForm = context.bus.call(
-        submissions.OPEN_FORM, submissions.OpenForm(**visit(_checked(slug), trusted))
+        submissions.OPEN_FORM, submissions.OpenForm(**visit(checked(slug), trusted))
     )
     return form
 
 
-def _checked(slug: str) -> str:
-    """No slug is that long, or has such characters: not worth a question to the service."""
-    if len(slug) > SLUG_LENGTH or not slug.isascii() or not slug.isprintable():
-        raise not_found("Form")
-    return slug
-
-
 def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str, Any]:
-    return visit(_checked(slug), trusted, body.get("time_zone"))
+    return visit(checked(slug), trusted, body.get("time_zone"))
 
 
 def _answers(body: dict[str, Any]) -> dict[str, Any]:
@@ -169,6 +166,9 @@ def _answers(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _must_be_open(form: submissions.SigningForm) -> None:
+    if form.state == "code":
+        reason = [{"field": "state", "reason": "code"}]
+        raise ServiceError("forbidden", "Verification required, refresh the page and pass 2FA.", reason)
     if form.state != "open":
         raise ServiceError("conflict", "This form is not open for signing")
 

@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
 from zoneinfo import available_timezones
 
 import flask
 
 USER_AGENT_LENGTH = 500
+COOKIE = "code_"
+"""Cookies of this name, with a method behind it, hold the proofs of one-time codes that were passed (see ``codes``)."""
+
+MOST_PROOFS = 6
+PROOF_LENGTH = 500
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -34,15 +40,23 @@ def client_address(peer: str | None, forwarded_for: str, trusted: Sequence[Netwo
     return str(address) if address else None
 
 
-def visit(slug: str, trusted: Sequence[Network], time_zone: object = None) -> dict[str, str | None]:
+def visit(slug: str, trusted: Sequence[Network], time_zone: object = None) -> dict[str, Any]:
     """The keys of ``contracts.rpc.submissions.Visit`` for the request at hand."""
     request = flask.request
+    shown = proofs()
     return {
         "slug": slug,
+        **({"proofs": shown} if shown else {}),
         "ip": client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted),
         "user_agent": _printable(request.headers.get("User-Agent", ""))[:USER_AGENT_LENGTH] or None,
         "time_zone": known_time_zone(time_zone),
     }
+
+
+def proofs() -> list[str]:
+    """What this browser shows for the one-time codes that it has passed; whether it is worth anything the service says."""
+    found = [value for name, value in flask.request.cookies.items() if name.startswith(COOKIE)]
+    return [value for value in found if value.isascii() and len(value) <= PROOF_LENGTH][:MOST_PROOFS]
 
 
 def known_time_zone(name: object) -> str | None:

@@ -236,11 +236,25 @@ class _Trail:
             ("First opened", self._time(party.opened_at) if party.opened_at else ""),
             ("IP address", party.ip or ""),
             ("Time zone", party.time_zone or ""),
+            ("E-mail address verified", self._verified(party, "email_verified")),
+            ("Phone number verified", self._verified(party, "phone_verified")),
             ("Consent given", self._time(given) if given else ""),
             ("Consent text", str(consent.get("text") or "")),
+            ("Consent to what is at", str(consent.get("url") or "")),
             ("User agent", party.user_agent or ""),
         ]
         return [(label, value) for label, value in facts if value]
+
+    def _verified(self, party: PartySummary, event_type: str) -> str:
+        """When this party passed a one-time code last before it was done; the event log has every time."""
+        done = party.completed_at
+        moments = [
+            one.occurred_at
+            for one in self._request.trail
+            if (one.submitter_id, one.event_type) == (party.id, event_type)
+            and (done is None or one.occurred_at <= done)
+        ]
+        return f"by one-time code, {self._time(max(moments))}" if moments else ""
 
     def _facts(self, facts: Sequence[tuple[str, str]]) -> Block:
         """Label and value, two pairs beside each other while they are short."""
@@ -279,6 +293,8 @@ class _Trail:
     def _shown(self, one: FieldValue) -> Block | None:
         width = self._width / 2 - 14
         uuids = one.value if isinstance(one.value, list) else [one.value]
+        if any(uuid in self._files and self._files[uuid].branding for uuid in uuids if isinstance(uuid, str)):
+            return None
         if one.field.type in _PICTURES:
             data = self._attachments.get(str(one.value))
             picture = self._sheet.picture(data, 170, _PICTURE_HEIGHT) if data else None

@@ -48,8 +48,11 @@ _ARABIC_WITH_SERIFS = "NotoNaskhArabic"
 
 # Blank by nature, though Unicode calls them letters: a name made of them would be drawn as nothing.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
-# Format characters that are drawn (Prepended_Concatenation_Mark of Unicode).
-_VISIBLE_FORMATS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+# Format characters that are drawn (Prepended_Concatenation_Mark of Unicode), and those that HarfBuzz does not leave out
+# (annotations of text, joiners of hieroglyphs, shorthand): they need a font that has them.
+_VISIBLE_FORMATS = frozenset(
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd\ufff9\ufffa\ufffb"
+) | frozenset(map(chr, (*range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4))))
 _INVISIBLE_MARKS = frozenset("\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f")
 NEWLINES = "\n\r\u2028\u2029"
 

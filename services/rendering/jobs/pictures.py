@@ -17,6 +17,8 @@ from services.rendering.jobs.refused import Refused
 MOST_BYTES = 25 * 1024 * 1024
 MOST_PIXELS = 40_000_000
 LONGEST_SIDE = 4_096
+LONGEST_STAMP_SIDE = 1_000
+"""Of stamps and logos: sharp on paper 3 inches wide, and small enough for a mail."""
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 _PHOTOS = ("JPEG", "MPO")  # MPO: a JPEG with more pictures in it, as telephones make them
 _LARGE_PNG = 4 * 1024 * 1024
@@ -32,7 +34,7 @@ Image.MAX_IMAGE_PIXELS = MOST_PIXELS
 
 
 def prepare_image(data: bytes, type: FieldType) -> bytes:  # noqa: A002 - the contract's word
-    """PNG, or JPEG for a photograph. Signatures and initials are PNG, trimmed, with transparent paper.
+    """PNG, or JPEG for a photograph that is no stamp. Signatures and initials are PNG, trimmed, with transparent paper.
 
     Raises Refused for anything that is no picture, for one that is too large, and for a signature without a visible stroke.
     """
@@ -40,6 +42,9 @@ def prepare_image(data: bytes, type: FieldType) -> bytes:  # noqa: A002 - the co
     picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     if type in _STROKES:
         return _png(_strokes(picture))
+    if type is FieldType.STAMP:
+        picture.thumbnail((LONGEST_STAMP_SIDE, LONGEST_STAMP_SIDE), Image.Resampling.LANCZOS)
+        return _png(picture)
     if source in _PHOTOS and picture.mode in ("RGB", "L"):
         return _jpeg(picture)
     encoded = _png(picture)

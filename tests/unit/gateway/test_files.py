@@ -175,7 +175,7 @@ def test_one_bad_file_leaves_none_of_the_others(context: GatewayContext, tmp_pat
 
 
 def test_a_url_is_fetched(context: GatewayContext, tmp_path: Path) -> None:
-    with Receiver() as receiver, pytest.raises(ServiceError) as refused:
+    with Receiver(lambda _: (404, {}, b"")) as receiver, pytest.raises(ServiceError) as refused:
         asyncio.run(use(context, {"documents[0].file": f" {receiver.url}"}))
     assert refused.value.code == "invalid"
     assert refused.value.details[0]["field"] == "documents[0].file"

@@ -88,6 +88,19 @@ def test_when_somebody_was_invited_mailed_and_came(blobs: BlobStore, tmp_path: P
     assert "taken by the mail server 20 Nov 2026, 10:14:05 CET" in said
 
 
+def test_who_passed_a_one_time_code_and_when(blobs: BlobStore, tmp_path: Path) -> None:
+    sent = {"email": "ana@example.com", "ip": "192.0.2.9"}
+    lines = trail([(1, "send_2fa_email", sent), (1, "email_verified", sent), (2, "email_verified", {})])
+    request = seal_request(blobs, trail=lines)
+    request.parties[0].completed_at = BEGAN + timedelta(minutes=10)
+    request.parties[1].completed_at = BEGAN + timedelta(minutes=10)  # verified only afterwards, to look at the result
+    said = words(made(request, blobs), tmp_path)
+    assert said.count("E-MAIL ADDRESS VERIFIED") == 1
+    assert "by one-time code, 20 Nov 2026, 10:21:03 CET" in said
+    assert "Verification code sent by e-mail" in said
+    assert "192.0.2.9" in said
+
+
 def test_every_time_has_its_zone(blobs: BlobStore, tmp_path: Path) -> None:
     said = words(made(seal_request(blobs), blobs), tmp_path)
     times = said.count("2026, 1")

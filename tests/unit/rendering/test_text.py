@@ -316,6 +316,16 @@ def test_any_text_is_drawn_or_its_characters_are_named(text: str) -> None:
         drawn(layout(text, Style(), 200, 40))
 
 
+def test_every_format_character_is_drawn_or_named() -> None:
+    """Some are invisible to Unicode and not to HarfBuzz: what is said to be drawable must be."""
+    for character in filter(lambda one: unicodedata.category(one) == "Cf", map(chr, range(0x110000))):
+        if undrawable(character):
+            with pytest.raises(Undrawable):
+                layout(character, Style(), 200, 40)
+        else:
+            layout(character, Style(), 200, 40)
+
+
 def test_a_blank_value_is_not_found() -> None:
     assert is_found("Ana", "Name: Ana ____")
     assert not is_found("Ana", "")

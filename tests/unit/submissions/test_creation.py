@@ -113,7 +113,7 @@ def test_faults_of_a_submitter(submitter: dict[str, Any], field_name: str) -> No
         ({"bcc_completed": "a@b.co, nobody"}, "bcc_completed"),
         ({"message": {"subject": "Only this"}}, "message.body"),
         ({"message": {"subject": "a\nb", "body": "x"}}, "message.subject"),
-        ({"preferences": {"require_email_2fa": True}}, "preferences.require_email_2fa"),
+        ({"preferences": {"require_email_2fa": "often"}}, "preferences.require_email_2fa"),
         ({"preferences": {"require_phone_2fa": "true"}}, "preferences.require_phone_2fa"),
         ({"preferences": {"documents_copy_email_enabled": "maybe"}}, "preferences.documents_copy_email_enabled"),
         ({"preferences": {"submitters_order": "alphabetic"}}, "preferences.submitters_order"),
@@ -122,6 +122,24 @@ def test_faults_of_a_submitter(submitter: dict[str, Any], field_name: str) -> No
 )
 def test_faults_of_the_submission(more: dict[str, Any], field_name: str) -> None:
     assert [one["field"] for one in refused({}, {}, **more).details] == [field_name]
+
+
+def test_a_code_needs_an_address_and_the_stricter_wish_holds() -> None:
+    by_phone = {"email": None, "phone": "+14155550123"}
+    error = refused({}, by_phone, preferences={"require_email_2fa": True})
+    assert [one["field"] for one in error.details] == ["submitters[1].email"]
+    assert [one["field"] for one in refused({**by_phone, "require_email_2fa": True}, {}).details] == [
+        "submitters[0].email"
+    ]
+    everybody = planned({}, {"require_email_2fa": False}, preferences={"require_email_2fa": True})
+    assert [one.preferences.get("require_email_2fa") for one in everybody.submitters] == [True, True]
+    one_of_two = planned({"require_email_2fa": True}, {})
+    assert [one.preferences.get("require_email_2fa") for one in one_of_two.submitters] == [True, None]
+    by_template = two_signers(preferences={"require_email_2fa": True})
+    asked = planned({}, {}, found=by_template)
+    assert [one.preferences.get("require_email_2fa") for one in asked.submitters] == [True, True]
+    overridden = planned({}, {}, found=by_template, preferences={"require_email_2fa": False})
+    assert [one.preferences.get("require_email_2fa") for one in overridden.submitters] == [None, None]
 
 
 def test_values_go_by_name_in_several_spellings_and_unknown_ones_are_ignored() -> None:

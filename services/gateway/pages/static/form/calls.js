@@ -21,7 +21,12 @@ export class Refused extends Error {
 }
 
 /** No answer, or one that says: later. Asking again with the same request id is harmless. */
-export class Unreachable extends Error {}
+export class Unreachable extends Error {
+  constructor(message, body) {
+    super(message);
+    this.details = body?.details ?? [];
+  }
+}
 
 export const get = (name) => call(name, { method: "GET" }, TIMEOUT);
 
@@ -105,6 +110,6 @@ async function call(name, options, timeout) {
     body = null;
   }
   if (answer.ok && body !== null) return body;
-  if (answer.status >= 500 || answer.status === 429 || answer.ok) throw new Unreachable(`status ${answer.status}`);
+  if (answer.status >= 500 || answer.status === 429 || answer.ok) throw new Unreachable(`status ${answer.status}`, body);
   throw new Refused(answer.status, body ?? {});
 }

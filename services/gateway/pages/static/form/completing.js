@@ -28,6 +28,7 @@ export class Completing {
       announce(count("completing.missing", problems.length));
       return;
     }
+    if (!this.panel.finishReview()) return;
     this.panel.tell(t("completing.working"), true);
     try {
       await this.saver.stop();
@@ -41,9 +42,10 @@ export class Completing {
 
   #send() {
     const values = this.state.answers();
-    const content = JSON.stringify(values);
+    const consent = this.state.consent;
+    const content = JSON.stringify([values, consent]);
     if (this.#sent.content !== content) this.#sent = { content, requestId: newRequestId() };
-    const body = { ...answersBody(values), request_id: this.#sent.requestId, time_zone: timeZone() };
+    const body = { ...answersBody(values), consent, request_id: this.#sent.requestId, time_zone: timeZone() };
     return persistently(() => post("complete", body), WAITS, () => this.panel.tell(t("completing.retrying"), true));
   }
 

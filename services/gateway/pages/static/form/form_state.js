@@ -17,6 +17,8 @@ export class FormState extends EventTarget {
     this.values = new Map(form.fields.map((field) => [field.uuid, startingValue(field)]));
     for (const field of form.fields) if (field.reasons?.length) this.values.set(reasonKey(field.uuid), field.reason);
     this.resumed = form.go_to_last && form.fields.some((field) => isStep(field) && !isEmpty(field.value));
+    /** The box that he has to tick; sent with the last step only. */
+    this.consent = false;
     this.drafts = drafts;
     for (const [uuid, value] of drafts.entries()) {
       const known = this.byUuid.has(uuid) ? this.byUuid.get(uuid).mine && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
@@ -69,6 +71,11 @@ export class FormState extends EventTarget {
 
   problem(field) {
     return problemWith(field, this.value(field.uuid)) ?? (this.needsReason(field) ? t("problem.required.reason") : null);
+  }
+
+  /** Something has to be done on the last page, which no field asks for. */
+  get needsReview() {
+    return Boolean(this.form.consent);
   }
 
   /** The fields that still need something, in order. */

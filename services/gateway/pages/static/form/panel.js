@@ -2,6 +2,7 @@
 import { Incomplete } from "./controls/incomplete.js";
 import { CONTROLS } from "./controls/index.js";
 import { isEmpty } from "./conditions.js";
+import { refuseWithoutConsent } from "./consent.js";
 import { announce, button, cleanedHtml, el } from "./dom.js";
 import { mayComplete } from "./form_state.js";
 import { review } from "./review.js";
@@ -88,6 +89,16 @@ export class Panel {
     const problem = this.state.problem(field) ?? this.#serverProblems.get(field.uuid);
     if (problem) this.#refuse(problem);
     return !problem;
+  }
+
+  /** What the last page itself asks for: true when it is there, else the signer is told what is missing. */
+  finishReview() {
+    if (!this.state.needsReview) return true;
+    if (this.#field) {
+      this.review();
+      return false;
+    }
+    return refuseWithoutConsent(this.state, this.screen);
   }
 
   /** The server has refused the answer to `field`. */
@@ -210,7 +221,7 @@ export class Panel {
     if (!this.#field || !this.completeButton) return;
     const last = this.state.steps().at(-1) === this.#field;
     const answered = this.#uncommitted || !this.state.problem(this.#field);
-    this.completeButton.hidden = !(last && answered);
+    this.completeButton.hidden = !(last && answered) || this.state.needsReview;
     this.nextButton.classList.toggle("button--main", this.completeButton.hidden);
   }
 

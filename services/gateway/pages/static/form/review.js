@@ -1,5 +1,6 @@
 // All answers at a glance, before they are signed.
 import { isEmpty } from "./conditions.js";
+import { consentBox } from "./consent.js";
 import { button, el } from "./dom.js";
 import { shownText } from "./format.js";
 import { count, t } from "./texts.js";
@@ -14,6 +15,7 @@ export function review(state, { onChange, onBack, onComplete }) {
     el("h2", { class: "step__title", tabindex: -1 }, t("review.heading")),
     el("p", {}, steps.length ? t("review.intro") : t("review.nothing")),
     el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange))),
+    state.form.consent ? consentBox(state) : null,
     el("p", { class: "panel__message", role: "status" }),
     el(
       "div",

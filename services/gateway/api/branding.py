@@ -1,0 +1,43 @@
+"""The account's logo and stamp: fetched when they are set, checked, encoded anew and kept."""
+
+from typing import Any
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError, invalid
+from contracts.rpc import rendering
+from contracts.types import FieldType
+from services.gateway import files
+from services.gateway.context import GatewayContext
+from services.gateway.exchange import Exchange
+
+PICTURES = {"logo_url": "logo", "stamp_url": "stamp"}
+PREFIX = "branding/"
+"""Of the files that submissions refer to when they were made under these settings: they are never removed."""
+
+
+async def pictures(context: GatewayContext, exchange: Exchange, changes: dict[str, Any]) -> dict[str, Any]:
+    """What ``changes`` of the addresses mean for the pictures: None where one is cleared."""
+    asked = {key: changes[key] for key in PICTURES if key in changes}
+    found: dict[str, Any] = {PICTURES[key]: None for key in asked}
+    wanted = {key: url for key, url in asked.items() if url}
+    if not wanted:
+        return found
+    async with files.uploads(context, adopted=False) as uploads:
+        stored, drawn = await uploads.add(wanted), []
+        for key, file in zip(wanted, stored, strict=True):
+            made = await _prepared(context, exchange, key, file)
+            kept = await context.in_thread(context.blobs.adopt, made, PREFIX)
+            found[PICTURES[key]] = kept.model_dump(mode="json")
+            drawn.append(made)
+        await uploads.forget(*drawn)
+    return found
+
+
+async def _prepared(context: GatewayContext, exchange: Exchange, key: str, file: BlobRef) -> BlobRef:
+    try:
+        made = await context.ask(rendering.PREPARE_IMAGE, exchange, file=file, type=FieldType.STAMP)
+    except ServiceError as error:
+        if error.code != "invalid":
+            raise
+        raise invalid(f"{key}: {error.message}", key, error.message) from error
+    return BlobRef.model_validate(made)

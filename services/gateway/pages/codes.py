@@ -1,0 +1,62 @@
+"""One-time codes on the signing page: ``/s/<slug>/code/send`` and ``/s/<slug>/code``.
+
+What shows that a code was passed is a proof that the submissions service signs; it is kept in a cookie of this browser, for
+the pages of this signer only, that no script can read, and goes along with each of the page's calls (``proofs``).
+"""
+
+import flask
+
+from contracts.rpc import submissions
+from contracts.types import iso
+from services.gateway.pages import bodies
+from services.gateway.pages.context import PagesContext
+from services.gateway.pages.slugs import checked
+from services.gateway.pages.visitor import COOKIE, Network, visit
+
+CODE_LENGTH = 50
+
+
+def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+    blueprint = flask.Blueprint("codes", __name__, url_prefix="/s/<slug>/code")
+
+    @blueprint.post("/send")
+    def send(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        command = submissions.SendCode(**visit(checked(slug), trusted), request_id=bodies.request_id(body))
+        sent: submissions.CodeSent = context.bus.call(submissions.SEND_CODE, command)
+        return flask.jsonify(sent.model_dump(mode="json"))
+
+    @blueprint.post("")
+    def check(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        command = submissions.CheckCode(
+            **visit(checked(slug), trusted),
+            request_id=bodies.request_id(body),
+            code=bodies.text(body, "code", limit=CODE_LENGTH, required=True),
+        )
+        passed: submissions.PassedCode = context.bus.call(submissions.CHECK_CODE, command)
+        answer = flask.jsonify({"method": passed.method, "expires_at": iso(passed.expires_at)})
+        keep(answer, context, f"/s/{slug}", passed)
+        return answer
+
+    return blueprint
+
+
+def keep(answer: flask.Response, context: PagesContext, path: str, passed: submissions.PassedCode) -> None:
+    """Have the browser keep the proof, for the pages under ``path``.
+
+    Lax, so that the link in a mail leads back to what was passed. Where other sites may frame the page, the browser must send
+    it there, too: then it is kept apart for each of those sites (partitioned).
+    """
+    secure = context.settings.base_url.startswith("https://")
+    framed = secure and context.settings.frame_ancestors.strip() not in ("", "'none'")
+    answer.set_cookie(
+        f"{COOKIE}{passed.method}",
+        passed.proof,
+        expires=passed.expires_at,
+        path=f"{context.root}{path}",
+        secure=secure,
+        httponly=True,
+        samesite="None" if framed else "Lax",
+        partitioned=framed,
+    )

@@ -1,0 +1,20 @@
+// Before the document: asks for the code that was sent to the signer.
+import { get } from "./form/calls.js";
+import { codeForm } from "./code_form.js";
+import { t } from "./form/texts.js";
+
+const place = document.getElementById("code");
+
+if (place) {
+  codeForm(place, {
+    send: "code/send",
+    check: "code",
+    body: () => ({}),
+    onPassed: async (say) => {
+      const { code } = await get("results.json");
+      // The proof is in a cookie. A browser that keeps none would be asked again and again.
+      if (code && code.method === place.dataset.method) say(t("code.cookies"));
+      else location.reload();
+    },
+  });
+}

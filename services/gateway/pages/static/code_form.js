@@ -1,0 +1,113 @@
+// Sends a one-time code and takes what the signer types.
+import { newRequestId, post, Refused, Unreachable } from "./form/calls.js";
+import { announce } from "./form/dom.js";
+import { count, t } from "./form/texts.js";
+
+const PROBLEMS = {
+  wrong: "code.wrong",
+  expired: "code.expired",
+  used: "code.used",
+  none: "code.none",
+  too_many: "code.too_many",
+};
+
+/**
+ * Makes the form in `place` work. `send` and `check` are the calls under this page's address, `body()` what goes along with
+ * both, `onPassed(say)` is called when the code was right. `asked()` false keeps a code from being sent.
+ */
+export function codeForm(place, { send, check, body, onPassed, asked = () => true }) {
+  const part = (name) => place.querySelector(`#code-${name}`);
+  const [sendButton, form, input, problem, again, wait] = ["send", "form", "input", "problem", "again", "wait"].map(part);
+  let busy = false;
+  let request = null; // the same for a repetition after a lost answer
+  let mayAskAt = 0;
+
+  sendButton.addEventListener("click", ask);
+  again.addEventListener("click", ask);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    go();
+  });
+  input.addEventListener("input", () => {
+    request = null;
+    say("");
+    if (/^\s*(\d[\s-]*){6}$/.test(input.value)) go();
+  });
+  if (place.dataset.sent === "yes") typing(Number(place.dataset.wait));
+  else {
+    sendButton.hidden = false;
+    waitFor(Number(place.dataset.wait));
+  }
+
+  async function ask() {
+    if (busy || !asked()) return;
+    await working(async () => {
+      const sent = await post(send, { request_id: newRequestId(), ...body() });
+      input.value = "";
+      typing(sent.retry_after);
+      announce(t("code.sent", { address: sent.sent_to }));
+    });
+  }
+
+  async function go() {
+    if (busy) return;
+    if (!/\d/.test(input.value)) return say(t("code.missing"));
+    request ??= newRequestId();
+    await working(async () => {
+      const answer = await post(check, { request_id: request, code: input.value, ...body() });
+      await onPassed(say, answer);
+    });
+  }
+
+  async function working(attempt) {
+    busy = true;
+    place.setAttribute("aria-busy", "true");
+    say("");
+    try {
+      await attempt();
+    } catch (error) {
+      if (!(error instanceof Refused) && !(error instanceof Unreachable)) throw error;
+      explain(error);
+    } finally {
+      busy = false;
+      place.removeAttribute("aria-busy");
+    }
+  }
+
+  function explain(error) {
+    const detail = error.details?.[0] ?? {};
+    if (detail.field === "state") location.reload();
+    else if (detail.field === "code" && detail.reason === "wrong" && detail.tries_left > 0) {
+      say(`${t("code.wrong")} ${count("code.left", detail.tries_left)}`);
+      input.select();
+    } else if (detail.field === "code" && PROBLEMS[detail.reason]) say(t(PROBLEMS[detail.reason]));
+    else if (detail.retry_after) waitFor(detail.retry_after);
+    else say(error instanceof Refused ? error.message : t("code.unreachable"));
+  }
+
+  function typing(seconds) {
+    sendButton.hidden = true;
+    form.hidden = false;
+    part("again-place").hidden = false;
+    waitFor(seconds);
+    input.focus();
+  }
+
+  /** Another code may be asked for only after some time: the buttons wait for it. */
+  function waitFor(seconds) {
+    mayAskAt = Date.now() + seconds * 1000;
+    tick();
+  }
+
+  function tick() {
+    const left = Math.ceil((mayAskAt - Date.now()) / 1000);
+    sendButton.disabled = again.disabled = left > 0;
+    wait.textContent = left > 0 ? count("code.wait", left) : "";
+    if (left > 0) setTimeout(tick, 1000);
+  }
+
+  function say(text) {
+    problem.textContent = text;
+    input.setAttribute("aria-invalid", text ? "true" : "false");
+  }
+}

@@ -1,0 +1,31 @@
+"""The pictures of a submitter's branding, kept and forgotten with him."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from services.submissions import erasing
+from services.submissions.branding import PICTURES, blobs_of
+from services.submissions.preparing import Prepared
+from services.submissions.store import Loaded
+
+
+def record(found: Loaded, prepared: Sequence[Prepared], now: datetime) -> None:
+    """Keep the pictures that were made, and forget those that were cleared or replaced."""
+    owners = {one.party_uuid: one for one in found.submitters}
+    new: dict[str, dict[str, Any]] = {}
+    for one in prepared:
+        if one.source.branding:
+            of_owner = new.setdefault(one.source.party_uuid, {})
+            of_owner[one.source.branding] = one.file.model_dump(mode="json")
+    before = {key for submitter in found.submitters for key in blobs_of(submitter)}
+    for party_uuid, submitter in owners.items():
+        named = {kind for key, kind in PICTURES.items() if submitter.preferences.get(key)}
+        wanted = {**submitter.branding, **new.get(party_uuid, {})}
+        wanted = {kind: file for kind, file in wanted.items() if kind in named}
+        if wanted != submitter.branding:
+            submitter.branding = wanted
+            found.row.values_version += 1
+    gone = before - {key for submitter in found.submitters for key in blobs_of(submitter)}
+    if gone:
+        erasing.remove_blobs(found.session, found.row.id, sorted(gone), now)

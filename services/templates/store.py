@@ -1,0 +1,128 @@
+"""Templates to rows and to events: what every command needs, in the transaction of the command."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.events import Event, PublicData
+from contracts.rpc import templates as rpc
+from contracts.runtime.database import insert_into
+from contracts.runtime.outbox import emit
+from contracts.types import Actor, FieldDefinition, Notice, Party, StoredDocument, Template
+from services.templates import names, queries
+from services.templates.domain import Definition
+from services.templates.links import LinkMaker
+from services.templates.models import DocumentRow, Folder, TemplateRow
+from services.templates.problems import Problems
+
+
+def inserted(
+    session: Session,
+    command: rpc.CreateTemplate,
+    name: str,
+    external_id: str | None,
+    definition: Definition,
+    now: datetime,
+    folder: Folder | None = None,
+) -> TemplateRow | None:
+    """The new row, or None when another template got the ``external_id`` first."""
+    insert = insert_into(session, TemplateRow).on_conflict_do_nothing(index_elements=["external_id"])
+    folder = folder or folder_named(session, command.folder_name)
+    new_id = session.scalar(
+        insert.values(
+            slug=secrets.token_urlsafe(16),
+            name=name,
+            name_lower=names.searchable(name),
+            external_id=external_id,
+            folder_id=folder.id,
+            shared_link=command.shared_link,
+            parties=[party.model_dump(mode="json") for party in definition.parties],
+            fields=[one.model_dump(mode="json") for one in definition.fields],
+            preferences={},
+            report=[],
+            author_id=command.actor.user_id,
+            author=_author(command.actor),
+            sequence=0,
+            created_at=now,
+            updated_at=now,
+        ).returning(TemplateRow.id)
+    )
+    return None if new_id is None else session.get_one(TemplateRow, new_id)
+
+
+def put_documents(row: TemplateRow, documents: Sequence[StoredDocument], report: Sequence[Notice]) -> None:
+    """These are the template's documents from now on. One that it has already keeps its row; what is not among them goes."""
+    there = {one.uuid: one for one in row.documents}
+    kept = []
+    for position, one in enumerate(documents):
+        document = there.get(one.uuid) or document_row(one)
+        document.position = position
+        kept.append(document)
+    row.documents = kept
+    row.report = [notice.model_dump(mode="json") for notice in report]
+
+
+def document_row(document: StoredDocument) -> DocumentRow:
+    """Without a template and a position yet."""
+    stored = document.model_dump(mode="json")
+    return DocumentRow(**{key: stored[key] for key in ("uuid", "name", "file", "original", "pages", "signed")})
+
+
+def definition_of(row: TemplateRow) -> Definition:
+    """Its roles and fields."""
+    return Definition(
+        [Party.model_validate(one) for one in row.parties], [FieldDefinition.model_validate(one) for one in row.fields]
+    )
+
+
+def write(row: TemplateRow, definition: Definition) -> None:
+    """These are its roles and fields from now on."""
+    row.parties = [party.model_dump(mode="json") for party in definition.parties]
+    row.fields = [one.model_dump(mode="json") for one in definition.fields]
+
+
+def rename(row: TemplateRow, name: str) -> None:
+    """A new name, which searches find."""
+    row.name, row.name_lower = name, names.searchable(name)
+
+
+def folder_named(session: Session, name: str | None) -> Folder:
+    """The folder of this name, made when it is not there; two requests at once make one."""
+    problems = Problems()
+    chosen = names.folder(names.title(name or "", "folder_name", problems))
+    problems.refuse()
+    statement = sa.select(Folder).where(Folder.name == chosen)
+    if (folder := session.scalar(statement)) is not None:
+        return folder
+    session.execute(insert_into(session, Folder).values(name=chosen).on_conflict_do_nothing(index_elements=["name"]))
+    return session.scalars(statement).one()
+
+
+def checked_names(name: str | None, external_id: str | None) -> tuple[str, str | None]:
+    """A template's name (empty when there is none) and key, cleaned; raises ServiceError when they cannot be."""
+    problems = Problems()
+    title = names.title(name or "", "name", problems)
+    key = names.key(external_id or "", "external_id", problems) or None
+    problems.refuse()
+    return title, key
+
+
+def announced(session: Session, event: Event, row: TemplateRow, links: LinkMaker, now: datetime) -> Template:
+    """Emit the event with the whole template in it; the answer is the same with links that expire."""
+    announce(session, event, row, queries.as_template(row, row.documents, links.lasting()).model_dump(mode="json"))
+    return queries.as_template(row, row.documents, links.expiring(now))
+
+
+def announce(session: Session, event: Event, row: TemplateRow, data: dict[str, Any]) -> None:
+    """Emit the event with the next number of this template."""
+    row.sequence += 1
+    public = PublicData(data=data, author_id=row.author_id, template_id=row.id, shared=row.shared_link)
+    emit(session, event, public, subject=f"template:{row.id}", sequence=row.sequence)
+
+
+def _author(actor: Actor) -> dict[str, Any]:
+    return {"id": actor.user_id, "email": actor.email, "first_name": actor.name or None, "last_name": None}

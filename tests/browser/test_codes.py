@@ -1,0 +1,85 @@
+"""A signer whose form is protected with one-time codes."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+import requests
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
+from tests.browser.forms import field, invite, template
+from tests.browser.signer import Signer
+from tests.support.outcomes import completed, fetched, mail_text, mails_to, pdf_text
+from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = pytest.mark.browser
+
+
+def picture(page: Page, name: str) -> None:
+    """Keeps a picture of the page in the folder SCREENSHOTS, when there is one."""
+    if folder := os.environ.get("SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def code_in_mail(suite: RunningSuite, address: str, number: int = 1) -> str:
+    """The code of the ``number``-th mail with one to this address."""
+
+    def look() -> str | None:
+        texts = [mail_text(mail) for mail in mails_to(suite, address) if "Your code" in str(mail["Subject"])]
+        codes = [found[0] for text in texts if (found := re.findall(r"^(\d{6})\s*$", text, re.MULTILINE))]
+        return codes[number - 1] if len(codes) >= number else None
+
+    return str(wait_until(look, what=f"the code to {address}"))
+
+
+def test_the_form_opens_after_the_code_and_stays_open_in_this_browser(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch
+) -> None:
+    watch.expected += ["422", "429"]
+    made = template(suite, field("Name", line=0), name="Confidential lease")
+    person = {"email": "guarded@example.com", "require_email_2fa": True}
+    (party,) = invite(suite, made, submitter_0=person)
+    page = open_page(f"/s/{party['slug']}", PHONE)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Please confirm that it is you")
+    expect(page.locator("body")).not_to_contain_text("Confidential")
+    expect(page.get_by_text("gu•••@example.com")).to_be_visible()
+    picture(page, "code-before-phone")
+    picture(open_page(f"/s/{party['slug']}", DESKTOP), "code-before-desktop")
+    signer = Signer(page)
+    signer.press("Send me the code")
+    box = signer.field("Code from the message")
+    expect(box).to_be_focused()
+    expect(page.get_by_role("button", name="Send another code")).to_be_disabled()
+    expect(page.get_by_text("You can ask for another code in")).to_be_visible()
+    code = code_in_mail(suite, "guarded@example.com")
+    box.fill(f"{(int(code) + 1) % 10**6:06}")  # six digits are sent without a button
+    expect(page.get_by_role("alert")).to_have_text("This is not the code that we sent. You can try 4 more times.")
+    picture(page, "code-wrong-phone")
+    late = open_page(f"/s/{party['slug']}", DESKTOP)  # another browser: a code is on its way already
+    expect(Signer(late).field("Code from the message")).to_be_focused()
+    picture(late, "code-typing-desktop")
+    box.fill(f"{code[:3]} {code[3:]}")
+    expect(page.get_by_role("button", name="Start")).to_be_visible()
+    page.reload()
+    signer.start()
+    signer.fill("Name", "Guy Guarded")
+    signer.complete()
+    late.reload()
+    expect(late.get_by_role("heading", level=1)).to_have_text("Please confirm that it is you")
+    link = page.get_by_role("link", name="Download “agreement”")
+    expect(link).to_be_visible(timeout=30_000)
+    submission = completed(suite, party["submission_id"])
+    kinds = [each["event_type"] for each in submission["submission_events"]]
+    assert kinds.index("send_2fa_email") < kinds.index("email_verified") < kinds.index("complete_form")
+    trail = " ".join(pdf_text(fetched(submission["audit_log_url"])).split())
+    assert "Verification code sent by e-mail" in trail
+    assert "E-mail address verified" in trail
+    assert code not in trail
+    for path in ("form", "results.json"):
+        answer = requests.get(f"{suite.base_url}/s/{party['slug']}/{path}", timeout=30)
+        assert answer.json()["state"] == "code"
+        assert "lease" not in answer.text
+    for log in (suite.var_dir / "log").glob("*.log"):
+        assert not re.search(rf"\b{code}\b", log.read_text(errors="replace")), log.name

@@ -1,0 +1,39 @@
+"""The reference at /docs: a person reads it, gives his key and tries a call."""
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from tests.browser.conftest import OpenPage
+from tests.support.agreement import agreement_pdf
+from tests.support.suite import RunningSuite
+
+pytestmark = pytest.mark.browser
+
+
+def opened(page: Page, method: str, path: str) -> Locator:
+    block = page.locator(f".opblock-{method}").filter(has=page.locator(f'[data-path="{path}"]')).first
+    block.locator(".opblock-summary").click()
+    return block
+
+
+def test_a_call_is_tried_with_a_key(suite: RunningSuite, open_page: OpenPage) -> None:
+    made = suite.template(agreement_pdf(), name="Tried in the reference")
+    page = open_page("/docs")
+    page.wait_for_selector(".opblock")
+    page.click(".btn.authorize")
+    page.fill(".auth-container input", suite.api_key)
+    page.click(".auth-btn-wrapper .authorize")
+    page.click(".btn-done")
+    one = opened(page, "get", "/templates/{id}")
+    assert one.locator("tr[data-param-name=id] input").input_value() == "7"
+    one.locator("tr[data-param-name=id] input").fill(str(made["id"]))
+    one.locator(".execute").click()
+    answer = one.locator(".live-responses-table tbody .response-col_description")
+    assert "Tried in the reference" in answer.inner_text()
+    # What may be left out is not filled in: an example would hide every record, or repeat the key of an earlier request.
+    several = opened(page, "get", "/templates")
+    assert several.locator("tr[data-param-name=q] input").input_value() == ""
+    assert "For example lease" in several.locator("tr[data-param-name=q]").inner_text()
+    new = opened(page, "post", "/submissions")
+    assert new.locator("tr[data-param-name=Idempotency-Key] input").input_value() == ""
+    assert '"template_id": 7' in new.locator("textarea").input_value()

@@ -1,0 +1,121 @@
+"""PUT /submissions, POST /submissions/emails, the events of a submission."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.agreement import SELLER_VALUES, agreement_pdf, form, send, sign
+from tests.support.outcomes import mail_text, mails_to
+from tests.support.suite import RunningSuite, wait_until
+
+
+@pytest.fixture
+def template(suite: RunningSuite) -> dict[str, Any]:
+    made: dict[str, Any] = suite.template(agreement_pdf(), name="Agreement")
+    return made
+
+
+def test_a_submission_is_renamed_rescheduled_archived_and_restored(
+    suite: RunningSuite, template: dict[str, Any]
+) -> None:
+    seller, _ = send(suite, template["id"], send_email=False)
+    path = f"/submissions/{seller['submission_id']}"
+    tomorrow = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+
+    def put(**changes: Any) -> dict[str, Any]:
+        changed: dict[str, Any] = suite.api("PUT", path, changes)
+        read = suite.api("GET", path)
+        assert {**read, "updated_at": None, "submission_events": None} | _links(changed) == {
+            **changed,
+            "updated_at": None,
+            "submission_events": None,
+        } | _links(changed)
+        return changed
+
+    assert put(name="Lease for Bob")["name"] == "Lease for Bob"
+    changed = put(expire_at=tomorrow.isoformat())
+    assert (changed["name"], changed["expire_at"]) == ("Lease for Bob", f"{tomorrow:%Y-%m-%dT%H:%M:%S}.000Z")
+    assert put(expire_at=None)["expire_at"] is None
+    assert put(expire_at=tomorrow.isoformat())["expire_at"] is not None
+    assert put(expire_at="")["expire_at"] is None
+    for yes, no in ((True, False), ("true", "false")):
+        archived = put(archived=yes)
+        assert (archived["archived"], archived["archived_at"] is not None) == (True, True)
+        assert form(suite, seller["slug"])["state"] == "archived"
+        assert put(archived=no)["archived_at"] is None
+    assert put(archived_at=True)["archived"] is True
+    assert suite.api("PUT", path, {"submission": {"archived": False}})["archived"] is False
+    assert form(suite, seller["slug"])["state"] == "open"
+    refused = suite.api("PUT", path, {"name": "Half", "expire_at": "2020-01-01T00:00:00Z"}, status=422)
+    assert refused["details"][0]["field"] == "expire_at"
+    assert suite.api("GET", path)["name"] == "Lease for Bob"
+
+
+def _links(shown: dict[str, Any]) -> dict[str, Any]:
+    """What differs with each answer."""
+    return {"submitters": [each["id"] for each in shown["submitters"]]}
+
+
+def test_one_submission_for_each_address(suite: RunningSuite, template: dict[str, Any]) -> None:
+    mark = uuid.uuid4().hex[:8]
+    one, two = f"one.{mark}@example.com", f"two.{mark}@example.com"
+    body = {
+        "template_id": template["id"],
+        "emails": f"{one}; Two <{two}> / {one.upper()}",
+        "message": {"subject": "Yours", "body": "For you: {{submitter.link}}"},
+    }
+    key = {"Idempotency-Key": uuid.uuid4().hex}
+    made = suite.call("POST", "/submissions/emails", body, headers=key).json()
+    assert [(each["email"], each["role"]) for each in made] == [(one, "Seller"), (two, "Seller")]
+    assert len({each["submission_id"] for each in made}) == 2
+    assert [each["id"] for each in suite.call("POST", "/submissions/emails", body, headers=key).json()] == [
+        each["id"] for each in made
+    ]
+    for each in made:
+        mail = wait_until(lambda each=each: mails_to(suite, each["email"]), what="the invitation")[0]  # type: ignore[misc]
+        assert f"For you: {each['embed_src']}" in mail_text(mail)
+    listed = suite.api("POST", "/submissions/emails", {**body, "emails": [one, two], "send_email": "false"})
+    assert [each["preferences"]["send_email"] for each in listed] == [False, False]
+
+    def count() -> int:
+        return len(suite.api("GET", "/submissions", params={"template_id": template["id"], "limit": 100})["data"])
+
+    assert count() == 4
+    for wrong, message in (
+        ("a@b.c@d.e", "emails are invalid"),
+        (f"{one}, nobody", "emails are invalid"),
+        ([one, "nobody"], "emails are invalid"),
+        ("", "emails or email is required"),
+        (",", "emails or email is required"),
+        ([f"{n}@example.com" for n in range(101)], None),
+    ):
+        refused = suite.api("POST", "/submissions/emails", {**body, "emails": wrong}, status=422)
+        assert refused["details"][0]["field"].startswith("emails")
+        assert message is None or refused["error"] == message
+    past = {**body, "expire_at": "2020-01-01T00:00:00Z"}
+    assert suite.api("POST", "/submissions/emails", past, status=422)["details"][0]["field"] == "expire_at"
+    assert count() == 4
+
+
+def test_the_events_of_a_submission_by_pages(suite: RunningSuite, template: dict[str, Any]) -> None:
+    seller, buyer = send(suite, template["id"])
+    sign(suite, seller["slug"], SELLER_VALUES)
+    path = f"/submissions/{seller['submission_id']}"
+    wait_until(lambda: suite.api("GET", f"/submitters/{buyer['id']}")["sent_at"], what="the second invitation")
+    whole = suite.api("GET", path)["submission_events"]
+    types = [each["event_type"] for each in whole]
+    assert types[0] == "create_submission"
+    assert {"invite_party", "send_email", "view_form", "start_form", "complete_form"} <= set(types)
+    assert all({"id", "submitter_id", "event_type", "event_timestamp", "data"} <= set(each) for each in whole)
+    walked: list[dict[str, Any]] = []
+    after: int | None = 0
+    while after is not None:
+        page = suite.api("GET", f"{path}/events", params={"limit": 2, "after": after})
+        walked, after = [*walked, *page["data"]], page["pagination"]["next"]
+    assert walked == whole
+    before = suite.api("GET", f"{path}/events", params={"limit": 2, "before": whole[3]["id"]})
+    assert before["data"] == whole[1:3]
+    of_buyer = suite.api("GET", f"/submitters/{buyer['id']}")["submission_events"]
+    assert of_buyer == [each for each in whole if each["submitter_id"] in (None, buyer["id"])]
