@@ -152,6 +152,46 @@ def test_html_and_templates_together_as_one_pdf(suite: RunningSuite) -> None:
     assert pdf_text(fetched(result["url"])).count("Bo") >= 2
 
 
+def test_options_of_the_documents(suite: RunningSuite) -> None:
+    """The form of a PDF flattened, tags kept on the page; a header and a footer of each HTML document."""
+    form = pdf_files.with_form(pdf_files.field("Tx", "Nickname"))
+    documents = [
+        {"name": "form", "file": encoded(form), "fields": [field("Extra")]},
+        document("tagged", "{{Company;role=Buyer}}"),
+    ]
+    body = {
+        "documents": documents,
+        "submitters": PEOPLE[1:],
+        "flatten": True,
+        "remove_tags": False,
+        "send_email": False,
+    }
+    made = suite.api("POST", "/submissions/pdf", body)
+    assert [one["name"] for one in made["fields"]] == ["Extra", "Company"]
+    assert "flattened" in {one["code"] for one in made["report"]}
+    drafts = suite.api("GET", f"/submissions/{made['id']}/documents")["documents"]
+    assert "{{Company" in pdf_text(fetched(drafts[1]["url"]))
+    page = "<p>Page <text-field name='A' role='Buyer' style='width:90px;height:20px'></text-field></p>"
+    pages = [
+        {
+            "html": page,
+            "name": "one",
+            "html_header": "<p>First header</p>",
+            "html_footer": "<p>First footer</p>",
+            "size": "A5",
+        },
+        {"html": page, "name": "two"},
+    ]
+    body = {"documents": pages, "html_header": "<p>Common header</p>", "submitters": PEOPLE[1:], "send_email": False}
+    made = suite.api("POST", "/submissions/html", body)
+    drafts = suite.api("GET", f"/submissions/{made['id']}/documents")["documents"]
+    first, second = (pdf_text(fetched(one["url"])) for one in drafts)
+    assert "First header" in first
+    assert "First footer" in first
+    assert "Common header" in second
+    assert "footer" not in second
+
+
 def test_what_is_refused_names_the_key_and_changes_nothing(suite: RunningSuite) -> None:
     good = document("good")
 

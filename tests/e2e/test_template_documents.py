@@ -95,7 +95,8 @@ def test_documents_are_added_exchanged_and_removed(suite: RunningSuite, template
     assert added["updated_at"] > template["updated_at"]
 
     # A successor without fields gets those of its predecessor, as far as it has the pages; one with fields has its own.
-    replaced = suite.api("PUT", path, {"documents": [{"file": pdf("plain"), "position": 1, "replace": True}]})
+    plain = {"file": pdf("plain"), "position": 1, "replace": True}
+    replaced = suite.api("PUT", f"/templates/{template['id']}/documents", {"documents": [plain]})
     assert names(replaced) == ["first", "lease", "annex"]
     assert fields(replaced) == fields(added)
     assert replaced["documents"][1]["sha256"] != added["documents"][1]["sha256"]
