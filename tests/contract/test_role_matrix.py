@@ -117,7 +117,7 @@ MATRIX: dict[str, Row] = {
     "events.form": Row(EVERYBODY),
     "events.submission": Row(EVERYBODY),
 }
-PUBLIC = {"attachments.create"}
+PUBLIC = {"attachments.create", "submitter_form_views.create"}
 """Without a key: the slug of the submitter decides."""
 
 
