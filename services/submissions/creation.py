@@ -14,10 +14,10 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
-from services.submissions import addresses, branding, consent, invites, merging, preferences, roles
+from services.submissions import addresses, branding, consent, invites, merging, preferences, roles, sms
 from services.submissions import values as rules
 from services.submissions.branding import Branding
-from services.submissions.code_requirements import check_code_addresses, code_requirements
+from services.submissions.code_requirements import check_available, check_code_addresses, code_requirements
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -105,12 +105,14 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         _overrides(given, party, template.fields, names, f"submitters[{index}].", problems)
         for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
     ]
-    submitters = [
-        replace(
-            _submitter(index, given, party, overrides, template, request, chosen, problems),
-            invited_by=inviters[index],
-        )
+    made = [
+        _submitter(index, given, party, overrides, template, request, chosen, problems)
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
+    ]
+    by_sms = sms.wishes(request, [one.phone for one in made], problems)
+    submitters = [
+        replace(one, preferences={**one.preferences, "send_sms": wanted}, invited_by=inviter)
+        for one, wanted, inviter in zip(made, by_sms, inviters, strict=True)
     ]
     _check_invitees(submitters, found, problems)
     agreements = [consent.text_to_draw(one.preferences, index) for index, one in enumerate(submitters)]
@@ -128,6 +130,8 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         texts=[text for overrides in found for text in overrides.texts] + [one for one in agreements if one],
     )
     _check_whole(plan, limits, problems)
+    numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]
+    check_available(numbered, chosen, plan.fields, field_of(template), request.account, problems)
     problems.refuse()
     return plan
 
@@ -193,7 +197,6 @@ def _submitter(
         problems.add(f"{path}.completed", f"cannot be true: {party.name} has no fields")
     kept: dict[str, Any] = {
         "send_email": request.send_email if given.send_email is None else given.send_email,
-        "send_sms": False,
         **checked_wishes(given.reply_to, given.completed_redirect_url, f"{path}.", problems),
     }
     if given.go_to_last is not None:

@@ -25,7 +25,7 @@ from services.submissions import (
     trail,
 )
 from services.submissions.announce import Telling, announce
-from services.submissions.code_commands import lock_passed
+from services.submissions.code_commands import lock_passed, unconfirmed
 from services.submissions.creation import Limits
 from services.submissions.domain import FormState, Refused
 from services.submissions.models import AttachmentRow, SubmitterRow
@@ -96,13 +96,16 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         values = _received(found, submitter, command.values, limits, at)
         own = found.fields_of(submitter)
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
-        filling.refuse(commands.finish_values(found, submitter, values, at))
+        faults = commands.finish_values(found, submitter, values, at)
+        filling.refuse(faults + unconfirmed(found, submitter, site))
         lines += consent.given(submitter, command, at)
         _seen(submitter, command, at)
         store.save(found, state, at)
-        announce(Telling(found, site, at, submitter.visit), first)
-        trail.append(found, lines, at)
-        announce(Telling(found, site, at, submitter.visit), happened)
+        if lines:  # between what he began with and what he ended with
+            announce(Telling(found, site, at, submitter.visit), first)
+            trail.append(found, lines, at)
+            first = ()
+        announce(Telling(found, site, at, submitter.visit), (*first, *happened))
         return rpc.Done(state=FormState.COMPLETED)
 
     call = rpc.INVITE_AND_COMPLETE if isinstance(command, rpc.InviteAndComplete) else rpc.COMPLETE_FORM

@@ -13,18 +13,19 @@ from services.gateway.exchange import Exchange
 from services.gateway.formats import parse_moment
 
 _PLAIN = (
-    "name", "send_email", "completed_redirect_url", "bcc_completed", "reply_to", "message", "preferences", "variables",
+    "name", "send_email", "send_sms", "completed_redirect_url", "bcc_completed", "reply_to", "message", "preferences",
+    "variables",
     "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 _OF_SUBMITTER = (
     "role", "uuid", "email", "name", "phone", "values", "variables", "fields", "readonly_fields", "metadata", "send_email",
+    "send_sms",
     "completed_redirect_url", "order", "completed", "go_to_last", "reply_to", "message", "require_email_2fa",
+    "require_phone_2fa",
     "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url", "roles",
     "invite_by",
 )  # fmt: skip
 _LATER_FLAGS = (
-    "send_sms",
-    "require_phone_2fa",
     "shared_link_2fa",
     "certsign_sign_enabled",
 )

@@ -10,8 +10,9 @@ from services.gateway.exchange import Exchange
 from services.gateway.formats import parse_moment
 
 _CHANGEABLE = (
-    "name", "email", "phone", "values", "fields", "readonly_fields", "metadata", "send_email", "reply_to", "completed",
-    "completed_redirect_url", "go_to_last", "message", "require_email_2fa", "logo_url", "company_name", "stamp_url",
+    "name", "email", "phone", "values", "fields", "readonly_fields", "metadata", "send_email", "send_sms", "reply_to",
+    "completed", "completed_redirect_url", "go_to_last", "message", "require_email_2fa", "require_phone_2fa",
+    "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 
 
@@ -31,5 +32,10 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
     refuse_what_is_not_there_yet(exchange.body)
     changes = {**given(exchange.body, *_CHANGEABLE), **overrides(exchange.body)}
     return await context.ask(
-        rpc.UPDATE_SUBMITTER, exchange, id=exchange.arguments["id"], **external_id(exchange.body), **changes
+        rpc.UPDATE_SUBMITTER,
+        exchange,
+        id=exchange.arguments["id"],
+        account=await context.account(),
+        **external_id(exchange.body),
+        **changes,
     )
