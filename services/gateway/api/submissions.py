@@ -24,10 +24,7 @@ _OF_SUBMITTER = (
     "require_phone_2fa",
     "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
-_LATER_FLAGS = (
-    "shared_link_2fa",
-    "certsign_sign_enabled",
-)
+_LATER_FLAGS = ("certsign_sign_enabled",)
 _LATER_VALUES = ("invite_by",)
 
 
