@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import SealRequest
 from contracts.rpc.submissions import Message
-from contracts.types import Account, DocumentLink, Moment, Notice, Tolerant
+from contracts.types import Account, Actor, DocumentLink, Moment, Notice, Tolerant
 
 
 class Envelope(Tolerant):
@@ -121,6 +121,17 @@ class InvitationDue(Tolerant):
     needs_signature: bool = True
 
 
+class ReminderDue(Tolerant):
+    """Remind this submitter of his invitation. One mail per ``reminder_id``; ``number`` 1, 2 or 3."""
+
+    reminder_id: str
+    number: int
+    context: MailContext
+    submitter_id: int
+    reply_to: str | None = None
+    needs_signature: bool = True
+
+
 PHONE_OTP_WEBHOOK = "phone_otp_webhook"
 
 
@@ -196,6 +207,14 @@ class Erased(Tolerant):
     submission_id: int
 
 
+class PreferencesGiven(Tolerant):
+    """``preferences`` (specification 2.8) were given with a submission: the template keeps them, if ``actor`` may change it."""
+
+    template_id: int
+    actor: Actor
+    preferences: dict[str, Any]
+
+
 class SealedDocument(Tolerant):
     """``original_sha256`` of what was uploaded; ``file`` is the sealed PDF."""
 
@@ -225,7 +244,7 @@ class DocumentsFailed(Tolerant):
 
 
 class MailOutcome(Tolerant):
-    """A mail left, or never will. ``kind``: ``invitation``, ``completed``, ``documents_copy``, ``declined``,
+    """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``completed``, ``documents_copy``, ``declined``,
     ``one_time_code``. ``sent_at`` is when the mail server took it."""
 
     submission_id: int
@@ -266,11 +285,13 @@ class Admins(Tolerant):
 
 
 INVITATION_DUE = Event("submissions", "invitation.due", InvitationDue)
+REMINDER_DUE = Event("submissions", "reminder.due", ReminderDue)
 COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
 DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
 SMS_DUE = Event("submissions", "sms.due", SmsDue)
 CODE_DUE = Event("submissions", "code.due", CodeDue)
 SEALING_DUE = Event("submissions", "sealing.due", SealRequest)
+PREFERENCES_GIVEN = Event("submissions", "preferences.given", PreferencesGiven)
 SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased)
 DOCUMENTS_SEALED = Event("rendering", "documents.sealed", DocumentsSealed)
 DOCUMENTS_FAILED = Event("rendering", "documents.failed", DocumentsFailed)

@@ -102,6 +102,14 @@ class Actor(Tolerant):
     name: str = ""
 
 
+class Reminders(Tolerant):
+    """How long after a party's turn has come it is reminded, such as ``two_days``; None for not at all."""
+
+    first: str | None = None
+    second: str | None = None
+    third: str | None = None
+
+
 class Account(Tolerant):
     """The account settings that a submission is made under; it keeps this copy (one account per installation).
 
@@ -129,6 +137,7 @@ class Account(Tolerant):
     stamp_url: str = ""
     logo: BlobRef | None = None
     stamp: BlobRef | None = None
+    reminders: Reminders = Field(default_factory=Reminders)
 
 
 class Area(Tolerant):

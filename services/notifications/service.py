@@ -27,6 +27,10 @@ class NotificationsService:
         mails = composing.invitations(data)
         self._accept("invitation_due", envelope, mails, data.context.submission_id, data.invitation_id)
 
+    @subscribes(events.REMINDER_DUE)
+    def on_reminder_due(self, envelope: Envelope, data: events.ReminderDue) -> None:
+        self._accept("reminder_due", envelope, composing.reminders(data), data.context.submission_id)
+
     @subscribes(events.COMPLETION_MAILS_DUE)
     def on_completion_mails_due(self, envelope: Envelope, data: events.CompletionMails) -> None:
         mails = composing.completions(data, self.context.settings.mail_attachment_bytes)

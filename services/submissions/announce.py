@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from contracts import events
-from contracts.events import Erased, Event, MailContext, PublicData
+from contracts.events import Erased, Event, MailContext, PreferencesGiven, PublicData
 from contracts.runtime.outbox import emit
-from contracts.types import Submission
-from services.submissions import mails, present, sealing, sms, trail
+from contracts.types import Actor, Submission
+from services.submissions import mails, present, reminders, sealing, sms, trail
 from services.submissions.domain import Fact, Happened
 from services.submissions.models import AttachmentRow
 from services.submissions.site import Site
@@ -111,6 +111,14 @@ def order_seal(telling: Telling) -> None:
     emit(found.session, events.SEALING_DUE, order, subject=telling.subject)
 
 
+def preferences_given(telling: Telling, actor: Actor, preferences: dict[str, Any]) -> None:
+    """The template keeps what was given with a submission of it (specification 2.8)."""
+    template_id = telling.found.row.template_id
+    if template_id is not None:
+        given = PreferencesGiven(template_id=template_id, actor=actor, preferences=preferences)
+        emit(telling.found.session, events.PREFERENCES_GIVEN, given, subject=f"template:{template_id}")
+
+
 def erased(telling: Telling) -> None:
     emit(
         telling.found.session,
@@ -142,6 +150,8 @@ def _hand_over(telling: Telling, one: Happened) -> None:
         if mails.wants_mail(submitter) and (first or telling.again_by.get("email")):
             due = mails.invitation(found, submitter, telling.context)
             emit(session, events.INVITATION_DUE, due, subject=telling.subject)
+            if one.fact is Fact.INVITED:
+                reminders.plan(found, submitter, telling.now)
         if sms.wants_sms(submitter) and (first or telling.again_by.get("sms")):
             emit(session, events.SMS_DUE, sms.invitation(found, submitter, telling.context), subject=telling.subject)
     elif one.fact is Fact.SEALING:

@@ -14,8 +14,7 @@ from services.submissions.announce import Telling
 from services.submissions.models import BlobRemovalRow, SubmissionRow, SubmitterRow
 from services.submissions.site import Site
 
-INVITATION = "invitation"
-ONE_TIME_CODE = "one_time_code"
+INVITATION, REMINDER, ONE_TIME_CODE = "invitation", "reminder", "one_time_code"
 
 
 def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site: Site, now: datetime) -> None:
@@ -66,12 +65,12 @@ def accept_failure(session: Session, event_id: str, failed: DocumentsFailed, sit
 
 
 def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site: Site, now: datetime) -> None:
-    """An invitation has left: the audit trail says so, and ``sent_at`` the first time.
+    """An invitation or a reminder has left: the audit trail says so, and of the invitation ``sent_at`` the first time.
 
     The news may be late, and the link may have been opened meanwhile: the line is written when it is known, as every line,
     and says when the mail server took the mail. Another machine's clock does not put that before the invitation.
     """
-    if outcome.kind != INVITATION or not first_time(session, "accept_mail_sent", event_id):
+    if outcome.kind not in (INVITATION, REMINDER) or not first_time(session, "accept_mail_sent", event_id):
         return
     found = store.lock(session, outcome.submission_id)
     submitter = next((one for one in found.submitters if one.id == outcome.submitter_id), None) if found else None
@@ -79,6 +78,10 @@ def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site
         return
     at = store.moment(found, now)
     sent_at = max(min(outcome.sent_at or at, at), submitter.invited_at or found.row.created_at)
+    if outcome.kind == REMINDER:
+        line = trail.Line(trail.SEND_REMINDER_EMAIL, submitter.id, {"sent_at": iso(sent_at)})
+        trail.append(found, [line], at)
+        return
     submitter.sent_at = submitter.sent_at or sent_at
     submitter.updated_at = found.row.updated_at = at
     trail.append(found, [trail.Line(trail.SEND_EMAIL, submitter.id, {"sent_at": iso(sent_at)})], at)

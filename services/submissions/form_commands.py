@@ -18,6 +18,7 @@ from services.submissions import (
     consent,
     domain,
     filling,
+    invites,
     queries,
     reasons,
     store,
@@ -86,6 +87,8 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         try:
+            domain.save(found.state, submitter.id, at)  # may he do anything at all?
+            lines = invites.named(found, submitter, command, at)
             started, first = domain.save(found.state, submitter.id, at)
             state, happened = domain.complete(started, submitter.id, at, seal_id=uuid7())
         except Refused as refused:
@@ -95,15 +98,18 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
         faults = commands.finish_values(found, submitter, values, at)
         filling.refuse(faults + unconfirmed(found, submitter, site))
-        agreed = consent.given(submitter, command, at)
+        lines += consent.given(submitter, command, at)
         _seen(submitter, command, at)
         store.save(found, state, at)
-        announce(Telling(found, site, at, submitter.visit), first)
-        trail.append(found, agreed, at)
-        announce(Telling(found, site, at, submitter.visit), happened)
+        if lines:  # between what he began with and what he ended with
+            announce(Telling(found, site, at, submitter.visit), first)
+            trail.append(found, lines, at)
+            first = ()
+        announce(Telling(found, site, at, submitter.visit), (*first, *happened))
         return rpc.Done(state=FormState.COMPLETED)
 
-    return once(session, rpc.COMPLETE_FORM, command, decide)
+    call = rpc.INVITE_AND_COMPLETE if isinstance(command, rpc.InviteAndComplete) else rpc.COMPLETE_FORM
+    return once(session, call, command, decide)
 
 
 def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetime) -> rpc.Done:

@@ -20,6 +20,7 @@ from services.submissions import (
     domain,
     filling,
     formats,
+    invites,
     one_time_codes,
     placeholders,
     present,
@@ -177,7 +178,9 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
     owners = {one.party_uuid: one for one in opened.submitters}
     changing = {field.uuid for field in own}
     for field in everything:
-        whose = owners[field.submitter_uuid]
+        whose = owners.get(field.submitter_uuid)
+        if whose is None:  # a party that is yet to be invited
+            continue
         if whose.id == opened.submitter.id:
             made = _own_field(field, changing, mine, done, account, signing(opened.row, whose, now, account))
             if made is not None and (offered := reasons.offered(field)):
@@ -202,6 +205,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
     shown.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
     shown.completed_redirect_url = _redirect(opened)
     shown.consent = consent.asked(opened.submitter)
+    shown.invites = invites.asked(opened.row, opened.submitter)
 
 
 def _own_field(

@@ -215,6 +215,11 @@ class SubmissionsService:
         self._check_texts(command)
         return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
 
+    @handles(rpc.INVITE_AND_COMPLETE)
+    def invite_and_complete(self, command: rpc.InviteAndComplete) -> rpc.Done:
+        self._check_texts(command)
+        return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
+
     @handles(rpc.DECLINE_FORM)
     def decline_form(self, command: rpc.DeclineForm) -> rpc.Done:
         return self.context.database.write(form_commands.decline, command, self._site, now())

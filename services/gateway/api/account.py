@@ -4,7 +4,7 @@ from typing import Any
 
 from contracts.errors import invalid
 from contracts.runtime.clock import now
-from contracts.types import Account
+from contracts.types import Account, Reminders
 from services.gateway import commands, phone_otp, queries, repeats
 from services.gateway.api import branding
 from services.gateway.api.bodies import given
@@ -12,8 +12,31 @@ from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
 from services.gateway.formats import parse_locale
 
-_LATER = ("esigning_preference", "reminders", "dutystamp", "certsign")
+_LATER = ("esigning_preference", "dutystamp", "certsign")
 """Settings of an account that do nothing yet: given, they are refused by name, never stored or ignored."""
+
+DELAYS = (
+    *(
+        "one_hour",
+        "two_hours",
+        "four_hours",
+        "eight_hours",
+        "twelve_hours",
+        "twenty_four_hours",
+        "two_days",
+        "three_days",
+    ),
+    *(
+        "four_days",
+        "five_days",
+        "six_days",
+        "seven_days",
+        "eight_days",
+        "fifteen_days",
+        "twenty_one_days",
+        "thirty_days",
+    ),
+)
 
 _KEPT = tuple(branding.PICTURES.values())
 """What was fetched from an address; the address is what is shown."""
@@ -40,7 +63,9 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
     for name in ("name", "bcc_emails", "company_name"):
         if changes.get(name):
             changes[name] = changes[name].strip()
-    changes |= await branding.pictures(context, exchange, changes)
+    if "reminders" in changes:
+        changes["reminders"] = _reminders(changes["reminders"] or {})
+    changes |= await branding.pictures(context, exchange, changes, await context.account())
     defaults = context.settings.account_defaults()
     webhook = _WebhookChange(context, exchange.body)
     return await repeats.own_change(
@@ -53,6 +78,20 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
         (phone_otp.NAME, webhook.decide),
         shown=lambda account: _shown(account, webhook.after),
     )
+
+
+def _reminders(given: dict[str, Any]) -> dict[str, Any] | None:
+    """All three, each later than the one before it; None for none."""
+    before = -1
+    for name in Reminders.model_fields:
+        if (delay := given.get(name)) is None:
+            continue
+        if (place := DELAYS.index(delay)) <= before:
+            raise invalid(
+                "reminders must be one after the other", f"reminders.{name}", "must be later than the one before it"
+            )
+        before = place
+    return {name: given.get(name) for name in Reminders.model_fields} if before >= 0 else None
 
 
 class _WebhookChange:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.rpc import submissions as rpc
-from services.gateway.api.bodies import external_id, filters, given
+from services.gateway.api.bodies import external_id, filters, given, overrides
 from services.gateway.api.submissions import refuse_what_is_not_there_yet
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
@@ -30,7 +30,7 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     refuse_what_is_not_there_yet(exchange.body)
-    changes = given(exchange.body, *_CHANGEABLE)
+    changes = {**given(exchange.body, *_CHANGEABLE), **overrides(exchange.body)}
     return await context.ask(
         rpc.UPDATE_SUBMITTER,
         exchange,
