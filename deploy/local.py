@@ -27,8 +27,11 @@ RUN_PACKAGES = [
     "libpango-1.0-0",  # WeasyPrint lays out with it
     "libpangoft2-1.0-0",
     "libharfbuzz-subset0",
+    "libreoffice-writer",  # lays out DOCX
     "poppler-utils",  # the demo lets pdfsig check what was sealed
     "fonts-liberation",  # metric-compatible with Times, Helvetica and Courier
+    "fonts-crosextra-caladea",  # as wide as Word's Cambria
+    "fonts-crosextra-carlito",  # as wide as Word's Calibri
     "fonts-noto-core",
     "fonts-noto-cjk",
     "fonts-symbola",  # symbols and emoji as outlines
@@ -91,7 +94,7 @@ def install_debian_packages(wanted: list[str]) -> None:
             f"  apt-get install --no-install-recommends {' '.join(missing)}\n"
             "Run that once as root, then the same make command again as yourself."
         )
-    say(f"Installing Debian packages (some 300 MB the first time): {' '.join(missing)}")
+    say(f"Installing Debian packages (some 350 MB the first time): {' '.join(missing)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     apt = [*prefix, "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
     with services_not_started(prefix):

@@ -48,11 +48,22 @@ class PrepareHtml(Tolerant):
     size: str = "Letter"
 
 
+class PrepareDocx(Tolerant):
+    """``variables`` fill the placeholders (``[[name]]``, conditions, loops): a missing one is refused by name. None leaves
+    them as text, for a template that is filled later."""
+
+    name: str
+    file: BlobRef
+    variables: dict[str, Any] | None = None
+    remove_tags: bool = True
+
+
 class PreparedDocument(Tolerant):
     """A document that is known to be sealable (it was filled, sealed and verified once as a trial).
 
     ``file`` is normalised: active content dropped, repaired, or untouched when ``signed`` (then only incremental
-    updates are allowed). ``report`` says what was changed or skipped, and why.
+    updates are allowed). ``report`` says what was changed or skipped, and why. ``variables``: those that a DOCX asks for, as
+    JSON Schema by name.
     """
 
     file: BlobRef
@@ -61,6 +72,7 @@ class PreparedDocument(Tolerant):
     fields: list[TagField] = Field(default_factory=list)
     signed: bool = False
     report: list[Notice] = Field(default_factory=list)
+    variables: dict[str, Any] = Field(default_factory=dict)
 
 
 class DrawPage(Tolerant):
@@ -240,6 +252,7 @@ class Verification(Tolerant):
 
 
 PREPARE_PDF = Rpc("rendering", "prepare_pdf", PreparePdf, PreparedDocument, timeout=40)
+PREPARE_DOCX = Rpc("rendering", "prepare_docx", PrepareDocx, PreparedDocument, timeout=75)
 PREPARE_HTML = Rpc("rendering", "prepare_html", PrepareHtml, PreparedDocument, timeout=40)
 DRAW_PAGE = Rpc("rendering", "draw_page", DrawPage, BlobRef, timeout=25)
 PREPARE_IMAGE = Rpc("rendering", "prepare_image", PrepareImage, BlobRef, timeout=25)

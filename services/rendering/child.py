@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import resource
+import shutil
 import signal
 import socket
 import sys
@@ -67,6 +68,8 @@ def main() -> None:
             frames.send(connection, {**answer, "memory": _peak_memory()}, files)
             del parts, files, answer
     except frames.Closed:
+        if folder := os.environ.get("TMPDIR"):  # The parent removes it, unless it died.
+            shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
 
 
@@ -77,7 +80,7 @@ def _do(task: Task, arguments: dict[str, Any], parts: list[bytes]) -> tuple[dict
     try:
         result, files = task(arguments, parts)
     except Refused as refused:
-        return {"refused": str(refused), "file": refused.file}, []
+        return {"refused": str(refused), "file": refused.file, "field": refused.field}, []
     except MemoryError:
         return {"failed": "out of memory", "trace": "", "exhausted": True}, []
     except Exception as error:  # libraries raise about anything on hostile input

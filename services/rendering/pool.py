@@ -7,10 +7,12 @@ nothing. Children are separate interpreters started by ``subprocess``: no fork o
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +28,7 @@ QUEUE_SECONDS = Histogram("rendering_queue_seconds", "Time a job waited for a fr
 KILLS = Counter("rendering_child_kills_total", "Children that did not survive their job", ["reason"])
 CHILDREN = Gauge("rendering_children", "Children alive")
 
+FOLDERS = "countersign-child-"
 _STARTING = 30
 _TOP = str(Path(__file__).resolve().parents[2])
 
@@ -44,11 +47,11 @@ class JobFailed(Exception):
 
 class JobRefused(JobFailed):
     """The job found that the file or the request cannot be accepted; ``reason`` is a sentence for the API user, ``file`` (from
-    1) the one at fault, where there are several."""
+    1) the one at fault, where there are several; ``field`` what else in the request."""
 
-    def __init__(self, task: str, reason: str, file: int | None = None) -> None:
+    def __init__(self, task: str, reason: str, file: int | None = None, field: str | None = None) -> None:
         super().__init__(task, reason)
-        self.file = file
+        self.file, self.field = file, field
 
 
 class JobCrashed(JobFailed):
@@ -63,7 +66,9 @@ class ChildPool:
     """At most ``size`` children; ``warm`` of them are kept when there is nothing to do, others end after ``idle`` seconds.
 
     ``memory`` bounds a child's address space in bytes. A child is replaced after ``jobs_per_child`` jobs, or when it has
-    ever held more than half of ``memory``. Thread-safe; under eventlet call ``start`` after the patching.
+    ever held more than half of ``memory``. ``environment`` is added to the little that a child gets of ours; with a
+    ``TMPDIR`` in it each child has a folder of its own below that, which goes with the child. Thread-safe; under eventlet
+    call ``start`` after the patching.
     """
 
     def __init__(
@@ -75,10 +80,11 @@ class ChildPool:
         jobs_per_child: int = 200,
         idle: float = 120,
         tasks: str = "services.rendering.tasks",
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._free = threading.BoundedSemaphore(size)
         self._warm, self._memory, self._jobs_per_child, self._idle_seconds = warm, memory, jobs_per_child, idle
-        self._tasks = tasks
+        self._tasks, self._environment = tasks, dict(environment or {})
         self._lock = threading.Lock()
         self._idle: list[_Child] = []
         self._closed = threading.Event()
@@ -86,8 +92,13 @@ class ChildPool:
     def start(self) -> "ChildPool":
         """Start the warm children and wait until they are ready; returns the pool."""
         children = [self._new() for _ in range(self._warm)]
-        for child in children:
-            child.wait_until_ready()
+        try:
+            for child in children:
+                child.wait_until_ready()
+        except JobFailed:
+            for child in children:
+                child.end()
+            raise
         self._idle.extend(children)
         threading.Thread(target=self._end_idle_children, name="idle children", daemon=True).start()
         return self
@@ -174,18 +185,24 @@ class ChildPool:
                 child.end()
 
     def _new(self) -> "_Child":
-        return _Child(self._memory, self._tasks)
+        return _Child(self._memory, self._tasks, self._environment)
 
 
 class _Child:
     """One process and our end of its socket."""
 
-    def __init__(self, memory: int, tasks: str) -> None:
+    def __init__(self, memory: int, tasks: str, environment: Mapping[str, str]) -> None:
+        self._folder = tempfile.mkdtemp(dir=environment["TMPDIR"], prefix=FOLDERS) if "TMPDIR" in environment else None
         self._connection, theirs = socket.socketpair()
         with theirs:
             arguments = [sys.executable, "-m", "services.rendering.child", str(theirs.fileno()), str(memory), tasks]
+            folder = {"TMPDIR": self._folder, "HOME": self._folder} if self._folder else {}
             self.process = subprocess.Popen(
-                arguments, pass_fds=[theirs.fileno()], env=_clean_environment(), stdin=subprocess.DEVNULL, cwd="/"
+                arguments,
+                pass_fds=[theirs.fileno()],
+                env={**_clean_environment(), **environment, **folder},
+                stdin=subprocess.DEVNULL,
+                cwd="/",
             )
         self._ready = False
         self.jobs, self.peak_memory, self.idle_since = 0, 0, time.monotonic()
@@ -226,6 +243,8 @@ class _Child:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         self.process.wait()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
         CHILDREN.dec()
 
     def _death(self, task: str) -> JobFailed:
@@ -241,7 +260,7 @@ def _outcome(answer: dict[str, Any]) -> str:
 
 def _result(task: str, answer: dict[str, Any]) -> dict[str, Any]:
     if "refused" in answer:
-        raise JobRefused(task, answer["refused"], answer.get("file"))
+        raise JobRefused(task, answer["refused"], answer.get("file"), answer.get("field"))
     if answer.get("exhausted"):
         raise JobCrashed(task, "memory", answer["trace"])
     if "failed" in answer:

@@ -6,7 +6,7 @@ there a failure means another attempt.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -30,7 +30,7 @@ _SEAL_WAIT = 2 * SEAL_SECONDS
 
 @dataclass(frozen=True)
 class Prepared:
-    """``converted``: the PDF that an HTML document became, before it was normalised."""
+    """``converted``: the PDF that an HTML document became, before it was normalised. ``variables``: what a DOCX asks for."""
 
     file: bytes
     pages: list[PageSize]
@@ -38,6 +38,7 @@ class Prepared:
     signed: bool
     report: list[Notice]
     converted: bytes | None = None
+    variables: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,10 @@ class Token:
 
 
 class Renderer:
-    """Thread-safe."""
+    """Thread-safe. ``office``: children with LibreOffice in them, None where it is not installed."""
 
-    def __init__(self, pool: ChildPool, *, most_bytes: int, most_pages: int) -> None:
-        self._pool = pool
+    def __init__(self, pool: ChildPool, office: ChildPool | None = None, *, most_bytes: int, most_pages: int) -> None:
+        self._pool, self._office = pool, office
         self._limits = {"most_bytes": most_bytes, "most_pages": most_pages}
 
     # --- documents that come in
@@ -110,6 +111,25 @@ class Renderer:
         arguments = {"name": name, "remove_tags": remove_tags, "flatten": flatten, **self._limits}
         answer, files = self._hostile("prepare_pdf", arguments, [data])
         return _prepared(answer, files)
+
+    def prepare_docx(self, data: bytes, name: str, variables: dict[str, Any] | None, *, remove_tags: bool) -> Prepared:
+        """Three children in turn: one reads the DOCX, one with LibreOffice lays it out, one treats the PDF as any other."""
+        if self._office is None:
+            raise invalid("DOCX files cannot be converted: LibreOffice is not installed on this server", "file")
+        arguments = {"name": name, "variables": variables, **self._limits}
+        read, files = self._hostile("prepare_docx", arguments, [data])
+        with for_caller("convert"):
+            converted = self._office.run("convert", {}, files, seconds=HOSTILE_SECONDS, wait=30)[1]
+        arguments = {
+            "name": name,
+            "remove_tags": remove_tags,
+            "flatten": False,
+            "docx_tags": read["tags"],
+            **self._limits,
+        }
+        answer, files = self._hostile("prepare_pdf", arguments, converted)
+        prepared = _prepared({**answer, "report": [*read["report"], *answer["report"]]}, files)
+        return replace(prepared, variables=read["variables"])
 
     def external_urls(self, texts: Sequence[str], assets: dict[str, bytes]) -> list[str]:
         """Which files the HTML would load, besides those in ``assets``."""
@@ -248,7 +268,7 @@ def for_caller(task: str) -> Iterator[None]:
     try:
         yield
     except JobRefused as refused:
-        field = None if refused.file is None else f"files[{refused.file - 1}]"
+        field = refused.field if refused.file is None else f"files[{refused.file - 1}]"
         raise invalid(refused.reason.rstrip("."), field) from refused
     except JobTimedOut as late:
         log.warning("job.killed", task=task, reason=late.reason)

@@ -63,6 +63,14 @@ class RenderingService:
         )
         return self._stored(prepared, request.file)
 
+    @handles(rpc.PREPARE_DOCX)
+    def prepare_docx(self, request: rpc.PrepareDocx) -> rpc.PreparedDocument:
+        data = self._fetch(request.file)
+        prepared = self.context.renderer.prepare_docx(
+            data, request.name, request.variables, remove_tags=request.remove_tags
+        )
+        return self._stored(prepared, request.file)
+
     @handles(rpc.PREPARE_HTML)
     def prepare_html(self, request: rpc.PrepareHtml) -> rpc.PreparedDocument:
         """Laying out is slow, so what needs nothing from outside is kept: the owner of the answer gets copies of his own."""
@@ -176,6 +184,7 @@ class RenderingService:
             fields=prepared.fields,
             signed=prepared.signed,
             report=prepared.report,
+            variables=prepared.variables,
         )
 
     # --- parts of the calls

@@ -17,6 +17,17 @@ class Settings(ServiceSettings):
     )
     rendering_child_memory_mb: int = Field(1024, ge=512, description="Address space of a child, in MB")
     rendering_jobs_per_child: int = Field(200, ge=1, description="Jobs after which a child is replaced")
+    rendering_office_dir: Path = Field(
+        Path("/usr/lib/libreoffice/program"),
+        description="LibreOffice's programs; where they are missing, DOCX is refused",
+    )
+    rendering_office_children: int = Field(
+        1, ge=1, le=16, description="Children with LibreOffice at work at once, per process; none is kept when idle"
+    )
+    rendering_office_memory_mb: int = Field(
+        1536, ge=1024, description="Address space of a child with LibreOffice, in MB"
+    )
+    rendering_office_jobs_per_child: int = Field(50, ge=1, description="DOCX files after which LibreOffice starts anew")
     rendering_file_mb: int = Field(25, ge=1, le=200, description="Largest document that is accepted, in MB")
     rendering_pages: int = Field(1000, ge=1, le=5000, description="Most pages of a document")
     rendering_results_kept_days: float = Field(

@@ -7,6 +7,7 @@ Libraries are imported where they are needed: a child that never sees HTML does 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -48,15 +49,19 @@ _SMALLEST_TRIAL_PAGE = 36.0
 
 
 def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Normalise, find fields, and try whether it can be filled, sealed and read back."""
+    """Normalise, find fields, and try whether it can be filled, sealed and read back. ``docx_tags``: it was a DOCX."""
+    from services.rendering.jobs.docx_formatting import DocxTag
+    from services.rendering.jobs.docx_surroundings import DocxSurroundings
     from services.rendering.jobs.intake import Limits, prepare
 
+    tags = arguments.get("docx_tags")
     prepared = prepare(
         parts[0],
         name=arguments["name"],
         remove_tags=arguments["remove_tags"],
         flatten=arguments["flatten"],
         limits=Limits(bytes=arguments["most_bytes"], pages=arguments["most_pages"]),
+        surroundings=None if tags is None else DocxSurroundings([DocxTag(**tag) for tag in tags]),
     )
     notices = dry_run(prepared.file, prepared.pages, signed=prepared.signed)
     result = {
@@ -66,6 +71,19 @@ def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
         "report": [notice.model_dump() for notice in [*prepared.report, *notices]],
     }
     return result, [prepared.file]
+
+
+def prepare_docx(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """A DOCX as LibreOffice may have it; ``variables`` None leaves placeholders as text."""
+    from services.rendering.jobs.docx import prepare_docx as prepare
+
+    ready = prepare(parts[0], arguments["variables"], name=arguments["name"], most_bytes=arguments["most_bytes"])
+    result = {
+        "variables": ready.variables,
+        "tags": [asdict(tag) for tag in ready.tags],
+        "report": [notice.model_dump() for notice in ready.report],
+    }
+    return result, [ready.file]
 
 
 def external_urls(arguments: Arguments, parts: Sequence[bytes]) -> Answer:

@@ -1,5 +1,6 @@
 """What works on files, put together from the settings: children, key, certificates, time-stamps."""
 
+import tempfile
 import threading
 from functools import cached_property
 
@@ -21,6 +22,8 @@ log = observe.logger(__name__)
 
 EXPIRES = Gauge("rendering_certificate_expires_seconds", "Seconds until the first certificate of the seal expires")
 _WARN_BEFORE_DAYS = 60
+_OFFICE_IDLE = 600.0
+"""Seconds that LibreOffice (240 MB) is kept when there is nothing to do."""
 
 
 class Workshop:
@@ -43,12 +46,16 @@ class Workshop:
                     "certificate.ready", name=self.identity.name, sha256=fingerprint, until=self.identity.expires_at
                 )
                 self._pool.start()
+                if self._office is not None:
+                    self._office.start()
                 self._opened = True
         return self
 
     def close(self) -> None:
         if self._opened:
             self._pool.close()
+            if self._office is not None:
+                self._office.close()
 
     @cached_property
     def identity(self) -> SealIdentity:
@@ -74,7 +81,9 @@ class Workshop:
     @cached_property
     def renderer(self) -> Renderer:
         settings = self._settings
-        return Renderer(self._pool, most_bytes=settings.rendering_file_mb * 2**20, most_pages=settings.rendering_pages)
+        return Renderer(
+            self._pool, self._office, most_bytes=settings.rendering_file_mb * 2**20, most_pages=settings.rendering_pages
+        )
 
     @cached_property
     def sealer(self) -> Sealer:
@@ -94,6 +103,22 @@ class Workshop:
             warm=min(self._warm, settings.rendering_children),
             memory=settings.rendering_child_memory_mb * 2**20,
             jobs_per_child=settings.rendering_jobs_per_child,
+        )
+
+    @cached_property
+    def _office(self) -> ChildPool | None:
+        """Children with LibreOffice in them: the first one starts with the first DOCX, which takes a second more."""
+        settings = self._settings
+        if not (settings.rendering_office_dir / "libmergedlo.so").exists():
+            return None
+        return ChildPool(
+            size=settings.rendering_office_children,
+            warm=0,
+            memory=settings.rendering_office_memory_mb * 2**20,
+            jobs_per_child=settings.rendering_office_jobs_per_child,
+            idle=_OFFICE_IDLE,
+            tasks="services.rendering.office",
+            environment={"TMPDIR": tempfile.gettempdir(), "OFFICE_DIR": str(settings.rendering_office_dir)},
         )
 
     def watch_certificate(self) -> None:

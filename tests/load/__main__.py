@@ -8,6 +8,7 @@ import sys
 
 BENCHMARKS = {
     "seal": "fill and seal of 10 pages, beside pyHanko as documented",
+    "docx": "DOCX to PDF, second document, beside a cold soffice",
     "rpc_round_trip": "a call over the bus, beside a bare pika echo service",
     "gateway": "requests per second, beside bare Flask under gunicorn",
     "completion": "last signature to completed, beside sealing in one process",

@@ -26,7 +26,7 @@ from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.saving import saved
 from services.rendering.jobs.stream_limits import StreamLimits, check_streams
 from services.rendering.jobs.tag_removal import remove_tags as remove_tag_text
-from services.rendering.jobs.tags import MOST_FIELDS, find_tags, tag_fields
+from services.rendering.jobs.tags import MOST_FIELDS, Surroundings, find_tags, tag_fields
 
 SMALLEST_PAGE, LARGEST_PAGE = 3.0, 14_400.0
 """Units of default user space (ISO 32000-2, annex C)."""
@@ -58,9 +58,16 @@ _DEFAULT_LIMITS = Limits()
 
 
 def prepare(
-    data: bytes, *, name: str, remove_tags: bool = True, flatten: bool = False, limits: Limits = _DEFAULT_LIMITS
+    data: bytes,
+    *,
+    name: str,
+    remove_tags: bool = True,
+    flatten: bool = False,
+    limits: Limits = _DEFAULT_LIMITS,
+    surroundings: Surroundings | None = None,
 ) -> Prepared:
-    """Raises Refused when the file cannot become a document to sign. Must run where memory and time are limited."""
+    """``surroundings``: see ``find_tags``. Raises Refused when the file cannot become a document to sign. Must run where memory
+    and time are limited."""
     _check_bytes(data, limits)
     with _open(data, limits) as pdf:
         pages = _check_pages(pdf, limits)
@@ -75,7 +82,9 @@ def prepare(
             raise Refused("The PDF is damaged and has lost a signature that it carries.")
         if signatures.count:
             return _prepare_signed(data, pdf, pages, signatures, damaged=damaged, name=name, flatten=flatten)
-        return _prepare_unsigned(pdf, pages, signatures, damaged, name, remove_tags=remove_tags, flatten=flatten)
+        return _prepare_unsigned(
+            pdf, pages, signatures, damaged, name, remove_tags=remove_tags, flatten=flatten, surroundings=surroundings
+        )
 
 
 def _prepare_unsigned(
@@ -87,6 +96,7 @@ def _prepare_unsigned(
     *,
     remove_tags: bool,
     flatten: bool,
+    surroundings: Surroundings | None,
 ) -> Prepared:
     report: list[Notice] = []
     if damaged:
@@ -98,7 +108,7 @@ def _prepare_unsigned(
         message = "Adobe Reader's usage rights were removed; they do not survive any change."
         report.append(Notice(code="usage_rights_removed", message=message, document=name))
     report += drop_xfa(pdf, document=name)
-    fields = [] if flatten else form_fields(pdf, pages)
+    fields = [] if flatten else form_fields(pdf, pages, document=name, report=report)
     report += _removed_notices(remove_active_content(pdf), name)
     if flatten:
         if has_form(pdf):
@@ -106,7 +116,7 @@ def _prepare_unsigned(
         flatten_form(pdf)
     _normalise(pdf, pages)
     file = saved(pdf)
-    found = find_tags(file, pages, document=name)
+    found = find_tags(file, pages, document=name, surroundings=surroundings)
     if remove_tags and found.tags:
         file, kept = remove_tag_text(pdf, file, found.tags, document=name)
         found.report += kept
@@ -140,7 +150,7 @@ def _prepare_signed(
             document=name,
         )
     ]
-    fields = form_fields(pdf, pages)
+    fields = form_fields(pdf, pages, document=name, report=report)
     found = find_tags(data, pages, document=name)
     fields = tag_fields(found.tags, document=name, report=found.report) + fields
     if found.tags:

@@ -1,6 +1,7 @@
 """Text of pages with positions, as pdfium reads it. Coordinates are default user space (see ``geometry``)."""
 
 import ctypes
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,6 +97,22 @@ class PageText:
 
     def is_generated(self, index: int) -> bool:
         return bool(pdfium_raw.FPDFText_IsGenerated(self._text_page, index) == 1)
+
+    def font(self, index: int) -> tuple[str, float]:
+        """Name of the character's font, and its size as drawn, in points."""
+        buffer = ctypes.create_string_buffer(256)
+        pdfium_raw.FPDFText_GetFontInfo(self._text_page, index, buffer, len(buffer), None)
+        matrix = pdfium_raw.FS_MATRIX()
+        scaled = pdfium_raw.FPDFText_GetMatrix(self._text_page, index, ctypes.byref(matrix))
+        scale = math.hypot(matrix.c, matrix.d) if scaled else 1.0
+        return buffer.value.decode("utf-8", "replace"), pdfium_raw.FPDFText_GetFontSize(self._text_page, index) * scale
+
+    def color(self, index: int) -> tuple[int, int, int] | None:
+        """Red, green and blue (0 to 255) that the character is filled with."""
+        parts = [ctypes.c_uint() for _ in range(4)]
+        if not pdfium_raw.FPDFText_GetFillColor(self._text_page, index, *map(ctypes.byref, parts)):
+            return None
+        return parts[0].value, parts[1].value, parts[2].value
 
     def characters(self, first: int, last: int) -> list[Character]:
         """Both ends included."""

@@ -8,7 +8,7 @@ matter: see ``tag_removal``.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, Notice
@@ -64,12 +64,28 @@ class FoundTags:
             self.report.append(Notice(code="too_many_faults", message=message, document=notice.document))
 
 
-def find_tags(data: bytes, pages: Sequence[VisiblePage], *, document: str) -> FoundTags:
-    """All ``{{...}}`` tags of a PDF; ``pages`` are its pages' geometry, in order. Raises Refused above 2,000 tags."""
+class Surroundings(Protocol):
+    """See ``docx_surroundings``."""
+
+    def original(self, shown: str) -> str | None: ...
+    def is_inert(self, text: PageText, start: int, end: int) -> bool: ...
+    def take_over(self, text: PageText, tag: FoundTag) -> None: ...
+    def align(self, tags: Sequence[FoundTag]) -> None: ...
+
+
+def find_tags(
+    data: bytes, pages: Sequence[VisiblePage], *, document: str, surroundings: Surroundings | None = None
+) -> FoundTags:
+    """All ``{{...}}`` tags of a PDF; ``pages`` are its pages' geometry, in order. Raises Refused above 2,000 tags.
+
+    ``surroundings`` of a PDF that was a DOCX: fields take over what their tags look like, and braces of values are none.
+    """
     found = FoundTags()
     for number, text in enumerate(page_texts(data, len(pages)), 1):
         if _MAYBE.search(text.text):
-            _read_page(text, pages[number - 1], number, document, found)
+            _read_page(text, pages[number - 1], number, document, found, surroundings)
+    if surroundings is not None:
+        surroundings.align(found.tags)
     return found
 
 
@@ -107,12 +123,19 @@ class _Span:
     closed: bool = True
 
 
-def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, found: FoundTags) -> None:
+def _read_page(
+    text: PageText,
+    visible: VisiblePage,
+    page: int,
+    document: str,
+    found: FoundTags,
+    surroundings: Surroundings | None,
+) -> None:
     def notice(code: str, message: str) -> None:
         found.note(Notice(code=code, message=message, document=document, page=page))
 
     neighbours = Neighbours(text, visible)
-    for span in _spans(text):
+    for span in _spans(text, surroundings):
         shown = clean(text.text[span.start : span.end], 120)
         if not span.closed:
             notice(
@@ -120,7 +143,8 @@ def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, f
             )
             continue
         try:
-            parsed = _parse(text, span)
+            typed = surroundings.original(text.text[span.start : span.end]) if surroundings is not None else None
+            parsed = _parse(text, span) if typed is None else parse_tag(typed)
         except NotATag as reason:
             notice("unknown_tag", f"“{shown}” on page {page} is not a field: {reason}; it stays as text.")
             continue
@@ -135,15 +159,19 @@ def _read_page(text: PageText, visible: VisiblePage, page: int, document: str, f
         neighbours.add_field(box)
         shown_text = text.text[span.start : span.end]
         found.tags.append(FoundTag(page, shown_text, span.start, span.end, first, last, parsed, box, visible))
+        if surroundings is not None:
+            surroundings.take_over(text, found.tags[-1])
         for remark in parsed.remarks:
             notice("tag_attribute", f"In “{shown}” on page {page} {remark}.")
 
 
-def _spans(text: PageText) -> Iterator[_Span]:
+def _spans(text: PageText, surroundings: Surroundings | None = None) -> Iterator[_Span]:
     end = 0
     may_be_mirrored = not text.text.isascii()
     for opening in _BRACES.finditer(text.text):
         if opening.start() < end or not _is_pair(text, opening.start(), opening.end()):
+            continue
+        if surroundings is not None and surroundings.is_inert(text, opening.start(), opening.end()):
             continue
         if may_be_mirrored and _RIGHT_TO_LEFT.search(_line_around(text.text, opening.start())):
             # Braces are mirrored there: either pair may open, and a tag ends on its line.
@@ -152,7 +180,10 @@ def _spans(text: PageText) -> Iterator[_Span]:
             continue
         else:
             match = _TAG.match(text.text, opening.start())
-        if match is None or not _is_pair(text, match.end(2), match.end()):
+        inert = (
+            match is not None and surroundings is not None and surroundings.is_inert(text, match.end(2), match.end())
+        )
+        if match is None or inert or not _is_pair(text, match.end(2), match.end()):
             yield _Span(opening.start(), (0, 0), opening.start() + 60, closed=False)
             continue
         end = match.end()

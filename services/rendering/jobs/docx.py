@@ -1,0 +1,56 @@
+"""A DOCX made ready for LibreOffice: checked, cleaned, its variables filled, its tags' alignment noted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from contracts.types import Notice
+from services.rendering.jobs import docx_variables
+from services.rendering.jobs.docx_cleaning import clean, stories
+from services.rendering.jobs.docx_formatting import DocxTag, docx_tags
+from services.rendering.jobs.docx_package import read_package
+from services.rendering.jobs.docx_tokens import isolate
+from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.tag_grammar import clean as shown
+
+LONGEST_REPORT = 50
+_BROKEN = (AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+
+
+@dataclass
+class ReadyDocx:
+    """``file`` is safe to convert. ``variables``: what the document asks for (JSON Schema by name)."""
+
+    file: bytes
+    variables: dict[str, Any]
+    tags: list[DocxTag]
+    report: list[Notice] = field(default_factory=list)
+
+
+def prepare_docx(data: bytes, variables: Mapping[str, Any] | None, *, name: str, most_bytes: int) -> ReadyDocx:
+    """Without ``variables`` placeholders stay as text. Raises Refused. Must run where memory and time are limited."""
+    try:
+        return _prepare(data, variables, name, most_bytes)
+    except MemoryError as error:
+        raise Refused("The DOCX is too complicated to be processed.") from error
+    except _BROKEN as error:
+        raise Refused("The DOCX is damaged: its parts do not fit together.") from error
+
+
+def _prepare(data: bytes, variables: Mapping[str, Any] | None, name: str, most_bytes: int) -> ReadyDocx:
+    package = read_package(data, name=name, most_bytes=most_bytes)
+    clean(package, name=name)
+    roots = list(stories(package))
+    odd = [text for root in roots for text in isolate(root)]
+    wanted = docx_variables.schema(roots)
+    if variables is None:
+        docx_variables.restore(roots)
+    else:
+        docx_variables.fill(roots, variables)
+    report = package.report + [
+        Notice(
+            code="unknown_variable", message=f"“{shown(text, 120)}” is no variable; it stays as text.", document=name
+        )
+        for text in list(dict.fromkeys(odd))[:LONGEST_REPORT]
+    ]
+    return ReadyDocx(package.save(), wanted, docx_tags(package, roots), report)

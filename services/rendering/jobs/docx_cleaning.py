@@ -1,0 +1,153 @@
+"""The text of a DOCX as it is meant to be signed: revisions accepted, nothing in it that loads or runs something."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from contracts.types import Notice
+from services.rendering.jobs.docx_names import OFFICE, RUN, TEXT_BOX, VML, W
+from services.rendering.jobs.docx_package import STORIES, Package, is_story
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_HARMLESS_FIELDS = _words(
+    "= ADVANCE AUTHOR AUTONUM AUTONUMLGL AUTONUMOUT BIBLIOGRAPHY CITATION COMMENTS COMPARE CREATEDATE DATE DOCPROPERTY"
+    " DOCVARIABLE EDITTIME EQ"
+    " FORMCHECKBOX FORMDROPDOWN FORMTEXT HYPERLINK IF INDEX INFO KEYWORDS LASTSAVEDBY"
+    " LISTNUM MERGEFIELD NOTEREF NUMCHARS NUMPAGES NUMWORDS PAGE PAGEREF PRINTDATE QUOTE REF REVNUM SAVEDATE"
+    " SECTION SECTIONPAGES SEQ SET STYLEREF SUBJECT SYMBOL TA TC TIME TITLE TOA TOC USERADDRESS USERINITIALS USERNAME XE"
+)
+"""Fields that take what they show from the document. Others keep the text that Word has stored for them."""
+
+_DELETED = (f"{W}del", f"{W}moveFrom")
+_INSERTED = (f"{W}ins", f"{W}moveTo")
+_REVISION_MARKS = tuple(
+    f"{W}{name}"
+    for name in _words(
+        "rPrChange pPrChange sectPrChange tblPrChange tblGridChange trPrChange tcPrChange tblPrExChange numberingChange"
+        " moveFromRangeStart moveFromRangeEnd moveToRangeStart moveToRangeEnd cellIns cellDel cellMerge"
+    )
+)
+_PROPERTIES = frozenset({f"{W}rPr", f"{W}trPr", f"{W}tcPr", f"{W}pPr", f"{W}sectPr"})
+_NEVER = (f"{W}subDoc", f"{W}altChunk", f"{W}control", f"{OFFICE}OLEObject", f"{W}objectEmbed", f"{W}objectLink")
+_SETTINGS = (f"{W}mailMerge", f"{W}attachedTemplate", f"{W}trackRevisions", f"{W}linkStyles", f"{W}saveThroughXslt")
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_CHOICE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Choice"
+
+
+def stories(package: Package) -> Iterator[Any]:
+    """The roots of the text, of headers, footers and notes."""
+    yield from (root for root in package.of_kind(*STORIES) if is_story(root))
+
+
+def clean(package: Package, *, name: str) -> None:
+    """Changes the parts; what the author should know is added to the report."""
+    revised = False
+    for root in stories(package):
+        revised |= _accept_revisions(root)
+        _drop_fallbacks(root)
+        _disarm_fields(root)
+    for root in package.trees.values():
+        _drop_addresses(root)
+    for settings in package.of_kind("settings"):
+        _remove_all(settings, _SETTINGS)
+    if revised:
+        message = "Tracked changes were accepted: the document is shown as it reads with all of them."
+        package.report.append(Notice(code="revisions_accepted", message=message, document=name))
+
+
+def _accept_revisions(root: Any) -> bool:
+    """What was deleted goes, what was inserted stays. True when there was anything."""
+    found = False
+    for element in list(root.iter(*_DELETED, *_INSERTED, *_REVISION_MARKS)):
+        parent = element.getparent()
+        if parent is None:
+            continue
+        found = True
+        if parent.tag in _PROPERTIES:
+            if parent.tag == f"{W}trPr" and element.tag in _DELETED:
+                _remove(parent.getparent())
+            else:
+                parent.remove(element)
+        elif element.tag in _INSERTED:
+            _unwrap(element)
+        else:
+            parent.remove(element)
+    return found
+
+
+def _unwrap(element: Any) -> None:
+    parent = element.getparent()
+    place = parent.index(element)
+    for child in reversed(list(element)):
+        parent.insert(place + 1, child)
+    parent.remove(element)
+
+
+def _drop_fallbacks(root: Any) -> None:
+    """A text box comes twice, for Word of today and of old; what is drawn is the first."""
+    for fallback in list(root.iter(_FALLBACK)):
+        parent = fallback.getparent()
+        first = parent.find(_CHOICE) if parent is not None else None
+        if first is not None and next(first.iter(TEXT_BOX), None) is not None:
+            parent.remove(fallback)
+
+
+def _disarm_fields(root: Any) -> None:
+    for simple in list(root.iter(f"{W}fldSimple")):
+        if not _is_harmless(simple.get(f"{W}instr", "")):
+            _unwrap(simple)
+    open_: list[list[Any]] = []
+    for element in list(root.iter(f"{W}fldChar", f"{W}instrText")):
+        if element.tag == f"{W}instrText":
+            if open_:
+                open_[-1].append(element)
+            else:
+                _remove(element)
+        elif element.get(f"{W}fldCharType") == "begin":
+            open_.append([])
+        elif element.get(f"{W}fldCharType") == "end" and open_:
+            _disarm(open_.pop())
+    for unfinished in open_:
+        _disarm(unfinished)
+
+
+def _disarm(instructions: list[Any]) -> None:
+    """An instruction may be spread over runs."""
+    if _is_harmless("".join(element.text or "" for element in instructions)):
+        return
+    for element in instructions:
+        element.text = ""
+    if instructions:
+        instructions[0].text = " QUOTE "
+
+
+def _is_harmless(instruction: str) -> bool:
+    word = (instruction.split() or ["="])[0].upper()
+    return word in _HARMLESS_FIELDS or word.startswith("=")
+
+
+def _drop_addresses(root: Any) -> None:
+    """Pictures come from parts of the file; an address beside them would be fetched."""
+    for element in list(root.iter(*_NEVER)):
+        _remove(element)
+    for element in root.iter(f"{VML}*"):
+        for key in list(element.attrib):
+            if key.rpartition("}")[2] in ("src", "href", "althref"):
+                del element.attrib[key]
+
+
+def _remove_all(root: Any, names: tuple[str, ...]) -> None:
+    for element in list(root.iter(*names)):
+        _remove(element)
+
+
+def _remove(element: Any) -> None:
+    parent = element.getparent()
+    if parent is None:
+        return
+    parent.remove(element)
+    if parent.tag == RUN and not len(parent) and parent.getparent() is not None:
+        parent.getparent().remove(parent)

@@ -1,0 +1,421 @@
+"""HTML as the value of a variable: the elements and styles of peer facts 3.3 as WordprocessingML, everything else as its text.
+
+Nothing is taken over as it stands: the HTML is parsed, and what is known of it is written anew. Links lead to the web, to a
+mailbox or a telephone; nothing is loaded.
+"""
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import tinyhtml5
+from PIL import ImageColor
+
+from services.rendering.jobs.docx_blocks import is_bare
+from services.rendering.jobs.docx_names import (
+    CELL,
+    PARAGRAPH,
+    PARAGRAPH_PROPERTIES,
+    ROW,
+    RUN_PROPERTIES,
+    TABLE,
+    VALUE,
+    W,
+)
+from services.rendering.jobs.docx_tokens import bare_run
+from services.rendering.jobs.docx_values import text_runs
+from services.rendering.jobs.refused import Refused
+
+MOST_ELEMENTS = 5_000
+DEEPEST = 50
+MOST_COLUMNS = 63
+
+_MARKUP = re.compile(
+    r"</?(?:p|b|i|u|a|ul|ol|li|table|thead|tbody|tfoot|tr|th|td|strong|em|br|span|div)(?:\s[^<>]*)?/?>", re.IGNORECASE
+)
+_BLOCKS = frozenset({"p", "div", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "section", "article"})
+_UNSEEN = frozenset(
+    {"script", "style", "head", "title", "template", "iframe", "object", "noscript", "textarea", "select"}
+)
+_BLANKS = re.compile(r"[ \t\r\n\f]+")
+_LENGTH = re.compile(r"(\d{1,4}(?:\.\d+)?)(px|pt|)")
+_ALIGN = {"left": "left", "right": "right", "center": "center", "justify": "both"}
+_SCHEMES = ("http", "https", "mailto", "tel")
+_TWIPS = {"px": 15, "pt": 20, "": 15}
+_INDENT = 360
+"""Twips (1/20 point)."""
+
+
+def is_html(value: str) -> bool:
+    """A value with one of the known tags in it; ``a < b`` is text."""
+    return _MARKUP.search(value) is not None
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How text looks at a place: ``align`` of its paragraph, ``indent`` in steps."""
+
+    bold: bool = False
+    italic: bool = False
+    underline: bool = False
+    strike: bool = False
+    color: str | None = None
+    link: str | None = None
+    align: str | None = None
+    indent: int = 0
+
+
+@dataclass
+class _Writing:
+    """``blocks``: finished paragraphs and tables; ``open``: the paragraph that is being written."""
+
+    blocks: list[Any] = field(default_factory=list)
+    open: Any | None = None
+    ends_blank: bool = True
+
+
+class HtmlValue:
+    """An HTML value, to be put in the place of ``run``, whose formatting it continues."""
+
+    def __init__(self, html: str, run: Any) -> None:
+        self._run = run
+        self._paragraph = next(run.iterancestors(PARAGRAPH))
+        self._body = tinyhtml5.parse(html, namespace_html_elements=False).find("body")
+        self._elements = 0
+
+    def insert(self) -> int:
+        """Into the paragraph when it is one piece of text, otherwise as paragraphs and tables between what is before and
+        behind. Returns how many elements it added."""
+        writing = _Writing()
+        self._write(self._body, _Look(), writing, 1)
+        self._flush(writing)
+        made = sum(1 for block in writing.blocks for _ in block.iter())
+        alone = len(writing.blocks) <= 1 and all(block.tag == PARAGRAPH for block in writing.blocks)
+        if alone or self._run.getparent() is not self._paragraph:
+            self._insert_inline(writing.blocks)
+        else:
+            self._insert_blocks(writing.blocks)
+        return made
+
+    def _insert_inline(self, blocks: list[Any]) -> None:
+        """Where blocks cannot stand (inside a link), they are lines."""
+        paragraphs = [one for block in blocks for one in ([block] if block.tag == PARAGRAPH else block.iter(PARAGRAPH))]
+        run, host = self._run, self._paragraph
+        for number, paragraph in enumerate(paragraphs):
+            if number:
+                line = bare_run(run)
+                line.append(line.makeelement(f"{W}br"))
+                run.addprevious(line)
+            for child in list(paragraph):
+                if child.tag != PARAGRAPH_PROPERTIES:
+                    run.addprevious(child)
+                elif len(paragraphs) == 1 and (align := child.find(f"{W}jc")) is not None:
+                    _properties(host, PARAGRAPH_PROPERTIES).append(copy.deepcopy(align))
+        run.getparent().remove(run)
+
+    def _insert_blocks(self, blocks: list[Any]) -> None:
+        host, run = self._paragraph, self._run
+        after = host.makeelement(PARAGRAPH)
+        properties = host.find(PARAGRAPH_PROPERTIES)
+        if properties is not None:
+            after.append(copy.deepcopy(properties))
+            for section in properties.findall(f"{W}sectPr"):
+                properties.remove(section)
+        after.extend(list(run.itersiblings()))
+        host.remove(run)
+        host.addnext(after)
+        for block in blocks:
+            after.addprevious(block)
+        if is_bare(host):
+            host.getparent().remove(host)
+        if is_bare(after) and after.find(f"{PARAGRAPH_PROPERTIES}/{W}sectPr") is None:
+            after.getparent().remove(after)
+
+    # --- from HTML to blocks
+
+    def _write(self, element: Any, look: _Look, writing: _Writing, depth: int) -> None:
+        self._text(element.text, look, writing)
+        for position, child in enumerate(element):
+            if isinstance(child.tag, str) and child.tag not in _UNSEEN:
+                self._element(child, look, writing, depth + 1, position)
+            self._text(child.tail, look, writing)
+
+    def _element(self, element: Any, look: _Look, writing: _Writing, depth: int, position: int) -> None:
+        self._elements += 1
+        if self._elements > MOST_ELEMENTS or depth > DEEPEST:
+            raise Refused(
+                f"A value of variables has HTML with more than {MOST_ELEMENTS:,} elements or deeper than {DEEPEST}",
+                field="variables",
+            )
+        look = _looks(element, look)
+        if element.tag == "br":
+            run = self._runs("\n", look)
+            self._current(look, writing).extend(run)
+            writing.ends_blank = True
+        elif element.tag == "table":
+            self._flush(writing)
+            if (table := self._table(element, look, depth)) is not None:
+                writing.blocks.append(table)
+        elif element.tag in ("ul", "ol"):
+            self._flush(writing)
+            self._list(element, look, writing, depth)
+            self._flush(writing)
+        elif element.tag in _BLOCKS or element.tag == "li":
+            self._flush(writing)
+            self._write(element, look, writing, depth)
+            self._flush(writing)
+        else:
+            self._write(element, look, writing, depth)
+
+    def _list(self, element: Any, look: _Look, writing: _Writing, depth: int) -> None:
+        inner = replace(look, indent=look.indent + 1)
+        number = 0
+        for position, child in enumerate(element):
+            if child.tag != "li":
+                if isinstance(child.tag, str) and child.tag not in _UNSEEN:
+                    self._element(child, inner, writing, depth + 1, position)
+                continue
+            number += 1
+            mark = f"{number}." if element.tag == "ol" else "•"
+            self._current(inner, writing, marked=True).extend(self._runs(f"{mark}\t", inner))
+            writing.ends_blank = True
+            self._element_in_item(child, inner, writing, depth + 1)
+
+    def _element_in_item(self, item: Any, look: _Look, writing: _Writing, depth: int) -> None:
+        """The first paragraph of an item stands beside its mark."""
+        self._elements += 1
+        look = _looks(item, look)
+        first = next(iter(item), None)
+        if not (item.text or "").strip() and first is not None and first.tag in _BLOCKS:
+            self._write(first, _looks(first, look), writing, depth + 1)
+            self._flush(writing)
+            self._text(first.tail, look, writing)
+            rest = list(item)[1:]
+        else:
+            self._text(item.text, look, writing)
+            rest = list(item)
+        for position, child in enumerate(rest):
+            if isinstance(child.tag, str) and child.tag not in _UNSEEN:
+                self._element(child, look, writing, depth + 1, position)
+            self._text(child.tail, look, writing)
+        self._flush(writing)
+
+    def _text(self, text: str | None, look: _Look, writing: _Writing) -> None:
+        words = _BLANKS.sub(" ", text or "")
+        if writing.open is None or writing.ends_blank:
+            words = words.lstrip(" ")
+        if words:
+            self._current(look, writing).extend(self._runs(words, look))
+            writing.ends_blank = words.endswith(" ")
+
+    def _current(self, look: _Look, writing: _Writing, *, marked: bool = False) -> Any:
+        if writing.open is None:
+            writing.open = self._new_paragraph(look, marked=marked)
+            writing.ends_blank = True
+        return writing.open
+
+    def _flush(self, writing: _Writing) -> None:
+        if writing.open is not None:
+            writing.blocks.append(writing.open)
+        writing.open, writing.ends_blank = None, True
+
+    def _new_paragraph(self, look: _Look, *, marked: bool) -> Any:
+        paragraph = self._paragraph.makeelement(PARAGRAPH)
+        known = self._paragraph.find(PARAGRAPH_PROPERTIES)
+        if known is not None:
+            paragraph.append(copy.deepcopy(known))
+            for section in paragraph[0].findall(f"{W}sectPr"):
+                paragraph[0].remove(section)
+        properties = _properties(paragraph, PARAGRAPH_PROPERTIES)
+        if look.indent:
+            hanging = {f"{W}hanging": str(_INDENT)} if marked else {}
+            _set(properties, f"{W}ind", {f"{W}left": str(_INDENT * (look.indent + 1)), **hanging})
+            for numbering in properties.findall(f"{W}numPr"):
+                properties.remove(numbering)
+        if look.align:
+            _set(properties, f"{W}jc", {VALUE: look.align})
+        return paragraph
+
+    def _runs(self, text: str, look: _Look) -> list[Any]:
+        model = bare_run(self._run)
+        properties = _properties(model, RUN_PROPERTIES)
+        for name, wanted in (("b", look.bold), ("i", look.italic), ("strike", look.strike)):
+            if wanted:
+                _set(properties, f"{W}{name}", {})
+        if look.underline:
+            _set(properties, f"{W}u", {VALUE: "single"})
+        if look.color:
+            _set(properties, f"{W}color", {VALUE: look.color})
+        runs = text_runs(model, text)
+        if not look.link:
+            return runs
+        link = model.makeelement(f"{W}fldSimple", {f"{W}instr": f'HYPERLINK "{look.link}"'})
+        link.extend(runs)
+        return [link]
+
+    # --- tables
+
+    def _table(self, element: Any, look: _Look, depth: int) -> Any | None:
+        rows = _rows_of(element)
+        columns = max((sum(_span(cell) for cell in cells) for cells in rows), default=0)
+        if not columns:
+            return None
+        if columns > MOST_COLUMNS:
+            raise Refused(f"A value of variables has a table with more than {MOST_COLUMNS} columns", field="variables")
+        table = self._paragraph.makeelement(TABLE)
+        properties = _properties(table, f"{W}tblPr")
+        _set(properties, f"{W}tblW", {f"{W}w": "5000", f"{W}type": "pct"})
+        styles = _styles(element)
+        outline = _border(styles.get("border", ""))
+        if outline:
+            _borders(properties, f"{W}tblBorders", outline)
+        grid = table.makeelement(f"{W}tblGrid")
+        grid.extend(grid.makeelement(f"{W}gridCol", {f"{W}w": str(9000 // columns)}) for _ in range(columns))
+        table.append(grid)
+        inner = replace(_looks(element, look), indent=0)
+        for cells in rows:
+            row = table.makeelement(ROW)
+            row.extend(self._cell(cell, inner, depth + 2, row) for cell in cells)
+            missing = columns - sum(_span(cell) for cell in cells)
+            row.extend(self._empty_cell(row) for _ in range(missing))
+            table.append(row)
+        return table
+
+    def _cell(self, element: Any, look: _Look, depth: int, row: Any) -> Any:
+        self._elements += 1
+        cell = row.makeelement(CELL)
+        properties = _properties(cell, f"{W}tcPr")
+        if _span(element) > 1:
+            _set(properties, f"{W}gridSpan", {VALUE: str(_span(element))})
+        styles = _styles(element)
+        if border := _border(styles.get("border", "")):
+            _borders(properties, f"{W}tcBorders", border)
+        if padding := _paddings(styles.get("padding", "")):
+            margins = properties.makeelement(f"{W}tcMar")
+            for side, width in zip(("top", "right", "bottom", "left"), padding, strict=True):
+                _set(margins, f"{W}{side}", {f"{W}w": str(width), f"{W}type": "dxa"})
+            properties.append(margins)
+        look = _looks(element, look)
+        if element.tag == "th":
+            look = replace(look, bold=True)
+        writing = _Writing()
+        self._write(element, look, writing, depth)
+        self._flush(writing)
+        cell.extend(writing.blocks)
+        if not writing.blocks or writing.blocks[-1].tag == TABLE:
+            cell.append(cell.makeelement(PARAGRAPH))
+        return cell
+
+    def _empty_cell(self, row: Any) -> Any:
+        cell = row.makeelement(CELL)
+        cell.append(cell.makeelement(PARAGRAPH))
+        return cell
+
+
+def _looks(element: Any, look: _Look) -> _Look:
+    styles = _styles(element)
+    tag = element.tag
+    decoration = styles.get("text-decoration", "")
+    return replace(
+        look,
+        bold=look.bold or tag in ("b", "strong", "h1", "h2", "h3", "h4", "h5", "h6"),
+        italic=look.italic or tag in ("i", "em"),
+        underline=(look.underline or tag in ("u", "a") or "underline" in decoration) and "none" not in decoration,
+        strike=(look.strike or "line-through" in decoration) and "none" not in decoration,
+        color=_color(styles.get("color", "")) or look.color,
+        link=_address(element.get("href", "")) or look.link if tag == "a" else look.link,
+        align=_ALIGN.get(styles.get("text-align", "")) or look.align,
+    )
+
+
+def _styles(element: Any) -> Mapping[str, str]:
+    found = {}
+    for declaration in (element.get("style") or "").split(";")[:50]:
+        name, colon, value = declaration.partition(":")
+        if colon:
+            found[name.strip().lower()] = value.replace("!important", "").strip().lower()
+    return found
+
+
+def _color(value: str) -> str | None:
+    try:
+        red, green, blue = ImageColor.getrgb(value)[:3]
+    except ValueError:
+        return None
+    return f"{red:02X}{green:02X}{blue:02X}"
+
+
+def _address(url: str) -> str | None:
+    """Where a link may lead, fit to stand between quotation marks in a field's instruction."""
+    address = "".join(url.split())
+    try:
+        scheme = urlsplit(address).scheme.lower()
+    except ValueError:
+        return None
+    unfit = any(character in '"\\{}' or ord(character) < 33 for character in address)
+    return None if scheme not in _SCHEMES or unfit or len(address) > 2_000 else address
+
+
+def _border(value: str) -> dict[str, str] | None:
+    words = value.split()
+    if not words or "none" in words or "hidden" in words or words == ["0"]:
+        return None
+    width = next((_LENGTH.fullmatch(word) for word in words if _LENGTH.fullmatch(word)), None)
+    points = float(width[1]) * _TWIPS[width[2]] / 20 if width else 0.75
+    if not points:
+        return None
+    line = next((word for word in words if word in ("dotted", "dashed", "double")), "single")
+    color = next(
+        (found for word in words if word not in ("solid", line) and (found := _color(word)) is not None), "000000"
+    )
+    return {VALUE: line, f"{W}sz": str(round(min(max(points, 0.25), 12) * 8)), f"{W}space": "0", f"{W}color": color}
+
+
+def _borders(properties: Any, name: str, border: dict[str, str]) -> None:
+    borders = properties.makeelement(name)
+    for side in ("top", "left", "bottom", "right"):
+        _set(borders, f"{W}{side}", border)
+    properties.append(borders)
+
+
+def _paddings(value: str) -> list[int] | None:
+    """Top, right, bottom, left in twips, as CSS spreads one to four lengths."""
+    words = [_LENGTH.fullmatch(word) for word in value.split()[:4]]
+    widths = [round(min(float(word[1]) * _TWIPS[word[2]], 2_000)) for word in words if word]
+    if not widths or len(widths) != len(words):
+        return None
+    top, right, bottom, left = (widths * 4)[:4] if len(widths) != 3 else [*widths, widths[1]]
+    return [top, right, bottom, left]
+
+
+def _rows_of(table: Any) -> list[list[Any]]:
+    rows = []
+    for child in table:
+        if child.tag == "tr":
+            rows.append([cell for cell in child if cell.tag in ("td", "th")])
+        elif child.tag in ("thead", "tbody", "tfoot"):
+            rows += _rows_of(child)
+    return [cells for cells in rows if cells]
+
+
+def _span(cell: Any) -> int:
+    value = cell.get("colspan", "1").strip()
+    return min(max(int(value), 1), MOST_COLUMNS) if value.isascii() and value.isdigit() else 1
+
+
+def _properties(element: Any, name: str) -> Any:
+    """The element's properties, which come first in it."""
+    found = element.find(name)
+    if found is None:
+        found = element.makeelement(name)
+        element.insert(0, found)
+    return found
+
+
+def _set(properties: Any, name: str, attributes: Mapping[str, str]) -> None:
+    for known in properties.findall(name):
+        properties.remove(known)
+    properties.append(properties.makeelement(name, dict(attributes)))

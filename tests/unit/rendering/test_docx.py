@@ -1,0 +1,376 @@
+"""DOCX to PDF with the real LibreOffice in a real child: what gets in, what cannot get out, what fields inherit."""
+
+import socket
+import struct
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pypdfium2 as pdfium
+import pytest
+
+from contracts.errors import ServiceError
+from services.rendering.jobs.docx import prepare_docx
+from services.rendering.jobs.refused import Refused
+from services.rendering.pool import ChildPool, JobFailed
+from services.rendering.renderer import Prepared, Renderer
+from tests.support.docx_files import docx, paragraph, relationship, run, table, text_box, unzipped, zipped
+
+CORPUS = Path("/work/shared/corpus/docx")
+OFFICE = Path("/usr/lib/libreoffice/program")
+
+
+def office(folder: Path, **more: Any) -> ChildPool:
+    return ChildPool(
+        size=1,
+        warm=0,
+        memory=1536 * 2**20,
+        tasks="services.rendering.office",
+        environment={"TMPDIR": str(folder), "OFFICE_DIR": str(OFFICE)},
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("office")
+
+
+@pytest.fixture(scope="module")
+def renderer(folder: Path) -> Iterator[Renderer]:
+    pools = ChildPool(size=1).start(), office(folder)
+    yield Renderer(*pools, most_bytes=2**24, most_pages=100)
+    for pool in pools:
+        pool.close()
+
+
+def made(renderer: Renderer, *body: str, variables: dict[str, Any] | None = None, **more: Any) -> Prepared:
+    return renderer.prepare_docx(docx(*body, **more), "letter", variables, remove_tags=True)
+
+
+def texts(data: bytes) -> list[str]:
+    with pdfium.PdfDocument(data) as document:
+        return [page.get_textpage().get_text_range().strip() for page in document]
+
+
+def tag(text: str, look: str = "", **more: str) -> str:
+    return paragraph(run(text, look), **more)
+
+
+def font(name: str, half: int | None = None) -> str:
+    return f'<w:rFonts w:ascii="{name}" w:hAnsi="{name}"/>' + (f'<w:sz w:val="{half}"/>' if half else "")
+
+
+def test_pages_of_text_with_header_footer_footnote_table_and_box(renderer: Renderer) -> None:
+    breaking = '<w:r><w:br w:type="page"/></w:r>'
+    note = '<w:r><w:footnoteReference w:id="2"/></w:r>'
+    prepared = made(
+        renderer,
+        paragraph("Dear [[name]]", note),
+        table(["[[for:rows]][[row]]", "x[[end]]"]),
+        paragraph(breaking, "Second", text_box(paragraph("boxed [[name]]"))),
+        variables={"name": "Ana Ray", "rows": ["r1", "r2"]},
+        header=paragraph("Head of [[name]]"),
+        footer=paragraph("Foot"),
+        footnotes={2: paragraph("Noted by [[name]]")},
+    )
+    first, second = texts(prepared.file)
+    for words in ("Head of Ana Ray", "Dear Ana Ray", "r1", "r2", "Noted by Ana Ray", "Foot"):
+        assert words in first
+    for words in ("Head of Ana Ray", "Second", "boxed Ana Ray", "Foot"):
+        assert words in second
+    assert [(round(page.width), round(page.height)) for page in prepared.pages] == [(595, 842)] * 2
+    assert sorted(prepared.variables) == ["name", "rows"]
+
+
+def test_fields_inherit_family_size_and_alignment_and_say_otherwise(renderer: Renderer) -> None:
+    center, right = '<w:jc w:val="center"/>', '<w:jc w:val="right"/>'
+    prepared = made(
+        renderer,
+        tag("{{A}}"),
+        tag("{{B;type=date}}", font("Arial", 28), properties=center),
+        tag("{{C;type=number}}", font("Courier New", 17), properties=right),
+        tag("{{D;font=Courier;font_size=9;align=left}}", font("Arial", 40), properties=center),
+        tag("{{E}}", properties='<w:pStyle w:val="Inner"/>'),
+        tag("{{F}}", font("Calibri")),
+        tag("{{G}}", properties='<w:pStyle w:val="Inner"/><w:jc w:val="both"/>'),
+        paragraph(
+            run("Sign: {", "<w:b/>"), run("{H;ty"), run("pe=sign", "<w:i/>"), run("ature;role=Buyer}"), run("} thanks")
+        ),
+    )
+    found = {field.name: field.preferences for field in prepared.fields}
+    assert found == {
+        "A": {"font": "Times", "font_size": 12},
+        "B": {"font": "Helvetica", "font_size": 14, "align": "center"},
+        "C": {"font": "Courier", "font_size": 8.5, "align": "right"},
+        "D": {"font": "Courier", "font_size": 9, "align": "left"},
+        "E": {"font": "Times", "font_size": 12, "align": "center"},
+        "F": {"font_size": 12},
+        "G": {"font": "Times", "font_size": 12},
+        "H": {"font": "Times", "font_size": 12},
+    }
+    signature = next(field for field in prepared.fields if field.name == "H")
+    assert (signature.type, signature.role) == ("signature", "Buyer")
+    assert texts(prepared.file) == ["Sign:  thanks"] or texts(prepared.file)[0].split() == ["Sign:", "thanks"]
+
+
+def test_in_a_paragraph_from_right_to_left_left_is_where_lines_begin() -> None:
+    body = tag("{{F}}", properties='<w:bidi/><w:jc w:val="left"/>')
+    ready = prepare_docx(docx(body), None, name="x", most_bytes=2**24)
+    assert [(one.text, one.align) for one in ready.tags] == [("F", "right")]
+
+
+def test_the_same_tag_on_each_page_and_in_differently_set_paragraphs(renderer: Renderer) -> None:
+    breaking = paragraph('<w:r><w:br w:type="page"/></w:r>')
+    right = '<w:jc w:val="right"/>'
+    prepared = made(
+        renderer, paragraph("one"), breaking, paragraph("two"), header=tag("{{I;type=initials}}", properties=right)
+    )
+    (field,) = prepared.fields
+    assert [area.page for area in field.areas] == [1, 2]
+    assert field.preferences["align"] == "right"
+    assert all(area.x > 0.5 for area in field.areas)
+
+
+def test_values_make_no_fields_whatever_braces_they_have(renderer: Renderer) -> None:
+    prepared = made(
+        renderer,
+        paragraph("{{Sign;type=signature}}"),
+        paragraph("[[a]]"),
+        paragraph("{[[b]]} and {{Open"),
+        paragraph("[[c]]"),
+        paragraph("[[d]] [[[[e]]]]"),
+        variables={
+            "a": "{{Sign;type=signature}} {{X;type=signature;role=Other}}",
+            "b": "{Y}",
+            "c": "x}} [[a]]",
+            "d": "<p><b>{</b>{Z}<b>}</b></p>",
+            "e": "a",
+        },
+    )
+    assert [(field.name, len(field.areas)) for field in prepared.fields] == [("Sign", 1)]
+    (text,) = texts(prepared.file)
+    for words in ("{{Sign;type=signature}} {{X;type=signature;role=Other}}", "{{Y}}", "x}} [[a]]", "{{Z}}", "[[a]]"):
+        assert words in text
+    assert [notice.code for notice in prepared.report] == ["unclosed_tag"]
+
+
+def test_tags_come_and_go_with_conditions_and_loops(renderer: Renderer) -> None:
+    body = [
+        paragraph("[[for:parties]]"),
+        paragraph("{{Signature of [[party.name]];type=signature;role=[[party.role]]}}"),
+        paragraph("[[end]]"),
+        paragraph("[[if:witness]]{{Witness;type=signature;role=Witness}}[[end]]"),
+    ]
+    data = {"parties": [{"name": "Ana", "role": "Buyer"}, {"name": "Bo", "role": "Seller"}]}
+    prepared = made(renderer, *body, variables=data)
+    assert [(field.name, field.role) for field in prepared.fields] == [
+        ("Signature of Ana", "Buyer"),
+        ("Signature of Bo", "Seller"),
+    ]
+
+
+# --- what does not get in, and what does not get out ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "empty"),
+        (b"%PDF-1.7", "not a DOCX"),
+        (b"\xd0\xcf\x11\xe0" + bytes(600), "password-protected or a .doc"),
+        (b"PK\x03\x04" + bytes(100), "damaged"),
+        (zipped({"a.txt": b"x"}), "not a DOCX"),
+        (zipped({**unzipped(docx(paragraph("x"))), "../../etc/cron.d/x": b"x"}), "leads out"),
+        (zipped({**unzipped(docx(paragraph("x"))), "WORD/document.xml": b"x"}), "same name"),
+        (zipped({f"p/{number}": b"" for number in range(2_001)}), "more than 2,000 parts"),
+        (zipped({**unzipped(docx(paragraph("x"))), "big": bytes(65 * 2**20)}), "64 MB when unpacked"),
+        (docx("<w:p/>" * 800_001), "too much text"),
+        (docx("<w:b>" * 300 + "</w:b>" * 300), "cannot be read"),
+        (docx(main_type="application/vnd.ms-word.document.macroEnabled.main+xml"), "macros"),
+        (docx(main_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"), "not a Word"),
+        (
+            docx(relationships=relationship("aFChunk", "chunk.html"), parts={"word/chunk.html": b"<p>"}),
+            "another document",
+        ),
+        (docx(relationships=relationship("subDocument", "file:///etc/passwd", external=True)), "master document"),
+    ],
+)
+def test_what_is_no_word_document_is_refused(data: bytes, words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        prepare_docx(data, None, name="x", most_bytes=2**24)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        '<!DOCTYPE w [<!ENTITY x SYSTEM "file:///etc/passwd">]>',
+        '<!DOCTYPE w [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>',
+        '<!DOCTYPE w SYSTEM "http://127.0.0.1/x.dtd">',
+    ],
+)
+def test_entities_are_refused(attack: str) -> None:
+    parts = unzipped(docx(paragraph("&x;")))
+    head, _, rest = parts["word/document.xml"].partition(b"?>")
+    parts["word/document.xml"] = head + b"?>" + attack.encode() + rest.replace(b"&amp;x;", b"")
+    with pytest.raises(Refused, match=r"document type declaration|cannot be read"):
+        prepare_docx(zipped(parts), None, name="x", most_bytes=2**24)
+
+
+def test_nothing_is_fetched_and_no_file_is_read(renderer: Renderer, tmp_path: Path) -> None:
+    """Every way that LibreOffice knows to load something, beside a listener that would notice."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the secret words")
+    with _Listener() as listener:
+        url = f"http://127.0.0.1:{listener.port}/x"
+        fields = [
+            f'INCLUDETEXT "{secret}"', f'INCLUDEPICTURE "{url}"', f'LINK Word.Document.8 "{secret}" ""',
+            f'DDEAUTO "{secret}"', f'DATABASE \\d "{secret}"', "FILENAME \\p",
+        ]  # fmt: skip
+        complex_ = "".join(
+            '<w:r><w:fldChar w:fldCharType="begin"/></w:r>'
+            f"<w:r><w:instrText>{instruction[:4]}</w:instrText></w:r><w:r><w:instrText>{instruction[4:]}</w:instrText></w:r>"
+            '<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>kept</w:t></w:r>'
+            '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+            for instruction in fields
+        )
+        vml = f'<w:r><w:pict><v:shape id="s" style="width:9pt;height:9pt"><v:imagedata src="{url}" r:id="pic"/></v:shape></w:pict></w:r>'
+        prepared = made(
+            renderer,
+            paragraph("begin", complex_, vml, f'<w:fldSimple w:instr=" INCLUDETEXT &quot;{secret}&quot; "><w:r><w:t>old</w:t></w:r></w:fldSimple>'),
+            relationships=relationship("image", url, id_="pic", external=True)
+            + relationship("attachedTemplate", url, id_="t", external=True)
+            + relationship("oleObject", f"file://{secret}", id_="o", external=True)
+            + relationship("image", f"../../../../..{secret}", id_="up"),
+        )  # fmt: skip
+        assert not listener.asked
+    (text,) = texts(prepared.file)
+    assert "secret" not in text
+    assert text.count("kept") == len(fields)
+    assert "old" in text
+    assert {notice.code for notice in prepared.report} == {"external_image", "template_removed", "objects_removed"}
+
+
+def test_the_kernel_keeps_libreoffice_from_the_rest(folder: Path, tmp_path: Path) -> None:
+    """The same with the cleaning left out: the walls hold on their own."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("the secret words")
+    pool = office(folder)
+    try:
+        with _Listener() as listener:
+            picture = relationship("image", f"http://127.0.0.1:{listener.port}/x.png", id_="pic", external=True)
+            text = (
+                '<w:r><w:fldChar w:fldCharType="begin"/></w:r>'
+                f'<w:r><w:instrText> INCLUDETEXT "file://{secret}" </w:instrText></w:r>'
+                '<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>old</w:t></w:r>'
+                '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+            )
+            vml = '<w:r><w:pict><v:shape id="s" style="width:9pt;height:9pt"><v:imagedata r:id="pic"/></v:shape></w:pict></w:r>'
+            data = docx(paragraph("begin", text, vml), relationships=picture)
+            _, (pdf,) = pool.run("convert", {}, [data])
+            assert not listener.asked
+        assert "secret" not in texts(pdf)[0]
+    finally:
+        pool.close()
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.docx")) if CORPUS.exists() else [], ids=lambda path: path.stem)
+def test_files_from_the_wild_become_pages_or_a_clear_refusal(renderer: Renderer, path: Path) -> None:
+    try:
+        prepared = renderer.prepare_docx(path.read_bytes(), path.stem, None, remove_tags=True)
+    except ServiceError as error:
+        verdict = (error.status, error.message.startswith("The "))
+    else:
+        verdict = (422, len(prepared.pages) > 0)
+    assert verdict == (422, True)
+
+
+def test_tracked_changes_are_accepted_and_told(renderer: Renderer) -> None:
+    change = 'w:id="1" w:author="A" w:date="2026-01-01T00:00:00Z"'
+    prepared = made(
+        renderer,
+        paragraph("Pay ", f"<w:del {change}><w:r><w:delText>100</w:delText></w:r></w:del>", f"<w:ins {change}>{run('200')}</w:ins>"),
+        paragraph(f"<w:ins {change}>{run('{{Na')}</w:ins>", "me;type=text}}"),
+    )  # fmt: skip
+    assert texts(prepared.file)[0].startswith("Pay 200")
+    assert [field.name for field in prepared.fields] == ["Name"]
+    assert [notice.code for notice in prepared.report] == ["revisions_accepted"]
+
+
+def test_a_picture_bomb_is_refused() -> None:
+    header = struct.pack(">IIBBBBB", 50_000, 50_000, 8, 2, 0, 0, 0)
+    chunk = b"IHDR" + header
+    data = zlib.compress(bytes(1_000))
+    pixels = struct.pack(">I", len(data)) + b"IDAT" + data + struct.pack(">I", zlib.crc32(b"IDAT" + data))
+    bomb = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk)) + pixels
+    data = docx(relationships=relationship("image", "media/x.png"), parts={"word/media/x.png": bomb})
+    with pytest.raises(Refused, match="pixels"):
+        prepare_docx(data, None, name="x", most_bytes=2**24)
+
+
+# --- the child --------------------------------------------------------------------------------------------------------------
+
+
+def test_libreoffice_stays_warm_and_starts_anew_after_so_many_or_when_it_died(tmp_path: Path) -> None:
+    pool = office(tmp_path, jobs_per_child=2)
+    data = docx(paragraph("x"))
+    try:
+        pool.run("convert", {}, [data])
+        (child,) = pool._idle
+        pool.run("convert", {}, [data])
+        assert not pool._idle, "two jobs and it goes"
+        pool.run("convert", {}, [data])
+        (other,) = pool._idle
+        assert other.process.pid != child.process.pid
+        with pytest.raises(JobFailed):
+            pool.run("convert", {}, [data], seconds=0.001)
+        assert texts(pool.run("convert", {}, [data])[1][0]) == ["x"]
+    finally:
+        pool.close()
+    assert not list(tmp_path.iterdir()), "each child's folder goes with it"
+
+
+def test_the_folder_goes_when_the_parent_died(tmp_path: Path) -> None:
+    pool = office(tmp_path)
+    pool.run("convert", {}, [docx(paragraph("x"))])
+    (child,) = pool._idle
+    child._connection.close()
+    child.process.wait(timeout=10)
+    assert [list(left.iterdir()) for left in tmp_path.iterdir()] == [[]], "it may not reach above its folder"
+    pool.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_libreoffice_is_missing_the_refusal_says_so() -> None:
+    pool = ChildPool(size=1, warm=0)
+    with pytest.raises(ServiceError, match="LibreOffice is not installed") as caught:
+        Renderer(pool, most_bytes=1, most_pages=1).prepare_docx(b"", "x", None, remove_tags=True)
+    assert caught.value.status == 422
+
+
+class _Listener:
+    """A port that somebody might call."""
+
+    def __enter__(self) -> "_Listener":
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.asked: list[Any] = []
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+        return self
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                self.asked.append(self._socket.accept())
+            except OSError:
+                return
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+        for connection, _ in self.asked:
+            connection.close()
