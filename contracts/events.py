@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import SealRequest
 from contracts.rpc.submissions import Message
-from contracts.types import Account, DocumentLink, Moment, Notice, Tolerant
+from contracts.types import Account, Actor, DocumentLink, Moment, Notice, Tolerant
 
 
 class Envelope(Tolerant):
@@ -121,11 +121,37 @@ class InvitationDue(Tolerant):
     needs_signature: bool = True
 
 
+class ReminderDue(Tolerant):
+    """Remind this submitter of his invitation. One mail per ``reminder_id``; ``number`` 1, 2 or 3."""
+
+    reminder_id: str
+    number: int
+    context: MailContext
+    submitter_id: int
+    reply_to: str | None = None
+    needs_signature: bool = True
+
+
+PHONE_OTP_WEBHOOK = "phone_otp_webhook"
+
+
+class SmsDue(Tolerant):
+    """Invite this submitter by SMS now, at ``phone``. ``invitation_id`` differs for each invitation asked for."""
+
+    invitation_id: str
+    context: MailContext
+    submitter_id: int
+    phone: str
+    needs_signature: bool = True
+
+
 class CodeDue(Tolerant):
     """Tell somebody a one-time code. The code itself is not here: it follows from ``seed`` (contracts.one_time_code).
 
-    ``method`` is ``email``. After ``expires_at``, ``minutes`` from when it was asked for, it is worth nothing and is not
-    delivered any more. ``submission_id`` is None before there is a submission (shared links).
+    ``method`` is ``email``, or ``phone``: then it goes to the account's phone OTP webhook, as JSON in ``phone_otp_webhook``
+    (``url``, ``bearer_token``), sealed by contracts.sealed_text for the purpose PHONE_OTP_WEBHOOK. After ``expires_at``,
+    ``minutes`` from when it was asked for, it is worth nothing and is not delivered any more. ``submission_id`` is None before
+    there is a submission (shared links).
     """
 
     code_id: str
@@ -136,6 +162,10 @@ class CodeDue(Tolerant):
     submission_id: int | None = None
     submission_name: str
     submitter_id: int | None = None
+    submitter_name: str | None = None
+    submitter_email: str | None = None
+    template_name: str | None = None
+    phone_otp_webhook: str | None = None
     account_name: str
     minutes: int
     expires_at: Moment
@@ -177,6 +207,14 @@ class Erased(Tolerant):
     submission_id: int
 
 
+class PreferencesGiven(Tolerant):
+    """``preferences`` (specification 2.8) were given with a submission: the template keeps them, if ``actor`` may change it."""
+
+    template_id: int
+    actor: Actor
+    preferences: dict[str, Any]
+
+
 class SealedDocument(Tolerant):
     """``original_sha256`` of what was uploaded; ``file`` is the sealed PDF."""
 
@@ -206,8 +244,20 @@ class DocumentsFailed(Tolerant):
 
 
 class MailOutcome(Tolerant):
-    """A mail left, or never will. ``kind``: ``invitation``, ``completed``, ``documents_copy``, ``declined``,
+    """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``completed``, ``documents_copy``, ``declined``,
     ``one_time_code``. ``sent_at`` is when the mail server took it."""
+
+    submission_id: int
+    submitter_id: int | None = None
+    kind: str
+    to: str
+    invitation_id: str | None = None
+    error: str | None = None
+    sent_at: Moment | None = None
+
+
+class PhoneOutcome(Tolerant):
+    """What went to a phone was taken by the provider, or never will be. ``kind``: ``invitation`` or ``one_time_code``."""
 
     submission_id: int
     submitter_id: int | None = None
@@ -235,14 +285,19 @@ class Admins(Tolerant):
 
 
 INVITATION_DUE = Event("submissions", "invitation.due", InvitationDue)
+REMINDER_DUE = Event("submissions", "reminder.due", ReminderDue)
 COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
 DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
+SMS_DUE = Event("submissions", "sms.due", SmsDue)
 CODE_DUE = Event("submissions", "code.due", CodeDue)
 SEALING_DUE = Event("submissions", "sealing.due", SealRequest)
+PREFERENCES_GIVEN = Event("submissions", "preferences.given", PreferencesGiven)
 SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased)
 DOCUMENTS_SEALED = Event("rendering", "documents.sealed", DocumentsSealed)
 DOCUMENTS_FAILED = Event("rendering", "documents.failed", DocumentsFailed)
 MAIL_SENT = Event("notifications", "mail.sent", MailOutcome)
 MAIL_FAILED = Event("notifications", "mail.failed", MailOutcome)
+SMS_SENT = Event("notifications", "sms.sent", PhoneOutcome)
+SMS_FAILED = Event("notifications", "sms.failed", PhoneOutcome)
 ADMINS_CHANGED = Event("gateway", "admins.changed", Admins)
 WEBHOOK_DISABLED = Event("webhooks", "webhook.disabled", WebhookDisabled)

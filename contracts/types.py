@@ -98,11 +98,20 @@ class Actor(Tolerant):
     name: str = ""
 
 
+class Reminders(Tolerant):
+    """How long after a party's turn has come it is reminded, such as ``two_days``; None for not at all."""
+
+    first: str | None = None
+    second: str | None = None
+    third: str | None = None
+
+
 class Account(Tolerant):
     """The account settings that a submission is made under; it keeps this copy (one account per installation).
 
     The ``*_enabled`` and ``*_attach_*`` toggles are the ceiling over template preferences (specification 2.8). ``company_name``
     and the pictures are what recipients see who have none of their own (4.9); ``logo`` and ``stamp`` are what was fetched.
+    ``*_available`` are no settings: they say what can be sent at all, an SMS, a one-time code to a phone.
     """
 
     name: str = "Countersign"
@@ -115,6 +124,8 @@ class Account(Tolerant):
     documents_copy_email_attach_audit: bool = True
     documents_copy_email_attach_documents: bool = True
     with_signature_id: bool = False
+    sms_available: bool = False
+    phone_codes_available: bool = False
     esigning_preference: Literal["single", "multiple"] = "single"
     bcc_emails: str = ""
     company_name: str = ""
@@ -122,6 +133,7 @@ class Account(Tolerant):
     stamp_url: str = ""
     logo: BlobRef | None = None
     stamp: BlobRef | None = None
+    reminders: Reminders = Field(default_factory=Reminders)
 
 
 class Area(Tolerant):

@@ -46,5 +46,22 @@ class MailText(Mail):
     links: list[str] = Field(default_factory=list)
 
 
+class PhoneMessage(Tolerant):
+    """One message to one phone. ``state``: ``pending``, ``sent``, ``failed``. ``text`` is there only where messages are kept
+    instead of being sent."""
+
+    id: int
+    kind: str
+    to: str
+    state: str
+    text: str = ""
+    error: str | None = None
+    submission_id: int | None = None
+    attempts: int
+    created_at: Moment
+    sent_at: Moment | None = None
+
+
 LIST = Rpc("notifications", "list", ListMails, Page[Mail])
 GET = Rpc("notifications", "get", GetMail, MailText)
+LIST_PHONE_MESSAGES = Rpc("notifications", "list_phone_messages", ListMails, Page[PhoneMessage])

@@ -218,7 +218,8 @@ class ListSubmitters(PageRequest):
 class UpdateSubmitter(Tolerant):
     """PUT /submitters/:id (specification 4.4). Only what is set changes; ``values`` merge, ``metadata`` replaces.
 
-    ``send_email`` True sends the invitation again; ``completed`` True completes in the name of the API user.
+    ``send_email`` True sends the invitation again, ``send_sms`` by SMS; ``completed`` True completes in the name of the API
+    user. ``account`` says what can be sent at all (``*_available``); the submission keeps the settings it was made under.
     """
 
     request_id: str
@@ -233,6 +234,7 @@ class UpdateSubmitter(Tolerant):
     readonly_fields: list[str] = Field(default_factory=list)
     metadata: dict[str, Any] | None = None
     send_email: bool = False
+    send_sms: bool = False
     reply_to: str | None = None
     completed: bool = False
     completed_redirect_url: str | None = None
@@ -243,6 +245,7 @@ class UpdateSubmitter(Tolerant):
     stamp_url: str | None = None
     require_email_2fa: bool | None = None
     require_phone_2fa: bool | None = None
+    account: Account | None = None
 
 
 class Visit(Tolerant):
@@ -274,6 +277,7 @@ class FormField(FieldDefinition):
 
     ``display`` is how a value reads on paper (formatted date, number), masked where it must be. ``reasons`` are those that
     the signer of this signature must choose from, ``reason`` the one that he has chosen.
+    ``confirmed`` is the stored number of a phone field that asks for a one-time code, when the code was passed.
     """
 
     value: Any = None
@@ -281,6 +285,7 @@ class FormField(FieldDefinition):
     mine: bool = True
     reasons: list[str] = Field(default_factory=list)
     reason: str | None = None
+    confirmed: str | None = None
 
 
 class ConsentAsked(Tolerant):
@@ -299,11 +304,13 @@ class PartyToInvite(Tolerant):
 
 class CodeAsked(Tolerant):
     """The one-time code that this browser must pass next. ``sent_to`` is the masked address, None when there is none on file.
-    ``sent``: a code is on its way that can still be passed. ``retry_after``: seconds until another one may be asked for."""
+    ``sent``: a code is on its way that can still be passed; ``failed``: the last one could not be delivered. ``retry_after``:
+    seconds until another one may be asked for."""
 
     method: str
     sent_to: str | None = None
     sent: bool = False
+    failed: bool = False
     retry_after: int = 0
 
 
@@ -406,9 +413,13 @@ class FormFile(Tolerant):
 
 
 class SendCode(Visit):
-    """Send the one-time code that is asked for next."""
+    """Send the one-time code that is asked for next: to the signer's address, or, when he has passed those, to the number
+    ``phone`` that he wants to put into a field which asks for a code. ``phone_otp_webhook`` is the account's, sealed (see
+    contracts.events.CodeDue); None when there is none."""
 
     request_id: str
+    phone: str | None = None
+    phone_otp_webhook: str | None = None
 
 
 class CodeSent(Tolerant):
@@ -420,18 +431,21 @@ class CodeSent(Tolerant):
 
 
 class CheckCode(Visit):
-    """What somebody typed. A wrong code is refused with ``tries_left`` in the details; every guess is counted."""
+    """What somebody typed. A wrong code is refused with ``tries_left`` in the details; every guess is counted. ``phone`` as in
+    SendCode."""
 
     request_id: str
     code: str
+    phone: str | None = None
 
 
 class PassedCode(Tolerant):
-    """``proof`` goes to the browser that typed the code, and comes back with each of its visits until ``expires_at``."""
+    """``proof`` goes to the browser that typed the code, and comes back with each of its visits until ``expires_at``. None for
+    the number in a field: that is kept with the submission."""
 
     method: str
-    proof: str
-    expires_at: Moment
+    proof: str | None = None
+    expires_at: Moment | None = None
 
 
 CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)

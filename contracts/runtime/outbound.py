@@ -99,6 +99,10 @@ class Outbound:
         if not self._may_call(literal):
             raise OutboundRefused("must not name a private or reserved address")
 
+    def check_form(self, url: str) -> None:
+        """As ``check``, of the letters alone: for a URL that the operator gave, whose network may be his own."""
+        _parts(url)
+
     def fetch(self, url: str, *, max_bytes: int, timeout: float = 10.0) -> Fetched:
         """GET; at most three redirects, ``timeout`` seconds for everything together.
 

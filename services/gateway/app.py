@@ -83,7 +83,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         fetching=ThreadPoolExecutor(settings.fetch_threads, thread_name_prefix="fetch"),
     )
     authenticator = Authenticator(database, context.keys, threads, context.direct)
-    pages = create_pages(settings, context.bus, context.blobs, authenticator.authenticated)
+    pages = create_pages(settings, context.bus, context.blobs, authenticator.authenticated, context.phone_otp_webhook)
     own: dict[str, Application] = {
         "/healthz": Health(),
         "/readyz": Readiness(context),

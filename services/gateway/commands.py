@@ -1,6 +1,7 @@
 """What changes users, their keys and the account settings. One function per use case, each in one transaction."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -72,9 +73,19 @@ def rotate_api_key(session: Session, user_id: int, key: SealedKey, now: datetime
     return public_user(user)
 
 
-def change_account(session: Session, defaults: Account, changes: dict[str, Any], now: datetime) -> Account:
-    """Change the settings in ``changes``, which were checked; None takes one back to its default. The account after it."""
+def change_account(
+    session: Session,
+    defaults: Account,
+    changes: dict[str, Any],
+    now: datetime,
+    *decided: tuple[str, Callable[[Any], Any]],
+) -> Account:
+    """Change the settings in ``changes``, which were checked; None takes one back to its default. The account after it.
+
+    ``decided``: settings whose new value depends on the stored one, with the function that makes it.
+    """
     account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
+    changes = {**changes, **{name: decide(account.changes.get(name)) for name, decide in decided}}
     wanted = {name: value for name, value in {**account.changes, **changes}.items() if value is not None}
     if wanted != account.changes:
         account.changes, account.updated_at = wanted, now

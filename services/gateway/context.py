@@ -17,7 +17,7 @@ from contracts.runtime.client import RpcClient
 from contracts.runtime.database import Database
 from contracts.runtime.outbound import Outbound
 from contracts.types import Account, Actor
-from services.gateway import queries
+from services.gateway import phone_otp, queries
 from services.gateway.direct import DirectReads
 from services.gateway.exchange import Exchange
 from services.gateway.json_body import path
@@ -67,6 +67,11 @@ class GatewayContext:
         self.bus.close()
         for threads in (self.threads, self.fetching):
             threads.shutdown(wait=False)
+
+    def phone_otp_webhook(self) -> str | None:
+        """The account's phone OTP webhook, sealed for the service that calls it. Reads the database: not for the event loop."""
+        stored = self.database.read(queries.kept_phone_otp_webhook)
+        return phone_otp.sealed_for_sending(phone_otp.read(stored, self.keys, self.settings), self.settings)
 
     async def account(self) -> Account:
         """The account settings as they are now."""

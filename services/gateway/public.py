@@ -29,8 +29,8 @@ _PAGE = b"""<!doctype html>
 </head><body><div id="reader"></div><script src="docs/swagger-ui-bundle.js"></script>
 <script type="module" src="docs/start.js"></script>
 </body></html>"""
-_START = b"""// Swagger UI fills in the example of a parameter. A filter that the caller did not choose is in his way, so what may
-// be left out stays empty, and its example is told instead.
+_START = b"""// Swagger UI fills in the example of a parameter. A filter that the caller did not choose is in his way, so what
+// may be left out stays empty, and its example is told instead.
 const tell = (parameter) => {
   if (!parameter || parameter.required || parameter.example === undefined) return;
   parameter.description += " For example `" + parameter.example + "`.";

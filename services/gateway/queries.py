@@ -3,11 +3,13 @@
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from contracts.blobs import BlobRef
 from contracts.errors import not_found
-from contracts.types import Account, Actor, Role, iso
+from contracts.types import Account, Actor, Reminders, Role, iso
+from services.gateway import phone_otp
 from services.gateway.keys import SealedKey
 from services.gateway.models import AccountRow, User
 
@@ -67,8 +69,20 @@ def account(session: Session, defaults: Account) -> Account:
 
 def changed(defaults: Account, changes: dict[str, Any]) -> Account:
     """``defaults`` with ``changes``, which were checked when they were stored."""
-    files = {name: BlobRef.model_validate(changes[name]) for name in ("logo", "stamp") if changes.get(name)}
-    return defaults.model_copy(update={**changes, **files})
+    settings = {name: value for name, value in changes.items() if name != phone_otp.NAME}
+    if changes.get(phone_otp.NAME):
+        settings["phone_codes_available"] = True
+    parsed = {name: model.model_validate(changes[name]) for name, model in _PARTS.items() if changes.get(name)}
+    return defaults.model_copy(update={**settings, **parsed})
+
+
+def kept_phone_otp_webhook(session: Session) -> str | None:
+    """The account's phone OTP webhook as it is stored."""
+    found: str | None = (session.scalar(ACCOUNT_CHANGES) or {}).get(phone_otp.NAME)
+    return found
+
+
+_PARTS: dict[str, type[BaseModel]] = {"logo": BlobRef, "stamp": BlobRef, "reminders": Reminders}
 
 
 def has_admin(session: Session) -> bool:

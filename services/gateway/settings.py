@@ -51,6 +51,10 @@ class Settings(ServiceSettings):
     smtp_url: SecretStr | None = Field(
         default=None, description="as for notifications; when empty, mails are shown at /dev/mail"
     )
+    sms_url: SecretStr | None = Field(
+        default=None,
+        description="as for notifications; when empty, send_sms is refused with SMTP_URL, and shown at /dev/mail without",
+    )
 
     account_name: str = Field(
         default="Countersign", min_length=1, description="name of the account, in mails and on pages"
@@ -73,10 +77,24 @@ class Settings(ServiceSettings):
     account_documents_copy_email_attach_documents: bool = Field(
         default=True, description="with the documents attached to it"
     )
+    account_phone_otp_webhook_url: str | None = Field(
+        default=None, description="where one-time codes for phones are posted to"
+    )
+    account_phone_otp_webhook_token: SecretStr | None = Field(
+        default=None, description="bearer token that is sent along to it"
+    )
     account_with_signature_id: bool = Field(default=False, description="print an id beside each signature")
     account_bcc_emails: str = Field(default="", description="addresses that get a copy of every completion mail")
 
-    @field_validator("admin_email", "admin_api_key", "smtp_url", mode="before")
+    @field_validator(
+        "admin_email",
+        "admin_api_key",
+        "smtp_url",
+        "sms_url",
+        "account_phone_otp_webhook_url",
+        "account_phone_otp_webhook_token",
+        mode="before",
+    )
     @classmethod
     def _empty_is_none(cls, value: Any) -> Any:
         return None if value == "" else value
@@ -114,4 +132,6 @@ class Settings(ServiceSettings):
             documents_copy_email_attach_documents=self.account_documents_copy_email_attach_documents,
             with_signature_id=self.account_with_signature_id,
             bcc_emails=self.account_bcc_emails,
+            sms_available=self.sms_url is not None or self.smtp_url is None,
+            phone_codes_available=self.account_phone_otp_webhook_url is not None,
         )

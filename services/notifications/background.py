@@ -1,4 +1,4 @@
-"""Loops of the background process: mails that are due, files of erased mails."""
+"""Loops of the background process: mails and messages to phones that are due, files of erased mails."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,10 +6,13 @@ from typing import Any
 from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.database import Database
-from services.notifications import commands
+from contracts.runtime.outbound import Outbound
+from services.notifications import commands, phone_messages
 from services.notifications.channels.folder import FolderChannel
+from services.notifications.channels.sms import ATTEMPT_SECONDS
 from services.notifications.channels.smtp import SmtpChannel
-from services.notifications.models import MailRow
+from services.notifications.models import MailRow, PhoneMessageRow
+from services.notifications.phone_messages import PhoneSending
 from services.notifications.sending import Sending, channel_of, forget_files
 from services.notifications.settings import Settings
 
@@ -45,8 +48,29 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         concurrency=settings.mail_concurrency,
         on_park=commands.failed,
     )
+    outbound = Outbound(settings.allowed_private_networks)
+    to_phones = PhoneSending(
+        phone_messages.channel_of(settings, outbound),
+        outbound,
+        settings.link_secret.get_secret_value(),
+        keeps=settings.keeps_sms,
+    )
+    phones = DueWork(
+        "phone-messages",
+        database,
+        PhoneMessageRow,
+        to_phones.attempt,
+        schedule=settings.sms_schedule,
+        lease=timedelta(seconds=2 * ATTEMPT_SECONDS + 30),
+        concurrency=settings.sms_concurrency,
+        on_park=phone_messages.failed,
+    )
     if settings.var_dir is None:
-        return [mails]
+        return [mails, phones]
     # Also with a mail server: there may be files from before it was set.
     folder = FolderChannel(settings.mail_folder)
-    return [mails, Every("files of erased mails", timedelta(seconds=30), lambda: forget_files(database, folder))]
+    return [
+        mails,
+        phones,
+        Every("files of erased mails", timedelta(seconds=30), lambda: forget_files(database, folder)),
+    ]

@@ -1,6 +1,6 @@
 """One function per use case: write the mails that a fact asks for, forget a submission's mails, tell how sending went."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -34,7 +34,7 @@ def accept(
     """Write one row for each mail, once, however often the fact is told. Nothing for a submission that was erased."""
     if not first_time(session, handler, event_id):
         return
-    if submission_id is not None and _locked(session, submission_id).erased_at is not None:
+    if submission_id is not None and locked_submission(session, submission_id).erased_at is not None:
         return
     for mail in mails:
         known = session.scalar(sa.select(MailRow.id).where(MailRow.key == mail.letter.key))
@@ -49,16 +49,24 @@ def accept(
         session.flush()
 
 
-def erase(session: Session, event_id: str, submission_id: int, now: datetime) -> None:
-    """Addresses and contents of this submission's mails go, and no mail about it is ever written again."""
+def erase(
+    session: Session,
+    event_id: str,
+    submission_id: int,
+    now: datetime,
+    others: Callable[[Session, int, datetime], None] = lambda _session, _id, _now: None,
+) -> None:
+    """Addresses and contents of this submission's mails go, and no mail about it is ever written again. ``others`` forgets
+    what else there is of it."""
     if not first_time(session, "submission_erased", event_id):
         return
-    submission = _locked(session, submission_id)
+    submission = locked_submission(session, submission_id)
     submission.erased_at = submission.erased_at or now
     rows = session.scalars(for_update(sa.select(MailRow).where(MailRow.submission_id == submission_id))).all()
     for row in rows:
         if row.erased_at is None:
             _forget(row, now)
+    others(session, submission_id, now)
 
 
 def file_is_gone(session: Session, mail_ids: Sequence[int]) -> None:
@@ -91,7 +99,7 @@ def send_without_files(row: MailRow) -> None:
     row.files, row.unattached = [], None
 
 
-def _locked(session: Session, submission_id: int) -> SubmissionRow:
+def locked_submission(session: Session, submission_id: int) -> SubmissionRow:
     """The submission's row, locked: mails that are being added and an erasure wait for each other."""
     statement = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == submission_id))
     row: SubmissionRow | None = session.scalar(statement)

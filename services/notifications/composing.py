@@ -20,6 +20,7 @@ from contracts.events import (
     MailContext,
     MailedFile,
     Recipient,
+    ReminderDue,
     WebhookDisabled,
 )
 from contracts.one_time_code import code_of
@@ -70,6 +71,20 @@ def invitations(due: InvitationDue) -> list[Mail]:
         }
         mail = _mail(letter, facts["account"], facts)
         mails.append(_with_message(mail, due.message, due.context, facts))
+    return mails
+
+
+def reminders(due: ReminderDue) -> list[Mail]:
+    """Our text, whatever the invitation said."""
+    mails = []
+    for letter in domain.reminder(due):
+        facts = _facts(due.context, letter.party) | {
+            "name": letter.to_name,
+            "link": letter.link,
+            "needs_signature": due.needs_signature,
+            "expires": _expires(due.context),
+        }
+        mails.append(_mail(letter, facts["account"], facts))
     return mails
 
 

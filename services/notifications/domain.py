@@ -15,6 +15,7 @@ from contracts.events import (
     InvitationDue,
     MailedFile,
     Recipient,
+    ReminderDue,
     WebhookDisabled,
 )
 from contracts.types import Account
@@ -25,6 +26,7 @@ class Kind(StrEnum):
     """The kinds of mail; each has its texts in ``messages/<kind>/``."""
 
     INVITATION = "invitation"
+    REMINDER = "reminder"
     COMPLETED = "completed"
     DOCUMENTS_COPY = "documents_copy"
     DECLINED = "declined"
@@ -53,14 +55,23 @@ class Letter:
 
 def invitation(due: InvitationDue) -> list[Letter]:
     """A letter to each address of the invited party; none when he has no address."""
+    return _to_party(Kind.INVITATION, due.invitation_id, due)
+
+
+def reminder(due: ReminderDue) -> list[Letter]:
+    """The same to one who was invited and has not signed."""
+    return _to_party(Kind.REMINDER, due.reminder_id, due)
+
+
+def _to_party(kind: Kind, number: str, due: InvitationDue | ReminderDue) -> list[Letter]:
     party = find_party(due.context.parties, due.submitter_id)
     if party is None:
         return []
     context = due.context
     return [
         Letter(
-            kind=Kind.INVITATION,
-            key=_key(Kind.INVITATION, due.invitation_id, address),
+            kind=kind,
+            key=_key(kind, number, address),
             to_address=address,
             to_name=addresses.one_line(party.name),
             reply_to=addresses.replies_to([due.reply_to, context.reply_to, context.sender_email], but=address),

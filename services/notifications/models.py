@@ -75,3 +75,41 @@ class MailRow(DueRow, Base):
         sa.Index("ix_mails_erased", "id", sqlite_where=_ERASED, postgresql_where=_ERASED),
         {"sqlite_autoincrement": True},
     )
+
+
+class PhoneMessageRow(DueRow, Base):
+    """One message to one phone: an invitation by SMS, or a one-time code by the account's phone OTP webhook.
+
+    ``key`` says what it is, so that the same fact told twice makes one message. ``text`` is what an SMS says; of a code there
+    are only ``facts`` for the webhook and the seed. ``webhook`` is where it goes, sealed, until it is done. After
+    ``expires_at`` it is not sent any more. ``answer`` is the provider's last one.
+    """
+
+    __tablename__ = "phone_messages"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    key: Mapped[str] = mapped_column(sa.Text, unique=True)
+    kind: Mapped[str] = mapped_column(sa.Text)
+    submission_id: Mapped[int | None] = mapped_column(sa.ForeignKey("submissions.id"))
+    submitter_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    invitation_id: Mapped[str | None] = mapped_column(sa.Text)
+    request_id: Mapped[str | None] = mapped_column(sa.Text)
+    to_phone: Mapped[str] = mapped_column(sa.Text)
+    text: Mapped[str] = mapped_column(sa.Text)
+    facts: Mapped[dict[str, Any]] = mapped_column(Json)
+    webhook: Mapped[str | None] = mapped_column(sa.Text)
+    answer: Mapped[str | None] = mapped_column(sa.Text)
+    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+    @classmethod
+    def may_be_retried(cls) -> sa.ColumnElement[bool]:
+        """Of an erased one nothing is left to be sent, and one that has expired is of no use."""
+        return sa.and_(cls.erased_at.is_(None), cls.expires_at.is_(None))
+
+    __table_args__ = (
+        sa.Index("ix_phone_messages_due", "next_attempt_at", sqlite_where=_DUE, postgresql_where=_DUE),
+        sa.Index("ix_phone_messages_submission", "submission_id", "id"),
+        {"sqlite_autoincrement": True},
+    )

@@ -11,7 +11,7 @@ from contracts.events import MailedFile
 from contracts.rpc import notifications as rpc
 from contracts.types import Page, Pagination
 from services.notifications.composing import file_name
-from services.notifications.models import MailRow
+from services.notifications.models import MailRow, PhoneMessageRow
 
 LARGEST_ID = 2**63 - 1
 LARGEST_PAGE = 100
@@ -20,30 +20,53 @@ STATES = {"due": "pending", "done": "sent", "parked": "failed"}
 
 def mails(session: Session, request: rpc.ListMails) -> Page[rpc.Mail]:
     """A page, ids ascending. Erased mails are left out."""
+    rows, pagination = _page(session, MailRow, request)
+    return Page(data=[rpc.Mail.model_validate(_mail(row)) for row in rows], pagination=pagination)
+
+
+def phone_messages(session: Session, request: rpc.ListMails) -> Page[rpc.PhoneMessage]:
+    """A page, ids ascending. Erased messages are left out."""
+    rows, pagination = _page(session, PhoneMessageRow, request)
+    data = [
+        rpc.PhoneMessage(
+            id=row.id,
+            kind=row.kind,
+            to=row.to_phone,
+            state=STATES[row.state],
+            text=row.text if row.state == "done" else "",
+            error=row.last_error,
+            submission_id=row.submission_id,
+            attempts=row.attempts,
+            created_at=row.created_at,
+            sent_at=row.finished_at if row.state == "done" else None,
+        )
+        for row in rows
+    ]
+    return Page(data=data, pagination=pagination)
+
+
+def _page(session: Session, table: Any, request: rpc.ListMails) -> tuple[list[Any], Pagination]:
     if request.limit < 1:
         raise invalid("limit must be at least 1", "limit", "must be at least 1")
     limit = min(request.limit, LARGEST_PAGE)
-    conditions: list[sa.ColumnElement[bool]] = [MailRow.erased_at.is_(None)]
+    conditions: list[sa.ColumnElement[bool]] = [table.erased_at.is_(None)]
     if request.submission_id is not None:
-        conditions.append(MailRow.submission_id == max(-1, min(request.submission_id, LARGEST_ID)))
+        conditions.append(table.submission_id == max(-1, min(request.submission_id, LARGEST_ID)))
     cursors = []
     if request.after is not None:
-        cursors.append(MailRow.id > max(-1, min(request.after, LARGEST_ID)))
+        cursors.append(table.id > max(-1, min(request.after, LARGEST_ID)))
     if request.before is not None:
-        cursors.append(MailRow.id < max(0, min(request.before, LARGEST_ID)))
+        cursors.append(table.id < max(0, min(request.before, LARGEST_ID)))
     downwards = request.before is not None and request.after is None
-    order = MailRow.id.desc() if downwards else MailRow.id
-    rows = session.scalars(sa.select(MailRow).where(*conditions, *cursors).order_by(order).limit(limit + 1)).all()
+    order = table.id.desc() if downwards else table.id
+    rows = session.scalars(sa.select(table).where(*conditions, *cursors).order_by(order).limit(limit + 1)).all()
     shown = sorted(rows[:limit], key=lambda row: row.id)
     more = len(rows) > limit
     if downwards and shown:
-        following = sa.select(MailRow.id).where(*conditions, MailRow.id > shown[-1].id).limit(1)
+        following = sa.select(table.id).where(*conditions, table.id > shown[-1].id).limit(1)
         more = session.scalar(following) is not None
-    return Page(
-        data=[rpc.Mail.model_validate(_mail(row)) for row in shown],
-        pagination=Pagination(
-            count=len(shown), prev=shown[0].id if shown else None, next=shown[-1].id if shown and more else None
-        ),
+    return shown, Pagination(
+        count=len(shown), prev=shown[0].id if shown else None, next=shown[-1].id if shown and more else None
     )
 
 

@@ -11,7 +11,7 @@ from contracts.rpc import notifications as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page
-from services.notifications import commands, composing, logos, queries
+from services.notifications import commands, composing, logos, phone_messages, queries
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.composing import Mail
 from services.notifications.sending import forget_files
@@ -27,6 +27,10 @@ class NotificationsService:
         mails = composing.invitations(data)
         self._accept("invitation_due", envelope, mails, data.context.submission_id, data.invitation_id)
 
+    @subscribes(events.REMINDER_DUE)
+    def on_reminder_due(self, envelope: Envelope, data: events.ReminderDue) -> None:
+        self._accept("reminder_due", envelope, composing.reminders(data), data.context.submission_id)
+
     @subscribes(events.COMPLETION_MAILS_DUE)
     def on_completion_mails_due(self, envelope: Envelope, data: events.CompletionMails) -> None:
         mails = composing.completions(data, self.context.settings.mail_attachment_bytes)
@@ -38,8 +42,16 @@ class NotificationsService:
 
     @subscribes(events.CODE_DUE)
     def on_code_due(self, envelope: Envelope, data: events.CodeDue) -> None:
+        if data.method == "phone":
+            self.context.database.write(phone_messages.accept_code, envelope.id, data, now())
+            return
         mails = composing.one_time_codes(data, self.context.settings.link_secret.get_secret_value())
         self._accept("code_due", envelope, mails, data.submission_id)
+
+    @subscribes(events.SMS_DUE)
+    def on_sms_due(self, envelope: Envelope, data: events.SmsDue) -> None:
+        pause = timedelta(seconds=self.context.settings.sms_resend_seconds)
+        self.context.database.write(phone_messages.accept_invitation, envelope.id, data, pause, now())
 
     @subscribes(events.WEBHOOK_DISABLED)
     def on_webhook_disabled(self, envelope: Envelope, data: events.WebhookDisabled) -> None:
@@ -48,7 +60,7 @@ class NotificationsService:
 
     @subscribes(events.SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: events.Erased) -> None:
-        self.context.database.write(commands.erase, envelope.id, data.submission_id, now())
+        self.context.database.write(commands.erase, envelope.id, data.submission_id, now(), phone_messages.erase)
         if self.context.settings.var_dir is not None:
             forget_files(self.context.database, FolderChannel(self.context.settings.mail_folder))
 
@@ -64,6 +76,10 @@ class NotificationsService:
         mail = self.context.database.read(queries.mail, request)
         logo = logos.data(self.context.blobs, self.context.database.read(queries.logo, request.id))
         return mail.model_copy(update={"html": logos.within(mail.html, logo)})
+
+    @handles(rpc.LIST_PHONE_MESSAGES)
+    def list_phone_messages(self, request: rpc.ListMails) -> Page[rpc.PhoneMessage]:
+        return self.context.database.read(queries.phone_messages, request)
 
     @handles(health.PING["notifications"])
     def ping(self, request: health.Ping) -> health.Pong:

@@ -2,11 +2,12 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from contracts.runtime.outbound import Outbound, OutboundRefused
 from contracts.runtime.settings import ServiceSettings
 from services.notifications import addresses
 from services.notifications.channels.server import Server
@@ -41,6 +42,44 @@ class Settings(ServiceSettings):
     smtp_timeout: float = Field(30.0, gt=0, description="Seconds to wait for each answer of the mail server")
     smtp_attempt_seconds: float = Field(120.0, gt=0, description="Seconds that sending one mail may take in all")
 
+    sms_url: str | None = Field(
+        None,
+        description="Where text messages are posted to: a provider's URL, in the form that SMS_FORMAT says. Unset: with"
+        " SMTP_URL there is no SMS; without it they are kept and shown on the local mail page",
+    )
+    sms_format: Literal["json", "twilio"] = Field(
+        "json",
+        description='"json": a JSON object with "id", "to", "from" and "text"; "twilio": Twilio\'s Messages resource',
+    )
+    sms_user: str | None = Field(None, description="User of HTTP basic authentication, such as Twilio's account SID")
+    sms_token: SecretStr | None = Field(
+        None, description="Password of SMS_USER; without SMS_USER it is sent as a bearer token"
+    )
+    sms_from: str = Field("", description="Number or name that text messages come from, or Twilio's messaging service")
+    sms_concurrency: int = Field(4, ge=1, description="Messages to phones sent at once")
+    sms_retry_seconds: str = Field(
+        "5,30,120,600,1800,3600,10800,21600",
+        description="Waits after the first, second, ... failed attempt, comma-separated seconds; then an SMS has failed",
+    )
+    sms_resend_seconds: float = Field(
+        60.0, ge=0, description="An invitation by SMS goes to the same number at most once in this many seconds"
+    )
+
+    @field_validator("sms_url", "sms_user", "sms_token", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: Any) -> Any:
+        return None if value == "" else value
+
+    @field_validator("sms_url")
+    @classmethod
+    def _web_address(cls, url: str | None) -> str | None:
+        if url is not None:
+            try:
+                Outbound().check_form(url)
+            except OutboundRefused as refused:
+                raise ValueError(refused.reason) from None
+        return url
+
     @field_validator("smtp_url")
     @classmethod
     def _known_form(cls, url: SecretStr | None) -> SecretStr | None:
@@ -58,12 +97,18 @@ class Settings(ServiceSettings):
             raise ValueError("must be an e-mail address")
         return str(address).strip()
 
-    @field_validator("mail_retry_seconds")
+    @field_validator("mail_retry_seconds", "sms_retry_seconds")
     @classmethod
     def _waits(cls, waits: str) -> str:
         if not all(float(wait) > 0 for wait in waits.split(",")):
             raise ValueError("every wait must be above 0")
         return waits
+
+    @model_validator(mode="after")
+    def _twilio_needs_more(self) -> Self:
+        if self.sms_url and self.sms_format == "twilio" and not (self.sms_user and self.sms_token and self.sms_from):
+            raise ValueError("SMS_FORMAT=twilio needs SMS_USER, SMS_TOKEN and SMS_FROM")
+        return self
 
     @model_validator(mode="after")
     def _somewhere_to_go(self) -> Self:
@@ -88,6 +133,15 @@ class Settings(ServiceSettings):
     def mail_folder(self) -> Path:
         """Where mails are kept when there is no mail server."""
         return (self.var_dir or Path()) / "mail"
+
+    @property
+    def keeps_sms(self) -> bool:
+        """Text messages are kept and shown here instead of being sent."""
+        return self.sms_url is None and self.smtp_url is None
+
+    @property
+    def sms_schedule(self) -> list[timedelta]:
+        return [timedelta(seconds=float(wait)) for wait in self.sms_retry_seconds.split(",")]
 
     @property
     def schedule(self) -> list[timedelta]:

@@ -3,17 +3,17 @@
 All of it is written in the transaction that changed the state. Public events of a submission are numbered without gaps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from contracts import events
-from contracts.events import Erased, Event, MailContext, PublicData
+from contracts.events import Erased, Event, MailContext, PreferencesGiven, PublicData
 from contracts.runtime.outbox import emit
-from contracts.types import Submission
-from services.submissions import mails, present, sealing, trail
+from contracts.types import Actor, Submission
+from services.submissions import mails, present, reminders, sealing, sms, trail
 from services.submissions.domain import Fact, Happened
 from services.submissions.models import AttachmentRow
 from services.submissions.site import Site
@@ -48,13 +48,14 @@ _PUBLIC: dict[Fact, tuple[Event, ...]] = {
 @dataclass
 class Telling:
     """One transaction's worth of news. ``data`` goes into the trail's lines; ``by_api`` is the API user's address when he
-    acted in the signer's place."""
+    acted in the signer's place. ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``."""
 
     found: Loaded
     site: Site
     now: datetime
     data: dict[str, Any] = field(default_factory=dict)
     by_api: str | None = None
+    again_by: Mapping[str, bool] = field(default_factory=lambda: {"email": True})
 
     @property
     def attachments(self) -> list[AttachmentRow]:
@@ -110,6 +111,14 @@ def order_seal(telling: Telling) -> None:
     emit(found.session, events.SEALING_DUE, order, subject=telling.subject)
 
 
+def preferences_given(telling: Telling, actor: Actor, preferences: dict[str, Any]) -> None:
+    """The template keeps what was given with a submission of it (specification 2.8)."""
+    template_id = telling.found.row.template_id
+    if template_id is not None:
+        given = PreferencesGiven(template_id=template_id, actor=actor, preferences=preferences)
+        emit(telling.found.session, events.PREFERENCES_GIVEN, given, subject=f"template:{template_id}")
+
+
 def erased(telling: Telling) -> None:
     emit(
         telling.found.session,
@@ -135,9 +144,14 @@ def _hand_over(telling: Telling, one: Happened) -> None:
     found, session = telling.found, telling.found.session
     if one.fact in (Fact.INVITED, Fact.INVITED_AGAIN) and one.submitter_id is not None:
         submitter = found.submitter(one.submitter_id)
-        if mails.wants_mail(submitter):
+        first = one.fact is Fact.INVITED
+        if mails.wants_mail(submitter) and (first or telling.again_by.get("email")):
             due = mails.invitation(found, submitter, telling.context)
             emit(session, events.INVITATION_DUE, due, subject=telling.subject)
+            if one.fact is Fact.INVITED:
+                reminders.plan(found, submitter, telling.now)
+        if sms.wants_sms(submitter) and (first or telling.again_by.get("sms")):
+            emit(session, events.SMS_DUE, sms.invitation(found, submitter, telling.context), subject=telling.subject)
     elif one.fact is Fact.SEALING:
         order_seal(telling)
     elif one.fact is Fact.SEALED:

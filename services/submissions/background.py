@@ -8,8 +8,8 @@ from contracts.runtime.background import Done, DueWork, Every, Outcome
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from services.submissions import followups, one_time_codes
-from services.submissions.models import BlobRemovalRow
+from services.submissions import followups, one_time_codes, reminders
+from services.submissions.models import BlobRemovalRow, ReminderRow
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 
@@ -39,8 +39,20 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         blobs.delete(row.key)
         return Done()
 
+    def remind_signer(row: ReminderRow) -> Outcome:
+        database.write(reminders.remind, row.submission_id, row.submitter_id, row.number, site, now())
+        return Done()
+
     return [
         Every("expire", timedelta(seconds=settings.expiry_sweep_seconds), expire),
+        DueWork(
+            "reminders",
+            database,
+            ReminderRow,
+            remind_signer,
+            schedule=REMOVAL_SCHEDULE,
+            lease=timedelta(minutes=2),
+        ),
         Every("remind-of-sealing", min(patience / 2, timedelta(seconds=30)), remind),
         Every(
             "forget-removals",

@@ -1,11 +1,14 @@
 """Which one-time codes a submitter must pass, as asked for on creation or changed later, and whether they can reach him."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from contracts.rpc.submissions import NewSubmitter, UpdateSubmitter
+from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions.one_time_codes import EMAIL, REQUIRED_BY
 from services.submissions.problems import Problems
+
+NOT_CONFIGURED = "Phone verification not configured"
 
 
 def code_requirements(given: NewSubmitter, preferences: Mapping[str, Any]) -> dict[str, bool]:
@@ -19,6 +22,36 @@ def changed_requirements(command: UpdateSubmitter) -> dict[str, bool | None]:
     """What PUT /submitters changes; None takes a requirement away."""
     given = {key: getattr(command, key) for key in REQUIRED_BY.values() if key in command.model_fields_set}
     return {key: True if wanted else None for key, wanted in given.items() if wanted is not None}
+
+
+def check_available(
+    given: Iterable[tuple[str, NewSubmitter]],
+    preferences: Mapping[str, Any],
+    fields: Iterable[FieldDefinition],
+    basis: str,
+    account: Account,
+    problems: Problems,
+) -> None:
+    """A code to a phone can be sent only where the account has a phone OTP webhook. ``given``: submitters with their paths;
+    ``basis``: the key of the request that the fields come from."""
+    if account.phone_codes_available:
+        return
+    asking = [f"{path}.require_phone_2fa" for path, one in given if one.require_phone_2fa]
+    if preferences.get("require_phone_2fa"):
+        asking.append("preferences.require_phone_2fa")
+    for where in asking:
+        problems.add(where, "needs a phone OTP webhook in the account's settings", NOT_CONFIGURED)
+    for field in fields:
+        if field.type is FieldType.PHONE and field.preferences.get("one_time_code"):
+            reason = f"has the field {field.name or field.uuid} that asks for a code: there is no phone OTP webhook"
+            problems.add(basis, reason, NOT_CONFIGURED)
+
+
+def check_change_available(command: UpdateSubmitter, problems: Problems) -> None:
+    """As ``check_available``, for PUT /submitters."""
+    available = command.account is not None and command.account.phone_codes_available
+    if command.require_phone_2fa and not available:
+        problems.add("require_phone_2fa", "needs a phone OTP webhook in the account's settings", NOT_CONFIGURED)
 
 
 def check_code_addresses(

@@ -19,6 +19,7 @@ from services.submissions import (
     domain,
     erasing,
     filling,
+    invites,
     known_templates,
     queries,
     reasons,
@@ -58,7 +59,9 @@ def create(
         row.template_id = kept.id if kept else None
         session.add(row)
         session.flush()
-        submitters = [_submitter_row(row.id, position, one, now) for position, one in enumerate(plan.submitters)]
+        there = [(position, one) for position, one in enumerate(plan.submitters) if one.invited_by is None]
+        submitters = [_submitter_row(row.id, position, one, now) for position, one in there]
+        row.invitees = invites.waiting(plan.submitters, prepared)
         session.add_all(submitters)
         session.flush()
         snapshot = _snapshot_row(row.id, command, template, plan)
@@ -76,13 +79,15 @@ def create(
         store.index(found)
         attach(found, prepared, now)
         branding_pictures.record(found, prepared, now)
-        completed = [one for one, planned in zip(submitters, plan.submitters, strict=True) if planned.completed]
+        completed = [one for one, (_, planned) in zip(submitters, there, strict=True) if planned.completed]
         for one in completed:
             complete_by_api(found, one, command.actor.email, now)
         state, happened = domain.create(found.state, [one.id for one in completed], seal_id=uuid7())
         store.save(found, state, now)
         telling = Telling(found, site, now, {"by": command.actor.email}, by_api=command.actor.email)
         announce.announce(telling, happened)
+        if plan.given_preferences:
+            announce.preferences_given(telling, command.actor, plan.given_preferences)
         made = queries.presented(session, found, site, now, unmasked=True)
         return made if isinstance(template, TemplateSnapshot) else _with_documents(made, template, plan)
 
@@ -168,6 +173,7 @@ def attach(found: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> 
 
 def complete_by_api(found: store.Loaded, submitter: SubmitterRow, by: str, now: datetime) -> None:
     """The values of a party that the API user completes: defaults and conditions apply, required ones are not asked for."""
+    invites.require_none(found, submitter)
     finish_values(found, submitter, submitter.values, now)
     submitter.completed_by_api = by
 

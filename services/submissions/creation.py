@@ -6,7 +6,7 @@ The plan says what has to be prepared outside (``sources``, ``texts``); then one
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -14,10 +14,20 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
-from services.submissions import addresses, branding, consent, preferences, roles, variables
+from services.submissions import (
+    addresses,
+    branding,
+    consent,
+    invites,
+    merging,
+    preferences,
+    roles,
+    sms,
+    variables,
+)
 from services.submissions import values as rules
 from services.submissions.branding import Branding
-from services.submissions.code_requirements import check_code_addresses, code_requirements
+from services.submissions.code_requirements import check_available, check_code_addresses, code_requirements
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -47,7 +57,8 @@ class Limits(Protocol):
 
 @dataclass(frozen=True)
 class PlannedSubmitter:
-    """One party as it will be stored. ``group`` is its place in the order."""
+    """One party as it will be stored. ``group`` is its place in the order; ``invited_by`` the uuid of the role that names it
+    later (``invites``)."""
 
     party: Party
     group: int
@@ -62,17 +73,19 @@ class PlannedSubmitter:
     preferences: dict[str, Any]
     message: dict[str, Any] | None
     branding: Branding
+    invited_by: str | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A submission as it will be stored. ``details``: ``send_email``, ``message``, ``reply_to``, ``bcc_completed``,
-    ``completed_redirect_url``, as the submission itself has them."""
+    """A submission as it will be stored. ``given_preferences`` are those of the request alone. ``details``: ``send_email``,
+    ``message``, ``reply_to``, ``bcc_completed``, ``completed_redirect_url``, as the submission itself has them."""
 
     name: str | None
     order: Order
     expire_at: datetime | None
     preferences: dict[str, Any]
+    given_preferences: dict[str, Any]
     details: dict[str, Any]
     fields: list[FieldDefinition]
     submitters: list[PlannedSubmitter]
@@ -89,25 +102,37 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
     problems = Problems()
     _check_count(request.submitters, limits, problems)
     problems.refuse()
+    template, given_submitters = merging.merged(template, request.submitters, problems)
+    problems.refuse()
+    request = request.model_copy(update={"submitters": given_submitters})
     parties = roles.matched(template.parties, request.submitters, problems)
     problems.refuse()
+    inviters = invites.inviters(request.submitters, parties, problems)
     names = labels(template.fields)
     of_template = preferences.of_template(template.preferences) if isinstance(template, TemplateSnapshot) else {}
-    chosen = {**of_template, **preferences.checked(request.preferences, problems)}
+    wished = preferences.checked(request.preferences, problems)
+    chosen = {**of_template, **wished}
     found = [
         _overrides(given, party, template.fields, names, f"submitters[{index}].", problems)
         for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
     ]
-    submitters = [
+    made = [
         _submitter(index, given, party, overrides, template, request, chosen, problems)
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
     ]
+    by_sms = sms.wishes(request, [one.phone for one in made], problems)
+    submitters = [
+        replace(one, preferences={**one.preferences, "send_sms": wanted}, invited_by=inviter)
+        for one, wanted, inviter in zip(made, by_sms, inviters, strict=True)
+    ]
+    _check_invitees(submitters, found, problems)
     agreements = [consent.text_to_draw(one.preferences, index) for index, one in enumerate(submitters)]
     plan = Plan(
         name=checked_name(request.name, "name", problems),
         order=request.order or Order(chosen.get("submitters_order", Order.PRESERVED)),
         expire_at=checked_expiry(request.expire_at, now, problems),
         preferences=chosen,
+        given_preferences=wished,
         details=_details(request, problems),
         fields=_fields(template, parties, found, problems),
         submitters=submitters,
@@ -117,6 +142,8 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         variables=variables.merged(request, limits.max_values_bytes),
     )
     _check_whole(plan, limits, problems)
+    numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]
+    check_available(numbered, chosen, plan.fields, field_of(template), request.account, problems)
     problems.refuse()
     return plan
 
@@ -174,14 +201,14 @@ def _submitter(
 ) -> PlannedSubmitter:
     path = f"submitters[{index}]"
     email, name, phone = checked_contact(given.email, given.name, given.phone, path, problems)
-    if not (given.email or "").strip() and not (given.phone or "").strip():
+    reached = (given.email or "").strip() or (given.phone or "").strip() or (given.invite_by or "").strip()
+    if not reached:
         problems.add(f"{path}.email", "is required unless phone is given", f"email or phone is required in `{path}`.")
     viewer = not any(field.submitter_uuid == party.uuid for field in template.fields)
     if viewer and given.completed:
         problems.add(f"{path}.completed", f"cannot be true: {party.name} has no fields")
     kept: dict[str, Any] = {
         "send_email": request.send_email if given.send_email is None else given.send_email,
-        "send_sms": False,
         **checked_wishes(given.reply_to, given.completed_redirect_url, f"{path}.", problems),
     }
     if given.go_to_last is not None:
@@ -190,7 +217,7 @@ def _submitter(
     brand = branding.planned(given, request, party.uuid, f"{path}.", problems)
     kept |= brand.preferences
     kept |= code_requirements(given, chosen)
-    check_code_addresses(kept, email, phone, path, problems)
+    check_code_addresses(kept, email or given.invite_by, phone, path, problems)
     return PlannedSubmitter(
         party=party,
         group=_group(index, given.order, path, problems),
@@ -206,6 +233,16 @@ def _submitter(
         message=checked_message(given.message, f"{path}.message", problems),
         branding=brand,
     )
+
+
+def _check_invitees(submitters: Sequence[PlannedSubmitter], found: Sequence[Overrides], problems: Problems) -> None:
+    """Whoever invites must complete some day; files belong to a submitter, who is not there yet."""
+    viewers = {one.party.uuid for one in submitters if one.viewer}
+    for index, (one, overrides) in enumerate(zip(submitters, found, strict=True)):
+        if one.invited_by in viewers:
+            problems.add(f"submitters[{index}].invite_by", "must be a role with fields")
+        if one.invited_by and overrides.sources:
+            problems.add(overrides.sources[0].path, "cannot be given for a party that is invited later")
 
 
 def _group(index: int, order: int | None, path: str, problems: Problems) -> int:

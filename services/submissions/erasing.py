@@ -29,8 +29,9 @@ def erase(telling: Telling) -> None:
     trail.append(found, [trail.Line(trail.ERASE_SUBMISSION)], telling.now)
     trail.erase(session, row.id)
     session.flush()
-    brands = [file["key"] for one in found.submitters for file in one.branding.values()]
-    keys = [*blobs_of(row, telling.attachments), *own_documents(found.snapshot.documents), *brands]
+    brands = [one.branding for one in found.submitters] + [one["branding"] for one in row.invitees]
+    own = [file["key"] for brand in brands for file in brand.values()]
+    keys = [*blobs_of(row, telling.attachments), *own_documents(found.snapshot.documents), *own]
     remove_blobs(session, row.id, keys, telling.now)
     at_once = sa.update(BlobRemovalRow).where(BlobRemovalRow.submission_id == row.id, BlobRemovalRow.state == "due")
     session.execute(at_once.values(next_attempt_at=telling.now))

@@ -68,6 +68,7 @@ _KNOWN = {
     "currency",
     "mask",
     "reasons",
+    "one_time_code",
     "with_signature_id",
 }
 
@@ -88,6 +89,9 @@ def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
             if isinstance(value, int) and abs(value) <= rules.LONGEST_TEXT
             else "must be true, false or a whole number"
         )
+    if key == "one_time_code":
+        fits = isinstance(value, bool) and (not value or kind is FieldType.PHONE)
+        return None if fits else "must be true or false, and true for phone fields only"
     if key == "reasons":
         fits = isinstance(value, list) and len(value) <= 50 and all(isinstance(v, str) and len(v) <= 255 for v in value)
         return None if fits else "must be a list of at most 50 texts"

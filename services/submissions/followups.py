@@ -6,15 +6,15 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome
+from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome, PhoneOutcome
 from contracts.runtime.outbox import first_time
 from contracts.types import SealingStatus, SubmissionStatus, iso
-from services.submissions import announce, domain, erasing, store, trail
+from services.submissions import announce, domain, erasing, one_time_codes, store, trail
 from services.submissions.announce import Telling
-from services.submissions.models import BlobRemovalRow, SubmissionRow
+from services.submissions.models import BlobRemovalRow, SubmissionRow, SubmitterRow
 from services.submissions.site import Site
 
-INVITATION = "invitation"
+INVITATION, REMINDER, ONE_TIME_CODE = "invitation", "reminder", "one_time_code"
 
 
 def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site: Site, now: datetime) -> None:
@@ -65,12 +65,12 @@ def accept_failure(session: Session, event_id: str, failed: DocumentsFailed, sit
 
 
 def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site: Site, now: datetime) -> None:
-    """An invitation has left: the audit trail says so, and ``sent_at`` the first time.
+    """An invitation or a reminder has left: the audit trail says so, and of the invitation ``sent_at`` the first time.
 
     The news may be late, and the link may have been opened meanwhile: the line is written when it is known, as every line,
     and says when the mail server took the mail. Another machine's clock does not put that before the invitation.
     """
-    if outcome.kind != INVITATION or not first_time(session, "accept_mail_sent", event_id):
+    if outcome.kind not in (INVITATION, REMINDER) or not first_time(session, "accept_mail_sent", event_id):
         return
     found = store.lock(session, outcome.submission_id)
     submitter = next((one for one in found.submitters if one.id == outcome.submitter_id), None) if found else None
@@ -78,6 +78,10 @@ def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site
         return
     at = store.moment(found, now)
     sent_at = max(min(outcome.sent_at or at, at), submitter.invited_at or found.row.created_at)
+    if outcome.kind == REMINDER:
+        line = trail.Line(trail.SEND_REMINDER_EMAIL, submitter.id, {"sent_at": iso(sent_at)})
+        trail.append(found, [line], at)
+        return
     submitter.sent_at = submitter.sent_at or sent_at
     submitter.updated_at = found.row.updated_at = at
     trail.append(found, [trail.Line(trail.SEND_EMAIL, submitter.id, {"sent_at": iso(sent_at)})], at)
@@ -91,10 +95,49 @@ def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, no
     found = store.lock(session, outcome.submission_id)
     if found is None:
         return
-    known = any(one.id == outcome.submitter_id for one in found.submitters)
+    submitter = next((one for one in found.submitters if one.id == outcome.submitter_id), None)
+    known = submitter is not None
+    if submitter is not None and outcome.kind == ONE_TIME_CODE:
+        one_time_codes.not_delivered(session, submitter, one_time_codes.EMAIL, now)
     data: dict[str, Any] = {"kind": outcome.kind, "reason": (outcome.error or "")[:500] or None}
     line = trail.Line(trail.BOUNCE_EMAIL, outcome.submitter_id if known else None, data)
     trail.append(found, [line], store.moment(found, now))
+
+
+def accept_sms_sent(session: Session, event_id: str, outcome: PhoneOutcome, site: Site, now: datetime) -> None:
+    """An invitation has left by SMS. Codes say in the trail when they were asked for."""
+    if outcome.kind != INVITATION or not first_time(session, "accept_sms_sent", event_id):
+        return
+    found, submitter = _party(session, outcome)
+    if found is None or submitter is None:
+        return
+    at = store.moment(found, now)
+    sent_at = max(min(outcome.sent_at or at, at), submitter.invited_at or found.row.created_at)
+    submitter.sent_at = submitter.sent_at or sent_at
+    submitter.updated_at = found.row.updated_at = at
+    said = {"phone": outcome.to, "sent_at": iso(sent_at)}
+    trail.append(found, [trail.Line(trail.SEND_SMS, submitter.id, said)], at)
+    announce.form_sent(Telling(found, site, at), submitter.id)
+
+
+def accept_sms_failed(session: Session, event_id: str, outcome: PhoneOutcome, now: datetime) -> None:
+    """A message to a phone will never arrive. The sender sees it in the submission's events, with the provider's words."""
+    if not first_time(session, "accept_sms_failed", event_id):
+        return
+    found, submitter = _party(session, outcome)
+    if found is None:
+        return
+    if submitter is not None and outcome.kind == ONE_TIME_CODE:
+        one_time_codes.not_delivered(session, submitter, one_time_codes.PHONE, now)
+    data: dict[str, Any] = {"kind": outcome.kind, "reason": (outcome.error or "")[:500] or None}
+    line = trail.Line(trail.BOUNCE_SMS, submitter.id if submitter else None, data)
+    trail.append(found, [line], store.moment(found, now))
+
+
+def _party(session: Session, outcome: PhoneOutcome) -> tuple[store.Loaded | None, SubmitterRow | None]:
+    found = store.lock(session, outcome.submission_id)
+    parties = found.submitters if found else []
+    return found, next((one for one in parties if one.id == outcome.submitter_id), None)
 
 
 def due_to_expire(session: Session, now: datetime, limit: int = 200) -> list[int]:

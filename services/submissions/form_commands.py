@@ -18,13 +18,14 @@ from services.submissions import (
     consent,
     domain,
     filling,
+    invites,
     queries,
     reasons,
     store,
     trail,
 )
 from services.submissions.announce import Telling, announce
-from services.submissions.code_commands import lock_passed
+from services.submissions.code_commands import lock_passed, unconfirmed
 from services.submissions.creation import Limits
 from services.submissions.domain import FormState, Refused
 from services.submissions.models import AttachmentRow, SubmitterRow
@@ -86,6 +87,8 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         try:
+            domain.save(found.state, submitter.id, at)  # may he do anything at all?
+            lines = invites.named(found, submitter, command, at)
             started, first = domain.save(found.state, submitter.id, at)
             state, happened = domain.complete(started, submitter.id, at, seal_id=uuid7())
         except Refused as refused:
@@ -93,16 +96,20 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         values = _received(found, submitter, command.values, limits, at)
         own = found.fields_of(submitter)
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
-        filling.refuse(commands.finish_values(found, submitter, values, at))
-        agreed = consent.given(submitter, command, at)
+        faults = commands.finish_values(found, submitter, values, at)
+        filling.refuse(faults + unconfirmed(found, submitter, site))
+        lines += consent.given(submitter, command, at)
         _seen(submitter, command, at)
         store.save(found, state, at)
-        announce(Telling(found, site, at, submitter.visit), first)
-        trail.append(found, agreed, at)
-        announce(Telling(found, site, at, submitter.visit), happened)
+        if lines:  # between what he began with and what he ended with
+            announce(Telling(found, site, at, submitter.visit), first)
+            trail.append(found, lines, at)
+            first = ()
+        announce(Telling(found, site, at, submitter.visit), (*first, *happened))
         return rpc.Done(state=FormState.COMPLETED)
 
-    return once(session, rpc.COMPLETE_FORM, command, decide)
+    call = rpc.INVITE_AND_COMPLETE if isinstance(command, rpc.InviteAndComplete) else rpc.COMPLETE_FORM
+    return once(session, call, command, decide)
 
 
 def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetime) -> rpc.Done:

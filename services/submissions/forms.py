@@ -20,6 +20,7 @@ from services.submissions import (
     domain,
     filling,
     formats,
+    invites,
     one_time_codes,
     placeholders,
     present,
@@ -154,15 +155,11 @@ def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now
     """What whoever has the link sees before the code: who asks for it and where it goes, nothing of the submission."""
     account = Account.model_validate(opened.snapshot.account)
     worth_it = opened.state in code_commands.WORTH_A_CODE
-    code = None
-    if worth_it:
-        sent, retry_after = one_time_codes.pending(session, asked, site.link_secret, now)
-        masked = one_time_codes.masked(asked.method, asked.address) if asked.address else None
-        code = rpc.CodeAsked(method=asked.method, sent_to=masked, sent=sent, retry_after=retry_after)
+    code = one_time_codes.pending(session, asked, site.link_secret, now) if worth_it else None
     return rpc.SigningForm(
         state=code_commands.STATE if worth_it else opened.state.value,
         submission_name="",
-        account_name=account.name,
+        account_name=branding.shown(opened.submitter, account).name,
         submitter_id=opened.submitter.id,
         role="",
         locale=account.locale,
@@ -181,7 +178,9 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
     owners = {one.party_uuid: one for one in opened.submitters}
     changing = {field.uuid for field in own}
     for field in everything:
-        whose = owners[field.submitter_uuid]
+        whose = owners.get(field.submitter_uuid)
+        if whose is None:  # a party that is yet to be invited
+            continue
         if whose.id == opened.submitter.id:
             made = _own_field(field, changing, mine, done, account, signing(opened.row, whose, now, account))
             if made is not None and (offered := reasons.offered(field)):
@@ -193,6 +192,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
             made = _shown_field(field, done.get(field.uuid), account, signing(opened.row, whose, now, account))
         if made is not None:
             shown.fields.append(made)
+    code_commands.show_confirmed(session, opened.submitter, shown.fields, site)
     shown.documents = [_document(one, links) for one in opened.snapshot.documents]
     visible = {uuid for field in shown.fields for uuid in rules.attachments_in(field, field.value)}
     attachments = store.attachments_of(session, [opened.row.id])
@@ -205,6 +205,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
     shown.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
     shown.completed_redirect_url = _redirect(opened)
     shown.consent = consent.asked(opened.submitter)
+    shown.invites = invites.asked(opened.row, opened.submitter)
 
 
 def _own_field(

@@ -236,6 +236,7 @@ class CodeRow(Base):
 
     ``subject`` says what it lets in to, such as ``submitter:44``; only the newest of a subject counts. ``tries`` counts the
     guesses. ``passed_request`` is a digest of the request that passed it: the same request again is no second use.
+    ``failed_at``: it could not be delivered.
     """
 
     __tablename__ = "one_time_codes"
@@ -250,6 +251,7 @@ class CodeRow(Base):
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     passed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     passed_request: Mapped[str | None] = mapped_column(sa.Text)
+    failed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (sa.Index("ix_one_time_codes_subject", "subject", "id"), {"sqlite_autoincrement": True})
 

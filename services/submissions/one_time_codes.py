@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,7 +25,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.one_time_code import DIGITS, code_of, mac, new_seed
-from contracts.rpc.submissions import PassedCode
+from contracts.rpc.submissions import CodeAsked, PassedCode
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import for_update
 from services.submissions import rates
@@ -39,12 +40,19 @@ LIFETIME = timedelta(minutes=10)
 MOST_TRIES = 5
 PROOF_LIFETIME = timedelta(hours=12)
 KEPT = timedelta(days=2)
+PASSED_KEPT = timedelta(days=400)
+"""Of a number in a field the row is what shows that it was confirmed, until the form is completed."""
+
 SENDS = Rate(most=20, within=timedelta(days=1), pause=timedelta(seconds=60))
 """To one address or number."""
+SENDS_OF_SUBJECT = Rate(most=20, within=timedelta(days=1))
+"""For one subject, whatever the addresses: nobody may make us send codes to one number after the other."""
+
 WRONG_TRIES = Rate(most=20, within=timedelta(days=1))
 """For one subject, over all its codes: a chance of 1 in 50,000 a day."""
 
 TOO_SOON = "A code was sent a moment ago. Please wait before you ask for another one."
+TOO_MANY_SENT = "Too many codes were sent. Please try again tomorrow."
 TOO_MANY = "Too many wrong codes were entered. Please try again tomorrow."
 _PROOF_MAC = 16
 _LONGEST_PROOF = 500
@@ -96,6 +104,32 @@ def required(submitter: Any) -> list[Asked]:
     ]
 
 
+def of_number(submitter: Any, phone: str) -> Asked:
+    """The code that confirms a number which this submitter wants to put into a field."""
+    return Asked(f"submitter:{submitter.id}:number", PHONE, phone)
+
+
+def confirmed(session: Session, submitter: Any, phones: Sequence[str], secret: str) -> set[str]:
+    """Those of the numbers for which this submitter has passed a code."""
+    digests = {address_digest(secret, of_number(submitter, phone)): phone for phone in phones}
+    if not digests:
+        return set()
+    passed = sa.select(CodeRow.address_digest).where(
+        CodeRow.subject == _told_apart(of_number(submitter, "")),
+        CodeRow.passed_at.is_not(None),
+        CodeRow.address_digest.in_(digests),
+    )
+    return {digests[digest] for digest in session.scalars(passed)}
+
+
+def not_delivered(session: Session, submitter: Any, method: str, now: datetime) -> None:
+    """The last code of this submitter did not reach him: whoever waits for it is told."""
+    for asked in (Asked(f"submitter:{submitter.id}", method, None), of_number(submitter, "")):
+        row = _newest(session, asked) if asked.method == method else None
+        if row is not None and row.passed_at is None:
+            row.failed_at = now
+
+
 def next_asked(submitter: Any, proofs: Sequence[str], secret: str, now: datetime) -> Asked | None:
     """The first code of this submitter that these proofs do not show to be passed; None when the way is free."""
     for asked in required(submitter):
@@ -108,6 +142,7 @@ def issue(session: Session, asked: Asked, submission_id: int | None, secret: str
     """A new code, counted against what one address may get. ServiceError ``rate_limited`` when it is too early."""
     address = address_digest(secret, asked)
     rates.count(session, f"code to {address}", SENDS, now, refusal=TOO_SOON)
+    rates.count(session, f"codes for {_told_apart(asked)}", SENDS_OF_SUBJECT, now, refusal=TOO_MANY_SENT)
     issued = Issued(uuid7(), new_seed(), now + LIFETIME)
     session.add(
         CodeRow(
@@ -155,16 +190,22 @@ def digits_in(code: str) -> str:
     return digits if len(digits) == DIGITS and digits.isascii() and digits.isdigit() else ""
 
 
-def pending(session: Session, asked: Asked, secret: str, now: datetime) -> tuple[bool, int]:
-    """Is a code on its way that can still be passed, and after how many seconds may another one be asked for?"""
+def pending(session: Session, asked: Asked, secret: str, now: datetime) -> CodeAsked:
+    """What the page says of a code: is one on its way that can still be passed, when may another one be asked for?"""
     if asked.address is None:
-        return False, 0
+        return CodeAsked(method=asked.method)
     row = _newest(session, asked)
     address = address_digest(secret, asked)
-    usable = row is not None and row.passed_at is None and row.expires_at > now and row.tries < MOST_TRIES
-    sent = row is not None and usable and hmac.compare_digest(row.address_digest, address)
+    mine = row is not None and row.passed_at is None and hmac.compare_digest(row.address_digest, address)
+    usable = row is not None and mine and row.expires_at > now and row.tries < MOST_TRIES
     left = rates.wait(session, f"code to {address}", SENDS, now)
-    return sent, -int(-left.total_seconds() // 1)
+    return CodeAsked(
+        method=asked.method,
+        sent_to=masked(asked.method, asked.address),
+        sent=usable and row is not None and row.failed_at is None,
+        failed=usable and row is not None and row.failed_at is not None,
+        retry_after=ceil(left.total_seconds()),
+    )
 
 
 def proof_of(asked: Asked, secret: str, now: datetime) -> PassedCode:
@@ -191,8 +232,9 @@ def masked(method: str, address: str) -> str:
 
 
 def forget(session: Session, now: datetime) -> None:
-    """Drop codes that were over long ago, and counters."""
-    session.execute(sa.delete(CodeRow).where(CodeRow.created_at < now - KEPT))
+    """Drop codes that were over long ago, and counters. What was passed stays a while (see PASSED_KEPT)."""
+    unused = sa.and_(CodeRow.passed_at.is_(None), CodeRow.created_at < now - KEPT)
+    session.execute(sa.delete(CodeRow).where(sa.or_(unused, CodeRow.created_at < now - PASSED_KEPT)))
     rates.forget(session, now)
 
 

@@ -16,8 +16,8 @@ TOGGLES = (
     "documents_copy_email_attach_audit",
     "documents_copy_email_attach_documents",
 )
-CODES = ("require_email_2fa",)
-NOT_YET = ("require_phone_2fa", "certsign_sign_enabled")
+CODES = ("require_email_2fa", "require_phone_2fa")
+NOT_YET = ("certsign_sign_enabled",)
 """What must not be promised before it is there: a code that is never asked for protects nobody."""
 
 

@@ -11,7 +11,7 @@ import contextlib
 import mimetypes
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -217,18 +217,28 @@ def refuse_dangerous(filename: str) -> None:
 @contextlib.contextmanager
 def keeping(workshop: Workshop, composition: B) -> Iterator[B]:
     """The documents of a one-off submission, or of a template that was filled for this one, under keys of this service, while
-    they are written down; they are removed again when that is refused. What they were copied from is swept."""
+    they are written down; they are removed again when that is refused. Once they are written down, what they were copied from
+    goes."""
+    came = _keys(composition.documents)
     kept = [_kept(workshop.blobs, one) for one in composition.documents]
-    mine = {file.key for one in kept for file in (one.file, one.original)} - {
-        file.key for one in composition.documents for file in (one.file, one.original)
-    }
     try:
         yield composition.model_copy(update={"documents": kept})
     except ServiceError as error:
         if error.code != "unavailable":
-            for key in mine:
-                workshop.blobs.delete(key)
+            _remove(workshop.blobs, _keys(kept) - came)
         raise
+    _remove(workshop.blobs, {key for key in came if key.startswith(INCOMING)})
+
+
+def _keys(documents: Sequence[StoredDocument]) -> set[str]:
+    return {file.key for one in documents for file in (one.file, one.original)}
+
+
+def _remove(blobs: BlobStore, keys: Iterable[str]) -> None:
+    """Failing costs only space."""
+    for key in keys:
+        with contextlib.suppress(ServiceError):
+            blobs.delete(key)
 
 
 def _kept(blobs: BlobStore, document: StoredDocument) -> StoredDocument:

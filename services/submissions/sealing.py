@@ -101,7 +101,9 @@ def _field_values(
     hidden = conditions.hidden(fields, values)
     filled = []
     for field in fields:
-        owner, value = owners[field.submitter_uuid], values.get(field.uuid)
+        owner, value = owners.get(field.submitter_uuid), values.get(field.uuid)
+        if owner is None:  # a party that is yet to be invited
+            continue
         if field.uuid in hidden or (value in (None, False, "", []) and field.type not in STATIC_TYPES):
             continue
         at = owner.completed_at or row.updated_at

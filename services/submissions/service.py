@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from contracts import events
 from contracts.errors import ServiceError, not_found
-from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOutcome, PublicData
+from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOutcome, PhoneOutcome, PublicData
 from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import now, uuid7
@@ -215,6 +215,11 @@ class SubmissionsService:
         self._check_texts(command)
         return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
 
+    @handles(rpc.INVITE_AND_COMPLETE)
+    def invite_and_complete(self, command: rpc.InviteAndComplete) -> rpc.Done:
+        self._check_texts(command)
+        return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
+
     @handles(rpc.DECLINE_FORM)
     def decline_form(self, command: rpc.DeclineForm) -> rpc.Done:
         return self.context.database.write(form_commands.decline, command, self._site, now())
@@ -260,6 +265,14 @@ class SubmissionsService:
     @subscribes(events.MAIL_FAILED)
     def on_mail_failed(self, envelope: Envelope, data: MailOutcome) -> None:
         self.context.database.write(followups.accept_mail_failed, envelope.id, data, now())
+
+    @subscribes(events.SMS_SENT)
+    def on_sms_sent(self, envelope: Envelope, data: PhoneOutcome) -> None:
+        self.context.database.write(followups.accept_sms_sent, envelope.id, data, self._site, now())
+
+    @subscribes(events.SMS_FAILED)
+    def on_sms_failed(self, envelope: Envelope, data: PhoneOutcome) -> None:
+        self.context.database.write(followups.accept_sms_failed, envelope.id, data, now())
 
     @subscribes(events.TEMPLATE_UPDATED)
     def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:

@@ -10,9 +10,13 @@ from sqlalchemy.orm import Session
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
-from services.submissions import branding, branding_pictures, commands, creation, domain, overrides, queries, store
+from services.submissions import branding, branding_pictures, commands, creation, domain, overrides, queries, sms, store
 from services.submissions.announce import Telling, announce
-from services.submissions.code_requirements import changed_requirements, check_code_addresses
+from services.submissions.code_requirements import (
+    changed_requirements,
+    check_change_available,
+    check_code_addresses,
+)
 from services.submissions.creation import Limits
 from services.submissions.domain import Refused
 from services.submissions.models import SubmitterRow
@@ -60,7 +64,11 @@ def planned(
         preferences["go_to_last"] = command.go_to_last
     if "send_email" in given:
         preferences["send_email"] = command.send_email
+    if "send_sms" in given:
+        preferences["send_sms"] = command.send_sms
+    sms.check_change(command, problems)
     preferences |= changed_requirements(command)
+    check_change_available(command, problems)
     asked = overrides.Given(command.values, command.fields, command.readonly_fields, "")
     found = overrides.planned(asked, own, labels(everything), attached, problems)
     message = creation.checked_message(command.message, "message", problems)
@@ -87,14 +95,15 @@ def update(
         telling = Telling(found, site, at, {"by": command.actor.email}, by_api=command.actor.email)
         try:
             domain.change(found.state, submitter.id)
-            _apply(found, submitter, change, limits, at)
+            _apply(found, submitter, command, change, limits, at)
             commands.attach(found, prepared, at)
             branding_pictures.record(found, prepared, at)
             session.flush()
             if command.completed:
                 commands.complete_by_api(found, submitter, command.actor.email, at)
                 state, happened = domain.complete_for(found.state, submitter.id, at, seal_id=uuid7())
-            elif command.send_email:
+            elif command.send_email or command.send_sms:
+                telling.again_by = {"email": command.send_email, "sms": command.send_sms}
                 state, happened = domain.invite_again(found.state, submitter.id, at)
             else:
                 state, happened = found.state, ()
@@ -107,7 +116,14 @@ def update(
     return once(session, rpc.UPDATE_SUBMITTER, command, decide)
 
 
-def _apply(found: store.Loaded, submitter: SubmitterRow, change: Change, limits: Limits, now: datetime) -> None:
+def _apply(
+    found: store.Loaded,
+    submitter: SubmitterRow,
+    command: rpc.UpdateSubmitter,
+    change: Change,
+    limits: Limits,
+    now: datetime,
+) -> None:
     for key, value in change.details.items():
         setattr(submitter, key, value)
     problems = Problems()
@@ -116,6 +132,7 @@ def _apply(found: store.Loaded, submitter: SubmitterRow, change: Change, limits:
     merged = {**submitter.preferences, **change.preferences}
     submitter.preferences = {key: value for key, value in merged.items() if value is not None}
     check_code_addresses(submitter.preferences, submitter.email, submitter.phone, "", problems)
+    sms.check_number(command, submitter, problems)
     if change.message is not None:
         submitter.message = change.message
     if change.overrides.changes:

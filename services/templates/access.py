@@ -30,5 +30,9 @@ def require_writer(actor: Actor) -> None:
 def require_owner(actor: Actor, template: TemplateRow) -> None:
     """Raises ServiceError("forbidden") unless the actor may change this template."""
     require_writer(actor)
-    if actor.role != Role.ADMIN and template.author_id != actor.user_id:
+    if not may_change(actor, template):
         raise ServiceError("forbidden", "Only its author or an admin may change this template")
+
+
+def may_change(actor: Actor, template: TemplateRow) -> bool:
+    return actor.role == Role.ADMIN or (actor.role == Role.EDITOR and template.author_id == actor.user_id)

@@ -76,6 +76,8 @@ def preferences(given: dict[str, Any], kind: FieldType, path: str, problems: Pro
         checkers["format"] = _one_of(*NUMBER_FORMATS)
     elif kind in (FieldType.SIGNATURE, FieldType.INITIALS):
         checkers["format"] = _one_of(*SIGNATURE_FORMATS)
+    elif kind == FieldType.PHONE:
+        checkers["one_time_code"] = _boolean
     return _checked(given, checkers, f"{path}.preferences", problems)
 
 

@@ -7,6 +7,7 @@ refused nothing is kept, and the refusal names it as the API user wrote it.
 import contextvars
 import re
 import time
+import unicodedata
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -136,7 +137,7 @@ def prepare(bus: Bus, documents: Sequence[Source], *, concurrency: int, seconds:
             future.cancel()
     _refuse(documents, running)
     made = [_ready(source, future.result()) for source, future in zip(documents, running, strict=True)]
-    return [_with_undrawable(bus, one) for one in made]
+    return _with_undrawable(bus, made)
 
 
 def _asks(
@@ -210,24 +211,42 @@ def _docx_source(source: Source, prepared: rendering.PreparedDocument) -> DocxSo
     )
 
 
-def _with_undrawable(bus: Bus, ready: Ready) -> Ready:
-    """With a notice for each text of a field that no font can draw: whoever makes the template can mend it, who signs cannot.
-    Until it is mended, submissions are refused for it."""
-    given = (*ready.fields.explicit, *ready.fields.found)
-    texts = [(one.name, text) for one in given for text in _printed(one) if not _DRAWABLE.fullmatch(text)]
-    if not texts:
-        return ready
-    answer = bus.call(rendering.CHECK_TEXT, rendering.CheckText(texts=[text for _, text in texts]))
-    notices = [
+def _with_undrawable(bus: Bus, documents: Sequence[Ready]) -> list[Ready]:
+    """With a notice for each field that has a text with characters that no font can draw: whoever makes the template can mend
+    it, who signs cannot. Rendering is asked for the characters, each once."""
+    doubtful = [[(one.name, _doubtful(one)) for one in (*r.fields.explicit, *r.fields.found)] for r in documents]
+    all_of_them = sorted({character for fields in doubtful for _, characters in fields for character in characters})
+    if not all_of_them:
+        return list(documents)
+    answer = bus.call(rendering.CHECK_TEXT, rendering.CheckText(texts=["\n".join(all_of_them)]))
+    without_font = set(answer.characters[0])
+    return [
+        replace(ready, report=[*ready.report, *_undrawable(fields, without_font, ready.name)])
+        for ready, fields in zip(documents, doubtful, strict=True)
+    ]
+
+
+def _undrawable(fields: Sequence[tuple[str, set[str]]], without_font: set[str], document: str) -> list[Notice]:
+    return [
         Notice(
             code="undrawable_characters",
-            message=f"field {name!r} has characters that no font can draw: {_shown(characters)}",
-            document=ready.name,
+            message=f"field {name!r} has characters that no font can draw: {_shown(sorted(characters & without_font))}",
+            document=document,
         )
-        for (name, _), characters in zip(texts, answer.characters, strict=True)
-        if characters
+        for name, characters in fields
+        if characters & without_font
     ]
-    return replace(ready, report=[*ready.report, *notices])
+
+
+def _doubtful(one: FieldContent) -> set[str]:
+    """The characters of its texts that not every font has for certain."""
+    return {
+        character
+        for text in _printed(one)
+        if not _DRAWABLE.fullmatch(text)
+        for character in unicodedata.normalize("NFC", text)
+        if not _DRAWABLE.fullmatch(character)
+    }
 
 
 def _printed(one: FieldContent) -> list[str]:
@@ -237,6 +256,6 @@ def _printed(one: FieldContent) -> list[str]:
     return [text for text in texts if isinstance(text, str) and len(text) <= field_rules.LONGEST_TEXT]
 
 
-def _shown(characters: str) -> str:
+def _shown(characters: Sequence[str]) -> str:
     named = [f"{one!r} (U+{ord(one):04X})" for one in characters[:_MOST_NAMED]]
     return ", ".join(named) + (", ..." if len(characters) > _MOST_NAMED else "")

@@ -4,14 +4,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from contracts import events
 from contracts.errors import ServiceError
+from contracts.events import Envelope, PreferencesGiven
 from contracts.rpc import Rpc, health
 from contracts.rpc import templates as rpc
 from contracts.runtime import outbox
 from contracts.runtime.clock import now
-from contracts.runtime.worker import Context, handles
+from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import DryRun, Page, Removed, Role, StoredDocument, Template
-from services.templates import commands, composing, document_commands, domain, filling, preparing, queries, trying
+from services.templates import (
+    commands,
+    composing,
+    document_commands,
+    domain,
+    filling,
+    preferences,
+    preparing,
+    queries,
+    trying,
+)
 from services.templates.access import require_writer
 from services.templates.links import LinkMaker
 from services.templates.settings import Settings
@@ -150,6 +162,10 @@ class TemplatesService:
     def fill(self, request: rpc.FillTemplate) -> rpc.TemplateSnapshot:
         snapshot = self.context.database.look_up(queries.snapshot, request)
         return filling.filled(snapshot, self._renderer(request.variables), self.context.settings.limits())
+
+    @subscribes(events.PREFERENCES_GIVEN)
+    def on_preferences_given(self, envelope: Envelope, data: PreferencesGiven) -> None:
+        self.context.database.write(preferences.keep, envelope.id, data, self._links, now())
 
     @handles(health.PING["templates"])
     def ping(self, request: health.Ping) -> health.Pong:

@@ -1,7 +1,9 @@
 """A signer whose form is protected with one-time codes."""
 
+import json
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
 from tests.support.outcomes import completed, fetched, mail_text, mails_to, pdf_text
+from tests.support.receiver import Receiver
 from tests.support.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
@@ -83,3 +86,61 @@ def test_the_form_opens_after_the_code_and_stays_open_in_this_browser(
         assert "lease" not in answer.text
     for log in (suite.var_dir / "log").glob("*.log"):
         assert not re.search(rf"\b{code}\b", log.read_text(errors="replace")), log.name
+
+
+def otp(phones: Receiver, number: str) -> str:
+    """The last code to this number."""
+    bodies = wait_until(
+        lambda: [body for one in phones.requests if (body := json.loads(one.body))["phone_number"] == number],
+        what=f"the code to {number}",
+    )
+    return str(bodies[-1]["otp"])
+
+
+@pytest.fixture
+def phones(suite: RunningSuite) -> Iterator[Receiver]:
+    with Receiver() as receiver:
+        suite.api("PUT", "/account", {"phone_otp_webhook": {"url": receiver.url}})
+        yield receiver
+        suite.api("PUT", "/account", {"phone_otp_webhook": None})
+
+
+def test_the_phone_is_confirmed_before_the_form_and_in_it(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch, phones: Receiver
+) -> None:
+    watch.expected += ["422", "429"]
+    fields = [field("Mobile", "phone", line=0, preferences={"one_time_code": True}), field("Name", line=2)]
+    person = {"email": "by.phone@example.com", "phone": "+442079460018", "require_phone_2fa": True}
+    (party,) = invite(suite, template(suite, *fields), submitter_0=person)
+    page = open_page(f"/s/{party['slug']}", PHONE)
+    signer = Signer(page)
+    expect(page.get_by_text("+44")).to_have_text("+44••••••0018")
+    picture(page, "code-by-phone")
+    signer.press("Send me the code")
+    signer.field("Code from the message").fill(otp(phones, "+442079460018"))
+    signer.start()
+    signer.field("Mobile").fill("+44 20 7946 0999")
+    signer.next()
+    signer.sees_problem("Please confirm the number: have a code sent to it and enter it here.")
+    picture(page, "phone-field-phone")
+    signer.press("Send me a code")
+    code = signer.field("Code from the message")
+    expect(code).to_be_focused()
+    signer.next()
+    signer.sees_problem("Please enter the code that was sent to this number.")
+    right = otp(phones, "+442079460999")
+    code.fill(f"{(int(right) + 1) % 10**6:06}")
+    signer.sees_problem("This is not the code that we sent. You can try 4 more times.")
+    picture(page, "phone-field-code-phone")
+    code.fill(right)
+    expect(page.get_by_text("The number is confirmed.").first).to_be_visible()
+    expect(code).to_be_hidden()
+    picture(page, "phone-field-confirmed-phone")
+    signer.field("Mobile").fill("+44 20 7946 0998")  # another number is another matter
+    signer.next()
+    signer.sees_problem("Please confirm the number: have a code sent to it and enter it here.")
+    signer.field("Mobile").fill("+44 20 7946 0999")
+    signer.next()
+    signer.fill("Name", "Pia Phone")
+    signer.complete()
+    assert completed(suite, party["submission_id"])["submitters"][0]["values"]["Mobile"] == "+442079460999"

@@ -1,5 +1,6 @@
 """The account settings over HTTP, on both databases: what is changed, what is refused, and that a default comes back."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -7,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from pydantic import ValidationError
 
+from contracts.events import PHONE_OTP_WEBHOOK
 from contracts.runtime import migrations
+from contracts.runtime.database import normalised
+from contracts.sealed_text import unseal
 from contracts.types import Account
 from deploy.rabbitmq import PrivateBroker
 from services.gateway import commands, specification
@@ -24,8 +29,14 @@ OTHER = {
     "locale": "de-AT",
     "bcc_emails": "archive@acme.example, Ana Ray <ana@acme.example>",
     "with_signature_id": True,
+    "company_name": "Acme",
+    "logo_url": "https://acme.example/logo.png",
+    "stamp_url": "https://acme.example/stamp.png",
+    "reminders": {"first": "one_hour", "second": None, "third": "thirty_days"},
 }
 """Another value than the default, for each setting that is not a toggle which is on."""
+FETCHED = {"logo_url", "stamp_url"}
+"""Their pictures are fetched and looked at: tests/e2e/test_branding.py."""
 
 
 REFUSED: list[tuple[str, Any]] = [
@@ -50,10 +61,15 @@ REFUSED: list[tuple[str, Any]] = [
     ("with_signature_id", []),
     ("esigning_preference", "multiple"),
     ("esigning_preference", "single"),
-    ("reminders", {"first": "P1D"}),
+    ("reminders", "two_days"),
+    ("reminders", ["two_days"]),
+    ("company_name", "Acme\r\nBcc: everybody@example.com"),
+    ("company_name", "x" * 121),
+    ("logo_url", "javascript:alert(1)"),
+    ("logo_url", "http://169.254.169.254/latest"),
+    ("stamp_url", "//acme.example/stamp.png"),
     ("dutystamp", {}),
     ("certsign", False),
-    ("phone_otp_webhook", "https://example.com"),
 ]
 
 
@@ -91,17 +107,17 @@ def effective(gateway: Gateway) -> Account:
 
 def test_every_setting_is_changed_at_once_and_taken_back_by_null(gateway: Gateway) -> None:
     defaults = read(gateway)
-    assert set(defaults) == set(SETTINGS)
+    assert set(defaults) == {*SETTINGS, "phone_otp_webhook"}
     assert defaults["name"] == "Of the environment"
-    for name in SETTINGS:
+    for name in [one for one in SETTINGS if one not in FETCHED]:
         value = OTHER.get(name, False)
         assert value != defaults[name], name
         answer = gateway.ask("PUT", "/api/account", {name: value})
         assert (answer.status, answer.json()) == (200, {**defaults, name: value}), name
         assert read(gateway) == {**defaults, name: value}
-        assert getattr(effective(gateway), name) == value
+        assert effective(gateway).model_dump()[name] == value
         assert gateway.ask("PATCH", "/account", {name: None}).json() == defaults
-        assert getattr(effective(gateway), name) == defaults[name]
+        assert effective(gateway).model_dump()[name] == defaults[name]
 
 
 def test_what_is_read_can_be_sent_back(gateway: Gateway) -> None:
@@ -145,15 +161,17 @@ def test_changes_at_once_are_all_kept(gateway: Gateway) -> None:
     changes: list[dict[str, Any]] = [{name: OTHER.get(name, False)} for name in SETTINGS]
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda one: gateway.context.database.write(commands.change_account, defaults, one, NOW), changes))
-    assert read(gateway) == {name: OTHER.get(name, False) for name in SETTINGS}
+    assert read(gateway) == {name: OTHER.get(name, False) for name in SETTINGS} | {"phone_otp_webhook": None}
 
 
 def test_every_setting_of_the_contract_is_offered_or_refused_by_name() -> None:
     """A setting that is added to the contract cannot be forgotten here."""
     schemas = specification.document()["components"]["schemas"]
-    assert set(SETTINGS) | {"esigning_preference"} == set(Account.model_fields)
-    assert set(schemas["Account"]["required"]) == set(schemas["Account"]["properties"]) == set(SETTINGS)
-    assert set(schemas["AccountChange"]["properties"]) == set(SETTINGS)
+    following = {"esigning_preference", "logo", "stamp", "sms_available", "phone_codes_available"}
+    assert set(SETTINGS) | following == set(Account.model_fields)
+    offered = {*SETTINGS, "phone_otp_webhook"}
+    assert set(schemas["Account"]["required"]) == set(schemas["Account"]["properties"]) == offered
+    assert set(schemas["AccountChange"]["properties"]) == offered
 
 
 @pytest.mark.parametrize(
@@ -164,3 +182,82 @@ def test_the_environment_s_defaults_are_checked_too(
 ) -> None:
     with pytest.raises(ValidationError, match=f"account_{name}"):
         settings(broker, "sqlite://", tmp_path, **{f"account_{name}": value})
+
+
+def webhook(gateway: Gateway, value: Any, *, status: int = 200) -> Any:
+    answer = gateway.ask("PUT", "/account", {"phone_otp_webhook": value})
+    assert answer.status == status, answer.body
+    return answer.json()["phone_otp_webhook"] if status == 200 else answer.json()
+
+
+def opened(gateway: Gateway) -> dict[str, Any]:
+    """What the service that calls the webhook reads."""
+    sealed = gateway.context.phone_otp_webhook()
+    assert sealed is not None
+    found: dict[str, Any] = json.loads(unseal("for tests", PHONE_OTP_WEBHOOK, sealed))
+    return found
+
+
+def test_the_phone_otp_webhook_is_kept_and_its_token_never_shown(gateway: Gateway, database_url: str) -> None:
+    assert read(gateway)["phone_otp_webhook"] is None
+    assert effective(gateway).phone_codes_available is False
+    assert gateway.context.phone_otp_webhook() is None
+    url, token = "https://sms.example.com/otp?tenant=1", "t0p-secret-token"
+    assert webhook(gateway, {"url": f" {url} ", "bearer_token": token}) == {"url": url, "has_bearer_token": True}
+    assert token not in json.dumps(read(gateway))
+    assert effective(gateway).phone_codes_available is True
+    assert opened(gateway) == {"url": url, "bearer_token": token}
+    engine = sa.create_engine(normalised(database_url))
+    with engine.connect() as connection:
+        stored = str(list(connection.execute(sa.text("SELECT * FROM account"))))
+    engine.dispose()
+    assert token not in stored
+    assert "sms.example.com" not in stored
+    gateway.ask("PUT", "/account", {"name": "Another name"})
+    assert opened(gateway)["bearer_token"] == token
+    assert webhook(gateway, read(gateway)["phone_otp_webhook"])["has_bearer_token"] is True
+    assert webhook(gateway, {"url": "https://elsewhere.example.com"})["has_bearer_token"] is False
+    webhook(gateway, {"url": url, "bearer_token": token})
+    assert webhook(gateway, {"url": url, "bearer_token": None})["has_bearer_token"] is False
+    assert webhook(gateway, None) is None
+    assert effective(gateway).phone_codes_available is False
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://example.com",
+        {},
+        {"url": ""},
+        {"url": "ftp://example.com"},
+        {"url": "http://10.0.0.1/otp"},
+        {"url": "http://169.254.169.254/latest"},
+        {"url": "https://user:password@example.com"},
+        {"url": "https://example.com", "bearer_token": "two words"},
+        {"url": "https://example.com", "bearer_token": "a\r\nX: y"},
+    ],
+)
+def test_a_phone_otp_webhook_that_cannot_be_called_is_refused(gateway: Gateway, value: Any) -> None:
+    refused = webhook(gateway, value, status=422)
+    assert refused["details"][0]["field"].startswith("phone_otp_webhook")
+    assert read(gateway)["phone_otp_webhook"] is None
+
+
+def test_the_environment_gives_a_default(broker: PrivateBroker, database_url: str, tmp_path: Path) -> None:
+    migrations.upgrade("gateway", database_url)
+    more = {
+        "account_phone_otp_webhook_url": "https://default.example.com",
+        "account_phone_otp_webhook_token": "abc",
+        "smtp_url": "smtp://mail.example.com",
+    }
+    gateway = Gateway(settings(broker, database_url, tmp_path, **more))
+    try:
+        assert read(gateway)["phone_otp_webhook"] == {"url": "https://default.example.com", "has_bearer_token": True}
+        assert effective(gateway).phone_codes_available is True
+        assert effective(gateway).sms_available is False
+        assert opened(gateway)["bearer_token"] == "abc"
+        webhook(gateway, {"url": "https://own.example.com"})
+        assert opened(gateway) == {"url": "https://own.example.com", "bearer_token": None}
+        assert webhook(gateway, None)["url"] == "https://default.example.com"
+    finally:
+        gateway.close()

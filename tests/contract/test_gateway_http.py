@@ -98,11 +98,8 @@ def test_a_submission_is_created_under_the_account_s_settings(gateway: RunningGa
     [
         ({"dutystamp": {"enabled": True}}, "dutystamp.enabled"),
         ({"certsign": {"enabled": "true"}}, "certsign.enabled"),
-        ({"send_sms": True}, "send_sms"),
         ({"consent_enabled": True}, "consent_enabled"),
         ({"preferences": {"shared_link_2fa": "1"}}, "preferences.shared_link_2fa"),
-        ({"submitters": [{"email": "a@example.com"}, {"email": "b@example.com", "send_sms": True}]}, "submitters[1].send_sms"),
-        ({"submitters": [{"email": "a@example.com", "require_phone_2fa": True}]}, "submitters[0].require_phone_2fa"),
         ({"submitters": [{"email": "a@example.com", "invite_by": "Seller"}]}, "submitters[0].invite_by"),
         ({"submitters": [{"email": "a@example.com", "roles": ["A", "B"]}]}, "submitters[0].roles"),
     ],

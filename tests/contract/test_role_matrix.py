@@ -121,7 +121,7 @@ MATRIX: dict[str, Row] = {
     "events.form": Row(EVERYBODY),
     "events.submission": Row(EVERYBODY),
 }
-PUBLIC = {"attachments.create"}
+PUBLIC = {"attachments.create", "phone_codes.send"}
 """Without a key: the slug of the submitter decides."""
 
 
@@ -243,6 +243,16 @@ def test_a_slug_opens_its_own_form_only(world: World) -> None:
         for headers in ({}, {"X-Auth-Token": world.keys["admin"]}):
             form = {"submitter_slug": slug, "type": "signature"}
             answer = requests.post(url, data=form, files={"file": ("a.png", b"x")}, headers=headers, timeout=60)
+            assert (answer.status_code, refused(answer)) == (404, True), answer.text
+
+
+def test_a_slug_has_codes_sent_for_its_own_submitter_only(world: World) -> None:
+    (operation,) = [one for one in OPERATIONS if one.id == "phone_codes.send"]
+    url = f"{world.suite.base_url}/api{operation.path}"
+    for slug in ("x", "a" * 22):
+        for headers in ({}, {"X-Auth-Token": world.keys["admin"]}):
+            body = {"submitter_slug": slug, "phone": "+14155550123"}
+            answer = requests.post(url, json=body, headers=headers, timeout=60)
             assert (answer.status_code, refused(answer)) == (404, True), answer.text
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -99,6 +100,17 @@ class Suite:
             process.wait()
         self.client.close()
         self.log.close()
+
+    def restart(self, name: str) -> None:
+        """As after a kill -9 of the process that serves."""
+        number = 2 * SERVICES.index(name)
+        self.processes[number].kill()
+        self.processes[number].wait()
+        self.processes[number] = processes.start(name, "serve", self.settings, self.log)
+
+    def prepared(self) -> int:
+        """Documents that rendering has prepared so far, as its log says."""
+        return (self.folder / "processes.log").read_text().count("rendering.prepare_pdf")
 
     def make_template(self, documents: list[list[str]]) -> Any:
         inputs = [
@@ -362,6 +374,63 @@ def test_what_a_submission_needs_is_never_among_the_files_that_are_swept(suite: 
     assert suite.bytes_of(paper.url) == b"%PDF-1.4 or so"
     for link in (*done.documents, *suite.documents(made.id, merge=True)):
         assert suite.bytes_of(link.url).startswith(b"%PDF")
+
+
+def one_off(suite: Suite, **more: Any) -> rpc.CreateOneOff:
+    pdf = agreement_pdf(["{{Full name;role=Buyer}}"])
+    documents = [templates.DocumentInput(name="own", file=suite.upload(pdf, "application/pdf"))]
+    values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "documents": documents, **more}
+    return rpc.CreateOneOff(submitters=[rpc.NewSubmitter(role="Buyer", email="buyer@example.com")], **values)
+
+
+def test_a_one_off_submission_has_its_own_files_until_it_is_erased(suite: Suite) -> None:
+    before = suite.files()
+    command = one_off(suite)
+    made = suite.client.call(rpc.CREATE_ONE_OFF, command)
+    assert len(suite.files() - before) == 2, "what was sent and what is filled; nothing of it twice"
+    suite.blobs.sweep(now() + timedelta(minutes=1))
+    # The broker may hand over a request twice: the files that it came with are gone by now.
+    assert suite.client.call(rpc.CREATE_ONE_OFF, command).id == made.id
+    suite.complete(made.submitters[0].slug, {"Full name": "Zoë"})
+    done = suite.completed(made.id)
+    assert suite.bytes_of(done.documents[0].url).startswith(b"%PDF")
+    suite.client.call(rpc.REMOVE, rpc.RemoveSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, permanently=True))
+    wait_until(lambda: not suite.files() - before, what="nothing left")
+
+
+def test_killed_in_the_middle_a_one_off_submission_is_made_once(suite: Suite) -> None:
+    pdf = agreement_pdf(["{{Full name;role=Buyer}}"])
+    documents = [templates.DocumentInput(name=f"{n}", file=suite.upload(pdf, "application/pdf")) for n in range(4)]
+    command = one_off(suite, documents=documents, name=f"Killed {uuid7()}")
+    with ThreadPoolExecutor(1) as pool:
+        prepared = suite.prepared()
+        pending = pool.submit(suite.client.call, rpc.CREATE_ONE_OFF, command)
+        wait_until(lambda: suite.prepared() > prepared, what="the first document is prepared")
+        suite.restart("submissions")
+        made = pending.result(90)
+    assert suite.client.call(rpc.CREATE_ONE_OFF, command).id == made.id
+    found = suite.client.call(rpc.LIST, rpc.ListSubmissions(actor=ADMIN, q=command.name))
+    assert [one.id for one in found.data] == [made.id]
+
+
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        ({"submitters": [rpc.NewSubmitter(role="Stranger", email="a@example.com")]}, "submitters[0].role"),
+        ({"submitters": []}, "submitters"),
+        ({"template_ids": [2**40]}, None),
+        ({"documents": []}, "documents"),
+        ({"name": "x" * 2000}, "name"),
+    ],
+)
+def test_a_refused_one_off_submission_leaves_nothing(suite: Suite, more: dict[str, Any], where: str | None) -> None:
+    suite.blobs.sweep(now() + timedelta(minutes=1))
+    before = suite.files()
+    with pytest.raises(ServiceError) as caught:
+        suite.client.call(rpc.CREATE_ONE_OFF, one_off(suite).model_copy(update=more))
+    assert [detail["field"] for detail in caught.value.details] == ([where] if where else [])
+    suite.blobs.sweep(now() + timedelta(minutes=1))
+    assert suite.files() == before
 
 
 def test_erasure_leaves_only_what_is_the_template_s(suite: Suite, pictures: str) -> None:

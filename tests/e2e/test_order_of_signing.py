@@ -140,8 +140,10 @@ def test_who_signs_is_matched_to_roles(suite: RunningSuite, template: dict[str, 
     assert refusal({"role": "First", "email": "not an address"})["details"][0]["field"] == "submitters[0].email"
     twice = [{"role": "First", "email": "a@example.com"}, {"role": "First", "email": "b@example.com"}]
     assert refusal(*twice)["code"] == "invalid"
-    for name in ("send_sms", "require_phone_2fa"):
-        assert refusal({"role": "First", "email": "a@example.com", name: True})["code"] == "invalid"
+    asked = {"role": "First", "email": "a@example.com", "phone": "+14155550123", "require_phone_2fa": True}
+    refused = refusal(asked)
+    assert refused["error"] == "Phone verification not configured"
+    assert refused["details"][0]["field"] == "submitters[0].require_phone_2fa"
     by_place = four(suite, template, {"role": None}, {"role": None}, {"role": None}, {"role": None}, send_email=False)
     assert [each["role"] for each in by_place] == ROLES
     phone_only = {"template_id": template["id"], "submitters": [{"phone": "+14155550123"}]}

@@ -70,6 +70,8 @@ def test_form_fields_of_the_pdf(suite: RunningSuite) -> None:
     pdf = pdf_files.with_form(pdf_files.field("Tx", "Full name"), filled)
     made = suite.template(pdf)
     assert [each["name"] for each in made["fields"]] == ["Full name"]
+    (kept,) = [each for each in made["report"] if each["code"] == "form_field_kept"]
+    assert "“Place” already holds a value" in kept["message"]
     flat = suite.template(pdf, flatten=True)
     assert flat["fields"] == []
     assert "flattened" in {each["code"] for each in flat["report"]}

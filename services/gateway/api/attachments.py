@@ -25,7 +25,7 @@ async def create(context: GatewayContext, exchange: Exchange) -> Any:
     form = await _form(exchange.request)
     try:
         upload, kind = _file(form), _kind(form)
-        visit = {"slug": _text(form, "submitter_slug"), **_visitor(context, exchange.request)}
+        visit = {"slug": _text(form, "submitter_slug"), **visitor(context, exchange.request)}
         # Nothing is stored for a slug that nobody has: strangers could fill the disk.
         await context.ask(rpc.OPEN_FORM, exchange, **visit)
         data = await _bytes(upload, context.settings.max_file_size)
@@ -79,7 +79,7 @@ async def _bytes(upload: UploadFile, limit: int) -> bytes:
     return data
 
 
-def _visitor(context: GatewayContext, request: Request) -> dict[str, Any]:
+def visitor(context: GatewayContext, request: Request) -> dict[str, Any]:
     """Whom the audit trail names."""
     peer, trusted = request.client.host if request.client else None, networks(context.settings.trusted_proxies)
     agent = "".join(c for c in request.headers.get("User-Agent", "") if c.isprintable())

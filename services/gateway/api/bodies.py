@@ -25,6 +25,19 @@ def filters(exchange: Exchange) -> dict[str, Any]:
     return chosen
 
 
+def overrides(body: dict[str, Any]) -> dict[str, Any]:
+    """``fields`` of a submitter, with the older names of ``validation``'s keys brought to their places."""
+    if not body.get("fields"):
+        return {}
+    return {"fields": [_with_validation(entry) for entry in body["fields"]]}
+
+
+def _with_validation(entry: dict[str, Any]) -> dict[str, Any]:
+    older = {"pattern": entry.get("validation_pattern"), "message": entry.get("invalid_message")}
+    given = {key: value for key, value in older.items() if value}
+    return {**entry, "validation": {**given, **(entry.get("validation") or {})}} if given else entry
+
+
 def dry_run(exchange: Exchange) -> bool:
     """Is it only to be told what would be made?"""
     return bool(exchange.arguments.get("dry_run"))

@@ -5,7 +5,7 @@ from typing import Any
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
-from contracts.types import FieldType
+from contracts.types import Account, FieldType
 from services.gateway import files
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
@@ -15,9 +15,13 @@ PREFIX = "branding/"
 """Of the files that submissions refer to when they were made under these settings: they are never removed."""
 
 
-async def pictures(context: GatewayContext, exchange: Exchange, changes: dict[str, Any]) -> dict[str, Any]:
-    """What ``changes`` of the addresses mean for the pictures: None where one is cleared."""
+async def pictures(
+    context: GatewayContext, exchange: Exchange, changes: dict[str, Any], account: Account
+) -> dict[str, Any]:
+    """What ``changes`` of the addresses mean for the pictures: None where one is cleared. An address that is set already is not
+    fetched again."""
     asked = {key: changes[key] for key in PICTURES if key in changes}
+    asked = {key: url for key, url in asked.items() if not url or url != getattr(account, key)}
     found: dict[str, Any] = {PICTURES[key]: None for key in asked}
     wanted = {key: url for key, url in asked.items() if url}
     if not wanted:

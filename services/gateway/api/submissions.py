@@ -6,28 +6,29 @@ from contracts.errors import invalid
 from contracts.rpc import submissions as rpc
 from services.gateway import files
 from services.gateway.api import bulk
-from services.gateway.api.bodies import dry_run, external_id, filters, given
+from services.gateway.api.bodies import dry_run, external_id, filters, given, overrides
 from services.gateway.api.intake import documents_of, html_documents_of, place_of_html
 from services.gateway.context import GatewayContext, actor
 from services.gateway.exchange import Exchange
 from services.gateway.formats import parse_moment
 
 _PLAIN = (
-    "name", "send_email", "completed_redirect_url", "bcc_completed", "reply_to", "message", "preferences", "variables",
+    "name", "send_email", "send_sms", "completed_redirect_url", "bcc_completed", "reply_to", "message", "preferences",
+    "variables",
     "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 _OF_SUBMITTER = (
     "role", "uuid", "email", "name", "phone", "values", "variables", "fields", "readonly_fields", "metadata", "send_email",
+    "send_sms",
     "completed_redirect_url", "order", "completed", "go_to_last", "reply_to", "message", "require_email_2fa",
-    "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
+    "require_phone_2fa",
+    "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url", "roles",
+    "invite_by",
 )  # fmt: skip
 _LATER_FLAGS = (
-    "send_sms",
-    "require_phone_2fa",
     "shared_link_2fa",
     "certsign_sign_enabled",
 )
-_LATER_VALUES = ("invite_by",)
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
@@ -150,16 +151,11 @@ def refuse_what_is_not_there_yet(body: dict[str, Any]) -> None:
     _refuse(body.get("preferences") or {}, "preferences.")
     for index, submitter in enumerate(body.get("submitters", [])):
         _refuse(submitter, f"submitters[{index}].")
-        if len(submitter.get("roles") or []) > 1:
-            raise _not_yet(f"submitters[{index}].roles", "more than one role for a submitter")
 
 
 def _refuse(values: dict[str, Any], prefix: str) -> None:
     for name in _LATER_FLAGS:
         if values.get(name) is True:
-            raise _not_yet(prefix + name, name)
-    for name in _LATER_VALUES:
-        if values.get(name):
             raise _not_yet(prefix + name, name)
 
 
@@ -168,8 +164,4 @@ def _not_yet(field: str, what: str) -> Exception:
 
 
 def _submitter(entry: dict[str, Any]) -> dict[str, Any]:
-    roles = entry.get("roles") or []
-    chosen = {**given(entry, *_OF_SUBMITTER), **external_id(entry)}
-    if len(roles) == 1 and not chosen.get("role"):
-        chosen["role"] = roles[0]
-    return chosen
+    return {**given(entry, *_OF_SUBMITTER), **external_id(entry), **overrides(entry)}

@@ -3,15 +3,16 @@
 from typing import Any
 
 from contracts.rpc import submissions as rpc
-from services.gateway.api.bodies import external_id, filters, given
+from services.gateway.api.bodies import external_id, filters, given, overrides
 from services.gateway.api.submissions import refuse_what_is_not_there_yet
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
 from services.gateway.formats import parse_moment
 
 _CHANGEABLE = (
-    "name", "email", "phone", "values", "fields", "readonly_fields", "metadata", "send_email", "reply_to", "completed",
-    "completed_redirect_url", "go_to_last", "message", "require_email_2fa", "logo_url", "company_name", "stamp_url",
+    "name", "email", "phone", "values", "fields", "readonly_fields", "metadata", "send_email", "send_sms", "reply_to",
+    "completed", "completed_redirect_url", "go_to_last", "message", "require_email_2fa", "require_phone_2fa",
+    "logo_url", "company_name", "stamp_url",
 )  # fmt: skip
 
 
@@ -29,7 +30,12 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     refuse_what_is_not_there_yet(exchange.body)
-    changes = given(exchange.body, *_CHANGEABLE)
+    changes = {**given(exchange.body, *_CHANGEABLE), **overrides(exchange.body)}
     return await context.ask(
-        rpc.UPDATE_SUBMITTER, exchange, id=exchange.arguments["id"], **external_id(exchange.body), **changes
+        rpc.UPDATE_SUBMITTER,
+        exchange,
+        id=exchange.arguments["id"],
+        account=await context.account(),
+        **external_id(exchange.body),
+        **changes,
     )

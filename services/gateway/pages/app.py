@@ -35,14 +35,19 @@ def serves(path: str) -> bool:
 
 
 def create_pages(
-    settings: PagesSettings, bus: Bus, blobs: BlobStore, authenticated: Callable[[str], bool]
+    settings: PagesSettings,
+    bus: Bus,
+    blobs: BlobStore,
+    authenticated: Callable[[str], bool],
+    phone_otp_webhook: Callable[[], str | None] = lambda: None,
 ) -> flask.Flask:
-    """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user."""
+    """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user;
+    ``phone_otp_webhook`` gives the account's, sealed for the service that calls it."""
     app = flask.Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
     app.jinja_env.autoescape = True
     app.url_map.strict_slashes = False
-    context = PagesContext(settings, bus, blobs, authenticated)
+    context = PagesContext(settings, bus, blobs, authenticated, phone_otp_webhook)
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles()
     app.register_blueprint(signing.routes(context, trusted))

@@ -13,6 +13,7 @@ from services.gateway import json_body
 JSON_LIMIT = 2_000_000
 MEGABYTE = 1024 * 1024
 FILENAME_LENGTH = 255
+MOST_INVITED = 50
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 _MAGIC = ((b"%PDF-", "application/pdf"), (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
@@ -56,6 +57,17 @@ def text(body: dict[str, Any], key: str, *, limit: int, required: bool = False) 
 def request_id(body: dict[str, Any]) -> str:
     """The page's own id of this command: a repetition after a lost answer has the same one."""
     return text(body, "request_id", limit=100, required=True)
+
+
+def invited(body: dict[str, Any]) -> list[dict[str, str]]:
+    """``submitters`` of a signer who invites others: ``email`` and ``uuid`` or ``role`` of each, perhaps ``name``."""
+    given = body.get("submitters", [])
+    if not isinstance(given, list) or len(given) > MOST_INVITED or not all(isinstance(one, dict) for one in given):
+        raise _refused("submitters", f"must be an array of at most {MOST_INVITED} objects")
+    return [
+        {key: text(one, key, limit=FILENAME_LENGTH) for key in ("uuid", "role", "email", "name") if one.get(key)}
+        for one in given
+    ]
 
 
 def upload(max_size: int) -> Upload:

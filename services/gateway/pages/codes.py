@@ -4,16 +4,18 @@ What shows that a code was passed is a proof that the submissions service signs;
 the pages of this signer only, that no script can read, and goes along with each of the page's calls (``proofs``).
 """
 
+from typing import Any
+
 import flask
 
 from contracts.rpc import submissions
-from contracts.types import iso
 from services.gateway.pages import bodies
 from services.gateway.pages.context import PagesContext
 from services.gateway.pages.slugs import checked
 from services.gateway.pages.visitor import COOKIE, Network, visit
 
 CODE_LENGTH = 50
+PHONE_LENGTH = 50
 
 
 def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
@@ -22,7 +24,12 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     @blueprint.post("/send")
     def send(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.SendCode(**visit(checked(slug), trusted), request_id=bodies.request_id(body))
+        command = submissions.SendCode(
+            **visit(checked(slug), trusted),
+            **_phone(body),
+            request_id=bodies.request_id(body),
+            phone_otp_webhook=context.phone_otp_webhook(),
+        )
         sent: submissions.CodeSent = context.bus.call(submissions.SEND_CODE, command)
         return flask.jsonify(sent.model_dump(mode="json"))
 
@@ -33,21 +40,30 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             **visit(checked(slug), trusted),
             request_id=bodies.request_id(body),
             code=bodies.text(body, "code", limit=CODE_LENGTH, required=True),
+            **_phone(body),
         )
         passed: submissions.PassedCode = context.bus.call(submissions.CHECK_CODE, command)
-        answer = flask.jsonify({"method": passed.method, "expires_at": iso(passed.expires_at)})
+        answer = flask.jsonify({"method": passed.method})
         keep(answer, context, f"/s/{slug}", passed)
         return answer
 
     return blueprint
 
 
+def _phone(body: dict[str, Any]) -> dict[str, str]:
+    """The number of a field that asks for a code."""
+    phone = bodies.text(body, "phone", limit=PHONE_LENGTH)
+    return {"phone": phone} if phone else {}
+
+
 def keep(answer: flask.Response, context: PagesContext, path: str, passed: submissions.PassedCode) -> None:
-    """Have the browser keep the proof, for the pages under ``path``.
+    """Have the browser keep the proof, when there is one, for the pages under ``path``.
 
     Lax, so that the link in a mail leads back to what was passed. Where other sites may frame the page, the browser must send
     it there, too: then it is kept apart for each of those sites (partitioned).
     """
+    if passed.proof is None:
+        return
     secure = context.settings.base_url.startswith("https://")
     framed = secure and context.settings.frame_ancestors.strip() not in ("", "'none'")
     answer.set_cookie(

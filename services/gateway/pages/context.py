@@ -48,6 +48,7 @@ class PagesContext:
     bus: Bus
     blobs: BlobStore
     authenticated: Callable[[str], bool]
+    phone_otp_webhook: Callable[[], str | None] = lambda: None
 
     @cached_property
     def root(self) -> str:

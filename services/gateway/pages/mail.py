@@ -1,9 +1,10 @@
-"""``/dev/mail``: the mails that were not sent, because no SMTP server is configured.
+"""``/dev/mail``: the mails and text messages that were not sent, because no SMTP server and no SMS provider is configured.
 
 For whoever tries the suite on his own machine. The mails hold signing links, so the page exists only while there is no
 SMTP server, and answers only to loopback and private addresses.
 """
 
+import re
 from urllib.parse import urlsplit
 
 import flask
@@ -25,6 +26,7 @@ _MAIL_POLICY = (
 
 def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     blueprint = flask.Blueprint("mail", __name__, url_prefix="/dev/mail")
+    blueprint.add_app_template_filter(parted)
 
     @blueprint.before_request
     def only_here() -> None:
@@ -42,7 +44,9 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         )
         mails = sorted(found.data, key=lambda mail: mail.id, reverse=True)
         older = mails[-1].id if len(mails) == _PER_PAGE else None
-        return flask.render_template("mail/list.html", mails=mails, older=older)
+        messages = _texts(flask.request.args.get("texts_before", type=int))
+        more = messages[-1].id if len(messages) == _PER_PAGE else None
+        return flask.render_template("mail/list.html", mails=mails, older=older, messages=messages, more=more)
 
     @blueprint.get("/<int:number>")
     def show(number: int) -> str:
@@ -56,11 +60,25 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         answer.headers["Content-Security-Policy"] = _MAIL_POLICY
         return answer
 
+    def _texts(before: int | None) -> list[notifications.PhoneMessage]:
+        """Text messages, the newest first, with their links apart."""
+        found: Page[notifications.PhoneMessage] = context.bus.call(
+            notifications.LIST_PHONE_MESSAGES,
+            notifications.ListMails(limit=_PER_PAGE, before=before or _NEWER_THAN_ALL),
+        )
+        return sorted(found.data, key=lambda one: one.id, reverse=True)
+
     def _mail(number: int) -> notifications.MailText:
         mail: notifications.MailText = context.bus.call(notifications.GET, notifications.GetMail(id=number))
         return mail
 
     return blueprint
+
+
+def parted(text: str) -> list[tuple[str, bool]]:
+    """A text in pieces, each with whether it is a link that a browser may follow."""
+    pieces = re.split(r"(https?://\S+)", text)
+    return [(piece, bool(index % 2)) for index, piece in enumerate(pieces) if piece]
 
 
 def web_links(links: list[str]) -> list[str]:

@@ -83,13 +83,21 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     @blueprint.post("/complete")
     def complete(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.CompleteForm(
+        return _done(context, submissions.COMPLETE_FORM, submissions.CompleteForm(**_last_step(slug, body)))
+
+    @blueprint.post("/invite")
+    def invite(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        command = submissions.InviteAndComplete(**_last_step(slug, body), submitters=bodies.invited(body))
+        return _done(context, submissions.INVITE_AND_COMPLETE, command)
+
+    def _last_step(slug: str, body: dict[str, Any]) -> dict[str, Any]:
+        return {
             **_visit(slug, trusted, body),
-            request_id=bodies.request_id(body),
+            "request_id": bodies.request_id(body),
             **_answers(body),
-            consent=body.get("consent") is True,
-        )
-        return _done(context, submissions.COMPLETE_FORM, command)
+            "consent": body.get("consent") is True,
+        }
 
     @blueprint.post("/decline")
     def decline(slug: str) -> flask.Response:

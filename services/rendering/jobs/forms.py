@@ -21,6 +21,7 @@ _HIDDEN = 1 << 1 | 1 << 5
 """Annotation flags Hidden and NoView."""
 
 _DEEPEST_FIELD = 64
+_LONGEST_REPORT = 200
 _DATE_SCRIPT = re.compile(r"AFDate_(?:Format|Keystroke)(?:Ex)?\(\s*[\"']?([^\"')]*)")
 _DATE_FORMAT = re.compile(r"[dmyDMY./ ,-]{4,20}")
 _PLACEHOLDER = re.compile(r"\s*(?:[-–—_.…]*|(?:please\s+)?(?:select|choose)\b.*)\s*", re.IGNORECASE)
@@ -38,14 +39,28 @@ class _Widget:
     area: Area
 
 
-def form_fields(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> list[TagField]:
+def form_fields(
+    pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], *, document: str, report: list[Notice]
+) -> list[TagField]:
     """The empty fields of the form that are seen on a page, as fields of ours (peer facts 3.4). A field that holds a value
-    stays what it is; buttons that only run scripts are left out."""
+    stays what it is; buttons that only run scripts are left out. ``report`` gets a line for each that became none of ours."""
     by_field: dict[Any, list[_Widget]] = {}
     for widget in _widgets(pdf, pages):
         by_field.setdefault(widget.key, []).append(widget)
-    fields = [_field(widgets) for widgets in by_field.values()]
-    return [field for field in fields if field is not None]
+    fields: list[TagField] = []
+    for widgets in by_field.values():
+        if (field := _field(widgets)) is not None:
+            fields.append(field)
+        elif len(report) < _LONGEST_REPORT:
+            report.append(_kept(widgets[0], document))
+    return fields
+
+
+def _kept(widget: _Widget, document: str) -> Notice:
+    holds = _holds_value(widget.inherited.get("/FT"), widget.inherited.get("/V"))
+    reason = "already holds a value" if holds else "is a button, or of a kind that nobody can fill in here"
+    message = f"The form field “{widget.name}” {reason}; it stays as it is."
+    return Notice(code="form_field_kept", message=message, document=document, page=widget.area.page)
 
 
 def has_form(pdf: pikepdf.Pdf) -> bool:

@@ -108,7 +108,7 @@ def _prepare_unsigned(
         message = "Adobe Reader's usage rights were removed; they do not survive any change."
         report.append(Notice(code="usage_rights_removed", message=message, document=name))
     report += drop_xfa(pdf, document=name)
-    fields = [] if flatten else form_fields(pdf, pages)
+    fields = [] if flatten else form_fields(pdf, pages, document=name, report=report)
     report += _removed_notices(remove_active_content(pdf), name)
     if flatten:
         if has_form(pdf):
@@ -150,7 +150,7 @@ def _prepare_signed(
             document=name,
         )
     ]
-    fields = form_fields(pdf, pages)
+    fields = form_fields(pdf, pages, document=name, report=report)
     found = find_tags(data, pages, document=name)
     fields = tag_fields(found.tags, document=name, report=found.report) + fields
     if found.tags:

@@ -315,6 +315,7 @@ _ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
     "valign": _preference("valign", _one_of("top", "center", "bottom")),
     "hidden": _preference("hidden", _boolean),
     "mask": _preference("mask", _mask),
+    "one_time_code": _preference("one_time_code", _boolean),
     "method": _preference("method", _one_of("aes", "qes")),
     "position": _preference("position", _one_of("background", "foreground")),
     "price": _preference("price", _number),

@@ -19,6 +19,7 @@ EVENTS = {
     "view_form": "Form viewed",
     "start_form": "Signing started",
     "invite_party": "Party invited",
+    "name_party": "Next party named",
     "give_consent": "Consent given",
     "complete_form": "Signing completed",
     "api_complete_form": "Completed via API",

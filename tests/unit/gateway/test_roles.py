@@ -34,4 +34,7 @@ def test_the_table_of_the_specification() -> None:
 
 
 def test_only_the_signing_form_needs_no_key() -> None:
-    assert [operation.id for operation in OPERATIONS if operation.id not in ROLES] == ["attachments.create"]
+    assert [operation.id for operation in OPERATIONS if operation.id not in ROLES] == [
+        "attachments.create",
+        "phone_codes.send",
+    ]

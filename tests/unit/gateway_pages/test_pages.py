@@ -122,6 +122,11 @@ def mailbox(bus: RecordingBus) -> None:
     bus.answers[notifications.LIST] = Page[notifications.Mail](
         data=[notifications.Mail(**mail(number)) for number in (1, 2)], pagination=Pagination(count=2)
     )
+    sms = {"kind": "invitation", "to": "+14155550123", "state": "sent", "attempts": 1, "created_at": now()}
+    said = "<b>Acme</b> asks you: https://sign.example/s/y javascript:alert(1)"
+    bus.answers[notifications.LIST_PHONE_MESSAGES] = Page[notifications.PhoneMessage](
+        data=[notifications.PhoneMessage(id=1, text=said, **sms)], pagination=Pagination(count=1)
+    )
     links = ["https://sign.example/s/x", "javascript:alert(1)"]
     text = notifications.MailText(**mail(2), text="Hello <i>", html="<script>alert(1)</script><p>Hi</p>", links=links)
     bus.answers[notifications.GET] = text
@@ -132,6 +137,13 @@ def test_local_mails_newest_first(client: Any) -> None:
     page = client.get("/dev/mail").text
     assert page.index('href="/dev/mail/2"') < page.index('href="/dev/mail/1"')
     assert "Please &lt;b&gt;sign" in page
+
+
+@pytest.mark.usefixtures("mailbox")
+def test_local_text_messages_with_their_links(client: Any) -> None:
+    page = client.get("/dev/mail").text
+    assert '&lt;b&gt;Acme&lt;/b&gt; asks you: <a href="https://sign.example/s/y">https://sign.example/s/y</a>' in page
+    assert 'href="javascript' not in page
 
 
 @pytest.mark.usefixtures("mailbox")

@@ -114,7 +114,7 @@ def test_faults_of_a_submitter(submitter: dict[str, Any], field_name: str) -> No
         ({"message": {"subject": "Only this"}}, "message.body"),
         ({"message": {"subject": "a\nb", "body": "x"}}, "message.subject"),
         ({"preferences": {"require_email_2fa": "often"}}, "preferences.require_email_2fa"),
-        ({"preferences": {"require_phone_2fa": "true"}}, "preferences.require_phone_2fa"),
+        ({"preferences": {"require_phone_2fa": "perhaps"}}, "preferences.require_phone_2fa"),
         ({"preferences": {"documents_copy_email_enabled": "maybe"}}, "preferences.documents_copy_email_enabled"),
         ({"preferences": {"submitters_order": "alphabetic"}}, "preferences.submitters_order"),
         ({"preferences": {"bcc_completed": "x"}}, "preferences.bcc_completed"),

@@ -9,10 +9,10 @@ import pytest
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import Rpc, rendering
-from contracts.rpc.templates import CreateTemplate, DocumentInput, HtmlDocumentInput
+from contracts.rpc.templates import CreateTemplate, DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput
 from contracts.runtime import observe
 from contracts.types import Actor, Notice, PageSize, Role
-from services.templates.preparing import Ready, prepare, sources
+from services.templates.preparing import Ready, prepare, sources, sources_of_changes
 
 ACTOR = Actor(user_id=1, role=Role.ADMIN, email="a@example.com")
 
@@ -149,3 +149,53 @@ def test_names_of_documents() -> None:
     assert names[4:] == [".pdf", "名前"]
     refusal = refused(Renderer(), command("ok", "x" * 256))
     assert refusal.details[0]["field"] == "documents[1].name"
+
+
+def test_characters_that_no_font_has_are_told_with_their_field() -> None:
+    class Fonts(Renderer):
+        def call(self, rpc: Rpc[Any, Any], request: Any) -> Any:
+            if rpc is not rendering.CHECK_TEXT:
+                return super().call(rpc, request)
+            self.asked.append((rpc, request))
+            return rendering.UndrawableText(
+                characters=["".join(c for c in text if c == "\ue000") for text in request.texts]
+            )
+
+    fields = [
+        FieldInput(name="Plain", default_value="Zoë", options=["A"]),
+        FieldInput(name="Odd", default_value="a\ue000", options=["漢\ue000"]),
+        FieldInput(name="Reasons", preferences={"reasons": ["漢", "\ue000"]}),
+        FieldInput(name="Fine", default_value="漢字"),
+    ]
+    renderer = Fonts()
+    wanted = CreateTemplate(
+        request_id="r",
+        actor=ACTOR,
+        documents=[DocumentInput(name="a", file=blob("a"), fields=fields), DocumentInput(name="b", file=blob("b"))],
+    )
+    first, second = prepared(renderer, wanted)
+    notices = [notice for notice in first.report if notice.code == "undrawable_characters"]
+    assert [notice.message.split(" has")[0] for notice in notices] == ["field 'Odd'", "field 'Reasons'"]
+    assert all("U+E000" in notice.message and notice.document == "a" for notice in notices)
+    assert [notice.code for notice in second.report] == ["javascript_removed"]
+    assert [request.texts for rpc, request in renderer.asked if rpc is rendering.CHECK_TEXT] == [["字\n漢\n\ue000"]]
+
+
+def test_what_a_change_of_documents_sends_in() -> None:
+    changes = [
+        DocumentChange(name="x.pdf", file=blob("x")),
+        DocumentChange(remove=True, position=0),
+        DocumentChange(html="<p>Hi</p>", replace=True, position=1),
+    ]
+    pdf, nothing, page = sources_of_changes(changes)
+    assert nothing is None
+    assert pdf is not None
+    assert page is not None
+    assert [(one.name[:1], one.path, one.part) for one in (pdf, page)] == [
+        ("x", "documents[0]", "file"),
+        (page.name[:1], "documents[2]", "html"),
+    ]
+    assert len(page.name) == 36
+    with pytest.raises(ServiceError) as caught:
+        sources_of_changes([DocumentChange(name="empty"), *changes, DocumentChange(replace=True, position=0)])
+    assert [detail["field"] for detail in caught.value.details] == ["documents[0].file", "documents[4].file"]

@@ -1,8 +1,10 @@
 // Sends a one-time code and takes what the signer types.
-import { newRequestId, post, Refused, Unreachable } from "./form/calls.js";
+import { newRequestId, pause, post, Refused, Unreachable } from "./form/calls.js";
 import { announce } from "./form/dom.js";
 import { count, t } from "./form/texts.js";
 
+const LOOKS = 10;
+const LOOK_WAIT = 4_000;
 const PROBLEMS = {
   wrong: "code.wrong",
   expired: "code.expired",
@@ -13,14 +15,16 @@ const PROBLEMS = {
 
 /**
  * Makes the form in `place` work. `send` and `check` are the calls under this page's address, `body()` what goes along with
- * both, `onPassed(say)` is called when the code was right. `asked()` false keeps a code from being sent.
+ * both, `onPassed(say)` is called when the code was right. `asked()` false keeps a code from being sent. `delivered()` says
+ * whether the code could be delivered, as far as is known.
  */
-export function codeForm(place, { send, check, body, onPassed, asked = () => true }) {
+export function codeForm(place, { send, check, body, onPassed, asked = () => true, delivered = null }) {
   const part = (name) => place.querySelector(`#code-${name}`);
   const [sendButton, form, input, problem, again, wait] = ["send", "form", "input", "problem", "again", "wait"].map(part);
   let busy = false;
   let request = null; // the same for a repetition after a lost answer
   let mayAskAt = 0;
+  let watched = 0;
 
   sendButton.addEventListener("click", ask);
   again.addEventListener("click", ask);
@@ -33,6 +37,7 @@ export function codeForm(place, { send, check, body, onPassed, asked = () => tru
     say("");
     if (/^\s*(\d[\s-]*){6}$/.test(input.value)) go();
   });
+  if (place.dataset.failed === "yes") say(t("code.failed"));
   if (place.dataset.sent === "yes") typing(Number(place.dataset.wait));
   else {
     sendButton.hidden = false;
@@ -45,8 +50,22 @@ export function codeForm(place, { send, check, body, onPassed, asked = () => tru
       const sent = await post(send, { request_id: newRequestId(), ...body() });
       input.value = "";
       typing(sent.retry_after);
+      if (delivered) watch(++watched);
       announce(t("code.sent", { address: sent.sent_to }));
     });
+  }
+
+  /** A code that cannot be delivered need not be waited for. */
+  async function watch(number) {
+    for (let look = 0; look < LOOKS; look += 1) {
+      await pause(LOOK_WAIT);
+      if (number !== watched) return;
+      try {
+        if (!(await delivered())) return say(t("code.failed"));
+      } catch (error) {
+        if (!(error instanceof Refused) && !(error instanceof Unreachable)) throw error;
+      }
+    }
   }
 
   async function go() {

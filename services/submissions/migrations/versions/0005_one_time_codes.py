@@ -22,6 +22,7 @@ def upgrade() -> None:
         sa.Column("expires_at", UtcDateTime, nullable=False),
         sa.Column("passed_at", UtcDateTime),
         sa.Column("passed_request", sa.Text),
+        sa.Column("failed_at", UtcDateTime),
         sa.PrimaryKeyConstraint("id", name="pk_one_time_codes"),
         sa.ForeignKeyConstraint(
             ["submission_id"], ["submissions.id"], name="fk_one_time_codes_submission_id", ondelete="CASCADE"

@@ -42,11 +42,12 @@ export class Completing {
 
   #send() {
     const values = this.state.answers();
-    const consent = this.state.consent;
-    const content = JSON.stringify([values, consent]);
+    const more = { consent: this.state.consent };
+    if (this.state.invited.size) more.submitters = [...this.state.invited].map(([uuid, person]) => ({ uuid, ...person }));
+    const content = JSON.stringify([values, more]);
     if (this.#sent.content !== content) this.#sent = { content, requestId: newRequestId() };
-    const body = { ...answersBody(values), consent, request_id: this.#sent.requestId, time_zone: timeZone() };
-    return persistently(() => post("complete", body), WAITS, () => this.panel.tell(t("completing.retrying"), true));
+    const body = { ...answersBody(values), ...more, request_id: this.#sent.requestId, time_zone: timeZone() };
+    return persistently(() => post(more.submitters ? "invite" : "complete", body), WAITS, () => this.panel.tell(t("completing.retrying"), true));
   }
 
   #failed(error) {
@@ -57,7 +58,8 @@ export class Completing {
       this.onChanged();
       return;
     }
-    const named = error.details.map(({ field, reason }) => [this.state.fieldNamed(field), reason]).find(([field]) => field);
+    const ofFields = error.details.filter(({ field }) => field !== "consent" && !field?.startsWith("submitters"));
+    const named = ofFields.map(({ field, reason }) => [this.state.fieldNamed(field), reason]).find(([field]) => field);
     if (named) this.panel.refusedByServer(named[0], reasonText(named[0], named[1]));
     else this.panel.tell(error.message);
   }

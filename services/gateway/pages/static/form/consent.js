@@ -36,5 +36,6 @@ export function refuseWithoutConsent(state, place) {
   place.querySelector("#consent-problem").textContent = t("problem.required.consent");
   announce(t("problem.required.consent"));
   box.focus();
+  box.closest(".consent").scrollIntoView({ block: "nearest" });
   return false;
 }

@@ -19,6 +19,8 @@ export class FormState extends EventTarget {
     this.resumed = form.go_to_last && form.fields.some((field) => isStep(field) && !isEmpty(field.value));
     /** The box that he has to tick; sent with the last step only. */
     this.consent = false;
+    /** Whom he names for the roles that come after him: `{ email, name }` by the role's uuid. */
+    this.invited = new Map(form.invites.map(({ uuid }) => [uuid, { email: "", name: "" }]));
     this.drafts = drafts;
     for (const [uuid, value] of drafts.entries()) {
       const known = this.byUuid.has(uuid) ? this.byUuid.get(uuid).mine && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
@@ -75,7 +77,7 @@ export class FormState extends EventTarget {
 
   /** Something has to be done on the last page, which no field asks for. */
   get needsReview() {
-    return Boolean(this.form.consent);
+    return Boolean(this.form.consent) || this.form.invites.length > 0;
   }
 
   /** The fields that still need something, in order. */

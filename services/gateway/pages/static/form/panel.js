@@ -5,6 +5,7 @@ import { isEmpty } from "./conditions.js";
 import { refuseWithoutConsent } from "./consent.js";
 import { announce, button, cleanedHtml, el } from "./dom.js";
 import { mayComplete } from "./form_state.js";
+import { refuseWithoutInvited } from "./invite.js";
 import { review } from "./review.js";
 import { startScreen } from "./start_screen.js";
 import { t } from "./texts.js";
@@ -98,7 +99,7 @@ export class Panel {
       this.review();
       return false;
     }
-    return refuseWithoutConsent(this.state, this.screen);
+    return refuseWithoutInvited(this.state, this.screen) && refuseWithoutConsent(this.state, this.screen);
   }
 
   /** The server has refused the answer to `field`. */

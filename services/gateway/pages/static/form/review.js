@@ -3,6 +3,7 @@ import { isEmpty } from "./conditions.js";
 import { consentBox } from "./consent.js";
 import { button, el } from "./dom.js";
 import { shownText } from "./format.js";
+import { inviteFields } from "./invite.js";
 import { count, t } from "./texts.js";
 
 const PICTURES = new Set(["signature", "initials", "image"]);
@@ -15,6 +16,7 @@ export function review(state, { onChange, onBack, onComplete }) {
     el("h2", { class: "step__title", tabindex: -1 }, t("review.heading")),
     el("p", {}, steps.length ? t("review.intro") : t("review.nothing")),
     el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange))),
+    state.form.invites.length ? inviteFields(state) : null,
     state.form.consent ? consentBox(state) : null,
     el("p", { class: "panel__message", role: "status" }),
     el(

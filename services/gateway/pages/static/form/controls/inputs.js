@@ -1,4 +1,5 @@
 // Fields that one types into.
+import { confirmedPhone } from "./confirmed_phone.js";
 import { el } from "../dom.js";
 import { isCurrency, plainNumber, readableDate } from "../format.js";
 import { locale, t } from "../texts.js";
@@ -19,8 +20,10 @@ export function cells(field, context) {
 }
 
 export function phone(field, context) {
-  const control = typed(el("input", { type: "tel", autocomplete: "tel" }), context);
-  return { ...control, hint: t("phone.hint") };
+  const input = el("input", { type: "tel", autocomplete: "tel" });
+  const control = typed(input, context);
+  const plain = { ...control, hint: t("phone.hint") };
+  return field.preferences?.one_time_code ? confirmedPhone(field, context, input, plain) : plain;
 }
 
 /** A text input: a number input changes its value when the wheel turns, and hides what it does not understand. */

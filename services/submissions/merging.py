@@ -1,0 +1,100 @@
+"""``roles: [a, b]``: one submitter takes several roles of the template (peer facts 2.6). Pure.
+
+The template is made into one that has a single role in their place; everything after that knows nothing of it.
+"""
+
+from collections.abc import Sequence
+from uuid import NAMESPACE_OID, uuid5
+
+from contracts.rpc.submissions import NewSubmitter
+from contracts.rpc.templates import Composition, TemplateSnapshot
+from contracts.types import FieldDefinition, Party
+from services.submissions.problems import Problems
+
+Basis = TemplateSnapshot | Composition
+"""What submissions are made of: a template, or the documents of a one-off submission."""
+
+
+def merged(template: Basis, submitters: Sequence[NewSubmitter], problems: Problems) -> tuple[Basis, list[NewSubmitter]]:
+    """The template with the merged roles, and the submitters, each with one role at most."""
+    taken: set[str] = set()
+    found: list[NewSubmitter] = []
+    for index, submitter in enumerate(submitters):
+        names = list(dict.fromkeys(name.strip() for name in submitter.roles if name.strip()))
+        if len(names) > 1:
+            parties = _parties(template, names, taken, f"submitters[{index}].roles", problems)
+            if len(parties) == len(names):
+                party = _merged_party(template, parties, submitter, f"submitters[{index}].role", problems)
+                template = _with(template, parties, party)
+                submitter = submitter.model_copy(update={"role": party.name, "uuid": party.uuid})
+        elif names and not submitter.role:
+            submitter = submitter.model_copy(update={"role": names[0]})
+        found.append(submitter.model_copy(update={"roles": []}))
+    return template, found
+
+
+def _parties(template: Basis, names: Sequence[str], taken: set[str], path: str, problems: Problems) -> list[Party]:
+    """The template's parties of these names; shorter only when a problem was added."""
+    known = {party.name.strip().lower(): party for party in template.parties}
+    found = []
+    for name in names:
+        party = known.get(name.lower())
+        if name.lower() in taken:
+            problems.add(path, f"has {name}, which another submitter has", "role must be unique in `submitters`.")
+        elif party is None:
+            problems.add(path, f"has {name}, which is no role of the template", f"{name} role doesn't exist")
+        elif party in found:
+            continue
+        else:
+            found.append(party)
+            taken.add(name.lower())
+    return found
+
+
+def _merged_party(
+    template: Basis,
+    parties: Sequence[Party],
+    submitter: NewSubmitter,
+    path: str,
+    problems: Problems,
+) -> Party:
+    name = (submitter.role or "").strip() or " / ".join(party.name for party in parties)
+    others = {party.name.strip().lower() for party in template.parties if party not in parties}
+    if name.lower() in others:
+        problems.add(path, f"is another role of the template: {name}", "role must be unique in `submitters`.")
+    uuid = uuid5(NAMESPACE_OID, " ".join(sorted(party.uuid for party in parties)))
+    return Party(uuid=str(uuid), name=name)
+
+
+def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
+    """The template with ``party`` in place of the first of ``parties``, and the fields of all of them."""
+    gone = {one.uuid for one in parties}
+    first = next(one for one in template.parties if one.uuid in gone)
+    left = [party if one is first else one for one in template.parties if one is first or one.uuid not in gone]
+    fields: list[FieldDefinition] = []
+    same: dict[tuple[str, str], int] = {}
+    kept_as: dict[str, str] = {}
+    for field in template.fields:
+        if field.submitter_uuid not in gone:
+            fields.append(field)
+            continue
+        key = (field.name.strip().lower(), field.type.value)
+        if field.name.strip() and key in same:
+            before = fields[same[key]]
+            kept_as[field.uuid] = before.uuid
+            both = {"areas": [*before.areas, *field.areas], "required": before.required or field.required}
+            fields[same[key]] = before.model_copy(update=both)
+            continue
+        same[key] = len(fields)
+        fields.append(field.model_copy(update={"submitter_uuid": party.uuid, "role": party.name}))
+    return template.model_copy(update={"parties": left, "fields": [_following(one, kept_as) for one in fields]})
+
+
+def _following(field: FieldDefinition, kept_as: dict[str, str]) -> FieldDefinition:
+    """Conditions on a field that was merged into another ask that one."""
+    if not any(one.field_uuid in kept_as for one in field.conditions):
+        return field
+    conditions = [
+        one.model_copy(update={"field_uuid": kept_as.get(one.field_uuid, one.field_uuid)}) for one in field.conditions
+    ]
+    return field.model_copy(update={"conditions": conditions})

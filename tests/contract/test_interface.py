@@ -1,0 +1,39 @@
+"""docs/interface.md: every row of the specification has an operation and a test, and the page says what is so."""
+
+import re
+
+import pytest
+
+from docs import make_interface
+from services.gateway import specification
+
+ROWS = make_interface.rows()
+NOT_TESTED_YET = {"4.3.3 variables", "4.3.3 go_to_last"}
+"""Rows that are taken and kept, but whose effect is being built."""
+
+
+def test_the_page_is_what_the_list_the_document_and_the_tests_say() -> None:
+    made = make_interface.page()
+    assert make_interface.PAGE.read_text() == made, "make it anew: .venv/bin/python -m docs.make_interface"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_every_row_that_is_there_has_a_test(row: make_interface.Row) -> None:
+    if make_interface.is_there(row) and row.name not in NOT_TESTED_YET:
+        assert make_interface.covering(row), "no test calls this operation with this key"
+    for name in row.tests:
+        path, _, function = name.partition("::")
+        assert re.search(rf"^(?:async )?def {function}\(", (make_interface.ROOT / path).read_text(), re.MULTILINE), name
+
+
+def test_rows_are_listed_once_and_every_operation_is_in_one() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    listed = {operation for row in ROWS for operation in row.operations}
+    assert {one.id for one in specification.operations(specification.document())} <= listed
+
+
+def test_a_row_without_its_operation_or_key_would_be_found() -> None:
+    rows = make_interface.Row("x", ("users.vanish",)), make_interface.Row("y", ("users.create",), "shoe_size")
+    assert not any(map(make_interface.is_there, rows))
+    assert make_interface.is_there(make_interface.Row("z", ("submissions.create",), "submitters[].role"))
+    assert make_interface.covering(make_interface.Row("y", ("users.create",), "shoe_size")) == ()

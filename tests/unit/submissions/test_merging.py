@@ -1,0 +1,76 @@
+"""``roles: [a, b]``: several roles of the template for one submitter."""
+
+from typing import Any
+
+import pytest
+
+from contracts.errors import ServiceError
+from contracts.types import Area, Condition
+from services.submissions import creation
+from tests.support.submissions import NOW, Limits, create_command, field, template
+
+
+def plan(found: Any, *submitters: dict[str, Any]) -> creation.Plan:
+    return creation.planned(create_command(found, *submitters), found, Limits(), NOW)
+
+
+def area(page: int) -> Area:
+    return Area(x=0.1, y=0.1, w=0.2, h=0.1, page=page)
+
+
+def three_roles() -> Any:
+    name = field("A", "Name", areas=[area(1)], required=False)
+    same = field("B", "name ", areas=[area(2)])
+    other = field("B", "Name", "number")
+    asks = field("C", "Why", conditions=[Condition(field_uuid=same.uuid, action="not_empty")])
+    return template(name, same, other, asks, field("B", ""), field("A", ""))
+
+
+def test_roles_become_one_with_the_fields_of_both() -> None:
+    found = three_roles()
+    made = plan(found, {"roles": ["a", "B"]}, {"role": "C"})
+    one, other = made.submitters
+    assert (one.party.name, other.party.name) == ("A / B", "C")
+    mine = [each for each in made.fields if each.submitter_uuid == one.party.uuid]
+    assert {each.role for each in mine} == {"A / B"}
+    assert [(each.name, each.type.value, [part.page for part in each.areas], each.required) for each in mine] == [
+        ("Name", "text", [1, 2], True),
+        ("Name", "number", [], True),
+        ("", "text", [], True),
+        ("", "text", [], True),
+    ]
+    (asks,) = [each for each in made.fields if each.role == "C"]
+    assert asks.conditions[0].field_uuid == mine[0].uuid
+    again = plan(found, {"roles": ["B", "A"]}, {"role": "C"})
+    assert again.submitters[0].party.uuid == one.party.uuid
+    assert [each.submitter_uuid for each in found.fields if each.role == "A"] == ["uuid of A"] * 2, (
+        "the template is as it was"
+    )
+
+
+def test_the_new_role_may_be_named_and_filled() -> None:
+    made = plan(three_roles(), {"role": "C"}, {"role": "Both", "roles": ["A", "B"], "values": {"Name": "7"}})
+    assert [one.party.name for one in made.submitters] == ["C", "Both"]
+    assert sorted(map(str, made.submitters[1].values.values())) == ["7", "7"]
+
+
+def test_one_role_is_as_role_and_the_position_counts_what_is_left() -> None:
+    made = plan(three_roles(), {"roles": ["B"]}, {"role": "A"})
+    assert [one.party.name for one in made.submitters] == ["B", "A"]
+    made = plan(three_roles(), {"roles": ["A", "B"]}, {})
+    assert [one.party.name for one in made.submitters] == ["A / B", "C"]
+
+
+@pytest.mark.parametrize(
+    ("submitters", "path", "message"),
+    [
+        ([{"roles": ["A", "X"]}], "submitters[0].roles", "X role doesn't exist"),
+        ([{"roles": ["A", "B"]}, {"roles": ["B", "C"]}], "submitters[1].roles", "role must be unique"),
+        ([{"roles": ["A", "B"], "role": "C"}], "submitters[0].role", "role must be unique"),
+        ([{"roles": ["A", "B"]}, {"role": "A"}], "submitters[1].role", "Unknown submitter role: A"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused(submitters: list[dict[str, Any]], path: str, message: str) -> None:
+    with pytest.raises(ServiceError, match=message) as caught:
+        plan(three_roles(), *submitters)
+    assert caught.value.details[0]["field"] == path
