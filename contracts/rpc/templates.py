@@ -71,7 +71,13 @@ class HtmlDocumentInput(Tolerant):
 
 
 class Intake(Tolerant):
-    """Documents as they are sent in: either ``documents`` or ``html_documents``."""
+    """Documents as they are sent in: either ``documents`` or ``html_documents``.
+
+    ``docx``: files may be Word documents, too. ``docx_variables`` fill their placeholders; None leaves them for later.
+    """
+
+    docx: bool = False
+    docx_variables: dict[str, Any] | None = None
 
     flatten: bool = False
     remove_tags: bool = True
@@ -119,6 +125,12 @@ class ListTemplates(PageRequest):
     external_id: str | None = None
     slug: str | None = None
     shared: bool = False
+
+
+class FillTemplate(GetTemplate):
+    """The snapshot of a template with DOCX documents, filled with ``variables``; what was made is among the incoming files."""
+
+    variables: dict[str, Any] = Field(default_factory=dict)
 
 
 class UpdateTemplate(Tolerant):
@@ -241,6 +253,7 @@ UPDATE = Rpc("templates", "update", UpdateTemplate, Template)
 REMOVE = Rpc("templates", "remove", RemoveTemplate, Removed)
 CLONE = Rpc("templates", "clone", CloneTemplate, Template)
 SHARED = Rpc("templates", "shared", GetSharedLink, TemplateSnapshot)
+FILL = Rpc("templates", "fill", FillTemplate, TemplateSnapshot, timeout=90)
 SNAPSHOT = Rpc("templates", "snapshot", GetTemplate, TemplateSnapshot)
 MERGE = Rpc("templates", "merge", MergeTemplates, Template)
 CHANGE_DOCUMENTS = Rpc("templates", "change_documents", ChangeDocuments, Template, timeout=90)

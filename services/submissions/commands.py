@@ -253,7 +253,7 @@ def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> Su
         updated_at=now,
         preferences=plan.preferences,
         details=plan.details,
-        variables=command.variables,
+        variables=plan.variables,
         values_version=1,
         event_sequence=0,
         trail_length=0,

@@ -14,7 +14,17 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
-from services.submissions import addresses, branding, consent, invites, merging, preferences, roles, sms
+from services.submissions import (
+    addresses,
+    branding,
+    consent,
+    invites,
+    merging,
+    preferences,
+    roles,
+    sms,
+    variables,
+)
 from services.submissions import values as rules
 from services.submissions.branding import Branding
 from services.submissions.code_requirements import check_available, check_code_addresses, code_requirements
@@ -82,6 +92,7 @@ class Plan:
     submitters: list[PlannedSubmitter]
     sources: list[Source]
     texts: list[tuple[str, str]]
+    variables: dict[str, Any]
 
 
 def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
@@ -129,6 +140,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         sources=[source for overrides in found for source in overrides.sources]
         + [source for one in submitters for source in one.branding.sources],
         texts=[text for overrides in found for text in overrides.texts] + [one for one in agreements if one],
+        variables=variables.merged(request, limits.max_values_bytes),
     )
     _check_whole(plan, limits, problems)
     numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]

@@ -38,6 +38,7 @@ from services.submissions import (
     shared_links,
     submitter_commands,
     trying,
+    variables,
 )
 from services.submissions.access import require_writer
 from services.submissions.background import site_of
@@ -61,17 +62,17 @@ class SubmissionsService:
         _known(command, template_id="Template")
         if (done := self._remembered(rpc.CREATE, command)) is not None:
             return done
-        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
-        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        template = self._template(command)
         plan = creation.planned(command, template, self.context.settings, now())
         made = self._workshop.prepared(plan.sources, plan.texts)
-        return preparing.taken_over(
-            self._workshop,
-            made,
-            lambda files: self.context.database.write(
-                commands.create, command, template, plan, files, self._site, now()
-            ),
-        )
+        with preparing.keeping(self._workshop, template) as kept:
+            return preparing.taken_over(
+                self._workshop,
+                made,
+                lambda files: self.context.database.write(
+                    commands.create, command, kept, plan, files, self._site, now()
+                ),
+            )
 
     @handles(rpc.CREATE_ONE_OFF)
     def create_one_off(self, command: rpc.CreateOneOff) -> Submission:
@@ -79,7 +80,7 @@ class SubmissionsService:
         if (done := self._remembered(rpc.CREATE_ONE_OFF, command)) is not None:
             return done
         one_off.refuse_early(command)
-        composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command))
+        composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command, self.context.settings))
         plan = one_off.planned(command, composition, self.context.settings, now())
         made = self._workshop.prepared(plan.sources, plan.texts)
         with preparing.keeping(self._workshop, composition) as kept:
@@ -95,14 +96,13 @@ class SubmissionsService:
     def try_create(self, command: rpc.CreateSubmission) -> DryRun:
         require_writer(command.actor)
         _known(command, template_id="Template")
-        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
-        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        template = self._template(command)
         return trying.tried(self._workshop, command, template, self.context.settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
         require_writer(command.actor)
-        composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command))
+        composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command, self.context.settings))
         return trying.tried(self._workshop, command, composition, self.context.settings, now())
 
     @handles(rpc.CREATE_MANY)
@@ -118,6 +118,7 @@ class SubmissionsService:
             each: self.context.bus.call(templates.SNAPSHOT, templates.GetTemplate(actor=command.actor, id=each))
             for each in ids
         }
+        bulk.refuse_variables(snapshots.values())
         plans = [creation.planned(one, snapshots[one.template_id], self.context.settings, now()) for one in asked]
         made = self._workshop.prepared(
             [source for plan in plans for source in plan.sources], [text for plan in plans for text in plan.texts]
@@ -317,6 +318,15 @@ class SubmissionsService:
     @property
     def _site(self) -> Site:
         return site_of(self.context.settings)
+
+    def _template(self, command: rpc.CreateSubmission) -> templates.TemplateSnapshot:
+        """The template, filled with the request's variables where its documents ask for some."""
+        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
+        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        if template.archived or not variables.asked_for(template):
+            return template
+        given = variables.merged(command, self.context.settings.max_values_bytes)
+        return self.context.bus.call(templates.FILL, variables.fill(command, template, given))
 
     @property
     def _workshop(self) -> Workshop:

@@ -169,6 +169,9 @@ def as_template(row: Any, of_row: Sequence[Any], links: FileLinks) -> Template:
             "fields": row.fields,
             "documents": documents,
             "schema": [{"attachment_uuid": document["uuid"], "name": document["name"]} for document in documents],
+            "variables_schema": {
+                name: schema for one in of_row if one.docx for name, schema in one.docx["variables"].items()
+            },
             "preferences": row.preferences,
             "shared_link": row.shared_link,
             "archived": row.archived_at is not None,
@@ -255,6 +258,7 @@ def stored(row: Any) -> StoredDocument:
             "original": row.original,
             "pages": row.pages,
             "signed": row.signed,
+            "docx": row.docx,
         }
     )
 

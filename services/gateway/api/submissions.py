@@ -72,6 +72,14 @@ async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
         return await one_off(context, exchange, documents=await documents_of(uploads, body))
 
 
+async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
+    """Answers with the submitters (specification 4.3)."""
+    body = exchange.body
+    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+        made = await one_off(context, exchange, documents=await documents_of(uploads, body), docx=True)
+    return created_submitters(exchange, made)
+
+
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     with place_of_html(exchange.body):
         return await one_off(context, exchange, html_documents=html_documents_of(exchange.body))

@@ -29,6 +29,13 @@ async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
+async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body
+    common = {**given(body, *_OF_TEMPLATE, "remove_tags"), **external_id(body), "docx": True}
+    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+        return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
+
+
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     common = {**given(body, *_OF_TEMPLATE), **external_id(body)}
