@@ -230,6 +230,15 @@ def keeping(workshop: Workshop, composition: B) -> Iterator[B]:
     _remove(workshop.blobs, {key for key in came if key.startswith(INCOMING)})
 
 
+@contextlib.contextmanager
+def throwing_away(workshop: Workshop, composition: Composition) -> Iterator[None]:
+    """What came with a dry run goes with it."""
+    try:
+        yield
+    finally:
+        _remove(workshop.blobs, {key for key in _keys(composition.documents) if key.startswith(INCOMING)})
+
+
 def _keys(documents: Sequence[StoredDocument]) -> set[str]:
     return {file.key for one in documents for file in (one.file, one.original)}
 

@@ -103,7 +103,8 @@ class SubmissionsService:
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
         require_writer(command.actor)
         composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command, self.context.settings))
-        return trying.tried(self._workshop, command, composition, self.context.settings, now())
+        with preparing.throwing_away(self._workshop, composition):
+            return trying.tried(self._workshop, command, composition, self.context.settings, now())
 
     @handles(rpc.CREATE_MANY)
     def create_many(self, command: rpc.CreateSubmissions) -> rpc.Submissions:

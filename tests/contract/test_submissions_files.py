@@ -398,6 +398,24 @@ def test_a_one_off_submission_has_its_own_files_until_it_is_erased(suite: Suite)
     wait_until(lambda: not suite.files() - before, what="nothing left")
 
 
+def test_a_dry_run_leaves_no_file(suite: Suite, pictures: str) -> None:
+    before = suite.files()
+    person = rpc.NewSubmitter(role="Buyer", email="a@example.com", values={"Full name": "Zoë"})
+    tried = suite.client.call(rpc.TRY_ONE_OFF, one_off(suite).model_copy(update={"submitters": [person]}))
+    assert (tried.accepted, [one.name for one in tried.fields]) == (True, ["Full name"])
+    assert suite.files() == before
+    people = [
+        rpc.NewSubmitter(
+            role="Buyer", email="a@example.com", values={"Papers": [f"{pictures}/passport.png"], "Sign": "Bo"}
+        ),
+        rpc.NewSubmitter(role="Seller", email="b@example.com", values={"Logo": f"{pictures}/missing"}),
+    ]
+    values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "template_id": suite.template.id}
+    tried = suite.client.call(rpc.TRY_CREATE, rpc.CreateSubmission(submitters=people, **values))
+    assert [one["field"] for one in tried.problems] == ["submitters[1].values.Logo"]
+    assert suite.files() == before
+
+
 def test_killed_in_the_middle_a_one_off_submission_is_made_once(suite: Suite) -> None:
     pdf = agreement_pdf(["{{Full name;role=Buyer}}"])
     documents = [templates.DocumentInput(name=f"{n}", file=suite.upload(pdf, "application/pdf")) for n in range(4)]
