@@ -59,6 +59,10 @@ STATIC_TYPES = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.
 """Drawn without the signer doing anything."""
 
 
+LINK_FORM_FIELDS = ("email", "name", "phone")
+"""What a shared link may ask its visitor for, in the order in which it does."""
+
+
 class SubmitterStatus(StrEnum):
     PENDING = "pending"
     COMPLETED = "completed"

@@ -33,6 +33,7 @@ from services.submissions.overrides import Given, Overrides, Source, template_de
 from services.submissions.overrides import planned as planned_overrides
 from services.submissions.problems import Problems
 
+LINK = "link"
 LONGEST_SUBJECT = 500
 LONGEST_BODY = 20_000
 LONGEST_KEY = 255
@@ -202,7 +203,7 @@ def _submitter(
     path = f"submitters[{index}]"
     email, name, phone = checked_contact(given.email, given.name, given.phone, path, problems)
     reached = (given.email or "").strip() or (given.phone or "").strip() or (given.invite_by or "").strip()
-    if not reached:
+    if not reached and request.source != LINK:  # the visitor of a link is there already
         problems.add(f"{path}.email", "is required unless phone is given", f"email or phone is required in `{path}`.")
     viewer = not any(field.submitter_uuid == party.uuid for field in template.fields)
     if viewer and given.completed:

@@ -39,7 +39,7 @@ def wanted(command: rpc.CreateOneOff, limits: Limits) -> ComposeDocuments:
 
 
 def planned(command: rpc.CreateOneOff, composition: Composition, limits: Limits, now: datetime) -> Plan:
-    """As any other submission, but it is called like its first document when the request gives no name."""
+    """As any other submission, but it is called like its first document with a name when the request gives none."""
     plan = creation.planned(command, composition, limits, now)
     return plan if plan.name else replace(plan, name=_called(command))
 

@@ -35,6 +35,7 @@ from services.submissions import (
     one_off,
     preparing,
     queries,
+    shared_links,
     submitter_commands,
     trying,
     variables,
@@ -237,6 +238,35 @@ class SubmissionsService:
             ),
         )
 
+    @handles(rpc.START_FROM_LINK)
+    def start_from_link(self, command: rpc.StartFromLink) -> rpc.LinkStarted:
+        template = self._shared(command)
+        party, contact = shared_links.party_of(template), shared_links.contact_of(command, template)
+        shared_links.require_code(command, shared_links.asked_code(template, contact), self._site, now())
+        creating = shared_links.wanted(command, template, party, contact)
+        plan = creation.planned(creating, template, self.context.settings, now())
+        made = self._workshop.prepared(plan.sources, plan.texts)
+        more = (creating, template, plan)
+        return preparing.taken_over(
+            self._workshop,
+            made,
+            lambda files: self.context.database.write(
+                shared_links.start, command, *more, files, self.context.settings, self._site, now()
+            ),
+        )
+
+    @handles(rpc.SEND_LINK_CODE)
+    def send_link_code(self, command: rpc.SendLinkCode) -> rpc.CodeSent:
+        template = self._shared(command)
+        shared_links.party_of(template)
+        return self.context.database.write(shared_links.send_code, command, template, self._site, now())
+
+    @handles(rpc.CHECK_LINK_CODE)
+    def check_link_code(self, command: rpc.CheckLinkCode) -> rpc.PassedCode:
+        template = self._shared(command)
+        judged, passed = self.context.database.write(shared_links.check_code, command, template, self._site, now())
+        return judged.passed(passed)
+
     @handles(rpc.SEND_CODE)
     def send_code(self, command: rpc.SendCode) -> rpc.CodeSent:
         return self.context.database.write(code_commands.send, command, self._site, now())
@@ -277,6 +307,9 @@ class SubmissionsService:
     @subscribes(events.TEMPLATE_UPDATED)
     def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
         self.context.database.write(known_templates.accept, known_templates.TemplateNews.model_validate(data.data))
+
+    def _shared(self, visit: rpc.LinkVisit) -> templates.TemplateSnapshot:
+        return self.context.bus.call(templates.SHARED, templates.GetSharedLink(slug=visit.slug))
 
     def _remembered(self, call: Rpc[Any, R], command: BaseModel) -> R | None:
         """The first answer to a request that comes again: what is looked at beforehand may look different by now."""

@@ -60,7 +60,18 @@ def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, no
 
 def snapshot(session: Session, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
     """All that a submission copies of a template."""
-    row, documents = _one(session, request)
+    return _snapshot(*_one(session, request))
+
+
+def shared(session: Session, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot:
+    """The same for somebody who has the shared link; an archived template is said to be."""
+    row = session.execute(_ROWS.where(_columns.slug == request.slug, _columns.shared_link.is_(True))).one_or_none()
+    if row is None:
+        raise not_found("Template")
+    return _snapshot(row, _documents_of(session, [row.id])[row.id])
+
+
+def _snapshot(row: Any, documents: Sequence[Any]) -> rpc.TemplateSnapshot:
     return rpc.TemplateSnapshot.model_validate(
         {
             "id": row.id,

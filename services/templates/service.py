@@ -154,6 +154,10 @@ class TemplatesService:
             self._discard_files(new)
         return done
 
+    @handles(rpc.SHARED)
+    def shared(self, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot:
+        return self.context.database.look_up(queries.shared, request)
+
     @handles(rpc.SNAPSHOT)
     def snapshot(self, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
         return self.context.database.look_up(queries.snapshot, request)

@@ -121,7 +121,7 @@ MATRIX: dict[str, Row] = {
     "events.form": Row(EVERYBODY),
     "events.submission": Row(EVERYBODY),
 }
-PUBLIC = {"attachments.create", "phone_codes.send"}
+PUBLIC = {"attachments.create", "phone_codes.send", "submitter_form_views.create"}
 """Without a key: the slug of the submitter decides."""
 
 

@@ -25,10 +25,7 @@ _OF_SUBMITTER = (
     "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url", "roles",
     "invite_by",
 )  # fmt: skip
-_LATER_FLAGS = (
-    "shared_link_2fa",
-    "certsign_sign_enabled",
-)
+_LATER_FLAGS = ("certsign_sign_enabled",)
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:

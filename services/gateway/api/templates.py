@@ -71,7 +71,7 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link")
+    changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link", "preferences")
     if "fields" in body:
         changes["fields"] = fields_of(body["fields"])
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **external_id(body), **changes)
