@@ -128,8 +128,8 @@ def test_a_view_is_reported_by_another_page(suite: RunningSuite, template: dict[
     seller, buyer = send(suite, template["id"], send_email=False)
 
     def look(slug: Any) -> requests.Response:
-        url = f"{suite.base_url}/api/submitter_form_views"
-        return requests.request("POST", url, json={"submitter_slug": slug}, timeout=30)
+        body = {"submitter_slug": slug}
+        return requests.request("POST", f"{suite.base_url}/api/submitter_form_views", json=body, timeout=30)
 
     def views() -> int:
         found = suite.api("GET", f"/submissions/{seller['submission_id']}")["submission_events"]
