@@ -41,6 +41,7 @@ TEST_PACKAGES = [
     "postgresql",
     "qpdf",
     "chromium",
+    "curl",  # the README's calls
     "libatomic1",
     "make",
     "git",

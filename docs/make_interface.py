@@ -185,7 +185,7 @@ def _functions(paths: Any) -> dict[str, Function]:
 
 
 def _read(node: ast.FunctionDef) -> Function:
-    said = Function()
+    said, named = Function(), _named_texts(node)
     for part in ast.walk(node):
         if isinstance(part, ast.Dict):
             said.keys |= {
@@ -196,16 +196,29 @@ def _read(node: ast.FunctionDef) -> Function:
             said.uses |= {part.func.id} if isinstance(part.func, ast.Name) else set()
             said.uses |= {part.func.attr} if isinstance(part.func, ast.Attribute) else set()
         elements = part.args if isinstance(part, ast.Call) else part.elts if isinstance(part, ast.Tuple) else []
-        if elements and (called := _CLIENT.get(_text(elements[0]))):
+        if elements and (called := _CLIENT.get(_text(elements[0], {}))):
             said.calls.add(called)
         for method, path in itertools.pairwise(elements):
-            if isinstance(method, ast.Constant) and method.value in METHODS and (text := _text(path)):
+            if isinstance(method, ast.Constant) and method.value in METHODS and (text := _text(path, named)):
                 called, _, query = re.sub(r"^.*?/api(?=/)", "", text).partition("?")
                 said.calls.add((method.value, called))
                 said.keys |= set(re.findall(r"(\w+)=", query))
-        if isinstance(part, ast.Constant | ast.JoinedStr) and _text(part).startswith("/"):
-            said.calls.add(("GET", _text(part)))  # a path alone is read
+        if isinstance(part, ast.Constant | ast.JoinedStr) and (text := _text(part, named)).startswith("/"):
+            said.calls.add(("GET", text))  # a path alone is read
     return said
+
+
+def _named_texts(node: ast.FunctionDef) -> dict[str, str]:
+    """Texts that a function gives a name: ``path = f"/templates/{id}"``."""
+    named: dict[str, str] = {}
+    for part in ast.walk(node):
+        if (
+            isinstance(part, ast.Assign)
+            and isinstance(part.targets[0], ast.Name)
+            and (text := _text(part.value, named))
+        ):
+            named[part.targets[0].id] = text
+    return named
 
 
 def _client_methods() -> dict[str, tuple[str, str]]:
@@ -215,12 +228,16 @@ def _client_methods() -> dict[str, tuple[str, str]]:
     return {name: (method.upper(), re.sub(r"\{[^}]*\}", "*", path)) for name, method, path in found}
 
 
-def _text(node: ast.expr) -> str:
-    """A path as it is written; what is put in stands as one character."""
+def _text(node: ast.expr, named: dict[str, str]) -> str:
+    """A path as it is written; what is put in stands as one character, unless it is a text that has a name."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
+    if isinstance(node, ast.Name):
+        return named.get(node.id, "")
+    if isinstance(node, ast.FormattedValue):
+        return _text(node.value, named) or "*"
     if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
+        return "".join(_text(part, named) for part in node.values)
     return ""
 
 

@@ -70,8 +70,9 @@ def answer(error: ServiceError, request_id: str) -> tuple[int, dict[str, str], b
     status = _STATUS.get(error.code, error.status)
     body: dict[str, Any] = {"error": _one_line(error.message), "code": error.code}
     headers = {}
-    if error.details:
-        body["details"] = error.details
+    details = error.details or ([{}] if status == 422 else [])
+    if details:  # a refusal that is about no single field has its reason there all the same
+        body["details"] = [{"reason": body["error"], **detail} for detail in details]
     if status == 404:
         body["status"] = 404
     if status == 500:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from contracts import events
+from contracts.errors import STATUS, ServiceError
 from contracts.rpc import REGISTRY, health, notifications, rendering, submissions, templates, webhooks  # noqa: F401 - all calls register
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.marks import subscriptions_of
+from services.gateway import errors, specification
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = ["templates", "submissions", "rendering", "notifications", "webhooks"]
@@ -72,6 +74,15 @@ def test_every_setting_is_in_the_readme_and_described(service: str) -> None:
 def test_every_shared_setting_is_in_the_runtime_s_readme() -> None:
     shared = environment_names(ServiceSettings) - {"DATABASE_URL"}
     assert set(first_column((ROOT / "contracts" / "README.md").read_text(), "Setting")) == shared
+
+
+def test_every_error_code_is_documented_with_its_status() -> None:
+    text = (ROOT / "docs" / "errors.md").read_text()
+    table = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", text, re.MULTILINE))
+    told = specification.document()["components"]["schemas"]["Error"]["properties"]["code"]["enum"]
+    assert list(table) == told
+    assert table == {code: str(errors.answer(ServiceError(code, "x"), "r")[0]) for code in told}
+    assert set(STATUS) <= set(told)
 
 
 def test_every_event_has_somebody_who_takes_it() -> None:

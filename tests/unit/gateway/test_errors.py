@@ -28,6 +28,14 @@ def test_details_name_the_field() -> None:
     }
 
 
+def test_every_422_has_details() -> None:
+    told = json.loads(errors.answer(ServiceError("invalid", "The delivery is still under way."), "r-1")[2])
+    assert told["details"] == [{"reason": "The delivery is still under way."}]
+    waiting = json.loads(errors.answer(ServiceError("rate_limited", "Wait", [{"retry_after": 17}]), "r-1")[2])
+    assert waiting["details"] == [{"reason": "Wait", "retry_after": 17}]
+    assert "details" not in json.loads(errors.answer(ServiceError("conflict", "Used"), "r-1")[2])
+
+
 def test_404_says_so_in_the_body() -> None:
     assert json.loads(errors.answer(not_found("Template"), "r-1")[2])["status"] == 404
 
