@@ -59,6 +59,10 @@ STATIC_TYPES = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.
 """Drawn without the signer doing anything."""
 
 
+LINK_FORM_FIELDS = ("email", "name", "phone")
+"""What a shared link may ask its visitor for, in the order in which it does."""
+
+
 class SubmitterStatus(StrEnum):
     PENDING = "pending"
     COMPLETED = "completed"
@@ -494,9 +498,19 @@ class EventRecord(Tolerant):
     data: dict[str, Any]
 
 
+class DocxSource(Tolerant):
+    """A DOCX whose ``[[variables]]`` are filled for each submission anew. ``variables``: those it asks for, as JSON Schema by
+    name; ``tags``: name and role of the fields that are written into it, wherever they end up."""
+
+    variables: dict[str, Any]
+    remove_tags: bool = True
+    tags: list[tuple[str, str | None]] = Field(default_factory=list)
+
+
 class StoredDocument(Tolerant):
     """A document of a template or submission, between services. ``file`` is the normalised PDF that is filled and sealed;
-    ``original`` is what was sent in, whose hash the audit trail states."""
+    ``original`` is what was sent in, whose hash the audit trail states. With ``docx`` the original has variables, and ``file``
+    shows them as they were typed."""
 
     uuid: str
     name: str
@@ -504,3 +518,4 @@ class StoredDocument(Tolerant):
     original: BlobRef
     pages: list[PageSize]
     signed: bool = False
+    docx: DocxSource | None = None

@@ -88,6 +88,7 @@ class NewSubmission(Tolerant):
     """What every way of making a submission has (specification 4.3.1). Errors name the field as ``submitters[0].email``.
 
     ``preferences`` are those of specification 2.8. ``request_id``: the same id returns the first answer.
+    ``source`` is ``link`` for what a visitor of a shared link began; the actor is then its template's author.
     """
 
     request_id: str
@@ -111,6 +112,7 @@ class NewSubmission(Tolerant):
     logo_url: str | None = None
     company_name: str | None = None
     stamp_url: str | None = None
+    source: str = "api"
 
 
 class GetSubmission(Tolerant):
@@ -448,6 +450,46 @@ class PassedCode(Tolerant):
     expires_at: Moment | None = None
 
 
+class LinkVisit(Visit):
+    """Somebody at a shared link: ``slug`` is the template's. ``email``, ``name`` and ``phone`` as far as he was asked for."""
+
+    account: Account
+    email: str | None = None
+    name: str | None = None
+    phone: str | None = None
+
+
+class StartFromLink(LinkVisit):
+    """A submission for this visitor. ``sender`` is the template's author, while he is a user. ``resume`` is what this browser
+    was given when it started one before: the same visitor goes on with that."""
+
+    request_id: str
+    sender: Actor | None = None
+    resume: str | None = None
+
+
+class LinkStarted(Tolerant):
+    """``submitter_slug`` opens the form. ``resume`` goes to the browser; ``passed``, too, when a code had to be passed: the
+    form does not ask for another."""
+
+    submitter_slug: str
+    resume: str = ""
+    passed: PassedCode | None = None
+
+
+class SendLinkCode(LinkVisit):
+    """Send a one-time code to ``email``."""
+
+    request_id: str
+
+
+class CheckLinkCode(LinkVisit):
+    """As CheckCode; the proof is for this link and this address."""
+
+    request_id: str
+    code: str
+
+
 CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
 CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, timeout=120)
 TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
@@ -471,5 +513,8 @@ INVITE_AND_COMPLETE = Rpc("submissions", "invite_and_complete", InviteAndComplet
 DECLINE_FORM = Rpc("submissions", "decline_form", DeclineForm, Done)
 ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
 FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)
+START_FROM_LINK = Rpc("submissions", "start_from_link", StartFromLink, LinkStarted, timeout=30)
+SEND_LINK_CODE = Rpc("submissions", "send_link_code", SendLinkCode, CodeSent)
+CHECK_LINK_CODE = Rpc("submissions", "check_link_code", CheckLinkCode, PassedCode)
 SEND_CODE = Rpc("submissions", "send_code", SendCode, CodeSent)
 CHECK_CODE = Rpc("submissions", "check_code", CheckCode, PassedCode)

@@ -71,7 +71,13 @@ class HtmlDocumentInput(Tolerant):
 
 
 class Intake(Tolerant):
-    """Documents as they are sent in: either ``documents`` or ``html_documents``."""
+    """Documents as they are sent in: either ``documents`` or ``html_documents``.
+
+    ``docx``: files may be Word documents, too. ``docx_variables`` fill their placeholders; None leaves them for later.
+    """
+
+    docx: bool = False
+    docx_variables: dict[str, Any] | None = None
 
     flatten: bool = False
     remove_tags: bool = True
@@ -121,8 +127,15 @@ class ListTemplates(PageRequest):
     shared: bool = False
 
 
+class FillTemplate(GetTemplate):
+    """The snapshot of a template with DOCX documents, filled with ``variables``; what was made is among the incoming files."""
+
+    variables: dict[str, Any] = Field(default_factory=dict)
+
+
 class UpdateTemplate(Tolerant):
-    """Only what is set changes (``model_fields_set``). ``roles`` renames by position and appends; ``fields`` replaces."""
+    """Only what is set changes (``model_fields_set``). ``roles`` renames by position and appends; ``fields`` replaces;
+    ``preferences`` merge, None takes one away."""
 
     request_id: str
     actor: Actor
@@ -135,6 +148,7 @@ class UpdateTemplate(Tolerant):
     submitters: list[Party] | None = None
     archived: bool | None = None
     shared_link: bool | None = None
+    preferences: dict[str, Any] | None = None
 
 
 class RemoveTemplate(Tolerant):
@@ -207,6 +221,12 @@ class Composition(Tolerant):
     problems: list[dict[str, str]] = Field(default_factory=list)
 
 
+class GetSharedLink(Tolerant):
+    """The template of a shared link ``/d/<slug>``, for anybody who has it; not found while its sharing is off."""
+
+    slug: str
+
+
 class TemplateSnapshot(Tolerant):
     """All that a submission needs of a template, copied so that later edits never touch signing."""
 
@@ -232,6 +252,8 @@ LIST = Rpc("templates", "list", ListTemplates, Page[Template])
 UPDATE = Rpc("templates", "update", UpdateTemplate, Template)
 REMOVE = Rpc("templates", "remove", RemoveTemplate, Removed)
 CLONE = Rpc("templates", "clone", CloneTemplate, Template)
+SHARED = Rpc("templates", "shared", GetSharedLink, TemplateSnapshot)
+FILL = Rpc("templates", "fill", FillTemplate, TemplateSnapshot, timeout=90)
 SNAPSHOT = Rpc("templates", "snapshot", GetTemplate, TemplateSnapshot)
 MERGE = Rpc("templates", "merge", MergeTemplates, Template)
 CHANGE_DOCUMENTS = Rpc("templates", "change_documents", ChangeDocuments, Template, timeout=90)

@@ -83,7 +83,15 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         fetching=ThreadPoolExecutor(settings.fetch_threads, thread_name_prefix="fetch"),
     )
     authenticator = Authenticator(database, context.keys, threads, context.direct)
-    pages = create_pages(settings, context.bus, context.blobs, authenticator.authenticated, context.phone_otp_webhook)
+    pages = create_pages(
+        settings,
+        context.bus,
+        context.blobs,
+        authenticator.authenticated,
+        phone_otp_webhook=context.phone_otp_webhook,
+        account=context.account_now,
+        user=lambda user_id: database.read(queries.active_actor, user_id),
+    )
     own: dict[str, Application] = {
         "/healthz": Health(),
         "/readyz": Readiness(context),

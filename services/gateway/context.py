@@ -73,6 +73,10 @@ class GatewayContext:
         stored = self.database.read(queries.kept_phone_otp_webhook)
         return phone_otp.sealed_for_sending(phone_otp.read(stored, self.keys, self.settings), self.settings)
 
+    def account_now(self) -> Account:
+        """The account settings as they are now. Reads the database: for plain threads."""
+        return self.database.read(queries.account, self.settings.account_defaults())
+
     async def account(self) -> Account:
         """The account settings as they are now."""
         defaults = self.settings.account_defaults()

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from contracts.blobs import INCOMING, BlobRef
+from contracts.blobs import DOCX, INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.runtime import observe
 from contracts.runtime.outbound import OutboundFailed, OutboundRefused
@@ -122,7 +122,10 @@ def decoded(text: str, field: str, limit: int) -> bytes:
 
 def media_type(data: bytes) -> str:
     """What the bytes are as far as we tell; what a sender says of them does not count."""
-    return "application/pdf" if b"%PDF-" in data[:1024] else "application/octet-stream"
+    if b"%PDF-" in data[:1024]:
+        return "application/pdf"
+    # A DOCX is a ZIP; before Office 2007 and with a password it is a compound file, which deserves its own refusal.
+    return DOCX if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")) else "application/octet-stream"
 
 
 def too_large(field: str, limit: int) -> ServiceError:

@@ -53,6 +53,14 @@ def actor(session: Session, key_hash: str) -> Actor | None:
     return as_actor(*row) if row else None
 
 
+def active_actor(session: Session, user_id: int) -> Actor | None:
+    """An active user by his id."""
+    found = session.get(User, user_id)
+    if found is None or found.archived_at is not None:
+        return None
+    return as_actor(found.id, found.role, found.email, found.first_name, found.last_name)
+
+
 def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: str | None) -> Actor:
     """The columns of ``ACTOR_BY_KEY``."""
     name = f"{first_name} {last_name or ''}".strip()

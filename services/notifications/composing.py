@@ -117,6 +117,7 @@ def one_time_codes(due: CodeDue, secret: str) -> list[Mail]:
     account = one_line(due.account_name, 100) or "Countersign"
     facts = {
         "account": account,
+        "logo": None,
         "code": code_of(secret, due.seed),
         "submission": one_line(due.submission_name, 150),
         "minutes": due.minutes,

@@ -145,6 +145,8 @@ def _hand_over(telling: Telling, one: Happened) -> None:
     if one.fact in (Fact.INVITED, Fact.INVITED_AGAIN) and one.submitter_id is not None:
         submitter = found.submitter(one.submitter_id)
         first = one.fact is Fact.INVITED
+        if first and found.row.source == "link":  # he is on his way to the form, and his address may be anybody's
+            return
         if mails.wants_mail(submitter) and (first or telling.again_by.get("email")):
             due = mails.invitation(found, submitter, telling.context)
             emit(session, events.INVITATION_DUE, due, subject=telling.subject)

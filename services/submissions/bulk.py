@@ -1,6 +1,6 @@
 """Several submissions in one request: all of them or none, and each once however often the request comes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy.orm import Session
@@ -9,7 +9,7 @@ from contracts.errors import invalid
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import Submission
-from services.submissions import commands, queries
+from services.submissions import commands, queries, variables
 from services.submissions.creation import Plan
 from services.submissions.preparing import Prepared
 from services.submissions.site import Site
@@ -32,6 +32,13 @@ def remembered(session: Session, asked: Sequence[rpc.CreateSubmission]) -> list[
     if queries.remembered(session, rpc.CREATE, asked[0]) is None:
         return None
     return [queries.remembered(session, rpc.CREATE, one) for one in asked]  # type: ignore[misc]
+
+
+def refuse_variables(snapshots: Iterable[TemplateSnapshot]) -> None:
+    """Each submission of such a template has documents of its own, which take a second to make."""
+    if any(variables.asked_for(one) for one in snapshots):
+        reason = "has documents with variables: POST /submissions once for each"
+        raise invalid(f"template_id {reason}", "template_id", reason)
 
 
 def create(

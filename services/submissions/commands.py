@@ -1,6 +1,6 @@
 """Use cases of API users: load, decide, save, tell, in one transaction each. Everything slow was done before."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -46,8 +46,10 @@ def create(
     prepared: Sequence[Prepared],
     site: Site,
     now: datetime,
+    told: Mapping[str, Any] | None = None,
 ) -> Submission:
-    """A submission as planned, with the first group invited; sealed at once when everybody was completed in advance."""
+    """A submission as planned, with the first group invited; sealed at once when everybody was completed in advance.
+    ``told``: what the trail says of who made it, when that is not the actor."""
 
     def decide() -> Submission:
         with session.no_autoflush:  # rows that are changed several times are written once
@@ -59,6 +61,8 @@ def create(
         row.template_id = kept.id if kept else None
         session.add(row)
         session.flush()
+        if kept is None:
+            row.name = row.name or f"Submission {row.id}"  # no template has a name for it
         there = [(position, one) for position, one in enumerate(plan.submitters) if one.invited_by is None]
         submitters = [_submitter_row(row.id, position, one, now) for position, one in there]
         row.invitees = invites.waiting(plan.submitters, prepared)
@@ -84,7 +88,8 @@ def create(
             complete_by_api(found, one, command.actor.email, now)
         state, happened = domain.create(found.state, [one.id for one in completed], seal_id=uuid7())
         store.save(found, state, now)
-        telling = Telling(found, site, now, {"by": command.actor.email}, by_api=command.actor.email)
+        said = {"by": command.actor.email} if told is None else dict(told)
+        telling = Telling(found, site, now, said, by_api=command.actor.email)
         announce.announce(telling, happened)
         if plan.given_preferences:
             announce.preferences_given(telling, command.actor, plan.given_preferences)
@@ -236,9 +241,9 @@ def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> Su
     return SubmissionRow(
         slug=store.new_slug(),
         name=plan.name,
-        source="api",
-        created_by_id=command.actor.user_id,
-        created_by_email=command.actor.email,
+        source=command.source,
+        created_by_id=command.actor.user_id or None,
+        created_by_email=command.actor.email or None,
         created_by_name=command.actor.name or None,
         order=plan.order.value,
         status=SubmissionStatus.PENDING.value,
@@ -248,7 +253,7 @@ def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> Su
         updated_at=now,
         preferences=plan.preferences,
         details=plan.details,
-        variables=command.variables,
+        variables=plan.variables,
         values_version=1,
         event_sequence=0,
         trail_length=0,

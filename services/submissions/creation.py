@@ -14,7 +14,17 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Order, Party, Role
-from services.submissions import addresses, branding, consent, invites, merging, preferences, roles, sms
+from services.submissions import (
+    addresses,
+    branding,
+    consent,
+    invites,
+    merging,
+    preferences,
+    roles,
+    sms,
+    variables,
+)
 from services.submissions import values as rules
 from services.submissions.branding import Branding
 from services.submissions.code_requirements import check_available, check_code_addresses, code_requirements
@@ -23,6 +33,7 @@ from services.submissions.overrides import Given, Overrides, Source, template_de
 from services.submissions.overrides import planned as planned_overrides
 from services.submissions.problems import Problems
 
+LINK = "link"
 LONGEST_SUBJECT = 500
 LONGEST_BODY = 20_000
 LONGEST_KEY = 255
@@ -81,6 +92,7 @@ class Plan:
     submitters: list[PlannedSubmitter]
     sources: list[Source]
     texts: list[tuple[str, str]]
+    variables: dict[str, Any]
 
 
 def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
@@ -128,6 +140,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         sources=[source for overrides in found for source in overrides.sources]
         + [source for one in submitters for source in one.branding.sources],
         texts=[text for overrides in found for text in overrides.texts] + [one for one in agreements if one],
+        variables=variables.merged(request, limits.max_values_bytes),
     )
     _check_whole(plan, limits, problems)
     numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]
@@ -190,7 +203,7 @@ def _submitter(
     path = f"submitters[{index}]"
     email, name, phone = checked_contact(given.email, given.name, given.phone, path, problems)
     reached = (given.email or "").strip() or (given.phone or "").strip() or (given.invite_by or "").strip()
-    if not reached:
+    if not reached and request.source != LINK:  # the visitor of a link is there already
         problems.add(f"{path}.email", "is required unless phone is given", f"email or phone is required in `{path}`.")
     viewer = not any(field.submitter_uuid == party.uuid for field in template.fields)
     if viewer and given.completed:

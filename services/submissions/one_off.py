@@ -8,7 +8,7 @@ from datetime import datetime
 
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import ComposeDocuments, Composition
-from services.submissions import creation
+from services.submissions import creation, variables
 from services.submissions.creation import Limits, Plan
 from services.submissions.problems import Problems
 
@@ -22,7 +22,7 @@ def refuse_early(command: rpc.CreateOneOff) -> None:
     problems.refuse()
 
 
-def wanted(command: rpc.CreateOneOff) -> ComposeDocuments:
+def wanted(command: rpc.CreateOneOff, limits: Limits) -> ComposeDocuments:
     """What the templates service is asked for."""
     return ComposeDocuments(
         actor=command.actor,
@@ -31,13 +31,15 @@ def wanted(command: rpc.CreateOneOff) -> ComposeDocuments:
         flatten=command.flatten,
         remove_tags=command.remove_tags,
         template_ids=command.template_ids,
+        docx=command.docx,
+        docx_variables=variables.merged(command, limits.max_values_bytes),
         merge_documents=command.merge_documents,
         name=command.name or _called(command),
     )
 
 
 def planned(command: rpc.CreateOneOff, composition: Composition, limits: Limits, now: datetime) -> Plan:
-    """As any other submission, but it is called like its first document when the request gives no name."""
+    """As any other submission, but it is called like its first document with a name when the request gives none."""
     plan = creation.planned(command, composition, limits, now)
     return plan if plan.name else replace(plan, name=_called(command))
 
@@ -47,4 +49,7 @@ def _called(command: rpc.CreateOneOff) -> str | None:
     names = [*(one.name for one in command.documents), *(one.name for one in command.html_documents)]
     given = next((name for name in names if name and name.strip()), None)
     called = creation.checked_name(given, "name", Problems())
-    return (called[:-4] or called) if called and called.lower().endswith(".pdf") else called
+    for extension in (".pdf", ".docx"):
+        if called and called.lower().endswith(extension):
+            return called[: -len(extension)] or called
+    return called

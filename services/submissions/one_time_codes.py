@@ -133,9 +133,14 @@ def not_delivered(session: Session, submitter: Any, method: str, now: datetime) 
 def next_asked(submitter: Any, proofs: Sequence[str], secret: str, now: datetime) -> Asked | None:
     """The first code of this submitter that these proofs do not show to be passed; None when the way is free."""
     for asked in required(submitter):
-        if not any(_proves(proof, asked, secret, now) for proof in proofs):
+        if not is_passed(asked, proofs, secret, now):
             return asked
     return None
+
+
+def is_passed(asked: Asked, proofs: Sequence[str], secret: str, now: datetime) -> bool:
+    """Does one of these proofs show that the code was passed?"""
+    return any(_proves(proof, asked, secret, now) for proof in proofs)
 
 
 def issue(session: Session, asked: Asked, submission_id: int | None, secret: str, now: datetime) -> Issued:

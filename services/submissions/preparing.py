@@ -19,7 +19,7 @@ from urllib.parse import unquote_to_bytes
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import Rpc, rendering
-from contracts.rpc.templates import Composition
+from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
 from contracts.types import IMAGE_TYPES, FieldType, StoredDocument
@@ -52,6 +52,7 @@ _DANGEROUS = {
     for ending in endings
 }
 
+B = TypeVar("B", Composition, TemplateSnapshot)
 R = TypeVar("R")
 
 
@@ -214,9 +215,10 @@ def refuse_dangerous(filename: str) -> None:
 
 
 @contextlib.contextmanager
-def keeping(workshop: Workshop, composition: Composition) -> Iterator[Composition]:
-    """The documents of a one-off submission under keys of this service, while they are written down; they are removed again
-    when that is refused. Once they are written down, what they were copied from goes."""
+def keeping(workshop: Workshop, composition: B) -> Iterator[B]:
+    """The documents of a one-off submission, or of a template that was filled for this one, under keys of this service, while
+    they are written down; they are removed again when that is refused. Once they are written down, what they were copied from
+    goes."""
     came = _keys(composition.documents)
     kept = [_kept(workshop.blobs, one) for one in composition.documents]
     try:

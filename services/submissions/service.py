@@ -35,8 +35,10 @@ from services.submissions import (
     one_off,
     preparing,
     queries,
+    shared_links,
     submitter_commands,
     trying,
+    variables,
 )
 from services.submissions.access import require_writer
 from services.submissions.background import site_of
@@ -60,17 +62,17 @@ class SubmissionsService:
         _known(command, template_id="Template")
         if (done := self._remembered(rpc.CREATE, command)) is not None:
             return done
-        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
-        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        template = self._template(command)
         plan = creation.planned(command, template, self.context.settings, now())
         made = self._workshop.prepared(plan.sources, plan.texts)
-        return preparing.taken_over(
-            self._workshop,
-            made,
-            lambda files: self.context.database.write(
-                commands.create, command, template, plan, files, self._site, now()
-            ),
-        )
+        with preparing.keeping(self._workshop, template) as kept:
+            return preparing.taken_over(
+                self._workshop,
+                made,
+                lambda files: self.context.database.write(
+                    commands.create, command, kept, plan, files, self._site, now()
+                ),
+            )
 
     @handles(rpc.CREATE_ONE_OFF)
     def create_one_off(self, command: rpc.CreateOneOff) -> Submission:
@@ -78,7 +80,7 @@ class SubmissionsService:
         if (done := self._remembered(rpc.CREATE_ONE_OFF, command)) is not None:
             return done
         one_off.refuse_early(command)
-        composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command))
+        composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command, self.context.settings))
         plan = one_off.planned(command, composition, self.context.settings, now())
         made = self._workshop.prepared(plan.sources, plan.texts)
         with preparing.keeping(self._workshop, composition) as kept:
@@ -94,14 +96,13 @@ class SubmissionsService:
     def try_create(self, command: rpc.CreateSubmission) -> DryRun:
         require_writer(command.actor)
         _known(command, template_id="Template")
-        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
-        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        template = self._template(command)
         return trying.tried(self._workshop, command, template, self.context.settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
         require_writer(command.actor)
-        composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command))
+        composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command, self.context.settings))
         return trying.tried(self._workshop, command, composition, self.context.settings, now())
 
     @handles(rpc.CREATE_MANY)
@@ -117,6 +118,7 @@ class SubmissionsService:
             each: self.context.bus.call(templates.SNAPSHOT, templates.GetTemplate(actor=command.actor, id=each))
             for each in ids
         }
+        bulk.refuse_variables(snapshots.values())
         plans = [creation.planned(one, snapshots[one.template_id], self.context.settings, now()) for one in asked]
         made = self._workshop.prepared(
             [source for plan in plans for source in plan.sources], [text for plan in plans for text in plan.texts]
@@ -236,6 +238,35 @@ class SubmissionsService:
             ),
         )
 
+    @handles(rpc.START_FROM_LINK)
+    def start_from_link(self, command: rpc.StartFromLink) -> rpc.LinkStarted:
+        template = self._shared(command)
+        party, contact = shared_links.party_of(template), shared_links.contact_of(command, template)
+        shared_links.require_code(command, shared_links.asked_code(template, contact), self._site, now())
+        creating = shared_links.wanted(command, template, party, contact)
+        plan = creation.planned(creating, template, self.context.settings, now())
+        made = self._workshop.prepared(plan.sources, plan.texts)
+        more = (creating, template, plan)
+        return preparing.taken_over(
+            self._workshop,
+            made,
+            lambda files: self.context.database.write(
+                shared_links.start, command, *more, files, self.context.settings, self._site, now()
+            ),
+        )
+
+    @handles(rpc.SEND_LINK_CODE)
+    def send_link_code(self, command: rpc.SendLinkCode) -> rpc.CodeSent:
+        template = self._shared(command)
+        shared_links.party_of(template)
+        return self.context.database.write(shared_links.send_code, command, template, self._site, now())
+
+    @handles(rpc.CHECK_LINK_CODE)
+    def check_link_code(self, command: rpc.CheckLinkCode) -> rpc.PassedCode:
+        template = self._shared(command)
+        judged, passed = self.context.database.write(shared_links.check_code, command, template, self._site, now())
+        return judged.passed(passed)
+
     @handles(rpc.SEND_CODE)
     def send_code(self, command: rpc.SendCode) -> rpc.CodeSent:
         return self.context.database.write(code_commands.send, command, self._site, now())
@@ -277,6 +308,9 @@ class SubmissionsService:
     def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
         self.context.database.write(known_templates.accept, known_templates.TemplateNews.model_validate(data.data))
 
+    def _shared(self, visit: rpc.LinkVisit) -> templates.TemplateSnapshot:
+        return self.context.bus.call(templates.SHARED, templates.GetSharedLink(slug=visit.slug))
+
     def _remembered(self, call: Rpc[Any, R], command: BaseModel) -> R | None:
         """The first answer to a request that comes again: what is looked at beforehand may look different by now."""
         return self.context.database.look_up(queries.remembered, call, command)
@@ -284,6 +318,15 @@ class SubmissionsService:
     @property
     def _site(self) -> Site:
         return site_of(self.context.settings)
+
+    def _template(self, command: rpc.CreateSubmission) -> templates.TemplateSnapshot:
+        """The template, filled with the request's variables where its documents ask for some."""
+        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
+        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        if template.archived or not variables.asked_for(template):
+            return template
+        given = variables.merged(command, self.context.settings.max_values_bytes)
+        return self.context.bus.call(templates.FILL, variables.fill(command, template, given))
 
     @property
     def _workshop(self) -> Workshop:

@@ -22,6 +22,12 @@ class Settings(ServiceSettings):
     max_values_bytes: int = Field(1_000_000, ge=1_000, description="Values and metadata of one submission, as JSON")
     max_file_size: int = Field(26_214_400, ge=1_000, description="One file that a value is made of")
     max_attachments: int = Field(300, ge=1, description="Files that the parties of one submission put into fields")
+    shared_link_starts_per_visitor: int = Field(
+        60, ge=1, description="Submissions that one address (IPv6: one /64) may begin at one shared link in an hour"
+    )
+    shared_link_starts: int = Field(
+        2_000, ge=1, description="Submissions that all visitors together may begin at one shared link in an hour"
+    )
     expiry_sweep_seconds: float = Field(
         5.0, gt=0, description="Time between two looks for submissions that have expired"
     )

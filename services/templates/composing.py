@@ -32,6 +32,9 @@ class Joiner:
         """All pages in order, prepared as an upload is: tried out, and within the limits of one document. Raises ServiceError
         that names ``path``, the key of the request that asked for it."""
         for document in documents:
+            if document.docx is not None:
+                reason = f"cannot be done: {document.name!r} has variables, which are filled for each submission"
+                raise invalid(f"{path} {reason}", path, reason)
             if document.signed:
                 reason = f"cannot be done: {document.name!r} is signed, and a signature is only valid in its own file"
                 raise invalid(f"{path} {reason}", path, reason)

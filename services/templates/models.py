@@ -74,7 +74,8 @@ class TemplateRow(Base):
 
 
 class DocumentRow(Base):
-    """A document of a template. ``file`` (normalised) and ``original`` (as sent) are JSON of contracts.blobs.BlobRef.
+    """A document of a template. ``file`` (normalised) and ``original`` (as sent) are JSON of contracts.blobs.BlobRef,
+    ``docx`` of contracts.types.DocxSource where the original has variables.
 
     The blobs are never deleted here: submissions made from the template go on using them.
     """
@@ -90,5 +91,6 @@ class DocumentRow(Base):
     original: Mapped[dict[str, Any]] = mapped_column(Json)
     pages: Mapped[list[Any]] = mapped_column(Json)
     signed: Mapped[bool] = mapped_column(sa.Boolean)
+    docx: Mapped[dict[str, Any] | None] = mapped_column(Json)
 
     __table_args__ = ({"sqlite_autoincrement": True},)

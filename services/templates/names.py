@@ -52,7 +52,10 @@ def folder(name: str | None) -> str:
 
 def document(name: str) -> str:
     """A document's name without the extension that the published clients send with it."""
-    return name[:-4].rstrip() or name if name.lower().endswith(".pdf") else name
+    for extension in (".pdf", ".docx"):
+        if name.lower().endswith(extension):
+            return name[: -len(extension)].rstrip() or name
+    return name
 
 
 def file_name(name: str) -> str:

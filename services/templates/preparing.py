@@ -16,11 +16,11 @@ from typing import Any, Protocol, cast
 
 from pydantic import BaseModel
 
-from contracts.blobs import BlobRef
+from contracts.blobs import DOCX, BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput, Intake
-from contracts.types import FieldContent, Notice, StoredDocument
+from contracts.types import DocxSource, FieldContent, Notice, StoredDocument
 from services.templates import field_rules, names
 from services.templates.domain import DocumentFields
 from services.templates.problems import Problems
@@ -40,6 +40,8 @@ class Source:
     ask: Callable[["Bus"], rendering.PreparedDocument]
     fields: Sequence[FieldInput] = ()
     position: int | None = None
+    remove_tags: bool = True
+    filled: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Ready:
     fields: DocumentFields
     report: list[Notice] = field(default_factory=list)
     position: int | None = None
+    docx: DocxSource | None = None
 
     @property
     def stored(self) -> StoredDocument:
@@ -64,6 +67,7 @@ class Ready:
             original=self.original,
             pages=self.fields.pages,
             signed=self.signed,
+            docx=self.docx,
         )
 
 
@@ -93,7 +97,8 @@ def sources_of_changes(changes: Sequence[DocumentChange]) -> list[Source | None]
         elif change.html is not None:
             found.append(_of_html(HtmlDocumentInput(html=change.html, name=change.name), path, problems))
         elif change.file is not None:
-            found.append(_of_file(DocumentInput(name=change.name or "", file=change.file), path, Intake(), problems))
+            document = DocumentInput(name=change.name or "", file=change.file)
+            found.append(_of_file(document, path, Intake(docx=True), problems))
         else:
             problems.add(f"{path}.file", "is required, unless html is given or the document is removed")
     problems.refuse()
@@ -101,8 +106,15 @@ def sources_of_changes(changes: Sequence[DocumentChange]) -> list[Source | None]
 
 
 def _of_file(document: DocumentInput, path: str, intake: Intake, problems: Problems) -> Source:
-    """A document that came as a file. Which kind it is decides how rendering is asked: here is the place for further ones."""
+    """A document that came as a file. Which kind it is decides how rendering is asked."""
     name = names.document(names.title(document.name, f"{path}.name", problems)) or str(uuid.uuid4())
+    if intake.docx and document.file.media_type == DOCX:
+        docx = rendering.PrepareDocx(
+            name=name, file=document.file, variables=intake.docx_variables, remove_tags=intake.remove_tags
+        )
+        ask = _asks(rendering.PREPARE_DOCX, docx)
+        now = intake.docx_variables is not None
+        return Source(name, path, "file", ask, document.fields, document.position, intake.remove_tags, filled=now)
     pdf = rendering.PreparePdf(name=name, file=document.file, remove_tags=intake.remove_tags, flatten=intake.flatten)
     return Source(name, path, "file", _asks(rendering.PREPARE_PDF, pdf), document.fields, document.position)
 
@@ -159,7 +171,12 @@ def _details(source: Source, error: ServiceError) -> list[dict[str, str]]:
     inner = [detail for detail in error.details if detail.get("field") and detail["field"] != "file"]
     if not inner:
         return [{"field": f"{source.path}.{source.part}", "reason": error.message}]
-    return [{"field": f"{source.path}.{detail['field']}", "reason": str(detail.get("reason"))} for detail in inner]
+    return [{"field": _place(source, detail["field"]), "reason": str(detail.get("reason"))} for detail in inner]
+
+
+def _place(source: Source, field: str) -> str:
+    """Variables are those of the whole request."""
+    return field if field == "variables" else f"{source.path}.{field}"
 
 
 def _ready(source: Source, prepared: rendering.PreparedDocument) -> Ready:
@@ -182,6 +199,15 @@ def _ready(source: Source, prepared: rendering.PreparedDocument) -> Ready:
             for notice in prepared.report
         ],
         position=source.position,
+        docx=None if source.filled or not prepared.variables else _docx_source(source, prepared),
+    )
+
+
+def _docx_source(source: Source, prepared: rendering.PreparedDocument) -> DocxSource:
+    return DocxSource(
+        variables=prepared.variables,
+        remove_tags=source.remove_tags,
+        tags=[(one.name, one.role) for one in prepared.fields],
     )
 
 

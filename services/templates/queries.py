@@ -60,7 +60,18 @@ def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, no
 
 def snapshot(session: Session, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
     """All that a submission copies of a template."""
-    row, documents = _one(session, request)
+    return _snapshot(*_one(session, request))
+
+
+def shared(session: Session, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot:
+    """The same for somebody who has the shared link; an archived template is said to be."""
+    row = session.execute(_ROWS.where(_columns.slug == request.slug, _columns.shared_link.is_(True))).one_or_none()
+    if row is None:
+        raise not_found("Template")
+    return _snapshot(row, _documents_of(session, [row.id])[row.id])
+
+
+def _snapshot(row: Any, documents: Sequence[Any]) -> rpc.TemplateSnapshot:
     return rpc.TemplateSnapshot.model_validate(
         {
             "id": row.id,
@@ -158,6 +169,9 @@ def as_template(row: Any, of_row: Sequence[Any], links: FileLinks) -> Template:
             "fields": row.fields,
             "documents": documents,
             "schema": [{"attachment_uuid": document["uuid"], "name": document["name"]} for document in documents],
+            "variables_schema": {
+                name: schema for one in of_row if one.docx for name, schema in one.docx["variables"].items()
+            },
             "preferences": row.preferences,
             "shared_link": row.shared_link,
             "archived": row.archived_at is not None,
@@ -244,6 +258,7 @@ def stored(row: Any) -> StoredDocument:
             "original": row.original,
             "pages": row.pages,
             "signed": row.signed,
+            "docx": row.docx,
         }
     )
 

@@ -13,7 +13,17 @@ from contracts.runtime import outbox
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import DryRun, Page, Removed, Role, StoredDocument, Template
-from services.templates import commands, composing, document_commands, domain, preferences, preparing, queries, trying
+from services.templates import (
+    commands,
+    composing,
+    document_commands,
+    domain,
+    filling,
+    preferences,
+    preparing,
+    queries,
+    trying,
+)
 from services.templates.access import require_writer
 from services.templates.links import LinkMaker
 from services.templates.settings import Settings
@@ -66,6 +76,8 @@ class TemplatesService:
         limits = self.context.settings.limits()
         count = sum(len(one.documents) for one in snapshots) + len(command.documents) + len(command.html_documents)
         domain.check_documents(count, limits)
+        render = self._renderer(command.docx_variables or {})
+        snapshots = [filling.filled(one, render, limits) for one in snapshots]
         ready = self._prepared(command)
         return composing.composed(command, snapshots, ready, self._joiner.joined, limits, trial=trial)
 
@@ -142,9 +154,18 @@ class TemplatesService:
             self._discard_files(new)
         return done
 
+    @handles(rpc.SHARED)
+    def shared(self, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot:
+        return self.context.database.look_up(queries.shared, request)
+
     @handles(rpc.SNAPSHOT)
     def snapshot(self, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
         return self.context.database.look_up(queries.snapshot, request)
+
+    @handles(rpc.FILL)
+    def fill(self, request: rpc.FillTemplate) -> rpc.TemplateSnapshot:
+        snapshot = self.context.database.look_up(queries.snapshot, request)
+        return filling.filled(snapshot, self._renderer(request.variables), self.context.settings.limits())
 
     @subscribes(events.PREFERENCES_GIVEN)
     def on_preferences_given(self, envelope: Envelope, data: PreferencesGiven) -> None:
@@ -196,6 +217,9 @@ class TemplatesService:
 
     def _answered(self, call: Rpc[Any, R], request_id: str) -> R | None:
         return self.context.database.look_up(outbox.answered, call, request_id)
+
+    def _renderer(self, variables: dict[str, Any]) -> filling.Render:
+        return filling.renderer(self.context.bus, self.context.blobs, variables)
 
     @property
     def _joiner(self) -> composing.Joiner:

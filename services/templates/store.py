@@ -69,7 +69,7 @@ def put_documents(row: TemplateRow, documents: Sequence[StoredDocument], report:
 def document_row(document: StoredDocument) -> DocumentRow:
     """Without a template and a position yet."""
     stored = document.model_dump(mode="json")
-    return DocumentRow(**{key: stored[key] for key in ("uuid", "name", "file", "original", "pages", "signed")})
+    return DocumentRow(**{key: stored[key] for key in ("uuid", "name", "file", "original", "pages", "signed", "docx")})
 
 
 def definition_of(row: TemplateRow) -> Definition:

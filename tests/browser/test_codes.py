@@ -144,3 +144,101 @@ def test_the_phone_is_confirmed_before_the_form_and_in_it(
     signer.fill("Name", "Pia Phone")
     signer.complete()
     assert completed(suite, party["submission_id"])["submitters"][0]["values"]["Mobile"] == "+442079460999"
+
+
+def test_a_shared_link_gives_each_visitor_a_form_of_his_own(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch
+) -> None:
+    watch.expected += ["422", "404"]
+    made = template(suite, field("Name", line=0), name="Waiver for visitors")
+    slug = suite.api("GET", f"/templates/{made}")["slug"]
+    suite.api("PUT", f"/templates/{made}", {"preferences": {"link_form_fields": ["name", "email", "phone"]}})
+    page = open_page(f"/d/{slug}", PHONE)
+    signer = Signer(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Fill in and sign")
+    picture(page, "link-phone")
+    picture(open_page(f"/d/{slug}", DESKTOP), "link-desktop")
+    signer.press("Continue")
+    signer.sees_problem("Please enter your name.")
+    signer.field("Your name").fill("Vi Visitor")
+    signer.field("Your e-mail address").fill("nobody")
+    signer.press("Continue")
+    signer.sees_problem("Please enter your e-mail address, such as ana@example.com.")
+    signer.field("Your e-mail address").fill("vi.visitor@example.com")
+    signer.field("Your phone number").fill("020 7946 0018")
+    signer.press("Continue")
+    signer.sees_problem("Please enter your number with its country code, such as +44 20 7946 0018.")
+    picture(page, "link-problem-phone")
+    signer.field("Your phone number").fill("+44 20 7946 0018")
+    page.get_by_role("button", name="Continue").dblclick()
+    signer.start()
+    first = page.url
+    signer.fill("Name", "Vi")
+    signer.saved()
+    page.goto(f"{suite.base_url}/d/{slug}")  # he comes back: what he began goes on
+    signer.field("Your name").fill("Vi Visitor")
+    signer.field("Your e-mail address").fill("vi.visitor@example.com")
+    signer.field("Your phone number").fill("+442079460018")
+    signer.press("Continue")
+    expect(page.get_by_role("button", name="Start")).to_be_visible()
+    assert page.url == first
+    signer.start()
+    signer.complete()
+    stranger = Signer(open_page(f"/d/{slug}"))
+    stranger.field("Your name").fill("Vi Visitor")
+    stranger.field("Your e-mail address").fill("vi.visitor@example.com")
+    stranger.field("Your phone number").fill("+442079460018")
+    stranger.press("Continue")
+    expect(stranger.page.get_by_role("button", name="Start")).to_be_visible()
+    assert stranger.page.url != first
+    (begun, finished) = sorted(
+        suite.api("GET", "/submissions", params={"template_id": made})["data"], key=lambda one: one["id"], reverse=True
+    )
+    assert (begun["source"], begun["status"]) == ("link", "pending")
+    done = completed(suite, finished["id"])["submitters"][0]
+    assert (done["email"], done["name"], done["phone"]) == ("vi.visitor@example.com", "Vi Visitor", "+442079460018")
+    subjects = [str(mail["Subject"]) for mail in mails_to(suite, "vi.visitor@example.com")]
+    assert not [subject for subject in subjects if "asks you" in subject]  # nobody was invited by mail
+
+
+def test_a_shared_link_with_a_code_and_links_that_lead_nowhere(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch
+) -> None:
+    watch.expected += ["422", "404"]
+    made = template(suite, field("Name", line=0), name="Guarded waiver")
+    slug = suite.api("GET", f"/templates/{made}")["slug"]
+    suite.api("PUT", f"/templates/{made}", {"preferences": {"shared_link_2fa": True}})
+    page = open_page(f"/d/{slug}", PHONE)
+    signer = Signer(page)
+    signer.press("Send me the code")
+    signer.sees_problem("Please enter your e-mail address, such as ana@example.com.")
+    signer.field("Your e-mail address").fill("link.code@example.com")
+    picture(page, "link-code-phone")
+    signer.press("Send me the code")
+    code = code_in_mail(suite, "link.code@example.com")
+    signer.field("Code from the message").fill(f"{(int(code) + 1) % 10**6:06}")
+    expect(page.locator("#code-problem")).to_contain_text("You can try 4 more times.")
+    picture(page, "link-code-wrong-phone")
+    signer.field("Code from the message").fill(code)
+    signer.start()
+    signer.fill("Name", "Lin")
+    signer.complete()
+    (one,) = suite.api("GET", "/submissions", params={"template_id": made})["data"]
+    trail = " ".join(pdf_text(fetched(completed(suite, one["id"])["audit_log_url"])).split())
+    assert "E-mail address verified" in trail
+    assert (
+        requests.get(f"{suite.base_url}{page.url.removeprefix(suite.base_url)}/form", timeout=30).json()["fields"] == []
+    )
+
+    two = template(suite, field("A", role="First", line=0), field("B", role="Second", line=2), name="For two")
+    shared = suite.api("GET", f"/templates/{two}")["slug"]
+    several = open_page(f"/d/{shared}", PHONE)
+    expect(several.get_by_role("heading", level=1)).to_have_text("This link cannot be used alone")
+    picture(several, "link-several-phone")
+    picture(open_page(f"/d/{shared}", DESKTOP), "link-several-desktop")
+    suite.api("PUT", f"/templates/{two}", {"shared_link": False})
+    expect(open_page(f"/d/{shared}").get_by_role("heading", level=1)).to_have_text("There is nothing at this address")
+    suite.api("DELETE", f"/templates/{made}")
+    removed = open_page(f"/d/{slug}", PHONE)
+    expect(removed.get_by_role("heading", level=1)).to_have_text("This document has been removed")
+    picture(removed, "link-removed-phone")

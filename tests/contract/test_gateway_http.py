@@ -98,8 +98,6 @@ def test_a_submission_is_created_under_the_account_s_settings(gateway: RunningGa
     [
         ({"dutystamp": {"enabled": True}}, "dutystamp.enabled"),
         ({"certsign": {"enabled": "true"}}, "certsign.enabled"),
-        ({"consent_enabled": True}, "consent_enabled"),
-        ({"preferences": {"shared_link_2fa": "1"}}, "preferences.shared_link_2fa"),
         ({"submitters": [{"email": "a@example.com", "invite_by": "Seller"}]}, "submitters[0].invite_by"),
         ({"submitters": [{"email": "a@example.com", "roles": ["A", "B"]}]}, "submitters[0].roles"),
     ],

@@ -74,9 +74,11 @@ def test_the_answer_says_what_became_of_the_documents(desk: Desk) -> None:
 
 def test_it_is_called_like_its_first_document(desk: Desk) -> None:
     file = blob()
-    for given, expected in ((["Lease.PDF", "b"], "Lease"), (["", "annex"], "annex"), ([" "], None), ([".pdf"], ".pdf")):
+    for given, expected in ((["Lease.PDF", "b"], "Lease"), (["", "annex"], "annex"), ([".pdf"], ".pdf")):
         documents = [{"name": name, "file": file} for name in given]
         assert create(desk, wanted=command(documents=documents)).name == expected
+    unnamed = create(desk)
+    assert unnamed.name == f"Submission {unnamed.id}"
     pages = [{"html": "<p>x</p>"}, {"html": "<p>x</p>", "name": "offer"}]
     assert create(desk, wanted=command(html_documents=pages)).name == "offer"
 

@@ -15,10 +15,12 @@ import requests
 from services.gateway import specification
 from services.gateway.auth import ROLES
 from tests.support.agreement import agreement_pdf
+from tests.support.docx_files import docx, paragraph
 from tests.support.suite import RunningSuite, wait_until
 
 OPERATIONS = list(specification.operations(specification.document()))
 PDF = base64.b64encode(agreement_pdf()).decode()
+WORD = base64.b64encode(docx(paragraph("{{Name;role=Seller}}"))).decode()
 HTML = "<p>Name <text-field name='Name' role='Seller' style='width: 100px; height: 20px'></text-field></p>"
 
 RECORDS = ("own", "shared", "foreign")
@@ -79,6 +81,7 @@ MATRIX: dict[str, Row] = {
     "templates.search": Row(EVERYBODY, query={"limit": 100}),
     "templates.get": Row(READ),
     "templates.create_from_pdf": Row(EDITORS, lambda _: {"documents": [{"name": "a", "file": PDF}]}),
+    "templates.create_from_docx": Row(EDITORS, lambda _: {"documents": [{"name": "a", "file": WORD}]}),
     "templates.create_from_html": Row(EDITORS, lambda _: {"html": HTML}),
     "templates.merge": Row(CHANGE_VISIBLE, lambda record: {"template_ids": [record["template"]]}),
     "templates.change_documents": Row(CHANGE_OWN, lambda _: {"documents": [{"html": HTML, "name": "b"}]}),
@@ -93,6 +96,7 @@ MATRIX: dict[str, Row] = {
     "submissions.create": Row(CHANGE_VISIBLE, new_submission),
     "submissions.init": Row(CHANGE_VISIBLE, new_submission),
     "submissions.create_from_pdf": Row(EDITORS, lambda _: one_off(documents=[{"name": "a", "file": PDF}])),
+    "submissions.create_from_docx": Row(EDITORS, lambda _: one_off(documents=[{"name": "a", "file": WORD}])),
     "submissions.create_from_html": Row(EDITORS, lambda _: one_off(html=HTML)),
     "submissions.emails": Row(
         CHANGE_VISIBLE, lambda r: {"template_id": r["template"], "emails": "s@example.com", "send_email": False}
@@ -117,7 +121,7 @@ MATRIX: dict[str, Row] = {
     "events.form": Row(EVERYBODY),
     "events.submission": Row(EVERYBODY),
 }
-PUBLIC = {"attachments.create", "phone_codes.send"}
+PUBLIC = {"attachments.create", "phone_codes.send", "submitter_form_views.create"}
 """Without a key: the slug of the submitter decides."""
 
 

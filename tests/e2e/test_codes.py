@@ -174,3 +174,43 @@ def test_an_invitation_by_sms_is_shown_where_no_provider_is(suite: RunningSuite)
 
 def suite_page(suite: RunningSuite) -> str:
     return requests.get(f"{suite.base_url}/dev/mail", timeout=60).text
+
+
+def test_a_shared_link_as_a_program_meets_it(suite: RunningSuite) -> None:
+    area = {"x": 0.1, "y": 0.1, "w": 0.3, "h": 0.03, "page": 1}
+    fields = [{"name": "Who", "areas": [area]}]
+    template = suite.template(agreement_pdf(["Agreement"]), name="Waiver", document={"fields": fields})
+    link, address = f"{suite.base_url}/d/{template['slug']}", f"{uuid.uuid4().hex[:8]}@example.com"
+    for wrong, name in (
+        ({"link_form_fields": []}, "preferences.link_form_fields"),
+        ({"link_form_fields": ["email", "email"]}, "preferences.link_form_fields"),
+        ({"link_form_fields": ["address"]}, "preferences.link_form_fields[0]"),
+        ({"shared_link_2fa": "maybe"}, "preferences.shared_link_2fa"),
+    ):
+        refused = suite.api("PUT", f"/templates/{template['id']}", {"preferences": wrong}, status=422)
+        assert refused["details"][0]["field"] == name
+    kept = suite.api("PUT", f"/templates/{template['id']}", {"preferences": {"shared_link_2fa": True}})
+    assert kept["preferences"] == {"shared_link_2fa": True}
+    early = requests.post(f"{link}/start", json={"request_id": uuid.uuid4().hex, "email": address}, timeout=60)
+    assert (early.status_code, early.json()["details"][0]["reason"]) == (403, "code")
+    assert suite.api("GET", "/submissions", params={"template_id": template["id"]})["data"] == []
+    said = {"email": address, "request_id": uuid.uuid4().hex}
+    assert requests.post(f"{link}/code/send", json=said, timeout=60).status_code == 200
+    assert requests.post(f"{link}/code/send", json=said, timeout=60).status_code == 200  # the same request again
+    late = requests.post(f"{link}/code/send", json={**said, "request_id": "other"}, timeout=60)
+    assert (late.status_code, 0 < int(late.headers["Retry-After"]) <= 60) == (429, True)
+    browser = requests.Session()
+    code = code_mailed(suite, address)
+    body = {**said, "request_id": uuid.uuid4().hex, "code": code}
+    answers = [browser.post(f"{link}/code", json=body, timeout=60) for _ in range(2)]
+    assert [one.status_code for one in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+    (made,) = suite.api("GET", "/submissions", params={"template_id": template["id"]})["data"]
+    assert (made["source"], made["submitters"][0]["email"]) == ("link", address)
+    form = f"{suite.base_url}{answers[0].json()['url']}/form"
+    assert requests.get(form, timeout=60).json()["state"] == "code"
+    assert browser.get(form, timeout=60).json()["state"] == "open"
+    cleared = suite.api("PUT", f"/templates/{template['id']}", {"preferences": {"shared_link_2fa": None}})
+    assert cleared["preferences"] == {}
+    for path in ("x" * 22, "x" * 200, "%00"):
+        assert requests.get(f"{suite.base_url}/d/{path}", timeout=60).status_code == 404

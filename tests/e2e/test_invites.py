@@ -1,5 +1,6 @@
 """A signer names the next one on the page; one submitter with several roles."""
 
+import base64
 import uuid
 
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, form, sign
@@ -56,3 +57,34 @@ def test_one_person_signs_for_both_roles(suite: RunningSuite) -> None:
         status=422,
     )
     assert refused["error"] == "Witness role doesn't exist"
+
+
+def test_a_one_off_submission_has_all_of_it(suite: RunningSuite) -> None:
+    """Consent, a name of one's own and ``invite_by`` do not need a template."""
+    file = base64.b64encode(agreement_pdf()).decode()
+    body = {
+        "documents": [{"name": "agreement", "file": file}],
+        "consent_enabled": True,
+        "logo_url": "",
+        "company_name": "One-off Ltd",
+        "submitters": [
+            {"role": "Seller", "email": "seller@example.com", "consent_enabled": False},
+            {"role": "Buyer", "invite_by": "Seller", "company_name": ""},
+        ],
+        "send_email": False,
+    }
+    made = suite.api("POST", "/submissions/pdf", body)
+    (seller,) = made["submitters"]
+    shown = form(suite, seller["slug"])
+    assert (shown["consent"], shown["account_name"]) == (None, "One-off Ltd")
+    invited = {
+        "values": filled(suite, seller["slug"], SELLER_VALUES),
+        "submitters": [{"role": "Buyer", "email": "b@example.com"}],
+        "request_id": uuid.uuid4().hex,
+    }
+    suite.page("POST", f"/s/{seller['slug']}/invite", invited)
+    buyer = suite.api("GET", f"/submissions/{made['id']}")["submitters"][1]
+    assert form(suite, buyer["slug"])["consent"] is not None
+    command = {"values": filled(suite, buyer["slug"], BUYER_VALUES), "request_id": uuid.uuid4().hex, "consent": True}
+    suite.page("POST", f"/s/{buyer['slug']}/complete", command)
+    assert "Łukasz" in pdf_text(fetched(completed(suite, made["id"])["documents"][0]["url"]))

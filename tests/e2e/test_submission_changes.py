@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import requests
 
 from tests.support.agreement import SELLER_VALUES, agreement_pdf, form, send, sign
-from tests.support.outcomes import mail_text, mails_to
+from tests.support.outcomes import events_of, mail_text, mails_to
 from tests.support.suite import RunningSuite, wait_until
 
 
@@ -119,3 +120,25 @@ def test_the_events_of_a_submission_by_pages(suite: RunningSuite, template: dict
     assert before["data"] == whole[1:3]
     of_buyer = suite.api("GET", f"/submitters/{buyer['id']}")["submission_events"]
     assert of_buyer == [each for each in whole if each["submitter_id"] in (None, buyer["id"])]
+
+
+def test_a_view_is_reported_by_another_page(suite: RunningSuite, template: dict[str, Any]) -> None:
+    """No API key: whoever has the slug may sign, so he may look as well."""
+    seller, buyer = send(suite, template["id"], send_email=False)
+    url = f"{suite.base_url}/api/submitter_form_views"
+
+    def views() -> int:
+        found = suite.api("GET", f"/submissions/{seller['submission_id']}")["submission_events"]
+        return sum(each["event_type"] == "view_form" for each in found)
+
+    for _ in range(2):
+        answer = requests.post(url, json={"submitter_slug": seller["slug"]}, timeout=30)
+        assert (answer.status_code, answer.json()) == (200, {})
+    assert views() == 1
+    assert suite.api("GET", f"/submitters/{seller['id']}")["opened_at"] is not None
+    wait_until(lambda: events_of(suite, "form.viewed", id=seller["id"]), what="form.viewed")
+    requests.post(url, json={"submitter_slug": buyer["slug"]}, timeout=30)
+    assert views() == 1, "it is not his turn"
+    for slug, status in (("x" * 22, 404), ("", 422), ("x" * 101, 422), (5, 422), (None, 422)):
+        answer = requests.post(url, json={"submitter_slug": slug}, timeout=30)
+        assert answer.status_code == status, (slug, answer.text)

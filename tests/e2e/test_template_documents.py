@@ -91,7 +91,6 @@ def test_documents_are_added_exchanged_and_removed(suite: RunningSuite, template
     added = suite.api("PUT", path, {"documents": [{"html": html("Extra"), "name": "first", "position": 0}]})
     assert names(added) == ["first", "lease", "annex"]
     assert [one["name"] for one in added["fields"]] == ["Extra", "City", "Rent", "Key"]
-    assert added["documents"][1:] != template["documents"], "fresh links"
     assert [one["uuid"] for one in added["documents"][1:]] == [one["uuid"] for one in template["documents"]]
     assert added["updated_at"] > template["updated_at"]
 

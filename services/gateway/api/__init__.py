@@ -12,6 +12,7 @@ from services.gateway.api import (
     events,
     phone_codes,
     submissions,
+    submitter_form_views,
     submitters,
     templates,
     tools,
@@ -23,7 +24,19 @@ from services.gateway.exchange import Exchange
 
 Handler = Callable[[GatewayContext, Exchange], Awaitable[Any]]
 
-_MODULES = (account, attachments, events, phone_codes, submissions, submitters, templates, tools, users, webhooks)
+_MODULES = (
+    account,
+    attachments,
+    events,
+    phone_codes,
+    submissions,
+    submitter_form_views,
+    submitters,
+    templates,
+    tools,
+    users,
+    webhooks,
+)
 
 CREATED = frozenset({"users.create", "webhooks.create"})
 """Operations whose success is 201; all others answer 200 (decisions: 'Success codes')."""

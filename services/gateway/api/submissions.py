@@ -25,10 +25,7 @@ _OF_SUBMITTER = (
     "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url", "roles",
     "invite_by",
 )  # fmt: skip
-_LATER_FLAGS = (
-    "shared_link_2fa",
-    "certsign_sign_enabled",
-)
+_LATER_FLAGS = ("certsign_sign_enabled",)
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
@@ -73,6 +70,14 @@ async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
         return await one_off(context, exchange, documents=await documents_of(uploads, body))
+
+
+async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
+    """Answers with the submitters (specification 4.3)."""
+    body = exchange.body
+    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+        made = await one_off(context, exchange, documents=await documents_of(uploads, body), docx=True)
+    return created_submitters(exchange, made)
 
 
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:

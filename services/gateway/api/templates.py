@@ -29,6 +29,13 @@ async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
+async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
+    body = exchange.body
+    common = {**given(body, *_OF_TEMPLATE, "remove_tags"), **external_id(body), "docx": True}
+    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
+        return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
+
+
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     common = {**given(body, *_OF_TEMPLATE), **external_id(body)}
@@ -64,7 +71,7 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link")
+    changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link", "preferences")
     if "fields" in body:
         changes["fields"] = fields_of(body["fields"])
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **external_id(body), **changes)

@@ -9,7 +9,8 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.blobstore import BlobStore
-from services.gateway.pages import codes, files, mail, signing, submission_page
+from contracts.types import Account, Actor
+from services.gateway.pages import codes, files, mail, shared_link, signing, submission_page
 from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE
 from services.gateway.pages.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.static_files import StaticFiles
@@ -18,7 +19,7 @@ from services.gateway.pages.visitor import networks
 
 log = observe.logger(__name__)
 
-_PATHS = ("/s/", "/e/", "/file/", "/dev/", "/static/")
+_PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/")
 _EXACT_PATHS = ("/", "/favicon.ico", "/robots.txt")
 _CODES = {
     400: "bad_request",
@@ -40,18 +41,22 @@ def create_pages(
     blobs: BlobStore,
     authenticated: Callable[[str], bool],
     phone_otp_webhook: Callable[[], str | None] = lambda: None,
+    account: Callable[[], Account] = Account,
+    user: Callable[[int], Actor | None] = lambda _id: None,
 ) -> flask.Flask:
     """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user;
-    ``phone_otp_webhook`` gives the account's, sealed for the service that calls it."""
+    ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
+    active user by his id."""
     app = flask.Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
     app.jinja_env.autoescape = True
     app.url_map.strict_slashes = False
-    context = PagesContext(settings, bus, blobs, authenticated, phone_otp_webhook)
+    context = PagesContext(settings, bus, blobs, authenticated, phone_otp_webhook, account, user)
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles()
     app.register_blueprint(signing.routes(context, trusted))
     app.register_blueprint(codes.routes(context, trusted))
+    app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context))
     app.register_blueprint(files.routes(context))
     app.register_blueprint(mail.routes(context, trusted))

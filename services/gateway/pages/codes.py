@@ -4,6 +4,7 @@ What shows that a code was passed is a proof that the submissions service signs;
 the pages of this signer only, that no script can read, and goes along with each of the page's calls (``proofs``).
 """
 
+from datetime import datetime
 from typing import Any
 
 import flask
@@ -57,19 +58,25 @@ def _phone(body: dict[str, Any]) -> dict[str, str]:
 
 
 def keep(answer: flask.Response, context: PagesContext, path: str, passed: submissions.PassedCode) -> None:
-    """Have the browser keep the proof, when there is one, for the pages under ``path``.
+    """Have the browser keep the proof, when there is one, for the pages under ``path``."""
+    if passed.proof is not None:
+        keep_value(answer, context, path, f"{COOKIE}{passed.method}", passed.proof, passed.expires_at)
+
+
+def keep_value(
+    answer: flask.Response, context: PagesContext, path: str, name: str, value: str, expires_at: datetime | None
+) -> None:
+    """A cookie for the pages under ``path`` that no script reads; without ``expires_at`` until the browser is closed.
 
     Lax, so that the link in a mail leads back to what was passed. Where other sites may frame the page, the browser must send
     it there, too: then it is kept apart for each of those sites (partitioned).
     """
-    if passed.proof is None:
-        return
     secure = context.settings.base_url.startswith("https://")
     framed = secure and context.settings.frame_ancestors.strip() not in ("", "'none'")
     answer.set_cookie(
-        f"{COOKIE}{passed.method}",
-        passed.proof,
-        expires=passed.expires_at,
+        name,
+        value,
+        expires=expires_at,
         path=f"{context.root}{path}",
         secure=secure,
         httponly=True,

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from contracts.rpc import Rpc
 from contracts.runtime.blobstore import BlobStore
+from contracts.types import Account, Actor
 
 
 class Secret(Protocol):
@@ -49,6 +50,8 @@ class PagesContext:
     blobs: BlobStore
     authenticated: Callable[[str], bool]
     phone_otp_webhook: Callable[[], str | None] = lambda: None
+    account: Callable[[], Account] = Account
+    user: Callable[[int], Actor | None] = lambda _id: None
 
     @cached_property
     def root(self) -> str:

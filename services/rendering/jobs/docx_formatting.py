@@ -16,10 +16,12 @@ from services.rendering.jobs.docx_tokens import own_texts
 
 @dataclass(frozen=True)
 class DocxTag:
-    """``text`` is what stands between the braces; ``align`` left, center or right."""
+    """``text`` is what stands between the braces; ``align`` left, center or right; ``mirrored``: its paragraph is written from
+    right to left."""
 
     text: str
     align: str
+    mirrored: bool = False
 
 
 _TAG = re.compile(r"\{\{((?:(?!\{\{).){0,4000}?)\}\}", re.DOTALL)
@@ -43,8 +45,8 @@ def docx_tags(package: Package, roots: Sequence[Any]) -> list[DocxTag]:
         for paragraph in root.iter(PARAGRAPH):
             text = "".join(piece for _, piece in own_texts(paragraph))
             if "{{" in text:
-                align = styles.alignment(paragraph)
-                found += [DocxTag(_BLANKS.sub(" ", tag[1]), align) for tag in _TAG.finditer(text)]
+                align, mirrored = styles.alignment(paragraph)
+                found += [DocxTag(_BLANKS.sub(" ", tag[1]), align, mirrored) for tag in _TAG.finditer(text)]
     return found
 
 
@@ -60,13 +62,15 @@ class _Styles:
                     self._default = style
             self._document = root.find(f"{W}docDefaults/{W}pPrDefault/{PARAGRAPH_PROPERTIES}")
 
-    def alignment(self, paragraph: Any) -> str:
+    def alignment(self, paragraph: Any) -> tuple[str, bool]:
+        """Left, center or right, and whether it is written from right to left."""
         levels = list(self._levels(paragraph))
         value = next((one for level in levels if (one := _value(level, "jc")) is not None), "left")
         reversed_ = next((one for level in levels if (one := _value(level, "bidi")) is not None), "off")
         align = _ALIGN.get(value, "left")
         # In a paragraph that is written from right to left, "left" is where its lines begin.
-        return align if reversed_ in ("off", "0", "false") else _SWAPPED[align]
+        mirrored = reversed_ not in ("off", "0", "false")
+        return _SWAPPED[align] if mirrored else align, mirrored
 
     def _levels(self, paragraph: Any) -> list[Any]:
         own = paragraph.find(PARAGRAPH_PROPERTIES)

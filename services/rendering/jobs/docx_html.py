@@ -133,6 +133,8 @@ class HtmlValue:
             host.getparent().remove(host)
         if is_bare(after) and after.find(f"{PARAGRAPH_PROPERTIES}/{W}sectPr") is None:
             after.getparent().remove(after)
+        for table in (block for block in blocks if block.tag == TABLE):
+            _keep_apart(table)
 
     # --- from HTML to blocks
 
@@ -313,6 +315,13 @@ class HtmlValue:
         cell = row.makeelement(CELL)
         cell.append(cell.makeelement(PARAGRAPH))
         return cell
+
+
+def _keep_apart(table: Any) -> None:
+    """Two tables with nothing between them are one."""
+    for neighbour, put in ((table.getprevious(), table.addprevious), (table.getnext(), table.addnext)):
+        if neighbour is not None and neighbour.tag == TABLE:
+            put(table.makeelement(PARAGRAPH))
 
 
 def _looks(element: Any, look: _Look) -> _Look:

@@ -30,9 +30,11 @@ _SMALLEST, _LARGEST = 1, 500
 
 
 class DocxSurroundings:
-    """``tags``: those of the DOCX, in the order of its text."""
+    """``tags``: those of the DOCX, in the order of its text. ``mirrored``: some are in lines from right to left, where their
+    braces are swapped."""
 
     def __init__(self, tags: Sequence[DocxTag]) -> None:
+        self.mirrored = any(tag.mirrored for tag in tags)
         self._tags: dict[str, list[DocxTag]] = {}
         for tag in tags:
             self._tags.setdefault(tag_key(tag.text), []).append(tag)

@@ -67,6 +67,8 @@ class FoundTags:
 class Surroundings(Protocol):
     """See ``docx_surroundings``."""
 
+    mirrored: bool
+
     def original(self, shown: str) -> str | None: ...
     def is_inert(self, text: PageText, start: int, end: int) -> bool: ...
     def take_over(self, text: PageText, tag: FoundTag) -> None: ...
@@ -175,6 +177,8 @@ def _spans(text: PageText, surroundings: Surroundings | None = None) -> Iterator
             continue
         if may_be_mirrored and _RIGHT_TO_LEFT.search(_line_around(text.text, opening.start())):
             # Braces are mirrored there: either pair may open, and a tag ends on its line.
+            match = _MIRRORED_TAG.match(text.text, opening.start())
+        elif opening[1] == "}" and surroundings is not None and surroundings.mirrored:
             match = _MIRRORED_TAG.match(text.text, opening.start())
         elif opening[1] == "}":
             continue

@@ -37,4 +37,5 @@ def test_only_the_signing_form_needs_no_key() -> None:
     assert [operation.id for operation in OPERATIONS if operation.id not in ROLES] == [
         "attachments.create",
         "phone_codes.send",
+        "submitter_form_views.create",
     ]

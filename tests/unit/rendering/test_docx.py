@@ -122,6 +122,22 @@ def test_in_a_paragraph_from_right_to_left_left_is_where_lines_begin() -> None:
     assert [(one.text, one.align) for one in ready.tags] == [("F", "right")]
 
 
+def test_tags_in_lines_from_right_to_left(renderer: Renderer) -> None:
+    bidi = "<w:bidi/>"
+    prepared = made(
+        renderer,
+        *[paragraph("A page with so much text that it is clear in which direction its lines run.")] * 5,
+        tag("{{Full name;type=number}}", properties=bidi),
+        tag("{{First field}} and {{Second field}}", properties=bidi),
+        paragraph("{{Left;type=date}}"),
+    )
+    assert {(field.name, field.type, field.preferences.get("align")) for field in prepared.fields} == {
+        ("Full name", "number", "right"), ("First field", "text", "right"), ("Second field", "text", "right"),
+        ("Left", "date", None),
+    }  # fmt: skip
+    assert texts(prepared.file)[0].splitlines()[5:][0].strip() == "and"
+
+
 def test_the_same_tag_on_each_page_and_in_differently_set_paragraphs(renderer: Renderer) -> None:
     breaking = paragraph('<w:r><w:br w:type="page"/></w:r>')
     right = '<w:jc w:val="right"/>'

@@ -320,6 +320,10 @@ def test_html_blocks_lists_and_tables_stand_between_the_text() -> None:
     assert next(root.iter(f"{W}tcMar"))[0].get(f"{W}w") == "60"
     assert lines(prepare({"v": "<p>a</p><p>b</p>"}, p("[[v]]")).file) == ["a", "b"]
     assert lines(prepare({"v": "<p>a</p><p>b</p>"}, table(["[[v]]"])).file) == ["a/b"]
+    small = "<table><tr><td>a</td></tr></table>"
+    assert lines(prepare({"v": small + small}, table(["before"]), p("[[v]]"), table(["after"])).file) == [
+        *("before", "", "a", "", "a", "", "after")
+    ], "tables that touch would become one"
     assert lines(prepare({"v": "<p>only</p>"}, p("x [[v]] y")).file) == ["x only y"]
 
 

@@ -16,9 +16,9 @@ const PROBLEMS = {
 /**
  * Makes the form in `place` work. `send` and `check` are the calls under this page's address, `body()` what goes along with
  * both, `onPassed(say)` is called when the code was right. `asked()` false keeps a code from being sent. `delivered()` says
- * whether the code could be delivered, as far as is known.
+ * whether the code could be delivered, as far as is known. `onField(null, text)` says what is wrong with the rest of a form.
  */
-export function codeForm(place, { send, check, body, onPassed, asked = () => true, delivered = null }) {
+export function codeForm(place, { send, check, body, onPassed, asked = () => true, delivered = null, onField = null }) {
   const part = (name) => place.querySelector(`#code-${name}`);
   const [sendButton, form, input, problem, again, wait] = ["send", "form", "input", "problem", "again", "wait"].map(part);
   let busy = false;
@@ -101,6 +101,7 @@ export function codeForm(place, { send, check, body, onPassed, asked = () => tru
       input.select();
     } else if (detail.field === "code" && PROBLEMS[detail.reason]) say(t(PROBLEMS[detail.reason]));
     else if (detail.retry_after) waitFor(detail.retry_after);
+    else if (onField && detail.field) onField(null, error.message);
     else say(error instanceof Refused ? error.message : t("code.unreachable"));
   }
 

@@ -1,0 +1,117 @@
+"""Shared links ``/d/<slug of a template>``: who has one says who he is, and gets a form of his own.
+
+Opening the page changes nothing. What the visitor began is remembered in a cookie of his browser, for this link only, that no
+script can read; another person at the same browser, with another address, begins anew.
+"""
+
+from typing import Any
+
+import flask
+
+from contracts.errors import not_found
+from contracts.rpc import submissions, templates
+from contracts.rpc.submissions import CodeAsked
+from contracts.rpc.templates import TemplateSnapshot
+from contracts.types import LINK_FORM_FIELDS
+from services.gateway.pages import bodies
+from services.gateway.pages.codes import CODE_LENGTH, keep, keep_value
+from services.gateway.pages.context import PagesContext
+from services.gateway.pages.slugs import checked
+from services.gateway.pages.visitor import Network, visit
+
+RESUME = "resume"
+LONGEST = {"email": 254, "name": 255, "phone": 50}
+
+
+def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+    blueprint = flask.Blueprint("shared_link", __name__, url_prefix="/d/<slug>")
+
+    @blueprint.get("")
+    def page(slug: str) -> tuple[str, int]:
+        template = _template(context, slug)
+        account = context.account()
+        shown = {"account": account.company_name or account.name, "name": template.name}
+        if (reason := _unusable(template)) is not None:
+            return flask.render_template(
+                "link/unusable.html", reason=reason, **shown
+            ), 200 if reason == "archived" else 422
+        guarded = bool(template.preferences.get("shared_link_2fa"))
+        form = {"code": CodeAsked(method="email")} if guarded else None
+        return flask.render_template("link/start.html", asked=_asked(template), form=form, **shown), 200
+
+    @blueprint.post("/start")
+    def start(slug: str) -> flask.Response:
+        return _started(slug, bodies.json_object(), [])
+
+    @blueprint.post("/code/send")
+    def send(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        command = submissions.SendLinkCode(**_visitor(slug, body), request_id=bodies.request_id(body))
+        sent: submissions.CodeSent = context.bus.call(submissions.SEND_LINK_CODE, command)
+        return flask.jsonify(sent.model_dump(mode="json"))
+
+    @blueprint.post("/code")
+    def check(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        command = submissions.CheckLinkCode(
+            **_visitor(slug, body),
+            request_id=bodies.request_id(body),
+            code=bodies.text(body, "code", limit=CODE_LENGTH, required=True),
+        )
+        passed: submissions.PassedCode = context.bus.call(submissions.CHECK_LINK_CODE, command)
+        answer = _started(slug, body, [passed.proof] if passed.proof else [])
+        keep(answer, context, f"/d/{slug}", passed)
+        return answer
+
+    def _started(slug: str, body: dict[str, Any], proofs: list[str]) -> flask.Response:
+        """The address of the visitor's form."""
+        template = _template(context, slug)
+        visitor = _visitor(slug, body)
+        command = submissions.StartFromLink(
+            **{**visitor, "proofs": [*visitor.get("proofs", []), *proofs]},
+            request_id=bodies.request_id(body),
+            sender=context.user(template.author_id),
+            resume=flask.request.cookies.get(RESUME),
+        )
+        started: submissions.LinkStarted = context.bus.call(submissions.START_FROM_LINK, command)
+        answer = flask.jsonify({"url": f"{context.root}/s/{started.submitter_slug}"})
+        keep_value(answer, context, f"/d/{slug}", RESUME, started.resume, None)
+        if started.passed is not None:
+            keep(answer, context, f"/s/{started.submitter_slug}", started.passed)
+        return answer
+
+    def _visitor(slug: str, body: dict[str, Any]) -> dict[str, Any]:
+        said = {name: bodies.text(body, name, limit=LONGEST[name]) for name in LINK_FORM_FIELDS}
+        given = {name: text for name, text in said.items() if text}
+        seen = visit(checked(slug, "Template"), trusted, body.get("time_zone"))
+        return {**seen, **given, "account": context.account()}
+
+    return blueprint
+
+
+def _template(context: PagesContext, slug: str) -> TemplateSnapshot:
+    template: TemplateSnapshot = context.bus.call(
+        templates.SHARED, templates.GetSharedLink(slug=checked(slug, "Template"))
+    )
+    return template
+
+
+def _asked(template: TemplateSnapshot) -> list[str]:
+    """What the visitor is asked for; the submissions service has the last word."""
+    preferences = template.preferences
+    wanted = set(preferences.get("link_form_fields") or ["email"])
+    if preferences.get("shared_link_2fa") or preferences.get("require_email_2fa"):
+        wanted.add("email")
+    if preferences.get("require_phone_2fa"):
+        wanted.add("phone")
+    return [name for name in LINK_FORM_FIELDS if name in wanted]
+
+
+def _unusable(template: TemplateSnapshot) -> str | None:
+    """Why nobody can begin here, for the page to say."""
+    signing = {field.submitter_uuid for field in template.fields}
+    if template.archived:
+        return "archived"
+    if not signing:
+        raise not_found("Template")
+    return "several" if len(signing) > 1 else None
