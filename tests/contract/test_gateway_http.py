@@ -98,8 +98,6 @@ def test_a_submission_is_created_under_the_account_s_settings(gateway: RunningGa
     [
         ({"dutystamp": {"enabled": True}}, "dutystamp.enabled"),
         ({"certsign": {"enabled": "true"}}, "certsign.enabled"),
-        ({"submitters": [{"email": "a@example.com", "invite_by": "Seller"}]}, "submitters[0].invite_by"),
-        ({"submitters": [{"email": "a@example.com", "roles": ["A", "B"]}]}, "submitters[0].roles"),
     ],
 )  # fmt: skip
 def test_what_is_not_there_yet_is_refused_by_name(
