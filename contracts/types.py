@@ -498,13 +498,21 @@ class EventRecord(Tolerant):
     data: dict[str, Any]
 
 
+class WrittenField(Tolerant):
+    """A field that is written into a DOCX: as it is called there, and where it was before the variables were filled."""
+
+    name: str
+    role: str | None = None
+    areas: list[Area] = Field(default_factory=list)
+
+
 class DocxSource(Tolerant):
     """A DOCX whose ``[[variables]]`` are filled for each submission anew. ``variables``: those it asks for, as JSON Schema by
-    name; ``tags``: name and role of the fields that are written into it, wherever they end up."""
+    name; ``written``: the fields in its text."""
 
     variables: dict[str, Any]
     remove_tags: bool = True
-    tags: list[tuple[str, str | None]] = Field(default_factory=list)
+    written: list[WrittenField] = Field(default_factory=list)
 
 
 class StoredDocument(Tolerant):

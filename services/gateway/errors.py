@@ -72,7 +72,7 @@ def answer(error: ServiceError, request_id: str) -> tuple[int, dict[str, str], b
     headers = {}
     details = error.details or ([{}] if status == 422 else [])
     if details:  # a refusal that is about no single field has its reason there all the same
-        body["details"] = [{"reason": body["error"], **detail} for detail in details]
+        body["details"] = [detail if "reason" in detail else {**detail, "reason": body["error"]} for detail in details]
     if status == 404:
         body["status"] = 404
     if status == 500:

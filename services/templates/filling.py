@@ -4,18 +4,22 @@ The documents are laid out anew, so that fields which are written into them are 
 more (a loop), fewer (a condition) or on other pages. What was placed by hand stays where it is.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from contracts.blobs import DOCX, INCOMING
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
+from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.blobstore import BlobStore
-from contracts.types import DocxSource, FieldDefinition, StoredDocument
+from contracts.types import Area, DocxSource, FieldDefinition, StoredDocument, WrittenField
 from services.templates import domain
 from services.templates.domain import Definition, DocumentFields, Limits
 from services.templates.preparing import Bus
+
+_SAME_PLACE = 0.002
+"""Of the page: what rounding may change."""
 
 Render = Callable[[StoredDocument], rendering.PreparedDocument]
 
@@ -50,18 +54,18 @@ def filled(snapshot: TemplateSnapshot, render: Render, limits: Limits) -> Templa
         return snapshot
     made = {one.uuid: render(one) for one in snapshot.documents if one.uuid in sources}
     documents = [_document(one, made[one.uuid]) if one.uuid in made else one for one in snapshot.documents]
-    first = snapshot.parties[0].name if snapshot.parties else ""
-    by_hand = [_by_hand(one, sources, first) for one in snapshot.fields]
+    writings = {uuid: _Writing(uuid, source, snapshot) for uuid, source in sources.items()}
+    by_hand = [_by_hand(one, writings.values()) for one in snapshot.fields]
     _check_pages(by_hand, documents)
     found = [
         DocumentFields(
             uuid=one.uuid,
             name=one.name,
             path="variables",
-            part="",
+            part=one.name,
             pages=one.pages,
             explicit=(),
-            found=made[one.uuid].fields,
+            found=writings[one.uuid].of_template(made[one.uuid].fields),
         )
         for one in documents
         if one.uuid in made
@@ -78,14 +82,58 @@ def _document(document: StoredDocument, made: rendering.PreparedDocument) -> Sto
     return document.model_copy(update={"file": made.file, "pages": made.pages, "docx": None})
 
 
-def _by_hand(field: FieldDefinition, sources: Mapping[str, DocxSource], first_role: str) -> FieldDefinition:
+class _Writing:
+    """Which field of the template each field written into a DOCX is. The template may have renamed it, or its role, or have
+    removed it: then it stays so."""
+
+    def __init__(self, document: str, source: DocxSource, snapshot: TemplateSnapshot) -> None:
+        self.document = document
+        self._first = snapshot.parties[0].name if snapshot.parties else ""
+        self._known = {_key(one.name, one.role): self._field(one, snapshot.fields) for one in source.written}
+        self._roles = {
+            one.role.casefold(): field.role
+            for one in source.written
+            if one.role and (field := self._known[_key(one.name, one.role)]) is not None
+        }
+        self.uuids = {field.uuid for field in self._known.values() if field is not None}
+
+    def of_template(self, found: Sequence[TagField]) -> list[TagField]:
+        """What was found in the filled document, called as the template calls it."""
+        fields = []
+        for one in found:
+            key = _key(one.name, one.role)
+            field = self._known.get(key)
+            if field is not None:
+                fields.append(one.model_copy(update={"name": field.name, "role": field.role}))
+            elif key not in self._known:
+                role = self._roles.get(one.role.casefold(), one.role) if one.role else None
+                fields.append(one.model_copy(update={"role": role}))
+        return fields
+
+    def _field(self, written: WrittenField, fields: Sequence[FieldDefinition]) -> FieldDefinition | None:
+        """The one at the same place, or else the one of the same name and role."""
+        there = [field for field in fields if any(area.attachment_uuid == self.document for area in field.areas)]
+        for field in there:
+            if any(_is_at(area, place) for area in self._here(field) for place in written.areas):
+                return field
+        role = (written.role or self._first).casefold()
+        return next((one for one in there if one.name == written.name and one.role.casefold() == role), None)
+
+    def _here(self, field: FieldDefinition) -> list[Area]:
+        return [area for area in field.areas if area.attachment_uuid == self.document]
+
+
+def _key(name: str, role: str | None) -> tuple[str, str]:
+    return name, (role or "").casefold()
+
+
+def _is_at(area: Area, place: Area) -> bool:
+    return area.page == place.page and abs(area.x - place.x) < _SAME_PLACE and abs(area.y - place.y) < _SAME_PLACE
+
+
+def _by_hand(field: FieldDefinition, writings: Iterable[_Writing]) -> FieldDefinition:
     """The field without its places in the documents that it is written into."""
-    written = {
-        document
-        for document, source in sources.items()
-        for name, role in source.tags
-        if name == field.name and (role or first_role).casefold() == field.role.casefold()
-    }
+    written = {one.document for one in writings if field.uuid in one.uuids}
     areas = [area for area in field.areas if area.attachment_uuid not in written]
     return field if len(areas) == len(field.areas) else field.model_copy(update={"areas": areas})
 

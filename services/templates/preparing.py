@@ -20,7 +20,7 @@ from contracts.blobs import DOCX, BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput, Intake
-from contracts.types import DocxSource, FieldContent, Notice, StoredDocument
+from contracts.types import DocxSource, FieldContent, Notice, StoredDocument, WrittenField
 from services.templates import field_rules, names
 from services.templates.domain import DocumentFields
 from services.templates.problems import Problems
@@ -207,7 +207,7 @@ def _docx_source(source: Source, prepared: rendering.PreparedDocument) -> DocxSo
     return DocxSource(
         variables=prepared.variables,
         remove_tags=source.remove_tags,
-        tags=[(one.name, one.role) for one in prepared.fields],
+        written=[WrittenField(name=one.name, role=one.role, areas=one.areas) for one in prepared.fields],
     )
 
 

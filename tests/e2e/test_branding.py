@@ -122,16 +122,16 @@ def test_branding_is_changed_cleared_and_falls_back_to_the_account(
     finally:
         suite.api("PUT", "/account", {"company_name": None, "logo_url": "", "stamp_url": None})
     assert suite.api("GET", "/account")["logo_url"] == ""
-    path = f"/submitters/{seller['id']}"
-    suite.api("PUT", path, {"logo_url": red, "company_name": "Mine"})
+    suite.api("PUT", f"/submitters/{seller['id']}", {"logo_url": red, "company_name": "Mine"})
     name, picture = page(suite, seller["slug"])
     assert name == "Mine"
     assert picture not in (None, of_account)
     assert page(suite, buyer["slug"]) == ("Both", of_account), "what it was made under"
-    refused = suite.api("PUT", path, {"name": "Half", "logo_url": f"{logos.root}/bomb.png"}, status=422)
+    half = {"name": "Half", "logo_url": f"{logos.root}/bomb.png"}
+    refused = suite.api("PUT", f"/submitters/{seller['id']}", half, status=422)
     assert refused["details"][0]["field"] == "logo_url"
     assert page(suite, seller["slug"]) == ("Mine", picture)
-    cleared = suite.api("PUT", path, {"logo_url": "", "company_name": "", "stamp_url": ""})
+    cleared = suite.api("PUT", f"/submitters/{seller['id']}", {"logo_url": "", "company_name": "", "stamp_url": ""})
     assert not {"logo_url", "company_name", "stamp_url"} & set(cleared["preferences"])
     assert page(suite, seller["slug"]) == ("House", of_account)
     sign(suite, seller["slug"], {"text Seller": "Ann"})

@@ -113,7 +113,8 @@ def test_the_events_of_a_submission_by_pages(suite: RunningSuite, template: dict
     walked: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:
-        page = suite.api("GET", f"{path}/events", params={"limit": 2, "after": after})
+        query = {"limit": 2, "after": after}
+        page = suite.api("GET", f"/submissions/{seller['submission_id']}/events", params=query)
         walked, after = [*walked, *page["data"]], page["pagination"]["next"]
     assert walked == whole
     before = suite.api("GET", f"{path}/events", params={"limit": 2, "before": whole[3]["id"]})
@@ -125,20 +126,23 @@ def test_the_events_of_a_submission_by_pages(suite: RunningSuite, template: dict
 def test_a_view_is_reported_by_another_page(suite: RunningSuite, template: dict[str, Any]) -> None:
     """No API key: whoever has the slug may sign, so he may look as well."""
     seller, buyer = send(suite, template["id"], send_email=False)
-    url = f"{suite.base_url}/api/submitter_form_views"
+
+    def look(slug: Any) -> requests.Response:
+        body = {"submitter_slug": slug}
+        return requests.request("POST", f"{suite.base_url}/api/submitter_form_views", json=body, timeout=30)
 
     def views() -> int:
         found = suite.api("GET", f"/submissions/{seller['submission_id']}")["submission_events"]
         return sum(each["event_type"] == "view_form" for each in found)
 
     for _ in range(2):
-        answer = requests.post(url, json={"submitter_slug": seller["slug"]}, timeout=30)
+        answer = look(seller["slug"])
         assert (answer.status_code, answer.json()) == (200, {})
     assert views() == 1
     assert suite.api("GET", f"/submitters/{seller['id']}")["opened_at"] is not None
     wait_until(lambda: events_of(suite, "form.viewed", id=seller["id"]), what="form.viewed")
-    requests.post(url, json={"submitter_slug": buyer["slug"]}, timeout=30)
+    look(buyer["slug"])
     assert views() == 1, "it is not his turn"
     for slug, status in (("x" * 22, 404), ("", 422), ("x" * 101, 422), (5, 422), (None, 422)):
-        answer = requests.post(url, json={"submitter_slug": slug}, timeout=30)
+        answer = look(slug)
         assert answer.status_code == status, (slug, answer.text)

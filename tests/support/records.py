@@ -24,7 +24,9 @@ class Records:
         self._pdf = base64.b64encode(
             agreement_pdf(["{{City;role=Buyer}}", "{{Signature;type=signature;role=Buyer}}"])
         ).decode()
-        self._template = suite.template(base64.b64decode(self._pdf))["id"]
+        annex = {"name": "Old annex", "file": base64.b64encode(agreement_pdf(["An annex"])).decode()}
+        documents = [{"name": "lease", "file": self._pdf}, annex]
+        self._template = suite.api("POST", "/templates/pdf", {"documents": documents})["id"]
         self._numbers = itertools.count()
         suite.api("PUT", f"/submitters/{self.fresh()['submitters']}", {"completed": True})
         wait_until(lambda: suite.api("GET", "/events/form/form.completed")["data"], what="a completion to test with")
