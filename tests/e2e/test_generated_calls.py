@@ -88,6 +88,8 @@ def resolved(node: dict[str, Any]) -> dict[str, Any]:
 def undeclared(value: Any, part: dict[str, Any], where: str = "") -> Iterator[str]:
     """Paths of the keys in ``value`` that its schema does not name."""
     part = resolved(part)
+    if "anyOf" in part:
+        yield from min((list(undeclared(value, choice, where)) for choice in part["anyOf"]), key=len)
     if isinstance(value, list) and "items" in part:
         for item in value:
             yield from undeclared(item, part["items"], f"{where}[]")

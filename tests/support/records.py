@@ -6,11 +6,12 @@ import uuid
 from typing import Any
 
 from tests.support.agreement import agreement_pdf
+from tests.support.docx_files import docx, paragraph
 from tests.support.receiver import Receiver
 from tests.support.suite import RunningSuite, wait_until
 
-EXAMPLE_FILE = "JVBERi0xLjcK"
-"""How the document's examples write a file: the beginning of every PDF."""
+EXAMPLE_FILE, EXAMPLE_WORD_FILE = "JVBERi0xLjcK", "UEsDBBQAAAAI"
+"""How the document's examples write a file: the beginning of every PDF, of every DOCX."""
 NOWHERE = "http://127.0.0.1:9/"
 LARGEST_KNOWN = 2**31
 """Ids above it are left as they are: there is no such record."""
@@ -24,6 +25,7 @@ class Records:
         self._pdf = base64.b64encode(
             agreement_pdf(["{{City;role=Buyer}}", "{{Signature;type=signature;role=Buyer}}"])
         ).decode()
+        self._word = base64.b64encode(docx(paragraph("{{City;role=Buyer}}"))).decode()
         annex = {"name": "Old annex", "file": base64.b64encode(agreement_pdf(["An annex"])).decode()}
         documents = [{"name": "lease", "file": self._pdf}, annex]
         self._template = suite.api("POST", "/templates/pdf", {"documents": documents})["id"]
@@ -65,8 +67,8 @@ class Records:
             return {key: self._fitted_value(key, value, records) for key, value in body.items()}
         if isinstance(body, list):
             return [self.fitted(item, records) for item in body]
-        if body == EXAMPLE_FILE:
-            return self._pdf
+        if body in (EXAMPLE_FILE, EXAMPLE_WORD_FILE):
+            return self._pdf if body == EXAMPLE_FILE else self._word
         if isinstance(body, str) and "://" in body:
             return NOWHERE + body.partition("://")[2]
         return body
