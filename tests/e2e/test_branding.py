@@ -1,5 +1,6 @@
 """Per-recipient branding: on that recipient's page, mails and stamp fields, and nowhere else."""
 
+import base64
 import html
 import re
 import uuid
@@ -10,6 +11,7 @@ import pytest
 import requests
 
 from tests.support.agreement import agreement_pdf, sign
+from tests.support.docx_files import docx, paragraph
 from tests.support.logos import BLUE, RED, LogoServer, share_of
 from tests.support.outcomes import completed, fetched, mails_to
 from tests.support.suite import RunningSuite, wait_until
@@ -94,6 +96,31 @@ def test_one_recipient_sees_his_branding(suite: RunningSuite, template: int, log
     assert [logo_of(mail) for mail in copies] == [picture, None]
     assert page(suite, seller["slug"])[1] == picture
     assert logos.asked_for("/red.png") == 1
+
+
+def test_a_whole_submission_of_word_is_branded(suite: RunningSuite, logos: LogoServer) -> None:
+    """The only creating call that the specification gives branding at the top: for everybody who has none of his own."""
+    tags = "{{A;type=text;role=Seller}} {{B;type=text;role=Buyer}} {{C;type=stamp;role=Buyer;width=200;height=80}}"
+    body = {
+        "documents": [{"name": "note", "file": base64.b64encode(docx(paragraph(tags))).decode()}],
+        "submitters": [
+            {"role": "Seller", "email": "s@example.com", "company_name": "Own Ltd"},
+            {"role": "Buyer", "email": "b@example.com"},
+        ],
+        "order": "random",
+        "send_email": False,
+        "company_name": "Whole Ltd",
+        "logo_url": f"{logos.root}/red.png",
+        "stamp_url": f"{logos.root}/blue.jpg",
+    }
+    seller, buyer = suite.api("POST", "/submissions/docx", body)
+    assert (page(suite, seller["slug"])[0], page(suite, buyer["slug"])[0]) == ("Own Ltd", "Whole Ltd")
+    assert page(suite, seller["slug"])[1] == page(suite, buyer["slug"])[1] is not None
+    sign(suite, seller["slug"], {"A": "a"})
+    sign(suite, buyer["slug"], {"B": "b"})
+    sealed = fetched(completed(suite, seller["submission_id"])["documents"][0]["url"])
+    assert share_of(BLUE, sealed) > 0.001
+    assert share_of(RED, sealed) == 0
 
 
 def _both(suite: RunningSuite, *addresses: str) -> list[EmailMessage] | None:

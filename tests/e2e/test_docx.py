@@ -122,6 +122,15 @@ def _refusals_of_variables(suite: RunningSuite, template_id: int, clone_id: int)
     assert merge["details"][0]["field"] == "merge"
 
 
+def test_a_private_template_of_word_that_keeps_its_tags(suite: RunningSuite) -> None:
+    document = {"name": "note", "file": encoded(docx(paragraph("Place {{City;type=text;role=Buyer}}")))}
+    body = {"documents": [document], "shared_link": False, "remove_tags": False}
+    made = suite.api("POST", "/templates/docx", body)
+    assert made["shared_link"] is False
+    assert [one["name"] for one in made["fields"]] == ["City"]
+    assert "{{City;type=text;role=Buyer}}" in pdf_text(fetched(made["documents"][0]["url"]))
+
+
 def test_a_one_off_submission_of_word_and_pdf(suite: RunningSuite) -> None:
     body = {
         "documents": [contract(), _pdf("agreement")],
