@@ -117,7 +117,8 @@ def secrets_of(overlay: str) -> dict[str, dict[str, str]]:
     for service in SERVICES:
         own = keys["countersign-<service>"] + keys.get(f"countersign-{service}", [])
         found[f"countersign-{service}"] = [key.replace("<SERVICE>", service.upper()) for key in own]
-    return {name: dict.fromkeys(keys, f"smtp://{name}.example.com:587") for name, keys in found.items()}
+    sms = {"SMS_URL": "https://sms.example.com/send", "SMS_FORMAT": "twilio"}
+    return {name: {key: sms.get(key, f"smtp://{name}.example.com:587") for key in keys} for name, keys in found.items()}
 
 
 def environment(container: dict[str, Any], objects: list[dict[str, Any]], overlay: str) -> dict[str, str]:

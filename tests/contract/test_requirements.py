@@ -17,6 +17,7 @@ SERVICES = ["gateway", "templates", "submissions", "rendering", "notifications",
 USED_BY_OTHERS = {
     "gateway": {"python-multipart"},  # Starlette reads forms with it
     "submissions": {"babel"},  # contracts/paper.py
+    "notifications": {"cryptography"},  # contracts/sealed_text.py
     "rendering": {"babel"},
 }
 
