@@ -138,10 +138,12 @@ def fill(database: Database) -> None:
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """Filled before the indexes are made: what is there already must be found, too."""
-    migrations.upgrade("submissions", database_url, "0002")
+    """The indexes are made anew for what is there already: it must be found, too."""
+    migrations.upgrade("submissions", database_url)
     database = Database(database_url)
     fill(database)
+    database.dispose()  # SQLite's connections remember the schema
+    migrations.downgrade("submissions", database_url, "0002")
     migrations.upgrade("submissions", database_url)
     yield database
     database.dispose()
