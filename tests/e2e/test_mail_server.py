@@ -52,6 +52,12 @@ def begun(suite: RunningSuite, template: dict[str, Any], **more: Any) -> list[di
     return made
 
 
+def copy_of(suite: RunningSuite, template: dict[str, Any]) -> dict[str, Any]:
+    """For a submission with preferences: its template keeps them."""
+    made: dict[str, Any] = suite.api("POST", f"/templates/{template['id']}/clone", {})
+    return made
+
+
 def finished(suite: RunningSuite, parties: list[dict[str, Any]]) -> dict[str, Any]:
     sign(suite, parties[0]["slug"], SELLER_VALUES)
     sign(suite, parties[1]["slug"], BUYER_VALUES)
@@ -126,7 +132,7 @@ def test_a_message_with_variables(server: MailServer, suite: RunningSuite, templ
 
 def test_toggles(server: MailServer, suite: RunningSuite, template: dict[str, Any]) -> None:
     silent = {"documents_copy_email_enabled": False, "completed_notification_email_attach_documents": False}
-    parties = begun(suite, template, preferences=silent)
+    parties = begun(suite, copy_of(suite, template), preferences=silent)
     all_of(server, SELLER, BUYER)
     server.received.clear()
     finished(suite, parties)
@@ -141,7 +147,7 @@ def test_toggles(server: MailServer, suite: RunningSuite, template: dict[str, An
         "documents_copy_email_attach_audit": False,
         "bcc_completed": "one@example.com, two@example.com",
     }
-    parties = begun(suite, template, preferences=bare)
+    parties = begun(suite, copy_of(suite, template), preferences=bare)
     all_of(server, SELLER, BUYER)
     server.received.clear()
     finished(suite, parties)
