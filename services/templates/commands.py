@@ -13,7 +13,7 @@ from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDAT
 from contracts.rpc import templates as rpc
 from contracts.runtime.outbox import once
 from contracts.types import Notice, PageSize, Removed, Template, iso
-from services.templates import domain, names, queries, store, template_preferences
+from services.templates import domain, names, preferences, queries, store
 from services.templates.access import require_owner, require_writer
 from services.templates.domain import Definition, Limits
 from services.templates.links import LinkMaker
@@ -169,7 +169,7 @@ def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, li
     if command.shared_link is not None:
         row.shared_link = command.shared_link
     if command.preferences is not None:
-        row.preferences = template_preferences.merged(row.preferences, command.preferences)
+        row.preferences = preferences.merged(row.preferences, command.preferences)
     if command.archived is not None:
         row.archived_at = (row.archived_at or now) if command.archived else None
     return bool(given - {"request_id", "actor", "id"}) or "external_id" in command.model_fields_set

@@ -1,7 +1,8 @@
 """From the last signature to `completed`, with sealed PDF and audit trail stored: beside sealing and trail in one process.
 
 Both in the same run and interleaved: one submission through the whole suite (HTTP, bus, databases), then the same document
-filled, sealed, checked and its trail made by the same functions in this process. Prints p50, p99, their ratio (target: 3).
+filled, sealed, checked and its trail made by the same functions in this process. Prints p50, p99 and their ratio (target: 3),
+until `completed` is committed, and until a reader who asks at that moment has it by HTTP.
 
 Then two at a time, for as long as the gauge of the event loops' lateness looks back: so it says nothing of the start, and
 nothing is left out (target: 25 ms).
@@ -28,8 +29,8 @@ GAUGE_WINDOW = 61.0
 _STATUS = "SELECT status FROM submissions WHERE id = ?"
 
 
-def one_completion(suite: RunningSuite, session: requests.Session, template_id: int) -> float:
-    """Seconds from the moment the last signer's request is sent until a reader sees `completed`.
+def one_completion(suite: RunningSuite, session: requests.Session, template_id: int) -> tuple[float, float]:
+    """Seconds from the moment the last signer's request is sent until `completed` is committed, and until a reader sees it.
 
     The reader asks once, as soon as the row is committed: asking all the time would take a good part of both processors.
     """
@@ -44,8 +45,9 @@ def one_completion(suite: RunningSuite, session: requests.Session, template_id: 
         while database.execute(_STATUS, [seller["submission_id"]]).fetchone() != ("completed",):
             assert time.perf_counter() < began + 60, "not completed within a minute"
             time.sleep(0.001)
+    committed = time.perf_counter() - began
     assert session.get(address, timeout=30).json()["status"] == "completed"
-    return time.perf_counter() - began
+    return committed, time.perf_counter() - began
 
 
 def main(rounds: int = ROUNDS) -> None:
@@ -61,9 +63,11 @@ def main(rounds: int = ROUNDS) -> None:
             for _ in range(5):
                 one_completion(suite, session, template_id)
                 alone()
-            whole, inside = [], []
+            committed, seen, inside = [], [], []
             for _ in range(rounds):
-                whole.append(one_completion(suite, session, template_id))
+                of_this = one_completion(suite, session, template_id)
+                committed.append(of_this[0])
+                seen.append(of_this[1])
                 began = time.perf_counter()
                 alone()
                 inside.append(time.perf_counter() - began)
@@ -72,11 +76,11 @@ def main(rounds: int = ROUNDS) -> None:
         finally:
             suite.stop()
     print("Last signature to completed, one after the other:")
-    for name, figures in (("whole suite", whole), ("one process", inside)):
-        print(
-            f"  {name:<12} p50 {statistics.median(figures) * 1e3:7.1f} ms   p99 {percentile(figures, 99) * 1e3:7.1f} ms"
-        )
-    print(f"  ratio of p50: {statistics.median(whole) / statistics.median(inside):.2f} (target 3)")
+    alone_p50 = statistics.median(inside)
+    for name, figures in (("committed", committed), ("seen", seen), ("one process", inside)):
+        middle, slow = statistics.median(figures), percentile(figures, 99)
+        ratio = "" if figures is inside else f"   ratio of p50 {middle / alone_p50:.2f} (target 3)"
+        print(f"  {name:<12} p50 {middle * 1e3:7.1f} ms   p99 {slow * 1e3:7.1f} ms{ratio}")
     print(
         "Event loops late at most, while two are being sealed: "
         + ", ".join(f"{name} {ms:.1f} ms" for name, ms in late.items())
