@@ -7,7 +7,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Error,
+    Page,
+    Playwright,
+    Request,
+    sync_playwright,
+)
 
 from tests.support.suite import RunningSuite
 
@@ -35,11 +45,35 @@ def suite(sqlite_suite: RunningSuite) -> RunningSuite:
 # Playwright's synchronous door keeps an event loop running in this thread for as long as it is open; left open after the last
 # test here, it would break every later test that runs a loop of its own.
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
+def chromium() -> Iterator["Chromium"]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
-        yield browser
-        browser.close()
+        running = Chromium(playwright)
+        yield running
+        running.browser.close()
+
+
+class Chromium:
+    """The browser, started anew when it has crashed: that is no fault of the page, but it is of the test under way."""
+
+    def __init__(self, playwright: Playwright) -> None:
+        self._playwright = playwright
+        self.browser = self._launched()
+
+    def new_context(self, **options: Any) -> BrowserContext:
+        if not self.browser.is_connected():
+            self.browser = self._launched()
+        return self.browser.new_context(**options)
+
+    def close(self, context: BrowserContext) -> None:
+        """A crash while the pages are put away, after the test, spoils nothing."""
+        try:
+            context.close()
+        except Error:
+            if self.browser.is_connected():
+                raise
+
+    def _launched(self) -> Browser:
+        return self._playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
 
 
 @dataclass
@@ -80,14 +114,14 @@ def watch() -> Iterator[Watch]:
 
 
 @pytest.fixture
-def open_page(chromium: Browser, suite: RunningSuite, watch: Watch) -> Iterator[OpenPage]:
+def open_page(chromium: Chromium, suite: RunningSuite, watch: Watch) -> Iterator[OpenPage]:
     """``open_page(path, viewport)``: a page of a browser that knows nothing yet."""
     contexts: list[Any] = []
 
     def opened(path: str, viewport: dict[str, int] = DESKTOP, **more: Any) -> Page:
         phone = viewport["width"] < 600
         context = chromium.new_context(
-            viewport=viewport,  # type: ignore[arg-type]
+            viewport=viewport,
             is_mobile=phone,
             has_touch=phone,
             locale="en-GB",
@@ -103,4 +137,4 @@ def open_page(chromium: Browser, suite: RunningSuite, watch: Watch) -> Iterator[
 
     yield opened
     for context in contexts:
-        context.close()
+        chromium.close(context)
