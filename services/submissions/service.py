@@ -64,15 +64,7 @@ class SubmissionsService:
             return done
         template = self._template(command)
         plan = creation.planned(command, template, self.context.settings, now())
-        made = self._workshop.prepared(plan.sources, plan.texts)
-        with preparing.keeping(self._workshop, template) as kept:
-            return preparing.taken_over(
-                self._workshop,
-                made,
-                lambda files: self.context.database.write(
-                    commands.create, command, kept, plan, files, self._site, now()
-                ),
-            )
+        return self._created(command, template, plan)
 
     @handles(rpc.CREATE_ONE_OFF)
     def create_one_off(self, command: rpc.CreateOneOff) -> Submission:
@@ -82,15 +74,7 @@ class SubmissionsService:
         one_off.refuse_early(command)
         composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command, self.context.settings))
         plan = one_off.planned(command, composition, self.context.settings, now())
-        made = self._workshop.prepared(plan.sources, plan.texts)
-        with preparing.keeping(self._workshop, composition) as kept:
-            return preparing.taken_over(
-                self._workshop,
-                made,
-                lambda files: self.context.database.write(
-                    commands.create, command, kept, plan, files, self._site, now()
-                ),
-            )
+        return self._created(command, composition, plan)
 
     @handles(rpc.TRY_CREATE)
     def try_create(self, command: rpc.CreateSubmission) -> DryRun:
@@ -311,6 +295,19 @@ class SubmissionsService:
 
     def _shared(self, visit: rpc.LinkVisit) -> templates.TemplateSnapshot:
         return self.context.bus.call(templates.SHARED, templates.GetSharedLink(slug=visit.slug))
+
+    def _created(
+        self, command: rpc.CreateSubmission | rpc.CreateOneOff, basis: preparing.B, plan: creation.Plan
+    ) -> Submission:
+        made = self._workshop.prepared(plan.sources, plan.texts)
+        with preparing.keeping(self._workshop, basis) as kept:
+            return preparing.taken_over(
+                self._workshop,
+                made,
+                lambda files: self.context.database.write(
+                    commands.create, command, kept, plan, files, self._site, now()
+                ),
+            )
 
     def _remembered(self, call: Rpc[Any, R], command: BaseModel) -> R | None:
         """The first answer to a request that comes again: what is looked at beforehand may look different by now."""

@@ -128,6 +128,7 @@ def _unpacked(data: bytes) -> dict[str, bytes]:
             return parts
     except Refused:
         raise
+    # zipfile raises NotImplementedError for a compression it does not know, RuntimeError for an encrypted part.
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
         raise Refused("The DOCX is damaged and cannot be unpacked.") from error
 
