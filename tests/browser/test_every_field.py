@@ -233,7 +233,7 @@ def test_titles_and_descriptions_are_markdown_and_the_title_is_the_label(
     signer.start()
     expect(signer.field("Your full name")).to_be_focused()
     link = page.get_by_role("link", name="passport")
-    assert link.get_attribute("rel") == "noopener noreferrer nofollow"
+    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
     expect(page.get_by_role("listitem").filter(has_text="no nicknames")).to_be_visible()
 
 

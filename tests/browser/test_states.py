@@ -1,5 +1,6 @@
 """The pages that say one thing: not your turn, expired, declined, withdrawn, done, nothing here."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -79,10 +80,8 @@ def test_time_is_over_also_for_an_open_page(suite: RunningSuite, open_page: Open
     wait_until(lambda: now() > ends, what="the expiry")
     signer.fill("A", "too late")
     expect(heading(page)).to_have_text("The time to sign is over")
-    shown = page.get_by_role("time").text_content()
-    assert shown is not None
-    assert str(ends.year) in shown
-    assert "(GMT" in shown
+    # The server writes the time in UTC; the page puts it into the reader's own zone as soon as its script runs.
+    expect(page.get_by_role("time")).to_have_text(re.compile(rf"{ends.year}.*\(GMT"))
 
 
 def test_a_withdrawn_document_says_so(suite: RunningSuite, open_page: OpenPage) -> None:
