@@ -23,6 +23,7 @@ def rewritten(pdf: pikepdf.Pdf, content: Content) -> tuple[bytes, pikepdf.Dictio
     """The stream without the removed glyphs. Form XObjects that change are copied, because other pages may draw them."""
     instructions: list[Any] = []
     resources = content.resources
+    replaced: set[Any] = set()
     silent = {
         index for index, spoken in content.spoken.items() if any(_is_changed(content, show) for show in spoken.shows)
     }
@@ -33,10 +34,11 @@ def rewritten(pdf: pikepdf.Pdf, content: Content) -> tuple[bytes, pikepdf.Dictio
             instructions.append(_without_spoken_text(instruction, resources))
         elif index in content.forms and any(glyph.removed for glyph in content.forms[index].all_glyphs()):
             resources, name = _with_form(resources, _copied_form(pdf, content.forms[index]))
+            replaced.add(instruction.operands[0])
             instructions.append(pikepdf.ContentStreamInstruction([name], pikepdf.Operator("Do")))
         else:
             instructions.append(instruction)
-    return pikepdf.unparse_content_stream(instructions), resources
+    return pikepdf.unparse_content_stream(instructions), _without_unused(resources, replaced, instructions)
 
 
 def drop_spoken_text(pdf: pikepdf.Pdf, tags: Sequence[str]) -> bool:
@@ -55,6 +57,15 @@ def drop_spoken_text(pdf: pikepdf.Pdf, tags: Sequence[str]) -> bool:
                     item[key] = pikepdf.String(" ".join(kept.split()))
                     found = True
     return found
+
+
+def _without_unused(resources: pikepdf.Dictionary, forms: set[Any], instructions: Sequence[Any]) -> pikepdf.Dictionary:
+    """Forms that gave way to copies and are drawn no more would keep the tags' text in the file. ``resources`` is a copy as
+    soon as there is one."""
+    drawn = {one.operands[0] for one in instructions if str(one.operator) == "Do" and len(one.operands)}
+    for name in forms - drawn:
+        del resources["/XObject"][name]
+    return resources
 
 
 def _squeezed(text: str) -> str:

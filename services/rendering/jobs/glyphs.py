@@ -33,7 +33,7 @@ class Glyph:
     """``x`` and ``y``: its origin in default user space; ``em``: the font size there, never negative.
 
     It is drawn by the bytes ``start`` to ``end`` of the string ``element`` of a show operator's operand (0 unless TJ), and
-    ``kern`` is the TJ number that moves as far as the glyph does.
+    ``kern`` is the TJ number that moves as far as the glyph does. ``code`` is its code in ``font``.
     """
 
     x: float
@@ -43,7 +43,13 @@ class Glyph:
     start: int
     end: int
     kern: float
+    code: int
+    font: FontCodes
     removed: bool = False
+
+    def is_like(self, other: Glyph) -> bool:
+        """The same drawing in the same size."""
+        return self.code == other.code and self.font is other.font and abs(self.em - other.em) < 0.01
 
 
 @dataclass
@@ -298,7 +304,7 @@ class _Run:
                 if font.is_word_space(code, end - start):
                     spacing += state.word_spacing
                 kern = -1000 * (width + spacing / state.size) if state.size else 0.0
-                glyphs.append(Glyph(*place.apply(x, state.rise), em, number, start, end, kern))
+                glyphs.append(Glyph(*place.apply(x, state.rise), em, number, start, end, kern, code, font))
                 x += (width * state.size + spacing) * state.scale
         return glyphs
 

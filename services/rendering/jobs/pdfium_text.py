@@ -125,6 +125,13 @@ class PageText:
             found.append(Character(chr(code), x.value, y.value, self.is_generated(index)))
         return found
 
+    def glyph_box(self, index: int) -> Rectangle | None:
+        """As wide as the glyph moves on, as high as its font."""
+        box = pdfium_raw.FS_RECTF()
+        if not pdfium_raw.FPDFText_GetLooseCharBox(self._text_page, index, ctypes.byref(box)):
+            return None
+        return Rectangle(box.left, box.bottom, box.right, box.top)
+
     def rectangles(self, first: int, count: int) -> list[Rectangle]:
         """One for each stretch of text on a line."""
         return [Rectangle(*box) for box in self._boxes(first, count)]

@@ -21,12 +21,15 @@ from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.glyphs import Content, Glyph, Unreadable, read_page
 from services.rendering.jobs.pdfium_text import Character, open_document, open_page_text
 from services.rendering.jobs.saving import saved
-from services.rendering.jobs.tag_grammar import clean
+from services.rendering.jobs.tag_values import clean
 from services.rendering.jobs.tags import FoundTag
 from services.rendering.jobs.text_comparison import RemainingText
 
 _SAME_PLACE = 0.1
 """How far pdfium's origin of a glyph may be from ours, in font sizes; the narrowest letters are 0.2 wide."""
+
+_SHADOW = 0.5
+"""How far from a tag its copy may be, in font sizes."""
 
 _WIDTH_ROUNDING = 0.001
 """pdfium cuts glyph widths to thousandths of the font size, so to it, text behind a tag moves by what it had cut off the
@@ -90,7 +93,9 @@ class _Page:
         self._original = {key: self._page.obj.get(key) for key in ("/Contents", "/Resources")}
         self._remaining: RemainingText | None = None
         with self._text_before() as text:
-            self._characters = {id(tag): text.characters(tag.first, tag.last) for tag in tags}
+            self._characters = {
+                id(tag): [one for first, last in tag.characters for one in text.characters(first, last)] for tag in tags
+            }
 
     def erase(self, tags: Sequence[FoundTag]) -> None:
         """Takes out of the original page what can be found of these tags."""
@@ -102,7 +107,7 @@ class _Page:
         if not self.erased:
             return
         with self._text_before() as text:
-            spans = [(tag.start, tag.end) for tag in self.erased]
+            spans = [span for tag in self.erased for span in tag.ranges]
             self._remaining = RemainingText(text, spans, tolerance=_rounding(places.content))
         try:
             stream, resources = rewritten(self._pdf, places.content)
@@ -188,6 +193,7 @@ class _Places:
             if not glyphs:
                 return False
             found += glyphs
+        found += self._shadows(found)
         # Of glyphs that have a text of their own, pdfium gives that text, all of it where the first glyph stands.
         for spoken, glyphs in self._spoken:
             if spoken in text and any(glyph is glyphs[0] for glyph in found):
@@ -210,16 +216,45 @@ class _Places:
             for glyph in shown[low:high]:
                 glyph.removed = True
 
+    def _shadows(self, found: Sequence[Glyph]) -> list[Glyph]:
+        """The whole tag once more, a little beside itself: pdfium takes text and shadow for one."""
+        if not found:
+            return []
+        first, known = found[0], {id(glyph) for glyph in found}
+        shadows: list[Glyph] = []
+        for other in self._around(first.x, first.y):
+            offset = other.x - first.x, other.y - first.y
+            if id(other) in known or not other.is_like(first) or math.hypot(*offset) > _SHADOW * first.em:
+                continue
+            copy = [self._copy(glyph, offset) for glyph in found]
+            if all(copy):
+                shadows += [glyph for glyph in copy if glyph]
+        return shadows
+
+    def _copy(self, glyph: Glyph, offset: tuple[float, float]) -> Glyph | None:
+        place = glyph.x + offset[0], glyph.y + offset[1]
+        return next(
+            (
+                other
+                for other in self._around(*place)
+                if other.is_like(glyph) and math.dist((other.x, other.y), place) <= max(_SAME_PLACE * glyph.em, 0.01)
+            ),
+            None,
+        )
+
     def _at(self, character: Character) -> list[Glyph]:
         """The glyph that stands there, with copies on top of it (bold made by drawing twice)."""
-        column, row = self._cell(character.x, character.y)
         return [
             glyph
-            for x in (column - 1, column, column + 1)
-            for y in (row - 1, row, row + 1)
-            for glyph in self._cells.get((x, y), ())
+            for glyph in self._around(character.x, character.y)
             if math.dist((glyph.x, glyph.y), (character.x, character.y)) <= max(_SAME_PLACE * glyph.em, 0.01)
         ]
+
+    def _around(self, x: float, y: float) -> Iterator[Glyph]:
+        column, row = self._cell(x, y)
+        for beside in (column - 1, column, column + 1):
+            for above in (row - 1, row, row + 1):
+                yield from self._cells.get((beside, above), ())
 
     def _cell(self, x: float, y: float) -> tuple[int, int]:
         if not (math.isfinite(x) and math.isfinite(y)):
