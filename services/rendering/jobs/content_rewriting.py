@@ -9,7 +9,7 @@ from typing import Any
 
 import pikepdf
 
-from services.rendering.jobs.glyphs import Content, Glyph
+from services.rendering.jobs.glyphs import Content, Glyphs
 from services.rendering.jobs.pdf_values import text_of
 
 _TAG = re.compile(r"\{\{[^{}]*\}\}")
@@ -32,7 +32,7 @@ def rewritten(pdf: pikepdf.Pdf, content: Content) -> tuple[bytes, pikepdf.Dictio
             instructions += _without_removed(instruction, content.glyphs[index])
         elif index in silent:
             instructions.append(_without_spoken_text(instruction, resources))
-        elif index in content.forms and any(glyph.removed for glyph in content.forms[index].all_glyphs()):
+        elif index in content.forms and content.forms[index].is_changed():
             resources, name = _with_form(resources, _copied_form(pdf, content.forms[index]))
             replaced.add(instruction.operands[0])
             instructions.append(pikepdf.ContentStreamInstruction([name], pikepdf.Operator("Do")))
@@ -73,10 +73,11 @@ def _squeezed(text: str) -> str:
 
 
 def _is_changed(content: Content, index: int) -> bool:
-    return any(glyph.removed for glyph in content.glyphs.get(index, ()))
+    shown = content.glyphs.get(index)
+    return shown is not None and 1 in shown.removed
 
 
-def _without_removed(instruction: Any, glyphs: list[Glyph]) -> list[Any]:
+def _without_removed(instruction: Any, glyphs: Glyphs) -> list[Any]:
     """The show operator as TJ; ``'`` and ``"`` are spelled out (ISO 32000-2, table 107)."""
     operands, operator = instruction.operands, str(instruction.operator)
     lead: list[Any] = []
@@ -95,20 +96,20 @@ def _without_removed(instruction: Any, glyphs: list[Glyph]) -> list[Any]:
             ]
         case _:
             elements = [operands[0]]
-    of_element: dict[int, list[Glyph]] = defaultdict(list)
-    for glyph in glyphs:
-        of_element[glyph.element].append(glyph)
+    of_element: dict[int, list[int]] = defaultdict(list)
+    for index, element in enumerate(glyphs.element):
+        of_element[element].append(index)
     line = _Line()
     for number, element in enumerate(elements):
         if not isinstance(element, pikepdf.String):
             line.move(float(element))
             continue
         text = bytes(element)
-        for glyph in of_element[number]:
-            if glyph.removed:
-                line.move(glyph.kern)
+        for index in of_element[number]:
+            if glyphs.removed[index]:
+                line.move(-1000 * glyphs.advance[index])
             else:
-                line.show(text[glyph.start : glyph.end])
+                line.show(text[glyphs.start[index] : glyphs.end[index]])
     return [*lead, pikepdf.ContentStreamInstruction([line.array()], pikepdf.Operator("TJ"))]
 
 

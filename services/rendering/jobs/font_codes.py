@@ -100,13 +100,23 @@ class _SimpleFont(FontCodes):
         return self._standard[code]
 
 
+class _Widths(dict[int, float]):
+    """By CID."""
+
+    default = 1000.0
+
+    def __missing__(self, cid: int) -> float:
+        return self.default
+
+
 class _CompositeFont(FontCodes):
     """A Type 0 font: codes to CIDs by a CMap, CIDs to widths by /W and /DW of the descendant."""
 
     def __init__(self, cmap: "_CMap", descendant: pikepdf.Dictionary) -> None:
         self._cmap = cmap
         self._default = number_of(descendant.get("/DW"), 1000.0)
-        self._widths = _cid_widths(descendant.get("/W"))
+        self._widths = _Widths(_cid_widths(descendant.get("/W")))
+        self._widths.default = self._default
 
     def split(self, text: bytes) -> Iterator[tuple[int, int, int]]:
         return self._cmap.split(text)
@@ -115,7 +125,7 @@ class _CompositeFont(FontCodes):
         if type(self._cmap) is not _CMap or len(text) % 2:
             return super().measure(text)
         codes = struct.unpack(f">{len(text) // 2}H", text)
-        return sum(self._widths.get(code, self._default) for code in codes) / 1000, len(codes), 0
+        return sum(map(self._widths.__getitem__, codes)) / 1000, len(codes), 0
 
     def width(self, code: int) -> float:
         return self._widths.get(self._cmap.cid(code), self._default) / 1000

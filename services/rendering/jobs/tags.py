@@ -16,7 +16,7 @@ from services.rendering.jobs.pdfium_text import PageText, page_texts
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.tag_boxes import Neighbours, field_box
 from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, parse_tag
-from services.rendering.jobs.tag_spans import parse_span, tag_spans
+from services.rendering.jobs.tag_spans import Span, parse_span, tag_spans
 from services.rendering.jobs.tag_values import clean
 
 MOST_FIELDS = 2_000
@@ -27,13 +27,16 @@ _MAYBE = re.compile(r"\{ ?\{")
 @dataclass
 class FoundTag:
     """A tag with its place: ``ranges`` are positions in the page's text (one range unless it is broken over columns),
-    ``characters`` the same as indices of pdfium's characters, both ends included; ``box`` is where the field goes, in
+    ``characters`` the same as indices of pdfium's characters, both ends included; ``origins`` where in default user space its
+    glyphs stand, without blanks, ``behind`` that of the last glyph behind it on its line; ``box`` is where the field goes, in
     upright points. ``page`` from 1."""
 
     page: int
     text: str
     ranges: list[tuple[int, int]]
     characters: list[tuple[int, int]]
+    origins: list[tuple[float, float]]
+    behind: tuple[float, float] | None
     parsed: ParsedTag
     box: Rectangle
     visible: VisiblePage
@@ -121,11 +124,34 @@ def _read_page(
         if len(found.tags) >= MOST_FIELDS:
             raise Refused(f"The document has more than {MOST_FIELDS:,} field tags.")
         neighbours.add_field(box)
-        found.tags.append(FoundTag(page, whole, span.ranges, characters, parsed, box, visible))
+        origins = [place for part in span.ranges for place in _origins(text, *part)]
+        found.tags.append(
+            FoundTag(page, whole, span.ranges, characters, origins, _behind(text, span), parsed, box, visible)
+        )
         if surroundings is not None:
             surroundings.take_over(text, found.tags[-1])
         for remark in parsed.remarks:
             notice("tag_attribute", f"In “{shown}” on page {page} {remark}.")
+
+
+def _origins(text: PageText, start: int, end: int) -> list[tuple[float, float]]:
+    """Of the glyphs at these positions."""
+    first, last = text.character_index(start), text.character_index(end - 1)
+    if last - first == end - start - 1:
+        places = text.origins(first, last)
+        return [place for place, shown in zip(places, text.text[start:end], strict=True) if not shown.isspace()]
+    return [(one.x, one.y) for one in text.characters(first, last) if not one.generated and not one.text.isspace()]
+
+
+def _behind(text: PageText, span: Span) -> tuple[float, float] | None:
+    """Where the last glyph of the line behind the tag stands."""
+    start = span.ranges[-1][1]
+    end = text.text.find("\n", start)
+    rest = text.text[start : end if end >= 0 else len(text.text)].rstrip()
+    if not rest:
+        return None
+    index = text.character_index(start + len(rest) - 1)
+    return text.origins(index, index)[0]
 
 
 def _widest_line(text: PageText, characters: Sequence[tuple[int, int]], visible: VisiblePage) -> Rectangle | None:
