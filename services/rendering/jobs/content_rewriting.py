@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections import defaultdict
+from bisect import bisect_right
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,9 @@ _TAG = re.compile(r"\{\{[^{}]*\}\}")
 _FORM_KEYS = (
     "/Type", "/Subtype", "/FormType", "/BBox", "/Matrix", "/Group", "/StructParent", "/StructParents", "/OC",
 )  # fmt: skip
+_WRITTEN_BRACES = (b"{{", b"\0{\0{", b"7b7b", b"007b007b", b"/ObjStm")
+"""One of them is in every file that has a tag in a string: as it is, in UTF-16, in hexadecimal digits, or packed."""
+
 _SPOKEN = ("/ActualText", "/Alt", "/E")
 
 
@@ -41,9 +44,11 @@ def rewritten(pdf: pikepdf.Pdf, content: Content) -> tuple[bytes, pikepdf.Dictio
     return pikepdf.unparse_content_stream(instructions), _without_unused(resources, replaced, instructions)
 
 
-def drop_spoken_text(pdf: pikepdf.Pdf, tags: Sequence[str]) -> bool:
+def drop_spoken_text(pdf: pikepdf.Pdf, data: bytes, tags: Sequence[str]) -> bool:
     """Takes tags out of what readers say instead of the pages: alternative texts of the structure tree, bookmarks. True
-    when there were any."""
+    when there were any. ``data``: the document as it was saved."""
+    if not any(braces in data for braces in _WRITTEN_BRACES):
+        return False
     wanted = {_squeezed(tag) for tag in tags}
     found = False
     for item in pdf.objects:
@@ -96,21 +101,29 @@ def _without_removed(instruction: Any, glyphs: Glyphs) -> list[Any]:
             ]
         case _:
             elements = [operands[0]]
-    of_element: dict[int, list[int]] = defaultdict(list)
-    for index, element in enumerate(glyphs.element):
-        of_element[element].append(index)
     line = _Line()
+    first = 0
     for number, element in enumerate(elements):
         if not isinstance(element, pikepdf.String):
             line.move(float(element))
             continue
-        text = bytes(element)
-        for index in of_element[number]:
-            if glyphs.removed[index]:
-                line.move(-1000 * glyphs.advance[index])
-            else:
-                line.show(text[glyphs.start[index] : glyphs.end[index]])
+        behind = bisect_right(glyphs.element, number, first)
+        _write(line, bytes(element), glyphs, first, behind)
+        first = behind
     return [*lead, pikepdf.ContentStreamInstruction([line.array()], pikepdf.Operator("TJ"))]
+
+
+def _write(line: "_Line", text: bytes, glyphs: Glyphs, first: int, behind: int) -> None:
+    """The string ``text``, whose glyphs are those from ``first`` to ``behind``: what stays is shown, what goes is a move."""
+    while first < behind:
+        gone = glyphs.removed[first]
+        end = glyphs.removed.find(1 - gone, first, behind)
+        end = behind if end < 0 else end
+        if gone:
+            line.move(-1000 * sum(glyphs.advance[first:end]))
+        else:
+            line.show(text[glyphs.start[first] : glyphs.end[end - 1]])
+        first = end
 
 
 class _Line:

@@ -30,7 +30,7 @@ class Unreadable(Exception):
     """The page's content is too long, or so malformed that writing it anew could change what other readers make of it."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Glyphs:
     """What one show operator draws: lists with an entry for each glyph, because a page has thousands.
 
@@ -243,7 +243,7 @@ class _Run:
         self._next_line(0, -self._state.leading)
 
     def _next_line(self, x: float, y: float) -> None:
-        self._place(self._line.after(Matrix(1, 0, 0, 1, x, y)))
+        self._place(_moved(self._line, x, y))
 
     def show(self, index: int, operands: Any) -> None:
         self._show(index, [operands[0]])
@@ -266,7 +266,7 @@ class _Run:
             self._content.unreadable = True
             return
         self._move_on()
-        place = state.ctm.after(self._text)
+        place = self._text if state.ctm is _IDENTITY else state.ctm.after(self._text)
         parts = [bytes(element) if isinstance(element, pikepdf.String) else float(element) for element in elements]
         spacing = state.character_spacing, state.word_spacing
         self._shown = parts, font, state.size, state.scale, spacing
@@ -281,7 +281,7 @@ class _Run:
     def _move_on(self) -> None:
         """Behind what was shown last. Most text is placed anew before more is shown: then nothing needs to be measured."""
         if self._shown is not None:
-            self._text = self._text.after(Matrix(1, 0, 0, 1, _advance(*self._shown), 0))
+            self._text = _moved(self._text, _advance(*self._shown), 0)
             self._shown = None
 
     def _place(self, line: Matrix) -> None:
@@ -315,10 +315,10 @@ class _Run:
             if isinstance(part, float):
                 along -= part / 1000 * size * scale
                 continue
-            for start, end, code in font.split(part):
+            for start, end, code, width in font.measured(part):
                 add_x(a * along + left)
                 add_y(b * along + bottom)
-                advance = font.width(code) * size + spacing
+                advance = width * size + spacing
                 if code == 32 and font.is_word_space(code, end - start):
                     advance += state.word_spacing
                 add_advance(advance / size if size else 0.0)
@@ -398,6 +398,11 @@ def _entry(resources: pikepdf.Dictionary, kind: str, name: Any) -> Any:
     if not isinstance(named, pikepdf.Dictionary) or not isinstance(name, pikepdf.Name):
         return pikepdf.Dictionary()
     return named.get(name, pikepdf.Dictionary())
+
+
+def _moved(matrix: Matrix, x: float, y: float) -> Matrix:
+    a, b, c, d, e, f = matrix
+    return Matrix(a, b, c, d, a * x + c * y + e, b * x + d * y + f)
 
 
 def _six(operands: Any) -> Matrix:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.glyphs import Content, Glyphs
+from services.rendering.jobs.tags import TagLine
 
 Place = tuple[float, float]
 """Default user space."""
@@ -25,7 +26,6 @@ _STAYED = 0.05
 _AT_LEAST = 0.01
 """Points."""
 
-_MOST_BLANKS = 4
 _CELL = 8.0
 _WIDEST_SEARCH = 24.0
 _MOST_CELLS = 100
@@ -38,24 +38,26 @@ class Places:
         self.content = content
         self._shows = list(_shows(content))
         self._spoken = [(text, shows) for text, shows in _spoken(content) if text and shows]
-        self._runs: list[list[_Glyph]] = []
+        self._runs: list[list[_Run]] = []
 
-    def mark_run(self, origins: Sequence[Place]) -> bool:
-        """Marks a tag's glyphs as removed where they follow each other as its characters do. False, and nothing is marked,
-        when there is more to it: then see ``mark``."""
-        found: list[_Glyph] = []
-        shown, index = None, -1
-        for x, y in origins:
-            if shown is not None:
-                index = _next_at(shown, index, x, y)
-            if shown is None or index < 0:
-                first = self._first_at(x, y)
-                if first is None:
-                    return False
-                shown, index = first
-            found.append((shown, index))
-        self._runs.append(found)
-        _remove(found)
+    def mark_run(self, line: TagLine) -> bool:
+        """Marks a line of a tag as removed where its glyphs follow each other as its characters do. False when there is more
+        to it: then see ``mark``."""
+        first, last = self._first_at(*line.first), self._first_at(*line.last)
+        if first is None or last is None:
+            return False
+        (one, low), (other, high) = first, last
+        if one is other:
+            shows = [one]
+        else:
+            number = self._shows.index(one)
+            shows = self._shows[number : self._shows.index(other, number) + 1] if other in self._shows[number:] else []
+        run = [(shown, low if shown is one else 0, high if shown is other else len(shown.x) - 1) for shown in shows]
+        if not line.fewest <= sum(end - start + 1 for _, start, end in run) <= line.most:
+            return False
+        for shown, start, end in run:
+            shown.removed[start : end + 1] = b"\1" * (end + 1 - start)
+        self._runs.append(run)
         return True
 
     def is_certain(self, behind: Iterable[Place]) -> bool:
@@ -89,9 +91,9 @@ class Places:
         cut = [sum(shown.removed) * shown.em * _WIDTH_ROUNDING for shown in self._shows]
         return min(max(cut, default=0.0), 0.9)
 
-    def _has_others_inside(self, run: list["_Glyph"]) -> bool:
+    def _has_others_inside(self, run: list["_Run"]) -> bool:
         """Glyphs of other operators where the tag stood: a copy of it, a shadow, a label that overlaps."""
-        own = {id(shown) for shown, _ in run}
+        own = {id(shown) for shown, _, _ in run}
         left, bottom, right, top = _around(run)
         for shown in self._shows:
             if id(shown) in own or _is_elsewhere(shown, bottom, top):
@@ -157,21 +159,14 @@ class Places:
 
 
 _Glyph = tuple[Glyphs, int]
+_Run = tuple[Glyphs, int, int]
+"""From and to, both included."""
 
 
 def _is_elsewhere(shown: Glyphs, bottom: float, top: float) -> bool:
     """Of a level line: it lies above or below."""
     first = shown.y[0]
     return (first < bottom or first > top) and first == shown.y[-1]
-
-
-def _next_at(shown: Glyphs, index: int, x: float, y: float) -> int:
-    """The glyph that stands there among the next ones of the same operator, -1 when none does; blanks are between."""
-    most = max(_SAME_PLACE * shown.em, _AT_LEAST)
-    for following in range(index + 1, min(index + 1 + _MOST_BLANKS, len(shown.x))):
-        if abs(shown.x[following] - x) <= most and abs(shown.y[following] - y) <= most:
-            return following
-    return -1
 
 
 def _remove(found: list[_Glyph]) -> None:
@@ -189,10 +184,11 @@ def _remove(found: list[_Glyph]) -> None:
         shown.removed[low : high + 1] = b"\1" * (high + 1 - low)
 
 
-def _around(run: list[_Glyph]) -> tuple[float, float, float, float]:
+def _around(run: list[_Run]) -> tuple[float, float, float, float]:
     """The origins of the run, half an em wider across the line and a little along it."""
-    xs, ys = [shown.x[index] for shown, index in run], [shown.y[index] for shown, index in run]
-    em = max(shown.em for shown, _ in run)
+    xs = [x for shown, start, end in run for x in (shown.x[start], shown.x[end])]
+    ys = [y for shown, start, end in run for y in (shown.y[start], shown.y[end])]
+    em = max(shown.em for shown, _, _ in run)
     is_flat = max(xs) - min(xs) >= max(ys) - min(ys)
     along, across = _SAME_PLACE * em, _SHADOW * em
     right, up = (along, across) if is_flat else (across, along)
@@ -218,7 +214,7 @@ def _spoken(content: Content) -> Iterator[tuple[str, list[Glyphs]]]:
 
 
 def near(tags: Iterable[Sequence[Place]]) -> Callable[[Rectangle], bool]:
-    """Whether a rectangle touches the place of a tag; ``tags`` are the origins of their glyphs."""
+    """Whether a rectangle touches the place of a tag; ``tags`` are the origins of their glyphs, or those at both ends."""
     boxes = []
     for origins in tags:
         if origins:

@@ -8,7 +8,7 @@ page that was changed is read again and compared, and a tag that cannot go witho
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from services.rendering.jobs.font_codes import FontCodes
 from services.rendering.jobs.glyphs import Unreadable, read_page
 from services.rendering.jobs.pdfium_text import PageText, open_document, open_page_text
 from services.rendering.jobs.saving import saved
-from services.rendering.jobs.tag_places import Places, near
+from services.rendering.jobs.tag_places import Place, Places, near
 from services.rendering.jobs.tag_values import clean
 from services.rendering.jobs.tags import FoundTag
 from services.rendering.jobs.text_comparison import RemainingText
@@ -58,7 +58,7 @@ def remove_tags(
                 page.erase_one_by_one()
             result = saved(pdf)
         erased = [tag.text for page in pages for tag in page.erased]
-        if erased and drop_spoken_text(pdf, erased):
+        if erased and drop_spoken_text(pdf, result, erased):
             result = saved(pdf)
     report = [_not_removed(tag, document) for page in pages for tag in page.tags if tag not in page.erased]
     return (result if erased else data), report
@@ -112,18 +112,21 @@ class _Page:
         self._page = pdf.pages[number - 1]
         self._original = {key: self._page.obj.get(key) for key in ("/Contents", "/Resources")}
         self._remaining: RemainingText | None = None
+        self._known_origins: dict[int, list[Place]] = {}
 
     def erase(self, tags: Sequence[FoundTag]) -> None:
         """Takes these tags out of the original page, those that can be found. ``certain`` when what it leaves needs no second
         look; else see ``is_intact``."""
         self.erased, self.certain, self._remaining = [], False, None
-        places = self._read(tags)
-        if places is not None and all(places.mark_run(tag.origins) for tag in tags):
+        lines = [line for tag in tags for line in tag.lines]
+        places = self._read([line.first, line.last] for line in lines)
+        if places is not None and all(map(places.mark_run, lines)):
             self.certain = places.is_certain(tag.behind for tag in tags if tag.behind is not None)
             self.erased = list(tags)
         if not self.certain:
-            places = self._read(tags)
-            self.erased = [tag for tag in tags if places is not None and places.mark(tag.origins, tag.text)]
+            origins = {id(tag): self._origins(tag) for tag in tags}
+            places = self._read(origins.values())
+            self.erased = [tag for tag in tags if places is not None and places.mark(origins[id(tag)], tag.text)]
         if places is None or not self.erased:
             return
         if not self.certain:
@@ -160,9 +163,19 @@ class _Page:
             with self._before.page(self._number) as text:
                 return self._remaining.is_anyhow_in(after, text)
 
-    def _read(self, tags: Sequence[FoundTag]) -> Places | None:
+    def _origins(self, tag: FoundTag) -> list[Place]:
+        """Of all its glyphs."""
+        if id(tag) not in self._known_origins:
+            with self._before.page(self._number) as text:
+                found = [one for first, last in tag.characters for one in text.characters(first, last)]
+            self._known_origins[id(tag)] = [
+                (one.x, one.y) for one in found if not one.generated and not one.text.isspace()
+            ]
+        return self._known_origins[id(tag)]
+
+    def _read(self, tags: Iterable[Sequence[Place]]) -> Places | None:
         try:
-            return Places(read_page(self._pdf, self._page, self._fonts, near(tag.origins for tag in tags)))
+            return Places(read_page(self._pdf, self._page, self._fonts, near(tags)))
         except _UNREADABLE:
             return None
 

@@ -6,9 +6,9 @@ matter: see ``tag_removal``.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from contracts.types import Area, Notice
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, rectangle_to_area
@@ -21,21 +21,32 @@ from services.rendering.jobs.tag_values import clean
 
 MOST_FIELDS = 2_000
 LONGEST_REPORT = 200
+_ON_ONE_LINE = re.compile(r"[^\s\ufffe](?:[^\r\n\ufffe]*[^\s\ufffe])?\ufffe?")
 _MAYBE = re.compile(r"\{ ?\{")
+
+
+class TagLine(NamedTuple):
+    """A piece of a tag on one line: origins of its first and its last glyph in default user space, and how many glyphs there
+    are from one to the other, ``most`` if blanks are glyphs."""
+
+    first: tuple[float, float]
+    last: tuple[float, float]
+    fewest: int
+    most: int
 
 
 @dataclass
 class FoundTag:
     """A tag with its place: ``ranges`` are positions in the page's text (one range unless it is broken over columns),
-    ``characters`` the same as indices of pdfium's characters, both ends included; ``origins`` where in default user space its
-    glyphs stand, without blanks, ``behind`` that of the last glyph behind it on its line; ``box`` is where the field goes, in
-    upright points. ``page`` from 1."""
+    ``characters`` the same as indices of pdfium's characters, both ends included; ``lines`` are its pieces on the page,
+    ``behind`` is where the last glyph behind it on its line stands, in default user space; ``box`` is where the field goes,
+    in upright points. ``page`` from 1."""
 
     page: int
     text: str
     ranges: list[tuple[int, int]]
     characters: list[tuple[int, int]]
-    origins: list[tuple[float, float]]
+    lines: list[TagLine]
     behind: tuple[float, float] | None
     parsed: ParsedTag
     box: Rectangle
@@ -116,17 +127,17 @@ def _read_page(
             notice("unknown_tag", f"“{shown}” on page {page} is not a field: {reason}; it stays as text.")
             continue
         characters = [(text.character_index(start), text.character_index(end - 1)) for start, end in span.ranges]
-        line = _widest_line(text, characters, visible)
-        box = line and field_box(parsed, line, visible, neighbours)
+        widest = _widest_line(text, characters, visible)
+        box = widest and field_box(parsed, widest, visible, neighbours)
         if not box:
             notice("tag_outside_page", f"“{shown}” lies outside the visible part of page {page}.")
             continue
         if len(found.tags) >= MOST_FIELDS:
             raise Refused(f"The document has more than {MOST_FIELDS:,} field tags.")
         neighbours.add_field(box)
-        origins = [place for part in span.ranges for place in _origins(text, *part)]
+        lines = [line for start, end in span.ranges for line in _lines(text, start, end)]
         found.tags.append(
-            FoundTag(page, whole, span.ranges, characters, origins, _behind(text, span), parsed, box, visible)
+            FoundTag(page, whole, span.ranges, characters, lines, _behind(text, span), parsed, box, visible)
         )
         if surroundings is not None:
             surroundings.take_over(text, found.tags[-1])
@@ -134,13 +145,13 @@ def _read_page(
             notice("tag_attribute", f"In “{shown}” on page {page} {remark}.")
 
 
-def _origins(text: PageText, start: int, end: int) -> list[tuple[float, float]]:
-    """Of the glyphs at these positions."""
-    first, last = text.character_index(start), text.character_index(end - 1)
-    if last - first == end - start - 1:
-        places = text.origins(first, last)
-        return [place for place, shown in zip(places, text.text[start:end], strict=True) if not shown.isspace()]
-    return [(one.x, one.y) for one in text.characters(first, last) if not one.generated and not one.text.isspace()]
+def _lines(text: PageText, start: int, end: int) -> Iterator[TagLine]:
+    """The text at these positions, which begins and ends with braces, line by line."""
+    for line in _ON_ONE_LINE.finditer(text.text, start, end):
+        shown = line[0]
+        first, last = text.character_index(line.start()), text.character_index(line.end() - 1)
+        [first_place], [last_place] = text.origins(first, first), text.origins(last, last)
+        yield TagLine(first_place, last_place, len("".join(shown.split())), len(shown))
 
 
 def _behind(text: PageText, span: Span) -> tuple[float, float] | None:
