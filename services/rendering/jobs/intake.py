@@ -20,6 +20,7 @@ from services.rendering.jobs.active_content import remove_active_content
 from services.rendering.jobs.drawn_forms import check_drawn_forms
 from services.rendering.jobs.existing_signatures import ExistingSignatures, existing_signatures
 from services.rendering.jobs.flatten import flatten as flatten_form
+from services.rendering.jobs.font_unicode import mend_fonts
 from services.rendering.jobs.forms import drop_xfa, form_fields, has_form
 from services.rendering.jobs.geometry import VisiblePage, has_unusable_media_box, state_plainly, visible_page
 from services.rendering.jobs.refused import Refused
@@ -116,6 +117,7 @@ def _prepare_unsigned(
             report.append(Notice(code="flattened", message="The form fields became part of the pages.", document=name))
         flatten_form(pdf)
     _normalise(pdf, pages)
+    report += mend_fonts(pdf, document=name)
     file = saved(pdf)
     found = find_tags(file, pages, document=name, surroundings=surroundings)
     if remove_tags and found.tags:
