@@ -16,6 +16,9 @@ from contracts.types import Notice
 from services.rendering.jobs.pdf_values import items_of, name_of, text_of
 
 _LARGEST_PROGRAM = 8 * 1024 * 1024
+_LARGEST_DOUBTED = 300_000
+"""Bytes of a font program that is asked although there is a map: subsets are smaller."""
+
 _LARGEST_MAP = 60_000
 """Bytes; larger maps are those of whole fonts, and right."""
 
@@ -120,7 +123,7 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
         return None
     if said and not is_useless and (len(said) < _FEWEST or {"{", "}"} <= set(said.values())):
         return None  # Maps are wrong as a whole: one that knows braces is believed.
-    known = _known(descendant)
+    known = _known(descendant, _LARGEST_DOUBTED if said and not is_useless else _LARGEST_PROGRAM)
     if not known:
         return None if said else False
     if said and not is_useless and not _contradicts(said, known):
@@ -171,14 +174,14 @@ def _text(digits: bytes) -> str:
     return bytes.fromhex((plain + b"0" * (len(plain) % 2)).decode()).decode("utf-16-be", "replace")
 
 
-def _known(descendant: pikepdf.Dictionary) -> dict[int, str]:
+def _known(descendant: pikepdf.Dictionary, most_bytes: int) -> dict[int, str]:
     """Characters by CID, as far as the font program names its glyphs."""
     descriptor = descendant.get("/FontDescriptor", {})
     program = descriptor.get("/FontFile2") or descriptor.get("/FontFile3")
     if not isinstance(program, pikepdf.Stream):
         return {}
     data = program.read_bytes()
-    if len(data) > _LARGEST_PROGRAM or data[:4] not in (b"\0\1\0\0", b"true", b"OTTO"):
+    if len(data) > most_bytes or data[:4] not in (b"\0\1\0\0", b"true", b"OTTO"):
         return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
