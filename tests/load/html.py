@@ -9,6 +9,7 @@ costs in a child, from HTML to a PDF with its fields that was filled and sealed 
 import statistics
 import subprocess
 import tempfile
+from datetime import date
 from pathlib import Path
 
 from services.rendering.jobs.convert import html_to_pdf
@@ -18,6 +19,7 @@ from tests.load.figures import interleaved
 
 ROUNDS = 7
 TARGET = 0.3
+TODAY = date(2026, 1, 2)
 _WORDS = "The parties agree that what is written here is what they mean, and nothing that is not written here. "
 
 
@@ -54,7 +56,7 @@ def _compare(pages: int, folder: Path, pool: ChildPool) -> None:
     source = folder / "contract.html"
     source.write_text(html)
     renderer = Renderer(pool, most_bytes=2**25, most_pages=1000)
-    prepared = renderer.prepare_html(html, None, None, "Letter", "contract", {})
+    prepared = renderer.prepare_html(html, None, None, "Letter", "contract", {}, today=TODAY)
     assert len(prepared.pages) == pages, "a benchmark of wrong answers says nothing"
     (folder / "ours.pdf").write_bytes(prepared.file)
     subprocess.run(["qpdf", "--check", folder / "ours.pdf"], check=True, capture_output=True)
@@ -62,7 +64,7 @@ def _compare(pages: int, folder: Path, pool: ChildPool) -> None:
         {
             "cold": lambda: cold(source, folder),
             "laid out": lambda: html_to_pdf(html),
-            "whole": lambda: renderer.prepare_html(html, None, None, "Letter", "contract", {}),
+            "whole": lambda: renderer.prepare_html(html, None, None, "Letter", "contract", {}, today=TODAY),
         },
         ROUNDS,
     )
