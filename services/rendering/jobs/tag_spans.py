@@ -6,7 +6,6 @@ order in which the page was drawn leads elsewhere.
 
 import itertools
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -214,16 +213,10 @@ def _bidirectional(text: PageText, span: Span) -> Iterator[str]:
     written from right to left, or from left to right."""
     first, last = text.character_index(span.ranges[0][0]), text.character_index(span.ranges[-1][1] - 1)
     glyphs = [one for one in text.characters(first, last) if not one.generated]
-    # Of a ligature all letters stand in the same place.
-    places = [(round(one.x, 1), -at if _is_right(one.text) else at) for at, one in enumerate(glyphs)]
-    order = sorted(range(len(glyphs)), key=places.__getitem__)
-    shown = "".join(glyphs[at].text for at in order)
+    # The letters of a ligature all stand in the same place, in the order of the line.
+    shown = "".join(glyph.text for glyph in sorted(glyphs, key=lambda one: round(one.x, 1)))
     for right_to_left in (True, False):
         yield bidi.logical_order(shown, right_to_left=right_to_left).strip("{} ")
-
-
-def _is_right(character: str) -> bool:
-    return unicodedata.bidirectional(character) in ("R", "AL")
 
 
 def _joined(pieces: list[str]) -> Iterator[str]:
