@@ -155,7 +155,7 @@ def test_what_one_tag_says_holds_for_its_field(text, expected, codes):
 def assert_possible(parsed: ParsedTag) -> None:
     """What templates are told of a field, they take; patterns are looked at there (RE2)."""
     tag, problems = parsed.tag, Problems()
-    validation = {key: value for key, value in tag.validation.items() if key != "pattern"}
+    validation = {key: value for key, value in tag.validation.items() if key != "pattern" and value != ""}
     assert field_rules.validation(validation, tag.type, "", problems) == validation
     preferences = {key: value for key, value in tag.preferences.items() if key != "format"}
     field_rules.preferences(preferences, tag.type, "", problems)
@@ -196,7 +196,7 @@ _WORDS = st.one_of(
 _KEYS = st.one_of(st.sampled_from([*tag_grammar._ATTRIBUTES, "type", "name"]), st.text(max_size=12))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     text=st.one_of(
         st.text(), st.lists(st.tuples(_KEYS, _WORDS)).map(lambda found: ";".join(f"{k}={v}" for k, v in found))
@@ -210,7 +210,7 @@ def test_any_text_is_a_possible_field_or_none(text):
     assert_possible(parsed)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(attributes=st.dictionaries(_KEYS, _WORDS), options=st.lists(_WORDS, max_size=5))
 def test_any_attributes_are_a_possible_field_or_none(attributes, options):
     """Of HTML elements."""
