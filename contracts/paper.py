@@ -10,6 +10,8 @@ from contracts.types import Account, FieldDefinition, FieldType
 
 CHECK_MARK = "\u2714"
 DEFAULT_DATE_FORMAT = "MM/DD/YYYY"
+SMALLEST_SIZE = 4.0
+"""Points: what does not fit at this size is not drawn smaller, it is refused."""
 
 _NO_BREAK = "\u00a0"
 # Sign before or behind, separator of thousands, decimal sign, decimals (None: as many as the number has).

@@ -6,7 +6,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import NewSubmission
 from contracts.rpc.templates import Composition
 from contracts.types import DryRun, DryRunDocument, DryRunSubmitter
-from services.submissions import creation
+from services.submissions import creation, fitting
 from services.submissions.creation import Basis, Limits, Plan
 from services.submissions.preparing import Workshop
 
@@ -17,7 +17,8 @@ def tried(workshop: Workshop, command: NewSubmission, basis: Basis, limits: Limi
     plan = None
     try:
         plan = creation.planned(command, basis, limits, now)
-        workshop.discard(workshop.prepared(plan.sources, plan.texts))
+        fitting.refuse(workshop.bus, fitting.of_plan(plan, basis, command.account, now), plan.texts)
+        workshop.discard(workshop.prepared(plan.sources))
     except ServiceError as refused:
         if refused.code != "invalid":
             raise
