@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from contracts.errors import ServiceError
 from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
-from contracts.types import FieldDefinition, Order, Party, Role
+from contracts.types import FieldDefinition, FieldType, Order, Party, Role
 from services.submissions import (
     addresses,
     branding,
@@ -282,6 +282,8 @@ def _fields(
             problems.add(
                 field_of(template), f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
             )
+        if field.type is FieldType.PAYMENT and overrides.apply(field).preferences.get("price") is None:
+            problems.add(field_of(template), f"has the payment field {field.name or field.uuid} without a price")
         pattern = field.validation.get("pattern")
         if pattern and (reason := rules.unusable_pattern(str(pattern))):
             problems.add(field_of(template), f"has the field {field.name or field.uuid} whose pattern {reason}")

@@ -215,6 +215,15 @@ def _shortened(name: str, length: int) -> str:
     return f"{name[: length - behind - 1]}…{name[-behind:]}"
 
 
+def _payment(place: Place) -> Shown | None:
+    """The amount; a link to where it is paid, when the field has one."""
+    shown = _text(place)
+    url = str(place.preferences.get("payment_url") or "")
+    if shown is not None and url.startswith(("https://", "http://")):
+        place.canvas.link(place.box, url)
+    return shown
+
+
 def _strikethrough(place: Place) -> Shown:
     box, page = place.box, place.canvas.page
     color = color_of(place.preferences.get("color")) or RED
@@ -247,7 +256,7 @@ _DRAWERS: dict[FieldType, Callable[[Place], Shown | None]] = {
     FieldType.SELECT: _text,
     FieldType.CELLS: _cells,
     FieldType.STAMP: _stamp,
-    FieldType.PAYMENT: _text,
+    FieldType.PAYMENT: _payment,
     FieldType.PHONE: _text,
     FieldType.VERIFICATION: _text,
     FieldType.STRIKETHROUGH: _strikethrough,

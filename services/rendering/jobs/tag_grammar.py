@@ -243,6 +243,20 @@ def _font_size(value: str) -> float | int:
     return size
 
 
+def _price(value: str) -> float | int:
+    price = _number(value)
+    if price < 0:
+        raise ValueError("is below 0")
+    return price
+
+
+def _url(value: str) -> str:
+    url = value.strip()
+    if not re.fullmatch(r"https?://[^\s/<>\"\\][^\s<>\"\\]*", url):
+        raise ValueError("is no http or https URL")
+    return url
+
+
 def _set(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], None]:
     def apply(parsed: ParsedTag, value: str) -> None:
         setattr(parsed.tag, key, read(value))
@@ -318,6 +332,7 @@ _ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
     "one_time_code": _preference("one_time_code", _boolean),
     "method": _preference("method", _one_of("aes", "qes")),
     "position": _preference("position", _one_of("background", "foreground")),
-    "price": _preference("price", _number),
+    "price": _preference("price", _price),
+    "payment_url": _preference("payment_url", _url),
     "currency": _preference("currency", lambda value: _one_of("usd", "eur", "gbp", "cad", "aud")(value).upper()),
 }

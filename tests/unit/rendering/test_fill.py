@@ -206,6 +206,20 @@ def test_files_link_to_where_they_can_be_had() -> None:
         assert [float(value) for value in link.Rect] == pytest.approx(list(drawn[0].rectangle), abs=0.001)
 
 
+def test_a_payment_states_the_amount_and_links_to_where_it_is_paid() -> None:
+    preferences = {"price": 1250, "currency": "AUD", "payment_url": "https://pay.example.com/inv/7"}
+    data, drawn = fill(field_value("payment", None, preferences=preferences))
+    assert drawn[0].text == "A$1,250.00"
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        (link,) = pdf.pages[0].obj.Annots
+        assert str(link.A.URI) == "https://pay.example.com/inv/7"
+    for others in ({"price": 5}, {"price": 5, "payment_url": "javascript:alert(1)"}, {"payment_url": "https://a.b"}):
+        data, drawn = fill(field_value("payment", None, preferences=others))
+        assert [one.text for one in drawn] == (["$5.00"] if "price" in others else [])
+        with pikepdf.open(io.BytesIO(data)) as pdf:
+            assert "/Annots" not in pdf.pages[0].obj
+
+
 def test_what_is_no_picture_is_shown_as_a_file() -> None:
     _, drawn = fill(field_value("image", CONTRACT))
     assert drawn[0].text == "📎 Umowa żółw.pdf"
