@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.errors import ServiceError
@@ -57,6 +57,7 @@ SIZES = st.floats(0.005, 0.4)
     st.sampled_from([None, 4, 11, 60]),
     st.sampled_from([None, 0.01, 0.03]),
 )
+@settings(max_examples=150, deadline=None)
 def test_what_is_not_asked_about_fits(
     text: str, kind: str, width: float, height: float, font: str, face: str, size: int | None, cell: float | None
 ) -> None:
@@ -72,6 +73,7 @@ def test_what_is_not_asked_about_fits(
 
 
 @given(st.text(LETTERS, max_size=60), SIZES, st.floats(0.005, 0.2))
+@settings(max_examples=60, deadline=None)
 def test_a_stamp_that_is_not_asked_about_fits(name: str, width: float, height: float) -> None:
     item = field_value("stamp", None, area(0.1, 0.1, width, height))
     asked = Rendering()
