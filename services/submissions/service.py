@@ -1,6 +1,6 @@
 """Entrypoints: contract in, one call, contract out. What is slow (other services, files, HTTP) is done before the write."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -29,6 +29,7 @@ from services.submissions import (
     code_commands,
     commands,
     creation,
+    fitting,
     followups,
     form_commands,
     forms,
@@ -99,9 +100,9 @@ class SubmissionsService:
             return rpc.Submissions(data=done)
         snapshots = self._templates(asked)
         plans = [creation.planned(one, snapshots[one.template_id], self.context.settings, now()) for one in asked]
-        made = self._workshop.prepared(
-            [source for plan in plans for source in plan.sources], [text for plan in plans for text in plan.texts]
-        )
+        for one, plan in zip(asked, plans, strict=True):
+            self._check_fit(fitting.of_plan(plan, snapshots[one.template_id], one.account, now()), plan.texts)
+        made = self._workshop.prepared([source for plan in plans for source in plan.sources])
         created = preparing.taken_over(
             self._workshop,
             made,
@@ -170,7 +171,8 @@ class SubmissionsService:
             return done
         known = self.context.database.look_up(queries.own_fields, command.actor, command.id)
         change = submitter_commands.planned(command, *known)
-        made = self._workshop.prepared([*change.overrides.sources, *change.branding.sources], change.texts)
+        self._check_fit(self.context.database.look_up(fitting.of_change, command, change, now()), change.texts)
+        made = self._workshop.prepared([*change.overrides.sources, *change.branding.sources])
         settings: Settings = self.context.settings
         return preparing.taken_over(
             self._workshop,
@@ -231,7 +233,8 @@ class SubmissionsService:
         shared_links.require_code(command, shared_links.asked_code(template, contact), self._site, now())
         creating = shared_links.wanted(command, template, party, contact)
         plan = creation.planned(creating, template, self.context.settings, now())
-        made = self._workshop.prepared(plan.sources, plan.texts)
+        self._check_fit(fitting.of_plan(plan, template, command.account, now()), plan.texts)
+        made = self._workshop.prepared(plan.sources)
         more = (creating, template, plan)
         return preparing.taken_over(
             self._workshop,
@@ -300,7 +303,8 @@ class SubmissionsService:
     def _created(
         self, command: rpc.CreateSubmission | rpc.CreateOneOff, basis: preparing.B, plan: creation.Plan
     ) -> Submission:
-        made = self._workshop.prepared(plan.sources, plan.texts)
+        self._check_fit(fitting.of_plan(plan, basis, command.account, now()), plan.texts)
+        made = self._workshop.prepared(plan.sources)
         with preparing.keeping(self._workshop, basis) as kept:
             return preparing.taken_over(
                 self._workshop,
@@ -349,11 +353,20 @@ class SubmissionsService:
         return Documents(self.context.bus, self.context.database, self._site)
 
     def _check_texts(self, command: rpc.SaveValues) -> None:
+        """What a signer sends can be drawn, and fits."""
+        named = command.submitters if isinstance(command, rpc.InviteAndComplete) else []
+        names = [(f"submitters[{index}].name", one.name) for index, one in enumerate(named) if one.name]
         preparing.check_texts(
             self.context.bus,
-            preparing.texts_in(command.values),
+            [*preparing.texts_in(command.values), *names],
             lambda: self.context.database.look_up(forms.labels, command, self._site, now()),
         )
+        question = self.context.database.look_up(forms.drawn, command, self._site, now())
+        if question is not None:
+            self._check_fit(question)
+
+    def _check_fit(self, question: fitting.Question, texts: Sequence[tuple[str, str]] = ()) -> None:
+        fitting.refuse(self.context.bus, question, texts)
 
     def _uploaded(self, command: rpc.AttachFile) -> Prepared:
         """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""

@@ -7,7 +7,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.submissions import NewSubmission
 from contracts.rpc.templates import Composition
 from contracts.types import DryRun, DryRunDocument, DryRunSubmitter
-from services.submissions import creation
+from services.submissions import creation, fitting
 from services.submissions.creation import Basis, Limits, Plan
 from services.submissions.preparing import Workshop
 
@@ -19,8 +19,9 @@ def tried(workshop: Workshop, commands: Sequence[NewSubmission], basis: Basis, l
     plans: list[Plan] = []
     try:
         plans = [creation.planned(command, basis, limits, now) for command in commands]
-        for plan in plans:
-            workshop.discard(workshop.prepared(plan.sources, plan.texts))
+        for command, plan in zip(commands, plans, strict=True):
+            fitting.refuse(workshop.bus, fitting.of_plan(plan, basis, command.account, now), plan.texts)
+            workshop.discard(workshop.prepared(plan.sources))
     except ServiceError as refused:
         if refused.code != "invalid":
             raise
