@@ -135,10 +135,9 @@ def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], told: _Told) -> Ite
             box = _rectangle(annotation.get("/Rect"))
             shown = box and clip(visible.from_default_space(box), visible)
             widget.area.page = number
-            if whole_of(annotation.get("/F")) & _HIDDEN:
-                told.add("form_field_hidden", widget)
-            elif not shown:
-                told.add("form_field_off_page", widget)
+            if not shown or whole_of(annotation.get("/F")) & _HIDDEN:
+                if widget.kind != "/Sig" or "/V" not in widget.inherited:  # Most signatures are not meant to be seen.
+                    told.add("form_field_hidden" if shown else "form_field_off_page", widget)
             else:
                 widget.area = rectangle_to_area(shown, visible, page=number)
                 widget.turned = (_turn(annotation) - visible.rotation) % 360

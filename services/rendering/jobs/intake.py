@@ -90,7 +90,7 @@ def prepare(
             pdf,
             pages,
             signatures,
-            damaged=damaged,
+            damaged=damaged or bool(pdf.get_warnings()),  # Streams have been read by now.
             name=name,
             remove_tags=remove_tags,
             flatten=flatten,
