@@ -258,9 +258,7 @@ def audit_trail(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def check_seal(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """Read a sealed file back; ``parts``: the file, the sealing certificate."""
-    drawn = [
-        fill.Drawn(one["field"], one["page"], Rectangle(*one["rectangle"]), one["text"]) for one in arguments["drawn"]
-    ]
+    drawn = [_drawn(one) for one in arguments["drawn"]]
     fields = [FieldDefinition.model_validate(one) for one in arguments["fields"]]
     try:
         level = read_back.check(parts[0], drawn, fields, pages=arguments["pages"], certificate=parts[1])
@@ -338,7 +336,19 @@ def _reserved(reserved: seal.Reserved) -> dict[str, Any]:
 
 
 def _plain(drawn: fill.Drawn) -> dict[str, Any]:
-    return {"field": drawn.field_uuid, "page": drawn.page, "rectangle": list(drawn.rectangle), "text": drawn.text}
+    digest, place = drawn.picture or (None, ())
+    return {
+        "field": drawn.field_uuid,
+        "page": drawn.page,
+        "rectangle": list(drawn.rectangle),
+        "text": drawn.text,
+        "picture": digest and [digest, list(place)],
+    }
+
+
+def _drawn(plain: dict[str, Any]) -> fill.Drawn:
+    picture = plain["picture"] and (plain["picture"][0], Rectangle(*plain["picture"][1]))
+    return fill.Drawn(plain["field"], plain["page"], Rectangle(*plain["rectangle"]), plain["text"], picture)
 
 
 # --- answers of authorities -----------------------------------------------------------------------------------------------
@@ -422,3 +432,9 @@ def check_text(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     from services.rendering.jobs.text import undrawable
 
     return {"characters": ["".join(undrawable(text)) for text in arguments["texts"]]}, []
+
+
+def check_values(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Which values cannot be drawn, and why."""
+    request = FillRequest(**arguments, submission_id=0, submission_slug="", name="")
+    return {"faults": fill.faults(request)}, []

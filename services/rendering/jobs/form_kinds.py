@@ -10,7 +10,7 @@ import pikepdf
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, FieldType
 from services.rendering.jobs.pdf_values import items_of, name_of, number_of, text_of, whole_of
-from services.rendering.jobs.tag_grammar import LONGEST_VALUE, clean
+from services.rendering.jobs.tag_values import LONGEST_VALUE, clean
 
 MOST_OPTIONS = 500
 """A list of all countries has 250."""

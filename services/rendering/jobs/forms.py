@@ -12,7 +12,7 @@ from contracts.types import Area, Notice
 from services.rendering.jobs.form_kinds import Widget, field_of, holds_value
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, clip, rectangle_to_area
 from services.rendering.jobs.pdf_values import items_of, number_of, text_of, whole_of
-from services.rendering.jobs.tag_grammar import clean
+from services.rendering.jobs.tag_values import clean
 
 _HIDDEN = 1 << 1 | 1 << 5
 """Annotation flags Hidden and NoView."""

@@ -27,8 +27,9 @@ from services.rendering.jobs.preflight import content_notices, page_notices
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.saving import saved
 from services.rendering.jobs.stream_limits import StreamLimits, check_streams
+from services.rendering.jobs.tag_merging import tag_fields
 from services.rendering.jobs.tag_removal import remove_tags as remove_tag_text
-from services.rendering.jobs.tags import MOST_FIELDS, Surroundings, find_tags, tag_fields
+from services.rendering.jobs.tags import MOST_FIELDS, Surroundings, find_tags
 from services.rendering.jobs.xfa import DYNAMIC_XFA, drop_xfa, is_dynamic
 
 SMALLEST_PAGE, LARGEST_PAGE = 3.0, 14_400.0

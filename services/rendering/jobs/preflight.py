@@ -10,7 +10,7 @@ import pikepdf
 from contracts.types import Notice
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, media_box
 from services.rendering.jobs.pdf_values import items_of, name_of
-from services.rendering.jobs.tag_grammar import clean
+from services.rendering.jobs.tag_values import clean
 
 _FONTS_EVERYWHERE = re.compile(
     r"/(?:Arial|Courier|CourierNew|Helvetica|Symbol|Times|TimesNewRoman|ZapfDingbats)(?:PS|MT|PSMT|[,-].*)?"
