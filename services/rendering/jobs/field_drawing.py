@@ -232,8 +232,10 @@ def _strikethrough(place: Place) -> Shown:
         middle = (box.top + box.bottom) / 2
         place.canvas.line(box.left, middle, box.right, middle, color, min(width, box.height))
     else:
-        place.canvas.line(box.left, box.top, box.right, box.bottom, color, width)
-        place.canvas.line(box.left, box.bottom, box.right, box.top, color, width)
+        inset = min(width, box.width, box.height) / 2  # The ends of the lines stay inside, too.
+        left, right, bottom, top = box.left + inset, box.right - inset, box.bottom + inset, box.top - inset
+        place.canvas.line(left, top, right, bottom, color, width)
+        place.canvas.line(left, bottom, right, top, color, width)
     return Shown()
 
 
