@@ -240,7 +240,14 @@ def _strikethrough(place: Place) -> Shown:
 
 
 def _stamp(place: Place) -> Shown | None:
-    return _picture(place) if place.item.value else draw_stamp(place)
+    """The party's picture, else a block that says who signed; with ``position`` background what is under it shows through."""
+    draw = _picture if place.item.value else draw_stamp
+    if choice(place.preferences.get("position"), "background") is None:
+        return draw(place)
+    place.canvas.behind()
+    shown = draw(place)
+    place.canvas.in_front()
+    return shown
 
 
 _DRAWERS: dict[FieldType, Callable[[Place], Shown | None]] = {
