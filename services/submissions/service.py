@@ -1,6 +1,6 @@
 """Entrypoints: contract in, one call, contract out. What is slow (other services, files, HTTP) is done before the write."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -83,29 +83,22 @@ class SubmissionsService:
         require_writer(command.actor)
         _known(command, template_id="Template")
         template = self._template(command)
-        return trying.tried(self._workshop, command, template, self.context.settings, now())
+        return trying.tried(self._workshop, [command], template, self.context.settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
         require_writer(command.actor)
         composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command, self.context.settings))
         with preparing.throwing_away(self._workshop, composition):
-            return trying.tried(self._workshop, command, composition, self.context.settings, now())
+            return trying.tried(self._workshop, [command], composition, self.context.settings, now())
 
     @handles(rpc.CREATE_MANY)
     def create_many(self, command: rpc.CreateSubmissions) -> rpc.Submissions:
         require_writer(command.actor)
         asked, database = bulk.each(command), self.context.database
-        for one in asked:
-            _known(one, template_id="Template")
         if (done := database.look_up(bulk.remembered, asked)) is not None:
             return rpc.Submissions(data=done)
-        ids = {one.template_id for one in asked}
-        snapshots = {
-            each: self.context.bus.call(templates.SNAPSHOT, templates.GetTemplate(actor=command.actor, id=each))
-            for each in ids
-        }
-        bulk.refuse_variables(snapshots.values())
+        snapshots = self._templates(asked)
         plans = [creation.planned(one, snapshots[one.template_id], self.context.settings, now()) for one in asked]
         for one, plan in zip(asked, plans, strict=True):
             self._check_fit(fitting.of_plan(plan, snapshots[one.template_id], one.account, now()), plan.texts)
@@ -116,6 +109,13 @@ class SubmissionsService:
             lambda files: database.write(bulk.create, asked, snapshots, plans, files, self._site, now()),
         )
         return rpc.Submissions(data=created)
+
+    @handles(rpc.TRY_MANY)
+    def try_many(self, command: rpc.CreateSubmissions) -> DryRun:
+        require_writer(command.actor)
+        asked = bulk.each(command)
+        template = self._templates(asked)[asked[0].template_id]
+        return trying.tried(self._workshop, asked, template, self.context.settings, now())
 
     @handles(rpc.GET)
     def get(self, query: rpc.GetSubmission) -> Submission:
@@ -330,6 +330,17 @@ class SubmissionsService:
             return template
         given = variables.merged(command, self.context.settings.max_values_bytes)
         return self.context.bus.call(templates.FILL, variables.fill(command, template, given))
+
+    def _templates(self, asked: Iterable[rpc.CreateSubmission]) -> dict[int, templates.TemplateSnapshot]:
+        """By id. Those with variables are refused: each submission would have documents of its own, which take a second."""
+        snapshots = {}
+        for one in asked:
+            _known(one, template_id="Template")
+            if one.template_id not in snapshots:
+                wanted = templates.GetTemplate(actor=one.actor, id=one.template_id)
+                snapshots[one.template_id] = self.context.bus.call(templates.SNAPSHOT, wanted)
+        bulk.refuse_variables(snapshots.values())
+        return snapshots
 
     @property
     def _workshop(self) -> Workshop:
