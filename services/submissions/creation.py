@@ -28,6 +28,7 @@ from services.submissions import (
 from services.submissions import values as rules
 from services.submissions.branding import Branding
 from services.submissions.code_requirements import check_available, check_code_addresses, code_requirements
+from services.submissions.identity_requirements import check_identity_available
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -145,6 +146,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
     _check_whole(plan, limits, problems)
     numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]
     check_available(numbered, chosen, plan.fields, field_of(template), request.account, problems)
+    check_identity_available(plan.fields, field_of(template), request.account, problems)
     problems.refuse()
     return plan
 

@@ -70,6 +70,7 @@ _KNOWN = {
     "reasons",
     "one_time_code",
     "with_signature_id",
+    "method",
 }
 
 
@@ -92,6 +93,9 @@ def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
     if key == "one_time_code":
         fits = isinstance(value, bool) and (not value or kind is FieldType.PHONE)
         return None if fits else "must be true or false, and true for phone fields only"
+    if key == "method":
+        fits = kind is FieldType.VERIFICATION and value in ("aes", "qes")
+        return None if fits else "must be aes or qes, of verification fields only"
     if key == "reasons":
         fits = isinstance(value, list) and len(value) <= 50 and all(isinstance(v, str) and len(v) <= 255 for v in value)
         return None if fits else "must be a list of at most 50 texts"
