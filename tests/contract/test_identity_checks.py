@@ -149,7 +149,10 @@ def test_nobody_can_say_that_he_is_verified(desk: IdentityDesk) -> None:
 
 
 def test_a_value_without_a_proof_is_worth_nothing(desk: IdentityDesk) -> None:
-    """Whatever wrote it."""
+    """Whatever wrote it. Whoever is completed by the API has none."""
+    given, cy, _ = one_signer(desk)
+    desk.update_submitter(cy.id, completed=True)
+    assert values(desk, given.id) == {"Name": None, "Identity": None}
     made, bo, uuid = one_signer(desk)
     desk.proved(bo.slug, uuid)
     desk.database.write(lambda session: session.execute(identity_checks.sa.text("DELETE FROM identity_checks")))
@@ -182,47 +185,38 @@ def test_an_attempt_is_finished_once_by_whom_it_was_begun(desk: IdentityDesk) ->
     assert refusal(lambda: desk.start(bo.slug, uuid, "state 3")).details[0]["reason"] == "is verified"
 
 
-def test_the_same_call_again_is_no_second_one(desk: IdentityDesk) -> None:
-    """A worker died after the effect, and the broker delivers once more."""
+def test_what_dies_on_the_way_is_begun_again(desk: IdentityDesk) -> None:
+    """kill -9 after the signer came back, before it was known what became of it; after an effect, so that the broker delivers the
+    same call once more."""
     made, bo, uuid = one_signer(desk)
     assert len({desk.start(bo.slug, uuid).model_dump_json() for _ in range(3)}) == 1
     assert [desk.claim(request_id="the same").usable for _ in range(3)] == [True] * 3
-    assert [desk.finish(bo.slug, request_id="the same") for _ in range(3)] == [None] * 3
-    for kind in ("start_verification", "complete_verification"):
-        assert len(desk.lines(made.id, kind)) == 1
-
-
-def test_what_dies_on_the_way_is_begun_again(desk: IdentityDesk) -> None:
-    """kill -9 after the signer came back, before it was known what became of it."""
-    made, bo, uuid = one_signer(desk)
-    desk.start(bo.slug, uuid)
-    desk.claim()
     shown = desk.shown(bo.slug)
     assert (shown.value, shown.verification_problem) == (None, None)
-    assert desk.proved(bo.slug, uuid, "state 2") is None
+    desk.start(bo.slug, uuid, "state 2")
+    desk.claim("state 2")
+    assert [desk.finish(bo.slug, state="state 2", request_id="the same") for _ in range(3)] == [None] * 3
     assert refusal(lambda: desk.finish(bo.slug, OTHER, request_id="late", state="state 2")).code == "conflict"
+    assert len(desk.lines(made.id, "start_verification")) == 2
+    assert len(desk.lines(made.id, "complete_verification")) == 1
     assert values(desk, made.id) == {"Identity": "verified"}
 
 
-def test_fifteen_minutes(desk: IdentityDesk) -> None:
+def test_what_comes_to_nothing_can_be_tried_again(desk: IdentityDesk) -> None:
     made, bo, uuid = one_signer(desk)
+    for problem in ("cancelled", "failed", "unreachable", "weak"):
+        assert not desk.start(bo.slug, uuid, problem).anew
+        desk.claim(problem)
+        assert desk.finish(bo.slug, None, problem, problem=IdentityProblem(problem)) == problem
+        assert desk.shown(bo.slug).verification_problem == problem
+        assert desk.lines(made.id, "fail_verification")[-1]["reason"] == problem
     desk.start(bo.slug, uuid)
     desk.now += timedelta(minutes=15)
     assert not desk.claim().usable
     assert desk.shown(bo.slug).verification_problem == "expired"
     assert refusal(lambda: desk.finish(bo.slug)).code == "conflict"
-    assert [one["reason"] for one in desk.lines(made.id, "fail_verification")] == ["expired"]
-
-
-@pytest.mark.parametrize("problem", ["cancelled", "failed", "unreachable", "weak"])
-def test_what_comes_to_nothing_can_be_tried_again(desk: IdentityDesk, problem: str) -> None:
-    made, bo, uuid = one_signer(desk)
-    desk.start(bo.slug, uuid)
-    desk.claim()
-    assert desk.finish(bo.slug, None, problem=IdentityProblem(problem)) == problem
-    assert desk.shown(bo.slug).verification_problem == problem
-    assert desk.lines(made.id, "fail_verification")[0]["reason"] == problem
-    assert not desk.start(bo.slug, uuid, "state 2").anew
+    assert [one["reason"] for one in desk.lines(made.id, "fail_verification")][4:] == ["expired"]
+    desk.start(bo.slug, uuid, "state 2")
     desk.claim("state 2")
     assert desk.finish(bo.slug, state="state 2") is None
     assert desk.shown(bo.slug).verification_problem is None
@@ -244,12 +238,10 @@ def test_another_person_is_refused_and_the_sender_sees_who_it_was(desk: Identity
     silent = ADA.model_copy(update={"email": None, "name": None})
     assert desk.proved(quiet.slug, whose, "state 4", silent) is None
     assert desk.shown(quiet.slug).verified_as == ""
-
-
-def test_names_are_another_servers_words(desk: IdentityDesk) -> None:
-    made, bo, uuid = one_signer(desk)
+    # Names are another server's words.
     strange = ADA.model_copy(update={"name": "\u202eAda\x00 " + "x" * 900, "acr": "a\nb"})
-    assert desk.proved(bo.slug, uuid, identity=strange) is None
+    made, bo, uuid = one_signer(desk)
+    assert desk.proved(bo.slug, uuid, "state 5", strange) is None
     (line,) = desk.lines(made.id, "complete_verification")
     assert line["identified_as"].startswith("Ada x")
     assert (len(line["identified_as"]) <= 255, line["acr"]) == (True, "a b")
@@ -285,9 +277,6 @@ def test_only_an_open_form_and_only_its_own_fields(desk: IdentityDesk) -> None:
     assert error.details == [{"field": "state", "reason": "declined"}]
     assert desk.lines(made.id, "complete_verification") == []
     assert refusal(lambda: desk.start(ada.slug, first.uuid, "state 2")).details[0]["reason"] == "declined"
-
-
-def test_codes_come_before_it(desk: IdentityDesk) -> None:
     _, bo, uuid = one_signer(desk, require_email_2fa=True)
     error = refusal(lambda: desk.start(bo.slug, uuid))
     assert (error.code, error.details[0]["reason"]) == ("forbidden", code_commands.STATE)
@@ -344,13 +333,6 @@ def test_what_is_kept_lets_nobody_finish_an_attempt_and_goes_with_the_submission
         assert "Lovelace" not in rows, table
         assert "248289761001" not in rows, table
     assert refusal(lambda: desk.claim("the secret state")).code == "not_found"
-
-
-def test_whoever_is_completed_by_the_api_has_proved_nothing(desk: IdentityDesk) -> None:
-    made, bo, _ = one_signer(desk)
-    desk.update_submitter(bo.id, completed=True)
-    assert values(desk, made.id) == {"Name": None, "Identity": None}
-    assert desk.lines(made.id, "complete_verification") == []
 
 
 def test_a_draft_and_another_signers_page_show_it(desk: IdentityDesk) -> None:
