@@ -37,6 +37,14 @@ MOST_AT_ONCE = 4
 """Conversations with the provider: when it hangs, the other threads still show signing pages."""
 
 PATIENCE = 10.0
+"""Seconds for one call of the provider."""
+
+TURN = 2.0
+"""Seconds to wait for a conversation of others to end."""
+
+REST = 5.0
+"""Seconds in which a provider that could not be reached is not asked again."""
+
 LARGEST_ANSWER = 256 * 1024
 CALLBACK = "/identity/callback"
 CANCELLED = frozenset({"access_denied", "user_cancelled", "cancelled", "interaction_required", "login_required"})
@@ -102,6 +110,7 @@ class IdentityProvider:
         self._redirect_uri = base_url + CALLBACK
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
         self._metadata: tuple[float, Metadata] | None = None
+        self._missed_at: float | None = None
         self._keys: tuple[float, list[Key]] | None = None
 
     @property
@@ -115,9 +124,7 @@ class IdentityProvider:
     def metadata(self) -> Metadata:
         """What is known of the provider, or asked for now. Raises IdentityFailed."""
         if self._metadata is None or self._clock() - self._metadata[0] > KEPT_SECONDS:
-            with self._conversation():
-                url = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
-                self._metadata = (self._clock(), _metadata(self._json(url), self.settings.issuer))
+            self._metadata = (self._clock(), self._discovered())
         return self._metadata[1]
 
     def address(self, state: str, method: str | None, *, anew: bool) -> str:
@@ -154,6 +161,17 @@ class IdentityProvider:
             claims = self._claims(provider, tokens, state, method)
             more = self._more(provider, tokens, claims)
         return _identity(provider.issuer, claims, more)
+
+    def _discovered(self) -> Metadata:
+        if self._missed_at is not None and self._clock() - self._missed_at < REST:
+            raise IdentityFailed(IdentityProblem.UNREACHABLE, "the provider could not be reached a moment ago")
+        url = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
+        try:
+            with self._conversation():
+                return _metadata(self._json(url), self.settings.issuer)
+        except IdentityFailed:
+            self._missed_at = self._clock()
+            raise
 
     def _nonce(self, state: str) -> str:
         return _letters(mac(self._secret, "identity-nonce", state))
@@ -257,7 +275,7 @@ class IdentityProvider:
 
     @contextmanager
     def _conversation(self) -> Iterator[None]:
-        if not self._places.acquire(timeout=PATIENCE):
+        if not self._places.acquire(timeout=TURN):
             raise IdentityFailed(IdentityProblem.UNREACHABLE, "too many conversations with the provider at once")
         try:
             yield

@@ -41,6 +41,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         provider = context.identity
         if provider is None:
             raise invalid(NOT_CONFIGURED, "field", "needs an identity provider")
+        _must_be_open(context, slug, trusted)
         try:
             issuer = provider.metadata().issuer
         except IdentityFailed as failed:
@@ -78,6 +79,16 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         return answer
 
     return blueprint
+
+
+def _must_be_open(context: PagesContext, slug: str, trusted: list[Network]) -> None:
+    """A stranger cannot keep us busy with the provider: the form is opened first."""
+    form: submissions.SigningForm = context.bus.call(
+        submissions.OPEN_FORM, submissions.OpenForm(**visit(checked(slug), trusted))
+    )
+    if form.state != "open":
+        reason = [{"field": "state", "reason": form.state}]
+        raise ServiceError("forbidden", "This form is not open for signing", reason)
 
 
 def _finish(

@@ -1,8 +1,10 @@
 """The conversation with an identity provider, over HTTP: what is asked, what is believed, what comes of a hostile one."""
 
 import base64
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,7 +14,9 @@ from contracts.rpc.submissions import IdentityProblem
 from contracts.runtime.outbound import Outbound
 from services.gateway.identity_provider import (
     KEPT_SECONDS,
+    MOST_AT_ONCE,
     NEW_KEYS_AFTER,
+    REST,
     IdentityFailed,
     IdentityProvider,
     ProviderSettings,
@@ -280,6 +284,33 @@ def test_a_provider_that_says_nonsense_of_itself_is_not_used(provider: Provider,
     with pytest.raises(IdentityFailed) as caught:
         client(provider).metadata()
     assert caught.value.problem == IdentityProblem.UNREACHABLE
+
+
+def test_a_provider_that_is_down_is_not_asked_by_everybody(provider: Provider) -> None:
+    clock = Clock()
+    own = client(provider, clock=clock)
+    provider.answer = lambda _path: (500, {})
+    for _ in range(5):
+        with pytest.raises(IdentityFailed):
+            own.metadata()
+    assert len(provider.asked) == 1
+    provider.answer = lambda _path: None
+    clock.now += REST
+    assert own.metadata().issuer == provider.url
+
+
+def test_a_provider_that_hangs_keeps_few_waiting(provider: Provider) -> None:
+    """Others are told at once, so that signing pages are still shown."""
+    go_on = threading.Event()
+    provider.answer = lambda _path: go_on.wait(20) and None
+    own = client(provider)
+    with ThreadPoolExecutor(MOST_AT_ONCE + 1) as threads:
+        asked = [threads.submit(own.metadata) for _ in range(MOST_AT_ONCE + 1)]
+        done, _ = wait(asked, return_when=FIRST_COMPLETED)
+        assert "too many" in str(done.pop().exception())
+        go_on.set()
+        wait(asked)
+    assert [one.exception() is None for one in asked].count(True) == MOST_AT_ONCE
 
 
 def test_an_issuer_is_the_same_with_and_without_a_slash_at_its_end(provider: Provider) -> None:

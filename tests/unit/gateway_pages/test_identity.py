@@ -179,6 +179,14 @@ def test_it_is_begun_by_a_command_of_our_own_page_only(client: Any, bus: Recordi
     assert bus.requests(submissions.START_IDENTITY_CHECK) == []
 
 
+def test_a_stranger_does_not_keep_us_busy(client: Any, bus: RecordingBus, provider: Provider) -> None:
+    for answer, status in ((ServiceError("not_found", "Submitter not found"), 404), (signing_form("waiting"), 403)):
+        bus.answers[submissions.OPEN_FORM] = answer
+        assert client.post(f"/s/{SLUG}/identity", json={"field": FIELD}).status_code == status
+    assert provider.asked == []
+    assert bus.requests(submissions.START_IDENTITY_CHECK) == []
+
+
 def test_a_provider_that_cannot_be_reached_is_told_before_anything_begins(
     client: Any, bus: RecordingBus, provider: Provider
 ) -> None:
