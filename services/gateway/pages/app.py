@@ -10,7 +10,7 @@ from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.blobstore import BlobStore
 from contracts.types import Account, Actor
-from services.gateway.pages import codes, files, mail, shared_link, signing, submission_page
+from services.gateway.pages import codes, drawing, files, mail, shared_link, signing, submission_page
 from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE
 from services.gateway.pages.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.static_files import StaticFiles
@@ -55,6 +55,7 @@ def create_pages(
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles()
     app.register_blueprint(signing.routes(context, trusted))
+    app.register_blueprint(drawing.routes(context, trusted))
     app.register_blueprint(codes.routes(context, trusted))
     app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context))

@@ -24,7 +24,7 @@ from services.rendering.jobs.places import (
     style_of,
     within_margin,
 )
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.refused import DoesNotFit, Refused
 from services.rendering.jobs.shaping import graphemes
 from services.rendering.jobs.signatures import draw_signature_field, draw_stamp
 from services.rendering.jobs.text import BLACK, READABLE, Layout, Undrawable, layout, legible
@@ -70,9 +70,9 @@ def draw_text(place: Place, text: str) -> Shown | None:
     return Shown(text)
 
 
-def _too_small(place: Place, text: str) -> Refused:
+def _too_small(place: Place, text: str) -> DoesNotFit:
     box = place.box
-    return Refused(
+    return DoesNotFit(
         f"Field '{name_of(place.field)}': its value of {len(text)} characters does not fit into the area of "
         f"{box.width:.0f} x {box.height:.0f} points on page {place.area.page}, not even at {READABLE:g} points"
     )

@@ -46,7 +46,7 @@ def fill_into(
     attachments by uuid. Raises Refused naming the field; nothing of ``pdf`` is to be used then."""
     flatten(pdf)
     fonts, pictures = FontEmbedder(pdf), PictureEmbedder(pdf)
-    filling = _filling(request, attachments)
+    filling = filling_of(request, attachments)
     drawn: list[Drawn] = []
     for number, items in sorted(_by_page(document, request).items()):
         page = _page(pdf, number, items)
@@ -65,7 +65,7 @@ def overlay_pdf(
 ) -> dict[int, bytes]:
     """For each page of the signed ``pdf`` that gets values a PDF of one page, transparent but for the values, in the default
     user space of that page (its MediaBox is the same, ``/Rotate`` and ``/UserUnit`` are dealt with)."""
-    filling = _filling(request, attachments)
+    filling = filling_of(request, attachments)
     result: dict[int, bytes] = {}
     for number, items in sorted(_by_page(document, request).items()):
         page = _page(pdf, number, items)
@@ -89,7 +89,7 @@ def drawn_values(
 def check(document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]) -> None:
     """Raises Refused for the first value that cannot be drawn or does not fit. Needs no PDF, only the sizes of the pages, so
     a value can be refused while its signer is still there."""
-    sizes = {number: _upright(size.width, size.height) for number, size in enumerate(document.pages, 1)}
+    sizes = {number: upright_page(size.width, size.height) for number, size in enumerate(document.pages, 1)}
     for _ in _trial(document, request, attachments, sizes):
         pass
 
@@ -98,7 +98,7 @@ def _trial(
     document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes], pages: Mapping[int, VisiblePage]
 ) -> Iterator[Drawn]:
     """Draw onto paper that is thrown away."""
-    filling = _filling(request, attachments)
+    filling = filling_of(request, attachments)
     scratch = pikepdf.new()
     fonts, pictures = FontEmbedder(scratch), PictureEmbedder(scratch)
     for number, items in sorted(_by_page(document, request).items()):
@@ -107,11 +107,13 @@ def _trial(
         yield from _draw_all(Canvas(pages[number], fonts, pictures), number, items, filling)
 
 
-def _upright(width: float, height: float) -> VisiblePage:
+def upright_page(width: float, height: float) -> VisiblePage:
+    """A page of that size in points whose default user space is upright points."""
     return VisiblePage(width, height, Matrix(1, 0, 0, 1, 0, 0), Rectangle(0, 0, width, height), 0, 1.0)
 
 
-def _filling(request: FillRequest, attachments: Mapping[str, bytes]) -> Filling:
+def filling_of(request: FillRequest, attachments: Mapping[str, bytes]) -> Filling:
+    """What drawing the request's fields may need. ``attachments``: the bytes by uuid."""
     return Filling(
         account=request.account,
         files=dict(attachments),

@@ -21,7 +21,7 @@ from services.rendering.jobs.places import (
     style_of,
     within_margin,
 )
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.refused import DoesNotFit, Refused
 from services.rendering.jobs.text import Layout, Style, layout, legible
 
 _NOTE_SIZE = 1 / 1.8
@@ -72,7 +72,7 @@ def draw_stamp(place: Place) -> Shown | None:
     style = replace(style_of(place, box.height / len(lines) / 1.5), align="center", valign="center", color=color)
     placed = layout("\n".join(lines), replace(style, min_size=_SMALLEST_NOTE), inner.width, inner.height)
     if not placed.fits:
-        raise Refused(f"Field '{name_of(place.field)}': the stamp does not fit into its area")
+        raise DoesNotFit(f"Field '{name_of(place.field)}': the stamp does not fit into its area")
     background(place)
     place.canvas.frame(box, color, max(0.75, box.height / 60))
     place.canvas.text(placed, inner.left, inner.bottom)
