@@ -23,11 +23,11 @@ LONGEST_TEXT = 10_000
 LONGEST_PATTERN = 256
 LARGEST_NUMBER = 2**53
 
-NOT_YET = frozenset({FieldType.PAYMENT, FieldType.VERIFICATION})
+NOT_YET = frozenset({FieldType.VERIFICATION})
 """Types that no signer can fill in this version."""
 
 ATTACHED = IMAGE_TYPES | {FieldType.FILE}
-UNTOUCHABLE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH})
+UNTOUCHABLE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.PAYMENT})
 """A signer never gives them a value."""
 
 

@@ -10,7 +10,3 @@ class Refused(Exception):
     def __init__(self, message: str, *, file: int | None = None, field: str | None = None) -> None:
         super().__init__(message)
         self.file, self.field = file, field
-
-
-class DoesNotFit(Refused):
-    """A value that is too long for its area, even at the smallest readable size."""

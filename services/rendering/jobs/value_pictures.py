@@ -17,7 +17,7 @@ import pypdfium2.raw as pdfium_raw
 from pikepdf import Array, Dictionary, Name
 from PIL import Image, ImageChops
 
-from contracts.rpc.rendering import AreaToDraw, DrawnArea, DrawValues, FieldValue, Undrawn
+from contracts.rpc.rendering import AreaToDraw, DrawnArea, DrawValues
 from contracts.types import Area, FieldType, PageSize
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.embedding import FontEmbedder
@@ -27,9 +27,7 @@ from services.rendering.jobs.geometry import area_to_rectangle
 from services.rendering.jobs.image_objects import PictureEmbedder
 from services.rendering.jobs.pages import MOST_WIDTH, scale_of
 from services.rendering.jobs.pdfium_text import open_document
-from services.rendering.jobs.places import Filling, name_of
-from services.rendering.jobs.refused import DoesNotFit, Refused
-from services.rendering.jobs.text import Undrawable
+from services.rendering.jobs.places import FieldRefused, Filling
 
 _MARGIN = 8.0
 """Points around an area that are looked at: letters reach out of their boxes, and so does the line of a strike."""
@@ -106,8 +104,8 @@ class _Paper:
         canvas = Canvas(upright_page(size.width, size.height), self._fonts, self._pictures)
         try:
             draw_field(canvas, item, area, self._filling)
-        except Refused as refused:
-            return answer.model_copy(update={"problem": _problem(item, refused)}), None
+        except FieldRefused as refused:
+            return answer.model_copy(update={"problem": refused.reason}), None
         if canvas.is_empty:
             return answer, None
         self._append(canvas)
@@ -129,13 +127,6 @@ class _Paper:
             Contents=self._pdf.make_stream(b"/Values Do"),
         )
         self._pdf.pages.append(pikepdf.Page(self._pdf.make_indirect(page)))
-
-
-def _problem(item: FieldValue, refused: Refused) -> Undrawn:
-    code = "does_not_fit" if isinstance(refused, DoesNotFit) else "refused"
-    if isinstance(refused.__cause__, Undrawable):
-        code = "no_font"
-    return Undrawn(code=code, reason=str(refused).removeprefix(f"Field '{name_of(item.field)}': "))
 
 
 def _with_picture(answer: DrawnArea, page: pdfium.PdfPage, sheet: _Sheet, width: int) -> DrawnArea:

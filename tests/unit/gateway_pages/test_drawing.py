@@ -19,9 +19,7 @@ DRAWN = rendering.DrawnValues(
         rendering.DrawnArea(
             field_uuid="f1", area=0, picture="aGk=", media_type="image/webp", x=0.1, y=0.2, w=0.3, h=0.4
         ),
-        rendering.DrawnArea(
-            field_uuid="f2", area=1, problem=rendering.Undrawn(code="does_not_fit", reason="its value does not fit")
-        ),
+        rendering.DrawnArea(field_uuid="f2", area=1, problem="has 9 characters too many"),
     ]
 )
 
@@ -45,7 +43,7 @@ def test_what_stands_on_the_page_is_drawn_and_nothing_else_is_done(client: Any, 
     assert (first["field_uuid"], first["area"], first["picture"]) == ("f1", 0, "data:image/webp;base64,aGk=")
     assert (first["x"], first["y"], first["w"], first["h"]) == (0.1, 0.2, 0.3, 0.4)
     assert second["picture"] is None
-    assert second["problem"] == {"code": "does_not_fit", "reason": "its value does not fit"}
+    assert second["problem"] == "has 9 characters too many"
     assert [rpc for rpc, _ in drawing.asked] == [submissions.FORM_DRAWING, rendering.DRAW_VALUES]
     (asked,) = drawing.requests(submissions.FORM_DRAWING)
     assert (asked.slug, asked.proofs, asked.time_zone) == (SLUG, ["proof"], "Asia/Tokyo")

@@ -1,11 +1,10 @@
 // Values as they will be on paper: the server draws them with the layout of the sealed file, and here the pictures are laid over
 // the pages in place of the boxes' own words. Those stand there until a picture has come, and when there is no network.
 import { answersBody, pause, post, Refused } from "./calls.js";
-import { timeZone } from "./completing.js";
+import { reasonText, timeZone } from "./completing.js";
 import { isEmpty } from "./conditions.js";
 import { el } from "./dom.js";
 import { isStep } from "./form_state.js";
-import { t } from "./texts.js";
 import { problemWith } from "./validation.js";
 
 const PAUSE = 200; // milliseconds without a change, then it is drawn
@@ -154,12 +153,7 @@ export class ValuePictures {
       const boxes = this.#boxes.filter((box) => box.field === field && box.shown !== null && box.shown === box.wanted);
       if (!isStep(field) || !boxes.length) continue;
       const problem = boxes.map((box) => box.problem).find(Boolean);
-      this.state.judge(field, problem ? sentence(problem) : null);
+      this.state.judge(field, problem ? reasonText(field, problem) : null);
     }
   }
-}
-
-function sentence({ code, reason }) {
-  if (code === "does_not_fit") return t("problem.does_not_fit");
-  return code === "no_font" ? t("problem.no_font") : reason;
 }
