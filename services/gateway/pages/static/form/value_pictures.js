@@ -11,6 +11,7 @@ const PAUSE = 200; // milliseconds without a change, then it is drawn
 const LONGEST_PAUSE = 800; // while somebody goes on typing
 const PATIENCE = 1_500; // with a picture that is out of date
 const AGAIN = 5_000; // after no answer
+const LAST = 1_000; // for what is under way when the form is completed
 const MOST = 40; // areas of one request
 const WIDEST = 4_000; // pixels of a page
 const DRAWN_BY_ITSELF = new Set(["heading", "strikethrough", "stamp"]);
@@ -20,7 +21,8 @@ export class ValuePictures {
   #near = new Set(); // sheets in sight, or soon
   #timer = null;
   #changedAt = null;
-  #running = false;
+  #running = null;
+  #stopped = false;
   #width = 0;
 
   constructor(state) {
@@ -46,6 +48,19 @@ export class ValuePictures {
     box.wanted = wanted;
     if (wanted === null) this.#showWords(box);
     else if (box.picture) box.late ??= setTimeout(() => this.#showWords(box), PATIENCE);
+    this.#schedule();
+  }
+
+  /** Nothing more is asked for: the form is about to be completed, and then has nothing more to draw. What is under way is
+      waited for a moment. */
+  async stop() {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await Promise.race([this.#running, new Promise((resolve) => setTimeout(resolve, LAST))]);
+  }
+
+  resume() {
+    this.#stopped = false;
     this.#schedule();
   }
 
@@ -80,26 +95,24 @@ export class ValuePictures {
 
   /** Soon after the last change, and now and then while the changes do not end. One request at a time. */
   #schedule() {
-    if (this.#running || !this.#needed().length) return;
+    if (this.#running || this.#stopped || !this.#needed().length) return;
     this.#changedAt ??= performance.now();
     clearTimeout(this.#timer);
     const rest = this.#changedAt + LONGEST_PAUSE - performance.now();
-    this.#timer = setTimeout(() => this.#run(), Math.max(0, Math.min(PAUSE, rest)));
+    this.#timer = setTimeout(() => this.#begin(), Math.max(0, Math.min(PAUSE, rest)));
   }
 
-  async #run() {
-    this.#running = true;
+  #begin() {
     this.#changedAt = null;
-    try {
-      const boxes = this.#needed().slice(0, MOST);
-      if (boxes.length) await this.#draw(boxes, boxes.map(({ wanted }) => wanted));
-    } finally {
-      this.#running = false;
+    const boxes = this.#needed().slice(0, MOST);
+    this.#running = this.#draw(boxes, boxes.map(({ wanted }) => wanted)).finally(() => {
+      this.#running = null;
       this.#schedule();
-    }
+    });
   }
 
   async #draw(boxes, wanted) {
+    if (!boxes.length) return;
     const areas = boxes.map(({ field, number }) => [field.uuid, number]);
     const body = { ...answersBody(this.state.unsaved()), areas, width: this.#width, time_zone: timeZone() };
     try {
