@@ -1,17 +1,48 @@
-"""Real parts for every test: a broker, a PostgreSQL cluster, databases. Each is started when the first test asks for it."""
+"""Real parts for every test: a broker, a PostgreSQL cluster, databases. Each is started when the first test asks for it.
+
+Side by side (``--dist loadgroup``), all tests that share a running suite go to one worker, so that it is started once; of the
+others, those of a file stay together.
+"""
 
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from deploy import rabbitmq
 from deploy.suite import SERVICES
+from tests.support.identity_provider import ProviderProcess
 from tests.support.postgres import PrivatePostgres
 from tests.support.suite import RunningSuite, start_suite
+
+SUITES = ("sqlite_suite", "postgresql_suite")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist puts the group behind the test's id
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    for item in items:
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        used = {*item.fixturenames, *map(str, given.values()), f"{given.get('suite')}_suite"}
+        for suite in SUITES:
+            if suite in used:
+                item.add_marker(pytest.mark.xdist_group(suite))
+                break
+
+
+class BySuiteOrFile(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        test, _, group = nodeid.rpartition("@")
+        return group if group in SUITES else (test or nodeid).partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    return BySuiteOrFile(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")
@@ -52,18 +83,28 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def sqlite_suite(workspace: Path) -> Iterator[RunningSuite]:
+def identity_provider(workspace: Path) -> Iterator[ProviderProcess]:
+    """Where the suites' signers prove who they are."""
+    provider = ProviderProcess(workspace / "identity-provider.log")
+    yield provider
+    provider.stop()
+
+
+@pytest.fixture(scope="session")
+def sqlite_suite(workspace: Path, identity_provider: ProviderProcess) -> Iterator[RunningSuite]:
     """The whole suite on SQLite, shared by whoever asks: leave it as it was, its data aside."""
-    running = start_suite(workspace / "suite-sqlite")
+    running = start_suite(workspace / "suite-sqlite", **identity_provider.settings)
     yield running
     running.stop()
 
 
 @pytest.fixture(scope="session")
-def postgresql_suite(workspace: Path, postgres: PrivatePostgres) -> Iterator[RunningSuite]:
+def postgresql_suite(
+    workspace: Path, postgres: PrivatePostgres, identity_provider: ProviderProcess
+) -> Iterator[RunningSuite]:
     """The same on PostgreSQL, a database per service."""
     databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
-    running = start_suite(workspace / "suite-postgresql", **databases)
+    running = start_suite(workspace / "suite-postgresql", **databases, **identity_provider.settings)
     yield running
     running.stop()
 

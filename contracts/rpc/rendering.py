@@ -182,6 +182,23 @@ class FillRequest(Tolerant):
     base_url: str = ""
 
 
+class CheckValues(Tolerant):
+    """Values before they are kept: can they be drawn, does each fit into its areas? No files are looked at, only the sizes of
+    the documents' pages; pictures always fit. ``parties``: those that a stamp would be made for, as if they had completed."""
+
+    account: Account
+    documents: list[StoredDocument]
+    values: list[FieldValue]
+    parties: list[PartySummary] = Field(default_factory=list)
+
+
+class CheckedValues(Tolerant):
+    """``faults``: by field uuid why its value cannot be drawn, as a sentence goes on that begins with the field's name; empty
+    when all of them can."""
+
+    faults: dict[str, str] = Field(default_factory=dict)
+
+
 class SealRequest(FillRequest):
     """Everything that sealing and the audit trail need. ``seal_id`` names this attempt: one job, one result."""
 
@@ -189,6 +206,44 @@ class SealRequest(FillRequest):
     trail: list[TrailEvent]
     created_at: Moment
     completed_at: Moment
+
+
+class AreaToDraw(Tolerant):
+    """The field's ``areas[area]``, counted from 0."""
+
+    field_uuid: str
+    area: int = Field(ge=0)
+
+
+class DrawValues(FillRequest):
+    """Pictures of single values for a page that is ``width`` pixels wide, as sealing would draw them now. The files of the
+    documents are not looked at, and nothing is stored."""
+
+    areas: list[AreaToDraw]
+    width: int = 1400
+
+
+class DrawnArea(Tolerant):
+    """``picture`` is a PNG (of photographs a JPEG or WebP, see ``media_type``) in base64, transparent but for the value; None
+    when nothing is drawn there. It lies at ``x``, ``y``, ``w``, ``h``, fractions of the visible page: ink may reach a little
+    out of the area. ``problem`` is why the value cannot be drawn, as a sentence goes on that begins with the field's name."""
+
+    field_uuid: str
+    area: int
+    picture: str | None = None
+    media_type: str = "image/png"
+    x: float = 0.0
+    y: float = 0.0
+    w: float = 0.0
+    h: float = 0.0
+    problem: str | None = None
+
+
+class DrawnValues(Tolerant):
+    """In the order in which they were asked for. When the pictures become too many for one answer the last ones are left out,
+    never the first."""
+
+    areas: list[DrawnArea]
 
 
 class DraftDocument(Tolerant):
@@ -258,6 +313,8 @@ DRAW_PAGE = Rpc("rendering", "draw_page", DrawPage, BlobRef, timeout=25)
 PREPARE_IMAGE = Rpc("rendering", "prepare_image", PrepareImage, BlobRef, timeout=25)
 DRAW_SIGNATURE = Rpc("rendering", "draw_signature", DrawSignature, BlobRef, timeout=15)
 CHECK_TEXT = Rpc("rendering", "check_text", CheckText, UndrawableText, timeout=10)
+DRAW_VALUES = Rpc("rendering", "draw_values", DrawValues, DrawnValues, timeout=10)
+CHECK_VALUES = Rpc("rendering", "check_values", CheckValues, CheckedValues, timeout=25)
 FILL_DRAFTS = Rpc("rendering", "fill_drafts", FillRequest, Drafts, timeout=40)
 COMBINE = Rpc("rendering", "combine", Combine, Combined, timeout=40)
 VERIFY = Rpc("rendering", "verify", Verify, Verification, timeout=40)

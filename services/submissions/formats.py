@@ -14,11 +14,13 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 _TEXTS = {FieldType.TEXT, FieldType.CELLS, FieldType.PHONE, FieldType.SELECT, FieldType.RADIO, FieldType.HEADING}
-_READ = _TEXTS | {FieldType.DATE, FieldType.NUMBER, FieldType.MULTIPLE}
+_READ = _TEXTS | {FieldType.DATE, FieldType.NUMBER, FieldType.MULTIPLE, FieldType.VERIFICATION}
 
 
 def display(field: FieldDefinition, value: Any, locale: str = "en-US") -> str | None:
     """The text that is drawn for ``value``, as ``contracts.paper`` says; None for what is no text."""
+    if field.type is FieldType.PAYMENT:
+        return paper.payment_text(field, None, Account(locale=locale)) or None
     if value is None or isinstance(value, bool) or field.type not in _READ:
         return None
     return paper.display(field, value, Account(locale=locale))

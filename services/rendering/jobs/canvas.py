@@ -29,6 +29,8 @@ _HEX = re.compile(r"#?([0-9a-f]{3}|[0-9a-f]{6})")
 _MARK_SHARE = 0.78
 """How much of its square a check mark fills."""
 
+_BEHIND = "Behind"
+
 
 def color_of(name: Any) -> Color | None:
     """A colour by name or as ``#rgb`` / ``#rrggbb``; None when it is neither."""
@@ -52,6 +54,7 @@ class Canvas:
         self._fonts = fonts_
         self._content: list[bytes] = []
         self._images: dict[str, pikepdf.Object] = {}
+        self._is_behind = False
 
     @property
     def is_empty(self) -> bool:
@@ -72,8 +75,8 @@ class Canvas:
     def line(self, x0: float, y0: float, x1: float, y1: float, color: Color, width: float) -> None:
         self._add(f"{_numbers(*color)} RG {width:.3f} w {_numbers(x0, y0)} m {_numbers(x1, y1)} l S")
 
-    def picture(self, picture: Picture, area: Rectangle, align: str | None = None) -> None:
-        """As large as it goes into the area, its proportions kept, in the middle unless ``align`` says else."""
+    def picture(self, picture: Picture, area: Rectangle, align: str | None = None) -> Rectangle:
+        """As large as it goes into the area, its proportions kept, in the middle unless ``align`` says else. Where it is."""
         scale = min(area.width / picture.width, area.height / picture.height)
         width, height = picture.width * scale, picture.height * scale
         room = area.width - width
@@ -82,6 +85,7 @@ class Canvas:
         name = f"Im{len(self._images) + 1}"
         self._images[name] = picture.reference
         self._add(f"q {width:.3f} 0 0 {height:.3f} {_numbers(x, y)} cm /{name} Do Q")
+        return Rectangle(x, y, x + width, y + height)
 
     def check_mark(self, area: Rectangle, color: Color) -> None:
         """A check mark in the middle of the area. It is text, so that it can be read back and read aloud."""
@@ -95,6 +99,15 @@ class Canvas:
         show = " ".join(self._fonts.show([cluster], None, round(size, 2)))
         self._add(f"{_numbers(*color)} rg BT 1 0 0 1 {_numbers(x, y)} Tm {show} ET")
 
+    def behind(self) -> None:
+        """What follows lets the page show through, as if it lay under it: white stays invisible, black stays legible. It is
+        not really drawn first, because many pages are white pictures, which would hide it. ``in_front`` ends it."""
+        self._add(f"q /{_BEHIND} gs")
+        self._is_behind = True
+
+    def in_front(self) -> None:
+        self._add("Q")
+
     def link(self, area: Rectangle, url: str) -> None:
         self.links.append((area, url))
 
@@ -104,6 +117,8 @@ class Canvas:
         resources = Dictionary(Font=self._fonts.resources)
         if self._images:
             resources.XObject = Dictionary({f"/{name}": reference for name, reference in self._images.items()})
+        if self._is_behind:
+            resources.ExtGState = Dictionary({f"/{_BEHIND}": Dictionary(BM=Name.Multiply)})
         form = Stream(pdf, zlib.compress(b"".join(self._content)))
         form.Filter = Name.FlateDecode
         form.stream_dict.update(

@@ -249,6 +249,7 @@ _ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
     "position": _preference("position", tag_values.one_of("background", "foreground")),
     "reasons": _preference("reasons", tag_values.reasons),
     "price": _preference("price", tag_values.price),
+    "payment_url": _preference("payment_url", tag_values.url),
     "currency": _preference(
         "currency", lambda value: tag_values.one_of("usd", "eur", "gbp", "cad", "aud", "chf", "sek")(value).upper()
     ),

@@ -118,6 +118,13 @@ def price(value: str) -> float | int:
     return found
 
 
+def url(value: str) -> str:
+    found = value.strip()
+    if not re.fullmatch(r"https?://[^\s/<>\"\\][^\s<>\"\\]*", found):
+        raise ValueError("is no http or https URL")
+    return found
+
+
 def text_list(value: str) -> list[str]:
     return options(value.split(","))
 

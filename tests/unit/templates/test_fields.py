@@ -123,6 +123,7 @@ def test_options_must_be_distinct_and_few(options: list[str]) -> None:
         ("number", {"format": "EUR"}, {"format": "eur"}),
         ("signature", {"format": "drawn", "reasons": ["Approved"]}, {"format": "drawn", "reasons": ["Approved"]}),
         ("payment", {"price": "9.5", "currency": "eur"}, {"price": 9.5, "currency": "EUR"}),
+        ("payment", {"payment_url": " https://pay.example.com/1 "}, {"payment_url": "https://pay.example.com/1"}),
     ],
 )
 def test_preferences_are_kept_in_one_spelling(kind: str, preferences: dict[str, Any], kept: dict[str, Any]) -> None:
@@ -148,6 +149,8 @@ def test_preferences_are_kept_in_one_spelling(kind: str, preferences: dict[str, 
         ("signature", "format", "DD/MM/YYYY"),
         ("signature", "reasons", "Approved"),
         ("payment", "price", -1),
+        ("payment", "payment_url", "javascript:alert(1)"),
+        ("payment", "payment_url", "https://a b"),
         ("payment", "currency", "XXX"),
     ],
 )
