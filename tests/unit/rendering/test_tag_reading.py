@@ -83,6 +83,15 @@ def test_cells_of_a_table_and_columns_of_a_page():
     assert "tag_not_removed" not in codes(prepared)
 
 
+def test_a_signature_that_is_broken_over_lines_has_their_room():
+    content = "60 640 200 70 re S BT /F1 12 Tf 14 TL 72 690 Td ({{Sign) Tj T* (here;type=signature;) Tj T* (role=Buyer}}) Tj ET"
+    [field] = take(pdf_files.document(content)).fields
+    area = field.areas[0]
+    top, bottom = 792 * (1 - area.y), 792 * (1 - area.y - area.h)
+    assert top - bottom > 30
+    assert 640 <= bottom < top <= 710.01
+
+
 def test_where_a_line_ends_there_was_a_blank_or_nothing():
     content = (
         "BT /F1 12 Tf 14 TL 72 700 Td (x {{Full) Tj T* (Name;type=sig) Tj T* (nature;role=The) Tj T* (Buyer}} y) Tj ET"
