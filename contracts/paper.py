@@ -10,6 +10,9 @@ from contracts.types import Account, FieldDefinition, FieldType
 
 CHECK_MARK = "\u2714"
 DEFAULT_DATE_FORMAT = "MM/DD/YYYY"
+DEFAULT_CURRENCY = "USD"
+SMALLEST_SIZE = 4.0
+"""Points: what does not fit at this size is not drawn smaller, it is refused."""
 
 _NO_BREAK = "\u00a0"
 # Sign before or behind, separator of thousands, decimal sign, decimals (None: as many as the number has).
@@ -47,6 +50,8 @@ def display(field: FieldDefinition, value: Any, account: Account) -> str:
         return ""
     if field.type == FieldType.HEADING:
         return str(value if value not in (None, "") else field.default_value or "")
+    if field.type == FieldType.PAYMENT:
+        return payment_text(field, value, account)
     if value is None or value == "" or value == []:
         return ""
     return masked(_plain(field, value, account), field.preferences.get("mask"))
@@ -65,9 +70,15 @@ def _plain(field: FieldDefinition, value: Any, account: Account) -> str:
             return ", ".join(option_text(field, str(option)) for option in chosen)
         case FieldType.VERIFICATION:
             return "Verified"
-        case FieldType.PAYMENT if isinstance(value, int | float) and not isinstance(value, bool):
-            return number_text(value, str(field.preferences.get("currency") or "USD").lower(), account)
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def payment_text(field: FieldDefinition, value: Any, account: Account) -> str:
+    """The amount that a payment field asks for, in its currency; what is no amount is shown as it is."""
+    amount = field.preferences.get("price") if value in (None, "") else value
+    if isinstance(amount, int | float) and not isinstance(amount, bool):
+        return number_text(amount, str(field.preferences.get("currency") or DEFAULT_CURRENCY).lower(), account)
+    return "" if amount is None else str(amount)
 
 
 def option_text(field: FieldDefinition, option: str) -> str:

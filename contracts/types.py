@@ -55,8 +55,8 @@ class FieldType(StrEnum):
 IMAGE_TYPES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAGE, FieldType.STAMP})
 """Their value is the uuid of an attachment that is drawn as a picture."""
 
-STATIC_TYPES = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.STAMP})
-"""Drawn without the signer doing anything."""
+STATIC_TYPES = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.STAMP, FieldType.PAYMENT})
+"""Drawn without the signer doing anything. A payment states an amount and where to pay it; it is not made here."""
 
 
 LINK_FORM_FIELDS = ("email", "name", "phone")

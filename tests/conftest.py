@@ -1,18 +1,48 @@
-"""Real parts for every test: a broker, a PostgreSQL cluster, databases. Each is started when the first test asks for it."""
+"""Real parts for every test: a broker, a PostgreSQL cluster, databases. Each is started when the first test asks for it.
+
+Side by side (``--dist loadgroup``), all tests that share a running suite go to one worker, so that it is started once; of the
+others, those of a file stay together.
+"""
 
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from deploy import rabbitmq
 from deploy.suite import SERVICES
 from tests.support.identity_provider import ProviderProcess
 from tests.support.postgres import PrivatePostgres
 from tests.support.suite import RunningSuite, start_suite
+
+SUITES = ("sqlite_suite", "postgresql_suite")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist puts the group behind the test's id
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    for item in items:
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        used = {*item.fixturenames, *map(str, given.values()), f"{given.get('suite')}_suite"}
+        for suite in SUITES:
+            if suite in used:
+                item.add_marker(pytest.mark.xdist_group(suite))
+                break
+
+
+class BySuiteOrFile(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        test, _, group = nodeid.rpartition("@")
+        return group if group in SUITES else (test or nodeid).partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    return BySuiteOrFile(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

@@ -182,6 +182,23 @@ class FillRequest(Tolerant):
     base_url: str = ""
 
 
+class CheckValues(Tolerant):
+    """Values before they are kept: can they be drawn, does each fit into its areas? No files are looked at, only the sizes of
+    the documents' pages; pictures always fit. ``parties``: those that a stamp would be made for, as if they had completed."""
+
+    account: Account
+    documents: list[StoredDocument]
+    values: list[FieldValue]
+    parties: list[PartySummary] = Field(default_factory=list)
+
+
+class CheckedValues(Tolerant):
+    """``faults``: by field uuid why its value cannot be drawn, as a sentence goes on that begins with the field's name; empty
+    when all of them can."""
+
+    faults: dict[str, str] = Field(default_factory=dict)
+
+
 class SealRequest(FillRequest):
     """Everything that sealing and the audit trail need. ``seal_id`` names this attempt: one job, one result."""
 
@@ -258,6 +275,7 @@ DRAW_PAGE = Rpc("rendering", "draw_page", DrawPage, BlobRef, timeout=25)
 PREPARE_IMAGE = Rpc("rendering", "prepare_image", PrepareImage, BlobRef, timeout=25)
 DRAW_SIGNATURE = Rpc("rendering", "draw_signature", DrawSignature, BlobRef, timeout=15)
 CHECK_TEXT = Rpc("rendering", "check_text", CheckText, UndrawableText, timeout=10)
+CHECK_VALUES = Rpc("rendering", "check_values", CheckValues, CheckedValues, timeout=25)
 FILL_DRAFTS = Rpc("rendering", "fill_drafts", FillRequest, Drafts, timeout=40)
 COMBINE = Rpc("rendering", "combine", Combine, Combined, timeout=40)
 VERIFY = Rpc("rendering", "verify", Verify, Verification, timeout=40)

@@ -584,6 +584,7 @@ CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, 
 TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
 TRY_ONE_OFF = Rpc("submissions", "try_one_off", CreateOneOff, DryRun, timeout=120)
 CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, timeout=60)
+TRY_MANY = Rpc("submissions", "try_many", CreateSubmissions, DryRun, timeout=60)
 GET = Rpc("submissions", "get", GetSubmission, Submission)
 LIST = Rpc("submissions", "list", ListSubmissions, Page[Submission])
 LIST_EVENTS = Rpc("submissions", "list_events", ListEvents, Page[SubmissionEvent])

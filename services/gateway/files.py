@@ -17,6 +17,14 @@ log = observe.logger(__name__)
 
 _DATA_URI = re.compile(r"data:[\w.+-]*/?[\w.+-]*(?:;[\w=.+-]+)*;base64,", re.IGNORECASE)
 _SLICE = 1024 * 1024  # characters decoded at once, a multiple of 4: others get their turn in between
+_PICTURES = (
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"GIF8", "image/gif"),
+    (b"II*\0", "image/tiff"),
+    (b"MM\0*", "image/tiff"),
+)
+_HEIC = frozenset({b"ftypheic", b"ftypheix", b"ftypmif1"})
 _OUTCOME_UNKNOWN = frozenset({"unavailable", "internal"})
 
 
@@ -124,6 +132,13 @@ def media_type(data: bytes) -> str:
     """What the bytes are as far as we tell; what a sender says of them does not count."""
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
+    for magic, kind in _PICTURES:
+        if data.startswith(magic):
+            return kind
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    if data[4:12] in _HEIC:
+        return "image/heic"
     # A DOCX is a ZIP; before Office 2007 and with a password it is a compound file, which deserves its own refusal.
     return DOCX if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")) else "application/octet-stream"
 

@@ -91,6 +91,8 @@ class ChildPool:
 
     def start(self) -> "ChildPool":
         """Start the warm children and wait until they are ready; returns the pool."""
+        if "TMPDIR" in self._environment:
+            _remove_folders_of_the_dead(Path(self._environment["TMPDIR"]))
         children = [self._new() for _ in range(self._warm)]
         try:
             for child in children:
@@ -192,7 +194,9 @@ class _Child:
     """One process and our end of its socket."""
 
     def __init__(self, memory: int, tasks: str, environment: Mapping[str, str]) -> None:
-        self._folder = tempfile.mkdtemp(dir=environment["TMPDIR"], prefix=FOLDERS) if "TMPDIR" in environment else None
+        self._folder = None
+        if "TMPDIR" in environment:
+            self._folder = tempfile.mkdtemp(dir=environment["TMPDIR"], prefix=f"{FOLDERS}{os.getpid()}-")
         self._connection, theirs = socket.socketpair()
         with theirs:
             arguments = [sys.executable, "-m", "services.rendering.child", str(theirs.fileno()), str(memory), tasks]
@@ -252,6 +256,14 @@ class _Child:
         if -status in (signal.SIGXCPU, signal.SIGALRM):
             return JobTimedOut(task, "timeout")
         return JobCrashed(task, "crash", f"exit status {status}")
+
+
+def _remove_folders_of_the_dead(folder: Path) -> None:
+    """What the children of a process that was killed have left behind."""
+    for left in folder.glob(f"{FOLDERS}*"):
+        owner = left.name.removeprefix(FOLDERS).partition("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _outcome(answer: dict[str, Any]) -> str:

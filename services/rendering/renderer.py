@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc.rendering import FillRequest, SealRequest, TagField, Verification
+from contracts.rpc.rendering import CheckValues, FillRequest, SealRequest, TagField, Verification
 from contracts.runtime import observe
 from contracts.types import FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
@@ -249,6 +249,12 @@ class Renderer:
     def check_text(self, texts: Sequence[str]) -> list[str]:
         characters: list[str] = self._hostile("check_text", {"texts": list(texts)}, [])[0]["characters"]
         return characters
+
+    def check_values(self, request: CheckValues) -> dict[str, str]:
+        """Why which value cannot be drawn, by field uuid."""
+        arguments = request.model_dump(mode="json")
+        faults: dict[str, str] = self._hostile("check_values", arguments, [])[0]["faults"]
+        return faults
 
     def _sealing(
         self, task: str, arguments: dict[str, Any], parts: Sequence[Bytes]

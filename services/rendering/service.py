@@ -119,6 +119,10 @@ class RenderingService:
     def check_text(self, request: rpc.CheckText) -> rpc.UndrawableText:
         return rpc.UndrawableText(characters=self.context.renderer.check_text(request.texts))
 
+    @handles(rpc.CHECK_VALUES)
+    def check_values(self, request: rpc.CheckValues) -> rpc.CheckedValues:
+        return rpc.CheckedValues(faults=self.context.renderer.check_values(request))
+
     # --- drafts and tools
 
     @handles(rpc.FILL_DRAFTS)

@@ -43,24 +43,28 @@ _LIBRARY_ERRORS = (
     ValueError,
 )
 _SMALLEST_TRIAL_PAGE = 36.0
+_AROUND_A_PICTURE = 2**20
+"""What a PDF may have besides the data of a picture that are taken over."""
 
 
 # --- documents that come in -----------------------------------------------------------------------------------------------
 
 
 def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Normalise, find fields, and try whether it can be filled, sealed and read back. ``docx_tags``: it was a DOCX."""
+    """Normalise, find fields, and try whether it can be filled, sealed and read back. A picture becomes a PDF first.
+    ``docx_tags``: it was a DOCX."""
     from services.rendering.jobs.docx_formatting import DocxTag
     from services.rendering.jobs.docx_surroundings import DocxSurroundings
     from services.rendering.jobs.intake import Limits, prepare
 
     tags = arguments.get("docx_tags")
+    data, converted, most_bytes = _as_pdf(arguments, parts[0])
     prepared = prepare(
-        parts[0],
+        data,
         name=arguments["name"],
         remove_tags=arguments["remove_tags"],
         flatten=arguments["flatten"],
-        limits=Limits(bytes=arguments["most_bytes"], pages=arguments["most_pages"]),
+        limits=Limits(bytes=most_bytes, pages=arguments["most_pages"]),
         surroundings=None if tags is None else DocxSurroundings([DocxTag(**tag) for tag in tags]),
     )
     notices = dry_run(prepared.file, prepared.pages, signed=prepared.signed)
@@ -68,9 +72,27 @@ def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
         "pages": [page.model_dump() for page in prepared.pages],
         "fields": [field.model_dump(mode="json") for field in prepared.fields],
         "signed": prepared.signed,
-        "report": [notice.model_dump() for notice in [*prepared.report, *notices]],
+        "report": [notice.model_dump() for notice in [*converted, *prepared.report, *notices]],
     }
     return result, [prepared.file]
+
+
+def _as_pdf(arguments: Arguments, data: bytes) -> tuple[bytes, list[Notice], int]:
+    """The PDF, what was done to make it one, and how large it may be."""
+    from services.rendering.jobs.picture_kind import picture_kind
+
+    most = arguments["most_bytes"]
+    kind = picture_kind(data)
+    if kind is None:
+        return data, [], most
+    if len(data) > most:
+        raise Refused(f"The file is larger than {most // 2**20} MB.")
+    from services.rendering.jobs.picture_documents import picture_document
+
+    made = picture_document(data, kind, name=arguments["name"], most_pages=arguments["most_pages"])
+    if len(made.file) > most + _AROUND_A_PICTURE:
+        raise Refused(f"As a PDF the {kind} file is larger than {most // 2**20} MB.")
+    return made.file, made.report, len(made.file)
 
 
 def prepare_docx(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
@@ -236,9 +258,7 @@ def audit_trail(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def check_seal(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """Read a sealed file back; ``parts``: the file, the sealing certificate."""
-    drawn = [
-        fill.Drawn(one["field"], one["page"], Rectangle(*one["rectangle"]), one["text"]) for one in arguments["drawn"]
-    ]
+    drawn = [_drawn(one) for one in arguments["drawn"]]
     fields = [FieldDefinition.model_validate(one) for one in arguments["fields"]]
     try:
         level = read_back.check(parts[0], drawn, fields, pages=arguments["pages"], certificate=parts[1])
@@ -316,7 +336,19 @@ def _reserved(reserved: seal.Reserved) -> dict[str, Any]:
 
 
 def _plain(drawn: fill.Drawn) -> dict[str, Any]:
-    return {"field": drawn.field_uuid, "page": drawn.page, "rectangle": list(drawn.rectangle), "text": drawn.text}
+    digest, place = drawn.picture or (None, ())
+    return {
+        "field": drawn.field_uuid,
+        "page": drawn.page,
+        "rectangle": list(drawn.rectangle),
+        "text": drawn.text,
+        "picture": digest and [digest, list(place)],
+    }
+
+
+def _drawn(plain: dict[str, Any]) -> fill.Drawn:
+    picture = plain["picture"] and (plain["picture"][0], Rectangle(*plain["picture"][1]))
+    return fill.Drawn(plain["field"], plain["page"], Rectangle(*plain["rectangle"]), plain["text"], picture)
 
 
 # --- answers of authorities -----------------------------------------------------------------------------------------------
@@ -400,3 +432,9 @@ def check_text(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     from services.rendering.jobs.text import undrawable
 
     return {"characters": ["".join(undrawable(text)) for text in arguments["texts"]]}, []
+
+
+def check_values(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Which values cannot be drawn, and why."""
+    request = FillRequest(**arguments, submission_id=0, submission_slug="", name="")
+    return {"faults": fill.faults(request)}, []

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from contracts.errors import ServiceError
 from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
-from contracts.types import FieldDefinition, Order, Party, Role
+from contracts.types import FieldDefinition, FieldType, Order, Party, Role
 from services.submissions import (
     addresses,
     branding,
@@ -94,6 +94,8 @@ class Plan:
     sources: list[Source]
     texts: list[tuple[str, str]]
     variables: dict[str, Any]
+    paths: dict[str, str]
+    """Where in the request which field got its value, by uuid."""
 
 
 def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
@@ -142,6 +144,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         + [source for one in submitters for source in one.branding.sources],
         texts=[text for overrides in found for text in overrides.texts] + [one for one in agreements if one],
         variables=variables.merged(request, limits.max_values_bytes),
+        paths={uuid: path for overrides in found for uuid, path in overrides.paths.items()},
     )
     _check_whole(plan, limits, problems)
     numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]
@@ -187,7 +190,7 @@ def _overrides(
     found = planned_overrides(Given(given.values, given.fields, given.readonly_fields, path), own, names, (), problems)
     for field in own:
         template_defaults(field, found)
-    if given.name and any(isinstance(field.default_value, str) and "name" in field.default_value for field in own):
+    if given.name:  # It stands on the audit trail, if nowhere else.
         found.texts.append((f"{path}name", given.name))
     return found
 
@@ -277,10 +280,8 @@ def _fields(
     for field in template.fields:
         if (overrides := by_party.get(field.submitter_uuid)) is None:
             continue
-        if field.type in rules.NOT_YET:
-            problems.add(
-                field_of(template), f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
-            )
+        if field.type is FieldType.PAYMENT and overrides.apply(field).preferences.get("price") is None:
+            problems.add(field_of(template), f"has the payment field {field.name or field.uuid} without a price")
         pattern = field.validation.get("pattern")
         if pattern and (reason := rules.unusable_pattern(str(pattern))):
             problems.add(field_of(template), f"has the field {field.name or field.uuid} whose pattern {reason}")

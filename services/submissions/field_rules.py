@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from contracts.types import FieldDefinition, FieldType
+from services.submissions import addresses
 from services.submissions import values as rules
 from services.submissions.problems import Problems
 
@@ -15,12 +16,14 @@ LONGEST_LABEL = 10_000
 
 _NUMBER_FORMATS = ("usd", "eur", "gbp", "comma", "dot", "space", "percent", "percent_space", "none")
 _SIGNATURE_FORMATS = ("drawn", "typed", "drawn_or_typed", "upload")
+_CURRENCIES = ("USD", "EUR", "GBP", "CAD", "AUD", "CHF", "SEK")
 _COLORS = ("black", "white", "blue", "red")
 _WORDS: dict[str, tuple[str, ...]] = {
     "font_type": ("bold", "italic", "bold_italic"),
     "font": ("Times", "Helvetica", "Courier"),
     "align": ("left", "center", "right"),
     "valign": ("top", "center", "bottom"),
+    "method": ("aes", "qes"),
 }
 _DATE_TOKEN = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
 
@@ -52,10 +55,29 @@ def preferences(definition: FieldDefinition, given: Mapping[str, Any], path: str
     for key, value in given.items():
         if key not in _KNOWN or value is None:
             continue
+        value = _coerced(key, value)
         if wrong := _wrong(definition.type, key, value):
             problems.add(f"{path}.preferences.{key}", wrong)
         found[key] = value
     return found
+
+
+def _coerced(key: str, value: Any) -> Any:
+    """Numbers, booleans and words as clients write them: ``"12"``, ``"true"``, ``"times"``."""
+    if not isinstance(value, str):
+        return value
+    word = value.strip()
+    if key in ("hidden", "with_signature_id", "one_time_code", "mask") and word.lower() in ("true", "false"):
+        return word.lower() == "true"
+    if key in ("font_size", "price", "mask") and re.fullmatch(r"-?\d{1,9}(\.\d{1,9})?", word, re.ASCII):
+        number = float(word)
+        return int(number) if number.is_integer() else number
+    if key in ("color", "background"):
+        return word.lower()
+    if key == "currency":
+        return word.upper()
+    known = {one.lower(): one for one in _WORDS.get(key, ())}
+    return known.get(word.lower(), value)
 
 
 _KNOWN = {
@@ -66,11 +88,12 @@ _KNOWN = {
     "format",
     "price",
     "currency",
+    "payment_url",
+    "hidden",
     "mask",
     "reasons",
     "one_time_code",
     "with_signature_id",
-    "method",
 }
 
 
@@ -90,16 +113,29 @@ def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
             if isinstance(value, int) and abs(value) <= rules.LONGEST_TEXT
             else "must be true, false or a whole number"
         )
+    if key in ("hidden", "with_signature_id"):
+        return None if isinstance(value, bool) else "must be true or false"
+    if key == "price":
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= rules.LARGEST_NUMBER
+        return None if fits else "must be a number from 0"
+    if key == "currency":
+        return None if value in _CURRENCIES else f"must be one of {', '.join(_CURRENCIES)}"
+    if key == "payment_url":
+        return _wrong_url(value)
     if key == "one_time_code":
         fits = isinstance(value, bool) and (not value or kind is FieldType.PHONE)
         return None if fits else "must be true or false, and true for phone fields only"
-    if key == "method":
-        fits = kind is FieldType.VERIFICATION and value in ("aes", "qes")
-        return None if fits else "must be aes or qes, of verification fields only"
     if key == "reasons":
         fits = isinstance(value, list) and len(value) <= 50 and all(isinstance(v, str) and len(v) <= 255 for v in value)
         return None if fits else "must be a list of at most 50 texts"
     return None
+
+
+def _wrong_url(value: Any) -> str | None:
+    try:
+        return None if isinstance(value, str) and addresses.web_url(value) else "must be an http or https URL"
+    except addresses.BadAddress as bad:
+        return bad.reason
 
 
 def _wrong_format(kind: FieldType, value: Any) -> str | None:

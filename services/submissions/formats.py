@@ -19,6 +19,8 @@ _READ = _TEXTS | {FieldType.DATE, FieldType.NUMBER, FieldType.MULTIPLE, FieldTyp
 
 def display(field: FieldDefinition, value: Any, locale: str = "en-US") -> str | None:
     """The text that is drawn for ``value``, as ``contracts.paper`` says; None for what is no text."""
+    if field.type is FieldType.PAYMENT:
+        return paper.payment_text(field, None, Account(locale=locale)) or None
     if value is None or isinstance(value, bool) or field.type not in _READ:
         return None
     return paper.display(field, value, Account(locale=locale))

@@ -19,6 +19,7 @@ from services.submissions import (
     consent,
     domain,
     filling,
+    fitting,
     formats,
     identity_checks,
     invites,
@@ -85,6 +86,17 @@ def labels(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> dic
     opened = _passed(session, visit, site, now)
     everything = (FieldDefinition.model_validate(one) for one in opened.snapshot.fields)
     return {one.uuid: filling.label(one) for one in everything if one.submitter_uuid == opened.submitter.party_uuid}
+
+
+def drawn(session: Session, command: rpc.SaveValues, site: Site, now: datetime) -> fitting.Question | None:
+    """What would be drawn of what this signer sends; None when he may send nothing, which is refused for itself."""
+    opened = _passed(session, command, site, now)
+    if opened.state is not FormState.OPEN:
+        return None
+    of_others = {
+        uuid: value for one in opened.submitters if one.id != opened.submitter.id for uuid, value in one.values.items()
+    }
+    return fitting.of_form(command, opened.submitter, opened.snapshot, of_others, now)
 
 
 def check_upload(session: Session, command: rpc.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:

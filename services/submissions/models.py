@@ -8,7 +8,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from contracts.runtime.background import DueRow
 from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
-from contracts.runtime.search import trigram_index
+from contracts.runtime.search import search_index
 
 COMPLETION_GROUP = 4_096
 """So many submitters' ids make one group in the index that finds times of completion. It is in the schema: do not change."""
@@ -91,7 +91,7 @@ class SubmissionRow(Base):
         sa.Index("ix_submissions_template", "template_id", "id"),
         sa.Index("ix_submissions_template_status", "template_id", "status", "id"),
         sa.Index("ix_submissions_created_by", "created_by_id", "id"),
-        trigram_index("submissions", "search"),
+        search_index("submissions", "search"),
         sa.Index(
             "ix_submissions_active",
             "id",
@@ -191,7 +191,7 @@ class SubmitterRow(Base):
             "completed_at",
             postgresql_using="btree",
         ).ddl_if(dialect="postgresql"),
-        trigram_index("submitters", "search"),
+        search_index("submitters", "search"),
         {"sqlite_autoincrement": True},
     )
 

@@ -45,6 +45,8 @@ class Overrides:
     values: dict[str, Any] = field(default_factory=dict)
     sources: list[Source] = field(default_factory=list)
     texts: list[tuple[str, str]] = field(default_factory=list)
+    paths: dict[str, str] = field(default_factory=dict)
+    """Where in the request which field got its value, by uuid."""
 
     def apply(self, definition: FieldDefinition) -> FieldDefinition:
         changes = self.changes.get(definition.uuid)
@@ -185,6 +187,7 @@ def _take(
         if raw not in (None, "", []):
             problems.add(path, "is verified by its signer at the identity provider and takes no value")
         return
+    found.paths[definition.uuid] = path
     if definition.type is FieldType.HEADING or has_placeholder(raw):
         text = "" if raw is None else str(raw)
         if len(text) > rules.LONGEST_TEXT:

@@ -1,4 +1,5 @@
-"""What must be done outside before a transaction: pictures fetched, drawn and cleaned, texts tried against the fonts.
+"""What must be done outside before a transaction: pictures fetched, drawn and cleaned, texts tried against the fonts (whether
+they fit is asked in ``fitting``).
 
 It may be done in vain, when the transaction then refuses; the files made are removed again. Until then they are among the
 incoming ones, which are swept, so that neither a crash nor a time-out leaves files that nothing refers to for long; and
@@ -80,9 +81,8 @@ class Workshop:
     max_bytes: int
     fetched: dict[str, tuple[bytes, str, str]] = field(default_factory=dict)
 
-    def prepared(self, sources: Sequence[Source], texts: Sequence[tuple[str, str]]) -> list[Prepared]:
+    def prepared(self, sources: Sequence[Source]) -> list[Prepared]:
         """All of it, or a ServiceError that names the field at fault."""
-        check_texts(self.bus, texts)
         made: list[Prepared] = []
         try:
             for source in sources:

@@ -1,5 +1,6 @@
 """Entrypoints: contract in, one call, contract out. What is slow (other services, files, HTTP) is done before the write."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -28,6 +29,7 @@ from services.submissions import (
     code_commands,
     commands,
     creation,
+    fitting,
     followups,
     form_commands,
     forms,
@@ -82,39 +84,39 @@ class SubmissionsService:
         require_writer(command.actor)
         _known(command, template_id="Template")
         template = self._template(command)
-        return trying.tried(self._workshop, command, template, self.context.settings, now())
+        return trying.tried(self._workshop, [command], template, self.context.settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
         require_writer(command.actor)
         composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command, self.context.settings))
         with preparing.throwing_away(self._workshop, composition):
-            return trying.tried(self._workshop, command, composition, self.context.settings, now())
+            return trying.tried(self._workshop, [command], composition, self.context.settings, now())
 
     @handles(rpc.CREATE_MANY)
     def create_many(self, command: rpc.CreateSubmissions) -> rpc.Submissions:
         require_writer(command.actor)
         asked, database = bulk.each(command), self.context.database
-        for one in asked:
-            _known(one, template_id="Template")
         if (done := database.look_up(bulk.remembered, asked)) is not None:
             return rpc.Submissions(data=done)
-        ids = {one.template_id for one in asked}
-        snapshots = {
-            each: self.context.bus.call(templates.SNAPSHOT, templates.GetTemplate(actor=command.actor, id=each))
-            for each in ids
-        }
-        bulk.refuse_variables(snapshots.values())
+        snapshots = self._templates(asked)
         plans = [creation.planned(one, snapshots[one.template_id], self.context.settings, now()) for one in asked]
-        made = self._workshop.prepared(
-            [source for plan in plans for source in plan.sources], [text for plan in plans for text in plan.texts]
-        )
+        for one, plan in zip(asked, plans, strict=True):
+            self._check_fit(fitting.of_plan(plan, snapshots[one.template_id], one.account, now()), plan.texts)
+        made = self._workshop.prepared([source for plan in plans for source in plan.sources])
         created = preparing.taken_over(
             self._workshop,
             made,
             lambda files: database.write(bulk.create, asked, snapshots, plans, files, self._site, now()),
         )
         return rpc.Submissions(data=created)
+
+    @handles(rpc.TRY_MANY)
+    def try_many(self, command: rpc.CreateSubmissions) -> DryRun:
+        require_writer(command.actor)
+        asked = bulk.each(command)
+        template = self._templates(asked)[asked[0].template_id]
+        return trying.tried(self._workshop, asked, template, self.context.settings, now())
 
     @handles(rpc.GET)
     def get(self, query: rpc.GetSubmission) -> Submission:
@@ -170,7 +172,8 @@ class SubmissionsService:
             return done
         known = self.context.database.look_up(queries.own_fields, command.actor, command.id)
         change = submitter_commands.planned(command, *known)
-        made = self._workshop.prepared([*change.overrides.sources, *change.branding.sources], change.texts)
+        self._check_fit(self.context.database.look_up(fitting.of_change, command, change, now()), change.texts)
+        made = self._workshop.prepared([*change.overrides.sources, *change.branding.sources])
         settings: Settings = self.context.settings
         return preparing.taken_over(
             self._workshop,
@@ -231,7 +234,8 @@ class SubmissionsService:
         shared_links.require_code(command, shared_links.asked_code(template, contact), self._site, now())
         creating = shared_links.wanted(command, template, party, contact)
         plan = creation.planned(creating, template, self.context.settings, now())
-        made = self._workshop.prepared(plan.sources, plan.texts)
+        self._check_fit(fitting.of_plan(plan, template, command.account, now()), plan.texts)
+        made = self._workshop.prepared(plan.sources)
         more = (creating, template, plan)
         return preparing.taken_over(
             self._workshop,
@@ -312,7 +316,8 @@ class SubmissionsService:
     def _created(
         self, command: rpc.CreateSubmission | rpc.CreateOneOff, basis: preparing.B, plan: creation.Plan
     ) -> Submission:
-        made = self._workshop.prepared(plan.sources, plan.texts)
+        self._check_fit(fitting.of_plan(plan, basis, command.account, now()), plan.texts)
+        made = self._workshop.prepared(plan.sources)
         with preparing.keeping(self._workshop, basis) as kept:
             return preparing.taken_over(
                 self._workshop,
@@ -339,6 +344,17 @@ class SubmissionsService:
         given = variables.merged(command, self.context.settings.max_values_bytes)
         return self.context.bus.call(templates.FILL, variables.fill(command, template, given))
 
+    def _templates(self, asked: Iterable[rpc.CreateSubmission]) -> dict[int, templates.TemplateSnapshot]:
+        """By id. Those with variables are refused: each submission would have documents of its own, which take a second."""
+        snapshots = {}
+        for one in asked:
+            _known(one, template_id="Template")
+            if one.template_id not in snapshots:
+                wanted = templates.GetTemplate(actor=one.actor, id=one.template_id)
+                snapshots[one.template_id] = self.context.bus.call(templates.SNAPSHOT, wanted)
+        bulk.refuse_variables(snapshots.values())
+        return snapshots
+
     @property
     def _workshop(self) -> Workshop:
         settings = self.context.settings
@@ -350,11 +366,20 @@ class SubmissionsService:
         return Documents(self.context.bus, self.context.database, self._site)
 
     def _check_texts(self, command: rpc.SaveValues) -> None:
+        """What a signer sends can be drawn, and fits."""
+        named = command.submitters if isinstance(command, rpc.InviteAndComplete) else []
+        names = [(f"submitters[{index}].name", one.name) for index, one in enumerate(named) if one.name]
         preparing.check_texts(
             self.context.bus,
-            preparing.texts_in(command.values),
+            [*preparing.texts_in(command.values), *names],
             lambda: self.context.database.look_up(forms.labels, command, self._site, now()),
         )
+        question = self.context.database.look_up(forms.drawn, command, self._site, now())
+        if question is not None:
+            self._check_fit(question)
+
+    def _check_fit(self, question: fitting.Question, texts: Sequence[tuple[str, str]] = ()) -> None:
+        fitting.refuse(self.context.bus, question, texts)
 
     def _uploaded(self, command: rpc.AttachFile) -> Prepared:
         """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""

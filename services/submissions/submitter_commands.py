@@ -86,7 +86,8 @@ def planned(
     brand = branding.changed(command, party_uuid, problems)
     preferences |= brand.preferences
     problems.refuse()
-    return Change(details, preferences, message, found, brand, found.texts)
+    texts = [*found.texts, ("name", name)] if name else found.texts
+    return Change(details, preferences, message, found, brand, texts)
 
 
 def update(

@@ -24,11 +24,8 @@ LONGEST_TEXT = 10_000
 LONGEST_PATTERN = 256
 LARGEST_NUMBER = 2**53
 
-NOT_YET = frozenset({FieldType.PAYMENT})
-"""Types that no signer can fill in this version."""
-
 ATTACHED = IMAGE_TYPES | {FieldType.FILE}
-UNTOUCHABLE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH})
+UNTOUCHABLE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.PAYMENT})
 """A signer never gives them a value."""
 
 
@@ -68,7 +65,7 @@ def violation(field: FieldDefinition, value: Any) -> str | None:
 
 def is_missing(field: FieldDefinition, value: Any) -> bool:
     """The field must be filled in and is not. Static and read-only fields cannot be."""
-    if not field.required or field.readonly or field.type in STATIC_TYPES or field.type in NOT_YET:
+    if not field.required or field.readonly or field.type in STATIC_TYPES:
         return False
     return value is None or value is False or value in ("", [])
 

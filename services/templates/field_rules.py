@@ -19,6 +19,7 @@ from services.templates.problems import Problems
 LONGEST_PATTERN = 256
 LONGEST_TEXT = 10_000
 MOST_OPTIONS = 500
+LONGEST_URL = 2_000
 
 CHOICES = frozenset({FieldType.SELECT, FieldType.RADIO, FieldType.MULTIPLE})
 CURRENCIES = ("USD", "EUR", "GBP", "CAD", "AUD", "CHF", "SEK")
@@ -27,6 +28,7 @@ SIGNATURE_FORMATS = ("drawn", "typed", "drawn_or_typed", "upload")
 
 _DATE_TOKENS = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
 _PLACEHOLDER = re.compile(r"\s*\{{1,2}\s*(date|time|hour|minute|day|month|year|id|role|name|email|phone)\s*\}{1,2}\s*")
+_URL = re.compile(r"https?://[^\s/<>\"\\][^\s<>\"\\]*")
 _COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 
 _QUIET = re2.Options()
@@ -265,6 +267,14 @@ def _price(value: Any) -> int | float:
     return price
 
 
+def _url(value: Any) -> str:
+    """Where a browser may be sent: http and https, never ``javascript:`` or ``data:``."""
+    url = value.strip() if isinstance(value, str) else ""
+    if len(url) > LONGEST_URL or not _URL.fullmatch(url):
+        raise ValueError("must be an http or https URL")
+    return url
+
+
 def _reasons(value: Any) -> list[str]:
     if (
         not isinstance(value, list)
@@ -292,6 +302,7 @@ _PREFERENCES: dict[str, Checker] = {
     "valign": _one_of("top", "center", "bottom"),
     "price": _price,
     "currency": _one_of(*CURRENCIES),
+    "payment_url": _url,
     "mask": _mask,
     "reasons": _reasons,
     "hidden": _boolean,

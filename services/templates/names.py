@@ -14,6 +14,7 @@ DEFAULT_FOLDER = "Default"
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 _FORBIDDEN_IN_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NOT_IN_FILE_NAMES = re.compile(r'[\\/:*?"<>|]')
+_EXTENSIONS = (".pdf", ".docx", ".png", ".jpg", ".jpeg", ".webp", ".heic", ".heif", ".tif", ".tiff", ".gif")
 
 
 def cleaned(name: str) -> str:
@@ -52,7 +53,7 @@ def folder(name: str | None) -> str:
 
 def document(name: str) -> str:
     """A document's name without the extension that the published clients send with it."""
-    for extension in (".pdf", ".docx"):
+    for extension in _EXTENSIONS:
         if name.lower().endswith(extension):
             return name[: -len(extension)].rstrip() or name
     return name

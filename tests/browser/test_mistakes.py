@@ -45,7 +45,9 @@ def test_what_only_the_server_can_know_is_shown_at_its_field(
     suite: RunningSuite, open_page: OpenPage, watch: Watch
 ) -> None:
     watch.expected.append("422")
-    page = open_page(one_signer(suite, field("Name", line=0), field("Town", line=2)))
+    fee = {"price": 12.5, "currency": "EUR", "payment_url": "https://pay.example.com/7"}
+    fields = [field("Name", line=0), field("Town", line=2), field("Fee", "payment", line=4, preferences=fee)]
+    page = open_page(one_signer(suite, *fields))
     signer = Signer(page)
     signer.start()
     signer.fill("Name", "\U000e0b00 cannot be drawn by any font")
@@ -53,7 +55,14 @@ def test_what_only_the_server_can_know_is_shown_at_its_field(
     expect(signer.field("Name")).to_be_focused()
     expect(page.locator("#saving")).to_contain_text("Not saved")
     signer.fill("Name", "Anna")
+    signer.fill("Town", "in a place whose name is far too long for this line " * 60)
+    signer.sees_problem("Town: has 3120 characters, but in its area on page 1 there is room for")
     signer.fill("Town", "Graz")
+    expect(page.locator(".review__payment")).to_have_text(
+        "Fee: 12,50\u00a0€ to pay. Pay at pay.example.com (opens in a new window)"
+    )
+    link = page.get_by_role("link", name="Pay at pay.example.com")
+    expect(link).to_have_attribute("href", "https://pay.example.com/7")
     signer.complete()
 
 

@@ -75,7 +75,9 @@ def worker(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture
 def channel(broker: PrivateBroker, worker: Worker) -> Iterator[Any]:
     connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
-    yield connection.channel()
+    opened = connection.channel()
+    opened.confirm_delivery()  # What was published is in its queues: an empty one has been emptied.
+    yield opened
     connection.close()
 
 
@@ -294,10 +296,11 @@ def test_sigterm_finishes_what_is_under_way(channel: Any, worker: Worker, client
     time.sleep(0.3)
     lock.execute("ROLLBACK")
     lock.close()
-    assert worker.process.wait(30) == 0
-    assert len(worker.logged(subject)) == 1
+    ended = worker.process.wait(30)
+    logged = worker.logged(subject)
     worker.restart()
     wait_until(lambda: is_ready(client), what="the worker is back")
+    assert (ended, len(logged)) == (0, 1)
 
 
 # The relay, with a background process.

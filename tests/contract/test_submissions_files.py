@@ -129,7 +129,7 @@ class Suite:
         self, buyer: dict[str, Any] | None = None, seller: dict[str, Any] | None = None, **more: Any
     ) -> Submission:
         submitters = [
-            rpc.NewSubmitter(role="Buyer", email="buyer@example.com", name="Bo Buyer", **(buyer or {})),
+            rpc.NewSubmitter(**{"role": "Buyer", "email": "buyer@example.com", "name": "Bo Buyer", **(buyer or {})}),
             rpc.NewSubmitter(role="Seller", email="seller@example.com", **(seller or {})),
         ]
         values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "template_id": self.template.id, **more}
@@ -311,6 +311,41 @@ def test_text_that_no_font_can_draw_is_refused_on_the_page(suite: Suite) -> None
         message = refusal(lambda again=again: again("\U0010fffd")).message
         assert message.startswith("Your name in full has characters")
     assert save("漢字 Łukasz Ελλάδα").state == "open"
+
+
+def test_text_that_does_not_fit_is_refused_wherever_it_comes_in(suite: Suite) -> None:
+    long = "more than a line has room for " * 40
+    said = f"has {len(long)} characters, but in its area on page 1 there is room for"
+    before = suite.files()
+    error = refusal(lambda: suite.create({"values": {"Full name": long}}))
+    assert error.details[0]["field"] == "submitters[0].values.Full name"
+    assert error.details[0]["reason"].startswith(said)
+    wanted = [rpc.FieldOverride(name="Full name", default_value=long)]
+    error = refusal(lambda: suite.create({"fields": wanted}))
+    assert error.details[0]["field"] == "submitters[0].fields[0].default_value"
+    printed = [rpc.FieldOverride(name="Full name", default_value="{{name}} " * 40)]
+    error = refusal(lambda: suite.create({"name": "Maximiliane Freifrau von Beispiel", "fields": printed}))
+    assert "there is room for" in error.message
+    error = refusal(lambda: suite.create({"name": "\U0010fffd"}))
+    assert error.details[0]["field"] == "submitters[0].name"
+    assert suite.files() == before
+
+    made = suite.create()
+    buyer = made.submitters[0]
+    form = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=buyer.slug))
+    uuid = next(one.uuid for one in form.fields if one.name == "Full name")
+    for changed in ({"values": {"Full name": long}}, {"values": {"Full name": long}, "completed": True}):
+        update = rpc.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=buyer.id, **changed)
+        error = refusal(lambda update=update: suite.client.call(rpc.UPDATE_SUBMITTER, update))
+        assert error.details[0]["field"] == "values.Full name"
+        assert error.details[0]["reason"].startswith(said)
+    for call, model in ((rpc.SAVE_VALUES, rpc.SaveValues), (rpc.COMPLETE_FORM, rpc.CompleteForm)):
+        command = model(slug=buyer.slug, request_id=uuid7(), values={uuid: long})
+        error = refusal(lambda call=call, command=command: suite.client.call(call, command))
+        assert error.details[0]["field"] == uuid
+        assert error.message.startswith(f"Full name {said}")
+    form = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=buyer.slug))
+    assert next(one.value for one in form.fields if one.uuid == uuid) is None
 
 
 def test_documents_before_and_after(suite: Suite) -> None:

@@ -17,6 +17,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import REGISTRY, Rpc
 from contracts.runtime import observe, topology
 from contracts.runtime.client import RpcClient
+from contracts.runtime.worker.replies import MOST_WAITING, Replies
 from deploy.rabbitmq import PrivateBroker
 from tests.support.specimens import contract
 from tests.support.specimens.running import Specimen, answers, specimen
@@ -71,6 +72,25 @@ def test_an_answer(worker: Specimen, channel: Any) -> None:
     properties, reply = ask(channel, "echo", request(payload={"ключ": [1, 2.5, None, "ü"]}, unknown="ignored"))
     assert reply == {"result": {"payload": {"ключ": [1, 2.5, None, "ü"]}}, "error": None}
     assert (properties.content_type, properties.content_encoding) == ("application/json", "utf-8")
+
+
+def test_what_is_answered_before_there_is_a_connection_waits_for_it(broker: PrivateBroker, channel: Any) -> None:
+    queue = channel.queue_declare("", exclusive=True).method.queue
+    channel.exchange_declare(topology.RPC_EXCHANGE, "topic", durable=True)
+    channel.queue_bind(queue, topology.RPC_EXCHANGE, queue)
+    replies = Replies(broker.amqp_url, name="early")
+    for number in range(MOST_WAITING + 1):
+        replies.send(queue, f"c-{number}", b"{}")
+    replies.start()
+
+    def arrived() -> bool:
+        count: int = channel.queue_declare(queue, passive=True).method.message_count
+        return count == MOST_WAITING
+
+    wait_until(arrived, what="the last replies")
+    _, properties, body = channel.basic_get(queue, auto_ack=True)
+    assert (properties.correlation_id, body) == ("c-1", b"{}")
+    replies.close()
 
 
 def test_an_error(worker: Specimen, channel: Any) -> None:

@@ -55,6 +55,9 @@ FIELDS = [
     placed(15, "strikethrough", "Struck"),
     placed(16, "text", "Clause", readonly=True, default_value="Fixed clause"),
     placed(17, "text", "Today", required=False, default_value="Signed by {{name}}"),
+    placed(
+        18, "payment", "Fee", preferences={"price": 25, "currency": "GBP", "payment_url": "https://pay.example.com"}
+    ),
 ]
 VALUES = {
     "Address": "12 Łódź Street",
@@ -146,6 +149,7 @@ def test_every_type_is_in_the_sealed_file(suite: RunningSuite, signer: dict[str,
         "Phone": "+14155550123",
         "Clause": "Fixed clause",
         "Today": "Signed by Ana Řezáč",
+        "Fee": "£25.00",
     }
     assert {name: in_area(sealed, name) for name in expected} == expected
     assert in_area(sealed, "Code").replace(" ", "").replace("\r\n", "") == "AB12"

@@ -26,7 +26,8 @@ def many_pages() -> bytes:
 
 
 REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
-    "not a PDF": (lambda: b"GIF89a" + bytes(100), "not a PDF"),
+    "not a PDF": (lambda: b"<svg>" + bytes(100), "not a PDF"),
+    "no picture either": (lambda: b"GIF89a" + bytes(100), "The GIF picture is damaged"),
     "password": (lambda: pdf_files.encrypted(agreement_pdf([]), user="secret"), "password"),
     "certified against change": (lambda: pdf_files.signed(agreement_pdf([]), certified=1), "nothing may be added"),
     "too many pages": (many_pages, "1,001 pages"),

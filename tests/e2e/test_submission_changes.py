@@ -67,6 +67,11 @@ def test_one_submission_for_each_address(suite: RunningSuite, template: dict[str
         "emails": f"{one}; Two <{two}> / {one.upper()}",
         "message": {"subject": "Yours", "body": "For you: {{submitter.link}}"},
     }
+    tried = suite.api("POST", "/submissions/emails", body, params={"dry_run": "true"})
+    assert tried["accepted"]
+    assert [(each["email"], each["role"]) for each in tried["submitters"]] == [(one, "Seller"), (two, "Seller")]
+    late = suite.api("POST", "/submissions/emails", {**body, "expire_at": "2020-01-01"}, params={"dry_run": "true"})
+    assert [each["field"] for each in late["problems"]] == ["expire_at"]
     key = {"Idempotency-Key": uuid.uuid4().hex}
     made = suite.call("POST", "/submissions/emails", body, headers=key).json()
     assert [(each["email"], each["role"]) for each in made] == [(one, "Seller"), (two, "Seller")]

@@ -1,7 +1,5 @@
 """A field that its signer fills by proving who he is at an identity provider, which is a real one (OpenID Connect)."""
 
-import json
-import re
 import uuid
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -122,16 +120,3 @@ def test_proofs_that_are_not_strong_enough_and_tags(suite: RunningSuite, identit
     browser.ask("complete", values={found["Who"]["uuid"]: "Willy"})  # it may be left out
     submission = completed(suite, party["submission_id"])
     assert submission["submitters"][0]["values"] == {"Card": None, "Who": "Willy"}
-    area = {"x": 0.1, "y": 0.1, "w": 0.2, "h": 0.05, "page": 1}
-    wrong = {"name": "Card", "type": "verification", "areas": [area], "preferences": {"method": "seal"}}
-    given = {"name": "Card", "type": "verification", "areas": [area], "default_value": "verified"}
-    for field, about in ((wrong, "method"), (given, "default_value")):
-        document = {"name": "a", "file": _file(), "fields": [field]}
-        refused = suite.api("POST", "/templates/pdf", {"documents": [document]}, status=422)
-        assert re.search(about, json.dumps(refused["details"]))
-
-
-def _file() -> str:
-    import base64
-
-    return base64.b64encode(agreement_pdf(["Agreement"])).decode()

@@ -56,7 +56,9 @@ async def emails(context: GatewayContext, exchange: Exchange) -> Any:
         "actor": actor(exchange),
     }
     wishes = [{**wish, "submitters": [{"email": email}]} for email in found]
-    answer = await context.ask(rpc.CREATE_MANY, exchange, submissions=wishes)
+    answer = await context.ask(rpc.TRY_MANY if dry_run(exchange) else rpc.CREATE_MANY, exchange, submissions=wishes)
+    if dry_run(exchange):
+        return answer
     return [submitter for one in answer["data"] for submitter in one["submitters"]]
 
 

@@ -72,8 +72,8 @@ class Canvas:
     def line(self, x0: float, y0: float, x1: float, y1: float, color: Color, width: float) -> None:
         self._add(f"{_numbers(*color)} RG {width:.3f} w {_numbers(x0, y0)} m {_numbers(x1, y1)} l S")
 
-    def picture(self, picture: Picture, area: Rectangle, align: str | None = None) -> None:
-        """As large as it goes into the area, its proportions kept, in the middle unless ``align`` says else."""
+    def picture(self, picture: Picture, area: Rectangle, align: str | None = None) -> Rectangle:
+        """As large as it goes into the area, its proportions kept, in the middle unless ``align`` says else. Where it is."""
         scale = min(area.width / picture.width, area.height / picture.height)
         width, height = picture.width * scale, picture.height * scale
         room = area.width - width
@@ -82,6 +82,7 @@ class Canvas:
         name = f"Im{len(self._images) + 1}"
         self._images[name] = picture.reference
         self._add(f"q {width:.3f} 0 0 {height:.3f} {_numbers(x, y)} cm /{name} Do Q")
+        return Rectangle(x, y, x + width, y + height)
 
     def check_mark(self, area: Rectangle, color: Color) -> None:
         """A check mark in the middle of the area. It is text, so that it can be read back and read aloud."""

@@ -2,20 +2,23 @@
 
 import copy
 import re
-from collections import defaultdict
+from bisect import bisect_right
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 import pikepdf
 
-from services.rendering.jobs.glyphs import Content, Glyph
+from services.rendering.jobs.glyphs import Content, Glyphs
 from services.rendering.jobs.pdf_values import text_of
 
 _TAG = re.compile(r"\{\{[^{}]*\}\}")
 _FORM_KEYS = (
     "/Type", "/Subtype", "/FormType", "/BBox", "/Matrix", "/Group", "/StructParent", "/StructParents", "/OC",
 )  # fmt: skip
+_WRITTEN_BRACES = (b"{{", b"\0{\0{", b"7b7b", b"007b007b", b"/ObjStm")
+"""One of them is in every file that has a tag in a string: as it is, in UTF-16, in hexadecimal digits, or packed."""
+
 _SPOKEN = ("/ActualText", "/Alt", "/E")
 
 
@@ -23,6 +26,7 @@ def rewritten(pdf: pikepdf.Pdf, content: Content) -> tuple[bytes, pikepdf.Dictio
     """The stream without the removed glyphs. Form XObjects that change are copied, because other pages may draw them."""
     instructions: list[Any] = []
     resources = content.resources
+    replaced: set[Any] = set()
     silent = {
         index for index, spoken in content.spoken.items() if any(_is_changed(content, show) for show in spoken.shows)
     }
@@ -31,17 +35,20 @@ def rewritten(pdf: pikepdf.Pdf, content: Content) -> tuple[bytes, pikepdf.Dictio
             instructions += _without_removed(instruction, content.glyphs[index])
         elif index in silent:
             instructions.append(_without_spoken_text(instruction, resources))
-        elif index in content.forms and any(glyph.removed for glyph in content.forms[index].all_glyphs()):
+        elif index in content.forms and content.forms[index].is_changed():
             resources, name = _with_form(resources, _copied_form(pdf, content.forms[index]))
+            replaced.add(instruction.operands[0])
             instructions.append(pikepdf.ContentStreamInstruction([name], pikepdf.Operator("Do")))
         else:
             instructions.append(instruction)
-    return pikepdf.unparse_content_stream(instructions), resources
+    return pikepdf.unparse_content_stream(instructions), _without_unused(resources, replaced, instructions)
 
 
-def drop_spoken_text(pdf: pikepdf.Pdf, tags: Sequence[str]) -> bool:
+def drop_spoken_text(pdf: pikepdf.Pdf, data: bytes, tags: Sequence[str]) -> bool:
     """Takes tags out of what readers say instead of the pages: alternative texts of the structure tree, bookmarks. True
-    when there were any."""
+    when there were any. ``data``: the document as it was saved."""
+    if not any(braces in data for braces in _WRITTEN_BRACES):
+        return False
     wanted = {_squeezed(tag) for tag in tags}
     found = False
     for item in pdf.objects:
@@ -57,15 +64,25 @@ def drop_spoken_text(pdf: pikepdf.Pdf, tags: Sequence[str]) -> bool:
     return found
 
 
+def _without_unused(resources: pikepdf.Dictionary, forms: set[Any], instructions: Sequence[Any]) -> pikepdf.Dictionary:
+    """Forms that gave way to copies and are drawn no more would keep the tags' text in the file. ``resources`` is a copy as
+    soon as there is one."""
+    drawn = {one.operands[0] for one in instructions if str(one.operator) == "Do" and len(one.operands)}
+    for name in forms - drawn:
+        del resources["/XObject"][name]
+    return resources
+
+
 def _squeezed(text: str) -> str:
     return "".join(text.split())
 
 
 def _is_changed(content: Content, index: int) -> bool:
-    return any(glyph.removed for glyph in content.glyphs.get(index, ()))
+    shown = content.glyphs.get(index)
+    return shown is not None and 1 in shown.removed
 
 
-def _without_removed(instruction: Any, glyphs: list[Glyph]) -> list[Any]:
+def _without_removed(instruction: Any, glyphs: Glyphs) -> list[Any]:
     """The show operator as TJ; ``'`` and ``"`` are spelled out (ISO 32000-2, table 107)."""
     operands, operator = instruction.operands, str(instruction.operator)
     lead: list[Any] = []
@@ -84,21 +101,29 @@ def _without_removed(instruction: Any, glyphs: list[Glyph]) -> list[Any]:
             ]
         case _:
             elements = [operands[0]]
-    of_element: dict[int, list[Glyph]] = defaultdict(list)
-    for glyph in glyphs:
-        of_element[glyph.element].append(glyph)
     line = _Line()
+    first = 0
     for number, element in enumerate(elements):
         if not isinstance(element, pikepdf.String):
             line.move(float(element))
             continue
-        text = bytes(element)
-        for glyph in of_element[number]:
-            if glyph.removed:
-                line.move(glyph.kern)
-            else:
-                line.show(text[glyph.start : glyph.end])
+        behind = bisect_right(glyphs.element, number, first)
+        _write(line, bytes(element), glyphs, first, behind)
+        first = behind
     return [*lead, pikepdf.ContentStreamInstruction([line.array()], pikepdf.Operator("TJ"))]
+
+
+def _write(line: "_Line", text: bytes, glyphs: Glyphs, first: int, behind: int) -> None:
+    """The string ``text``, whose glyphs are those from ``first`` to ``behind``: what stays is shown, what goes is a move."""
+    while first < behind:
+        gone = glyphs.removed[first]
+        end = glyphs.removed.find(1 - gone, first, behind)
+        end = behind if end < 0 else end
+        if gone:
+            line.move(-1000 * sum(glyphs.advance[first:end]))
+        else:
+            line.show(text[glyphs.start[first] : glyphs.end[end - 1]])
+        first = end
 
 
 class _Line:

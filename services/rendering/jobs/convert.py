@@ -19,8 +19,8 @@ from contracts.types import Notice
 from services.rendering.jobs.html_assets import ClosedFetcher, urlsplit_scheme
 from services.rendering.jobs.html_fields import STYLE, close_field_tags, mark_fields, placed_tags
 from services.rendering.jobs.refused import Refused
-from services.rendering.jobs.tag_grammar import clean
-from services.rendering.jobs.tags import tag_fields
+from services.rendering.jobs.tag_merging import tag_fields
+from services.rendering.jobs.tag_values import clean
 
 MOST_BYTES = 2 * 1024 * 1024
 DEEPEST = 200

@@ -11,7 +11,7 @@ from services.rendering.jobs.docx_formatting import DocxTag, docx_tags
 from services.rendering.jobs.docx_package import read_package
 from services.rendering.jobs.docx_tokens import isolate
 from services.rendering.jobs.refused import Refused
-from services.rendering.jobs.tag_grammar import clean as shown
+from services.rendering.jobs.tag_values import clean as shown
 
 LONGEST_REPORT = 50
 _BROKEN = (AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from services.rendering.jobs.docx_formatting import DocxTag, tag_key
 from services.rendering.jobs.docx_values import INERT_COLOR
 from services.rendering.jobs.pdfium_text import PageText
+from services.rendering.jobs.tag_values import LARGEST_FONT
 from services.rendering.jobs.tags import FoundTag
 
 _SUBSET = re.compile(r"^[A-Z]{6}\+")
@@ -26,7 +27,7 @@ _FAMILIES = (
 )
 """Names of fonts in a PDF, and those that LibreOffice takes where Word's are not installed."""
 
-_SMALLEST, _LARGEST = 1, 500
+_SMALLEST = 1
 
 
 class DocxSurroundings:
@@ -49,12 +50,12 @@ class DocxSurroundings:
         return any(text.color(text.character_index(position)) == INERT_COLOR for position in range(start, end))
 
     def take_over(self, text: PageText, tag: FoundTag) -> None:
-        name, size = text.font(tag.first)
+        name, size = text.font(tag.characters[0][0])
         preferences = tag.parsed.tag.preferences
         if (family := _family(name)) is not None:
             preferences.setdefault("font", family)
         rounded = round(size * 2) / 2
-        if _SMALLEST <= rounded <= _LARGEST:
+        if _SMALLEST <= rounded <= LARGEST_FONT:
             preferences.setdefault("font_size", int(rounded) if rounded.is_integer() else rounded)
 
     def align(self, tags: Sequence[FoundTag]) -> None:

@@ -13,6 +13,7 @@ from services.rendering.jobs.canvas import RED, Canvas, color_of
 from services.rendering.jobs.fonts import undrawable
 from services.rendering.jobs.geometry import area_to_rectangle
 from services.rendering.jobs.places import (
+    FieldRefused,
     Filling,
     Place,
     Shown,
@@ -20,19 +21,20 @@ from services.rendering.jobs.places import (
     background,
     choice,
     find_picture,
-    name_of,
     style_of,
     within_margin,
 )
-from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.shaping import graphemes
 from services.rendering.jobs.signatures import draw_signature_field, draw_stamp
-from services.rendering.jobs.text import BLACK, READABLE, Layout, Undrawable, layout, legible
+from services.rendering.jobs.text import BLACK, Layout, Style, Undrawable, layout, legible
 
 PAPERCLIP = "\U0001f4ce"
 
 _LONGEST_TEXT = 20_000
 """Characters; more do not go onto a page in a readable size, so they are not laid out to find that out."""
+
+_SHORTEST_FILE_NAME, _FILE_NAME_END = 8, 7
+"""Characters, and how many of them are the name's end."""
 
 # Of the page's width: the strike's line, and the height below which an area is struck once rather than crossed out.
 _STRIKE_WIDTH = 6 / 1000
@@ -40,7 +42,7 @@ _STRIKE_ONCE_BELOW = 40 / 1000
 
 
 def draw_field(canvas: Canvas, item: FieldValue, area: Area, filling: Filling) -> Shown | None:
-    """Draw the value into the area; None when there is nothing to draw. Raises Refused naming the field."""
+    """Draw the value into the area; None when there is nothing to draw. Raises FieldRefused."""
     if str(item.field.preferences.get("hidden", "")).lower() == "true":
         return None
     box = area_to_rectangle(area, canvas.page)
@@ -48,7 +50,7 @@ def draw_field(canvas: Canvas, item: FieldValue, area: Area, filling: Filling) -
     try:
         return _DRAWERS[item.field.type](place)
     except Undrawable as error:
-        raise Refused(f"Field '{name_of(item.field)}': no font can draw {error}") from error
+        raise FieldRefused(item.field, f"has characters that no font can draw: {error}") from error
 
 
 def _text(place: Place) -> Shown | None:
@@ -59,22 +61,30 @@ def draw_text(place: Place, text: str) -> Shown | None:
     """A text within the area; Refused when it does not fit even at the smallest readable size."""
     if not text.strip():
         return None
-    if len(text) > _LONGEST_TEXT:
-        raise _too_small(place, text)
-    box = within_margin(place.box)
-    placed = layout(text, style_of(place), box.width, box.height)
-    if not placed.fits:
-        raise _too_small(place, text)
+    box, style = within_margin(place.box), style_of(place)
+    placed = layout(text, style, box.width, box.height) if len(text) <= _LONGEST_TEXT else None
+    if placed is None or not placed.fits:
+        raise _too_long(place, text, lambda part: layout(part, style, box.width, box.height).fits)
     background(place)
     place.canvas.text(placed, box.left, box.bottom)
     return Shown(text)
 
 
-def _too_small(place: Place, text: str) -> Refused:
+def _too_long(place: Place, text: str, fits: Callable[[str], bool]) -> FieldRefused:
+    """What whoever wrote it needs to know: how long it is, where it should go, how much of it does. ``fits`` tries a part."""
+    characters = [end for _, end in graphemes(text[:_LONGEST_TEXT])]
+    low, high = 0, len(characters)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(text[: characters[middle - 1]]):
+            low = middle
+        else:
+            high = middle - 1
     box = place.box
-    return Refused(
-        f"Field '{name_of(place.field)}': its value of {len(text)} characters does not fit into the area of "
-        f"{box.width:.0f} x {box.height:.0f} points on page {place.area.page}, not even at {READABLE:g} points"
+    return FieldRefused(
+        place.field,
+        f"has {len(text)} characters, but in its area on page {place.area.page} there is room for {low}, "
+        f"however small they are printed ({box.width:.0f} x {box.height:.0f} points)",
     )
 
 
@@ -112,7 +122,7 @@ def _cells(place: Place) -> Shown | None:
     placed = [layout(character, style, width, box.height) for character in characters]
     size = min(one.size for one in placed)
     if not all(one.fits for one in placed):
-        raise _too_small(place, text)
+        raise _too_long(place, text, lambda part: _fits_into_cells(place, part, style))
     if any(one.size != size for one in placed):
         style = replace(style, size=size)
         placed = [layout(character, style, width, box.height) for character in characters]
@@ -122,6 +132,12 @@ def _cells(place: Place) -> Shown | None:
     start = box.right - width * len(characters) if from_right else box.left
     _draw_cells(place, placed[::-1] if backward else placed, start, width)
     return Shown(text)
+
+
+def _fits_into_cells(place: Place, text: str, style: Style) -> bool:
+    characters = [text[start:end] for start, end in graphemes(text)]
+    width = _cell_width(place, len(characters))
+    return all(layout(character, style, width, place.box.height).fits for character in characters)
 
 
 def _cell_width(place: Place, count: int) -> float:
@@ -149,21 +165,62 @@ def _picture(place: Place) -> Shown | None:
     if picture is None:
         return _files(place)
     background(place)
-    place.canvas.picture(picture, place.box, choice(place.preferences.get("align"), "left", "center", "right"))
-    return Shown()
+    align = choice(place.preferences.get("align"), "left", "center", "right")
+    return Shown(picture=(picture.digest, place.canvas.picture(picture, place.box, align)))
 
 
 def _files(place: Place) -> Shown | None:
-    """A paperclip and the name of each file, linked to where they can be had."""
+    """A paperclip and the name of each file, linked to where they can be had. A long name is cut in its middle, visibly: the
+    audit trail has it whole, and nobody can be asked for another one. In a tiny area their number stands alone."""
     value = place.item.value
     uuids = value if isinstance(value, list) else [value]
-    names = [place.filling.attachments[str(uuid)].filename for uuid in uuids if str(uuid) in place.filling.attachments]
+    attachments = place.filling.attachments
+    names = [legible(attachments[str(uuid)].filename) for uuid in uuids if str(uuid) in attachments]
     if not names:
         return None
-    clip = "" if undrawable(PAPERCLIP) else f"{PAPERCLIP} "
-    shown = draw_text(place, "\n".join(clip + legible(name) for name in names))
     if place.filling.link:
         place.canvas.link(place.box, place.filling.link)
+    box, style = within_margin(place.box), style_of(place)
+
+    def fits(text: str) -> bool:
+        return layout(text, style, box.width, box.height).fits
+
+    text = _file_lines(names, fits)
+    return draw_text(place, text) if text else Shown()
+
+
+def _file_lines(names: list[str], fits: Callable[[str], bool]) -> str:
+    clip = "" if undrawable(PAPERCLIP) else f"{PAPERCLIP} "
+
+    def lines(length: int) -> str:
+        return "\n".join(clip + _shortened(name, length) for name in names)
+
+    low, high = _SHORTEST_FILE_NAME, max(map(len, names))
+    if fits(lines(high)):
+        return lines(high)
+    if fits(lines(low)):
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(lines(middle)) else (low, middle)
+        return lines(low)
+    number = f"{clip}{len(names)}"
+    return number if fits(number) else ""
+
+
+def _shortened(name: str, length: int) -> str:
+    """At most ``length`` characters: the beginning and the end, which says what kind of file it is."""
+    if len(name) <= length:
+        return name
+    behind = min(_FILE_NAME_END, length // 2)
+    return f"{name[: length - behind - 1]}…{name[-behind:]}"
+
+
+def _payment(place: Place) -> Shown | None:
+    """The amount; a link to where it is paid, when the field has one."""
+    shown = _text(place)
+    url = str(place.preferences.get("payment_url") or "")
+    if shown is not None and url.startswith(("https://", "http://")):
+        place.canvas.link(place.box, url)
     return shown
 
 
@@ -199,7 +256,7 @@ _DRAWERS: dict[FieldType, Callable[[Place], Shown | None]] = {
     FieldType.SELECT: _text,
     FieldType.CELLS: _cells,
     FieldType.STAMP: _stamp,
-    FieldType.PAYMENT: _text,
+    FieldType.PAYMENT: _payment,
     FieldType.PHONE: _text,
     FieldType.VERIFICATION: _text,
     FieldType.STRIKETHROUGH: _strikethrough,

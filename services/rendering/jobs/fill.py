@@ -14,7 +14,7 @@ import pikepdf
 from pikepdf import Array, Dictionary, Name
 
 from contracts.rpc.rendering import FieldValue, FillRequest
-from contracts.types import Area, StoredDocument
+from contracts.types import IMAGE_TYPES, Area, StoredDocument
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.field_drawing import draw_field
@@ -22,7 +22,7 @@ from services.rendering.jobs.flatten import flatten
 from services.rendering.jobs.geometry import Matrix, Rectangle, VisiblePage, area_to_rectangle, visible_page
 from services.rendering.jobs.image_objects import PictureEmbedder
 from services.rendering.jobs.isolation import isolate
-from services.rendering.jobs.places import Filling, Shown, name_of
+from services.rendering.jobs.places import FieldRefused, Filling, Shown, name_of
 from services.rendering.jobs.refused import Refused
 
 _FORM_NAME = "/CountersignFill"
@@ -31,12 +31,14 @@ _FORM_NAME = "/CountersignFill"
 @dataclass(frozen=True)
 class Drawn:
     """A value on paper: ``page`` from 1, ``rectangle`` of its area in default user space (what pdfium's text boxes use);
-    ``text`` as it must be read there, None for pictures and lines."""
+    ``text`` as it must be read there, ``picture`` (its digest, and where it is in default user space) as it must be seen there;
+    neither for lines."""
 
     field_uuid: str
     page: int
     rectangle: Rectangle
     text: str | None
+    picture: tuple[str, Rectangle] | None = None
 
 
 def fill_into(
@@ -81,30 +83,38 @@ def drawn_values(
     pdf: pikepdf.Pdf, document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]
 ) -> list[Drawn]:
     """What ``overlay_pdf`` draws where, for reading it back."""
-    return list(
-        _trial(document, request, attachments, {number: visible_page(p) for number, p in enumerate(pdf.pages, 1)})
-    )
-
-
-def check(document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]) -> None:
-    """Raises Refused for the first value that cannot be drawn or does not fit. Needs no PDF, only the sizes of the pages, so
-    a value can be refused while its signer is still there."""
-    sizes = {number: _upright(size.width, size.height) for number, size in enumerate(document.pages, 1)}
-    for _ in _trial(document, request, attachments, sizes):
-        pass
-
-
-def _trial(
-    document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes], pages: Mapping[int, VisiblePage]
-) -> Iterator[Drawn]:
-    """Draw onto paper that is thrown away."""
     filling = _filling(request, attachments)
     scratch = pikepdf.new()
     fonts, pictures = FontEmbedder(scratch), PictureEmbedder(scratch)
+    drawn: list[Drawn] = []
     for number, items in sorted(_by_page(document, request).items()):
-        if number not in pages:
-            raise _no_such_page(number, items)
-        yield from _draw_all(Canvas(pages[number], fonts, pictures), number, items, filling)
+        canvas = Canvas(visible_page(_page(pdf, number, items)), fonts, pictures)
+        drawn += _draw_all(canvas, number, items, filling)
+    return drawn
+
+
+def faults(request: FillRequest) -> dict[str, str]:
+    """Why which value cannot be drawn or does not fit, by the uuid of its field; the reason continues a sentence that begins
+    with the field's name. Needs neither PDF nor files, only the sizes of the pages, so a value can be refused while whoever
+    gave it is still there. Pictures always fit; they are not looked at."""
+    filling = _filling(request, {})
+    scratch = pikepdf.new()
+    fonts, pictures = FontEmbedder(scratch), PictureEmbedder(scratch)
+    found: dict[str, str] = {}
+    for document in request.documents:
+        for number, items in sorted(_by_page(document, request).items()):
+            size = document.pages[number - 1] if 1 <= number <= len(document.pages) else None
+            for item, area in items:
+                if item.field.uuid in found or (item.field.type in IMAGE_TYPES and item.value):
+                    continue
+                if size is None:
+                    found[item.field.uuid] = f"has an area on page {number}, which the document does not have"
+                    continue
+                try:
+                    draw_field(Canvas(_upright(size.width, size.height), fonts, pictures), item, area, filling)
+                except FieldRefused as refused:
+                    found[item.field.uuid] = refused.reason
+    return found
 
 
 def _upright(width: float, height: float) -> VisiblePage:
@@ -148,7 +158,8 @@ def _draw_all(canvas: Canvas, number: int, items: list[tuple[FieldValue, Area]],
         shown: Shown | None = draw_field(canvas, item, area, filling)
         if shown is not None:
             box = canvas.page.to_default_space(area_to_rectangle(area, canvas.page))
-            yield Drawn(item.field.uuid, number, box, shown.text)
+            picture = shown.picture and (shown.picture[0], canvas.page.to_default_space(shown.picture[1]))
+            yield Drawn(item.field.uuid, number, box, shown.text, picture)
 
 
 def _lay_over(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas) -> None:

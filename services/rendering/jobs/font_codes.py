@@ -8,7 +8,7 @@ import ctypes
 import functools
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pikepdf
@@ -47,6 +47,10 @@ class FontCodes:
             spaces += self.is_word_space(code, end - start)
         return total, count, spaces
 
+    def measured(self, text: bytes) -> Iterable[tuple[int, int, int, float]]:
+        """``split`` with the width of each code."""
+        return ((start, end, code, self.width(code)) for start, end, code in self.split(text))
+
     def is_word_space(self, code: int, length: int) -> bool:
         """Whether word spacing applies: only to the single-byte code 32 (9.3.3)."""
         return code == 32 and length == 1
@@ -83,11 +87,16 @@ class _SimpleFont(FontCodes):
             self._missing = self._missing or 0.0
         self._font = font
         self._standard: list[float] | None = None
-        self._table: list[float] = []
 
     def measure(self, text: bytes) -> tuple[float, int, int]:
-        self._table = self._table or [self.width(code) for code in range(256)]
-        return sum(map(self._table.__getitem__, text)), len(text), text.count(32)
+        return sum(map(self._of_code, text)), len(text), text.count(32)
+
+    def measured(self, text: bytes) -> Iterable[tuple[int, int, int, float]]:
+        return zip(range(len(text)), range(1, len(text) + 1), text, map(self._of_code, text), strict=True)
+
+    @functools.cached_property
+    def _of_code(self) -> Callable[[int], float]:
+        return [self.width(code) for code in range(256)].__getitem__
 
     def width(self, code: int) -> float:
         index = code - self._first
@@ -100,13 +109,23 @@ class _SimpleFont(FontCodes):
         return self._standard[code]
 
 
+class _Widths(dict[int, float]):
+    """By CID."""
+
+    default = 1000.0
+
+    def __missing__(self, cid: int) -> float:
+        return self.default
+
+
 class _CompositeFont(FontCodes):
     """A Type 0 font: codes to CIDs by a CMap, CIDs to widths by /W and /DW of the descendant."""
 
     def __init__(self, cmap: "_CMap", descendant: pikepdf.Dictionary) -> None:
         self._cmap = cmap
         self._default = number_of(descendant.get("/DW"), 1000.0)
-        self._widths = _cid_widths(descendant.get("/W"))
+        self._widths = _Widths(_cid_widths(descendant.get("/W")))
+        self._widths.default = self._default
 
     def split(self, text: bytes) -> Iterator[tuple[int, int, int]]:
         return self._cmap.split(text)
@@ -115,7 +134,14 @@ class _CompositeFont(FontCodes):
         if type(self._cmap) is not _CMap or len(text) % 2:
             return super().measure(text)
         codes = struct.unpack(f">{len(text) // 2}H", text)
-        return sum(self._widths.get(code, self._default) for code in codes) / 1000, len(codes), 0
+        return sum(map(self._widths.__getitem__, codes)) / 1000, len(codes), 0
+
+    def measured(self, text: bytes) -> Iterable[tuple[int, int, int, float]]:
+        if type(self._cmap) is not _CMap or len(text) % 2:
+            return super().measured(text)
+        codes = struct.unpack(f">{len(text) // 2}H", text)
+        widths = [width / 1000 for width in map(self._widths.__getitem__, codes)]
+        return zip(range(0, len(text), 2), range(2, len(text) + 1, 2), codes, widths, strict=True)
 
     def width(self, code: int) -> float:
         return self._widths.get(self._cmap.cid(code), self._default) / 1000

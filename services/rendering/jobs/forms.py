@@ -12,7 +12,7 @@ from contracts.types import Area, FieldType, Notice
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, clip, rectangle_to_area
 from services.rendering.jobs.pdf_values import items_of, name_of, number_of, text_of, whole_of
 from services.rendering.jobs.refused import Refused
-from services.rendering.jobs.tag_grammar import LONGEST_VALUE, MOST_OPTIONS, clean
+from services.rendering.jobs.tag_values import LONGEST_VALUE, MOST_OPTIONS, clean
 
 _READ_ONLY, _REQUIRED = 1 << 0, 1 << 1
 _RADIO, _PUSH_BUTTON = 1 << 15, 1 << 16

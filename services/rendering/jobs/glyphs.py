@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,28 +22,38 @@ _IDENTITY = Matrix(1, 0, 0, 1, 0, 0)
 _DEEPEST_FORM = 12
 _MOST_INSTRUCTIONS = 500_000
 _MOST_SAVED_STATES = 512
+_ANY_ADVANCE = 1e6
+"""Text space units: to see by its line that text is not wanted, before it is measured."""
 
 
 class Unreadable(Exception):
     """The page's content is too long, or so malformed that writing it anew could change what other readers make of it."""
 
 
-@dataclass(slots=True)
-class Glyph:
-    """``x`` and ``y``: its origin in default user space; ``em``: the font size there, never negative.
+@dataclass(slots=True, eq=False)
+class Glyphs:
+    """What one show operator draws: lists with an entry for each glyph, because a page has thousands.
 
-    It is drawn by the bytes ``start`` to ``end`` of the string ``element`` of a show operator's operand (0 unless TJ), and
-    ``kern`` is the TJ number that moves as far as the glyph does.
+    ``x`` and ``y``: origins in default user space; ``em``: the font size there, never negative. A glyph is drawn by the bytes
+    ``start`` to ``end`` of the string ``element`` of the operator's operand (0 unless TJ); ``advance`` is how far it moves on,
+    in multiples of the font size, spacing included. ``code`` is its code in ``font``. ``removed``: 1 for those that go.
     """
 
-    x: float
-    y: float
+    font: FontCodes
     em: float
-    element: int
-    start: int
-    end: int
-    kern: float
-    removed: bool = False
+    x: list[float]
+    y: list[float]
+    element: list[int]
+    start: list[int]
+    end: list[int]
+    advance: list[float]
+    code: list[int]
+    removed: bytearray
+
+    def is_like(self, index: int, other: Glyphs, of_other: int) -> bool:
+        """The same drawing in the same size."""
+        same = self.code[index] == other.code[of_other] and self.font is other.font
+        return same and abs(self.em - other.em) < 0.01
 
 
 @dataclass
@@ -57,20 +67,21 @@ class Spoken:
 @dataclass
 class Content:
     """A content stream that was read: ``glyphs`` by index of the instruction that shows them, ``forms`` by index of their
-    ``Do``, ``spoken`` by index of the ``BDC`` that has the text."""
+    ``Do``, ``spoken`` by index of the ``BDC`` that has the text. ``unreadable``: there is text whose glyphs cannot be told."""
 
     instructions: list[Any]
     resources: pikepdf.Dictionary
     stream: pikepdf.Object | None = None
-    glyphs: dict[int, list[Glyph]] = field(default_factory=dict)
+    glyphs: dict[int, Glyphs] = field(default_factory=dict)
     forms: dict[int, Content] = field(default_factory=dict)
     spoken: dict[int, Spoken] = field(default_factory=dict)
+    unreadable: bool = False
 
-    def all_glyphs(self) -> Iterator[Glyph]:
-        for glyphs in self.glyphs.values():
-            yield from glyphs
-        for form in self.forms.values():
-            yield from form.all_glyphs()
+    def is_changed(self) -> bool:
+        """Whether glyphs are to be removed from it or from a form that it draws."""
+        return any(1 in shown.removed for shown in self.glyphs.values()) or any(
+            form.is_changed() for form in self.forms.values()
+        )
 
 
 @dataclass(slots=True)
@@ -181,6 +192,7 @@ class _Run:
         self._saved: list[_State] = []
         self._depth = depth
         self._line = self._text = _IDENTITY
+        self._shown: tuple[list[bytes | float], FontCodes, float, float, tuple[float, float]] | None = None
         self._marked: list[int | None] = []
 
     def run(self) -> None:
@@ -205,7 +217,7 @@ class _Run:
         self._state.ctm = self._state.ctm.after(_six(operands))
 
     def begin_text(self, _index: int, _operands: Any) -> None:
-        self._line = self._text = _IDENTITY
+        self._place(_IDENTITY)
 
     def set_font(self, _index: int, operands: Any) -> None:
         self._state.size = float(operands[1])
@@ -225,13 +237,13 @@ class _Run:
         self.move(_index, operands)
 
     def set_matrix(self, _index: int, operands: Any) -> None:
-        self._line = self._text = _six(operands)
+        self._place(_six(operands))
 
     def new_line(self, _index: int, _operands: Any) -> None:
         self._next_line(0, -self._state.leading)
 
     def _next_line(self, x: float, y: float) -> None:
-        self._line = self._text = self._line.after(Matrix(1, 0, 0, 1, x, y))
+        self._place(_moved(self._line, x, y))
 
     def show(self, index: int, operands: Any) -> None:
         self._show(index, [operands[0]])
@@ -251,56 +263,72 @@ class _Run:
     def _show(self, index: int, elements: list[Any]) -> None:
         state, font = self._state, self._state.font
         if font is None or not font.readable:
+            self._content.unreadable = True
             return
-        place = state.ctm.after(self._text)
+        self._move_on()
+        place = self._text if state.ctm is _IDENTITY else state.ctm.after(self._text)
         parts = [bytes(element) if isinstance(element, pikepdf.String) else float(element) for element in elements]
-        advance = self._advance(parts, font)
-        if self._is_wanted(place, advance):
+        spacing = state.character_spacing, state.word_spacing
+        self._shown = parts, font, state.size, state.scale, spacing
+        if self._is_wanted(place, _ANY_ADVANCE) and self._is_wanted(place, _advance(*self._shown)):
             glyphs = self._glyphs(parts, font, place)
-            if glyphs:
+            if glyphs.x:
                 self._content.glyphs[index] = glyphs
         for opened in self._marked:
             if opened is not None:
                 self._content.spoken[opened].shows.append(index)
-        self._text = self._text.after(Matrix(1, 0, 0, 1, advance, 0))
 
-    def _advance(self, parts: list[bytes | float], font: FontCodes) -> float:
-        """Of the whole operator, in text space (9.4.4)."""
-        state, x = self._state, 0.0
-        for part in parts:
-            if isinstance(part, float):
-                x -= part / 1000 * state.size
-            else:
-                width, count, spaces = font.measure(part)
-                x += width * state.size + count * state.character_spacing + spaces * state.word_spacing
-        return x * state.scale
+    def _move_on(self) -> None:
+        """Behind what was shown last. Most text is placed anew before more is shown: then nothing needs to be measured."""
+        if self._shown is not None:
+            self._text = _moved(self._text, _advance(*self._shown), 0)
+            self._shown = None
+
+    def _place(self, line: Matrix) -> None:
+        self._line = self._text = line
+        self._shown = None
 
     def _is_wanted(self, place: Matrix, advance: float) -> bool:
         if self._reader.is_wanted is None:
             return True
         size = abs(self._state.size) + abs(self._state.rise)
         # Kerning can lead back behind the beginning: as far again is looked at on either side.
-        left, right = sorted((0.0, advance))
+        left, right = (0.0, advance) if advance >= 0 else (advance, 0.0)
         spread = right - left + size
-        return self._reader.is_wanted(place.bounds(Rectangle(left - spread, -size, right + spread, size)))
+        left, right = left - spread, right + spread
+        if place.b == place.c == 0 and place.a > 0 and place.d > 0:
+            across, up = place.a, place.d * size
+            stretch = Rectangle(left * across + place.e, place.f - up, right * across + place.e, place.f + up)
+        else:
+            stretch = place.bounds(Rectangle(left, -size, right, size))
+        return self._reader.is_wanted(stretch)
 
-    def _glyphs(self, parts: list[bytes | float], font: FontCodes, place: Matrix) -> list[Glyph]:
-        state, x = self._state, 0.0
-        em = _shorter_side(place, state.size * state.scale, state.size)
-        glyphs = []
+    def _glyphs(self, parts: list[bytes | float], font: FontCodes, place: Matrix) -> Glyphs:
+        state, along = self._state, 0.0
+        size, scale, spacing = state.size, state.scale, state.character_spacing
+        em = _shorter_side(place, size * scale, size)
+        a, b = place.a, place.b
+        left, bottom = place.apply(0, state.rise)
+        found = Glyphs(font, em, [], [], [], [], [], [], [], bytearray())
+        add_x, add_y, add_advance = found.x.append, found.y.append, found.advance.append
         for number, part in enumerate(parts):
             if isinstance(part, float):
-                x -= part / 1000 * state.size * state.scale
+                along -= part / 1000 * size * scale
                 continue
-            for start, end, code in font.split(part):
-                width = font.width(code)
-                spacing = state.character_spacing
-                if font.is_word_space(code, end - start):
-                    spacing += state.word_spacing
-                kern = -1000 * (width + spacing / state.size) if state.size else 0.0
-                glyphs.append(Glyph(*place.apply(x, state.rise), em, number, start, end, kern))
-                x += (width * state.size + spacing) * state.scale
-        return glyphs
+            for start, end, code, width in font.measured(part):
+                add_x(a * along + left)
+                add_y(b * along + bottom)
+                advance = width * size + spacing
+                if code == 32 and font.is_word_space(code, end - start):
+                    advance += state.word_spacing
+                add_advance(advance / size if size else 0.0)
+                found.start.append(start)
+                found.end.append(end)
+                found.code.append(code)
+                along += advance * scale
+            found.element += [number] * (len(found.x) - len(found.element))
+        found.removed = bytearray(len(found.x))
+        return found
 
     def draw(self, index: int, operands: Any) -> None:
         form = self._reader.form(self._content.resources, operands[0], self._state, self._depth)
@@ -322,6 +350,20 @@ class _Run:
 
     def set_number(self, name: str, operands: Any, factor: float = 1.0) -> None:
         setattr(self._state, name, float(operands[0]) * factor)
+
+
+def _advance(
+    parts: list[bytes | float], font: FontCodes, size: float, scale: float, spacing: tuple[float, float]
+) -> float:
+    """Of a whole show operator, in text space (9.4.4); ``spacing`` of characters and of words."""
+    x = 0.0
+    for part in parts:
+        if isinstance(part, float):
+            x -= part / 1000 * size
+        else:
+            width, count, spaces = font.measure(part)
+            x += width * size + count * spacing[0] + spaces * spacing[1]
+    return x * scale
 
 
 _OPERATORS: dict[str, Callable[[_Run, int, Any], None]] = {
@@ -356,6 +398,11 @@ def _entry(resources: pikepdf.Dictionary, kind: str, name: Any) -> Any:
     if not isinstance(named, pikepdf.Dictionary) or not isinstance(name, pikepdf.Name):
         return pikepdf.Dictionary()
     return named.get(name, pikepdf.Dictionary())
+
+
+def _moved(matrix: Matrix, x: float, y: float) -> Matrix:
+    a, b, c, d, e, f = matrix
+    return Matrix(a, b, c, d, a * x + c * y + e, b * x + d * y + f)
 
 
 def _six(operands: Any) -> Matrix:

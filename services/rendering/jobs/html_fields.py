@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from contracts.types import Notice
 from services.rendering.jobs.geometry import Matrix, Rectangle, VisiblePage, clip
 from services.rendering.jobs.refused import Refused
-from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, clean, tag_from_attributes
+from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, tag_from_attributes
+from services.rendering.jobs.tag_values import clean
 from services.rendering.jobs.tags import MOST_FIELDS, FoundTag
 
 _SUFFIX = "-field"
@@ -117,7 +118,7 @@ def placed_tags(fields: HtmlFields, pages: Sequence[LaidOutPage], *, document: s
             if box is None:
                 continue
             shown, parsed = fields.tags[mark]
-            tags.append(FoundTag(number, shown, 0, 0, 0, 0, parsed, box, visible))
+            tags.append(FoundTag(number, shown, [], [], [], None, parsed, box, visible))
             placed.add(mark)
     for mark, (shown, _) in fields.tags.items():
         if mark not in placed:

@@ -25,11 +25,21 @@ class NotAPicture(Exception):
 
 @dataclass(frozen=True)
 class Picture:
-    """``width`` and ``height`` in pixels."""
+    """``width`` and ``height`` in pixels; ``digest`` of what is in the file (``digest_of``)."""
 
     reference: pikepdf.Object
     width: int
     height: int
+    digest: str
+
+
+def digest_of(image: Stream) -> str:
+    """SHA-256 of an image XObject's colours and of its transparency, as they are in the file."""
+    digest = hashlib.sha256(image.read_raw_bytes())
+    mask = image.get("/SMask")
+    if isinstance(mask, Stream):
+        digest.update(mask.read_raw_bytes())
+    return digest.hexdigest()
 
 
 class PictureEmbedder:
@@ -74,7 +84,7 @@ class PictureEmbedder:
         stream = Stream(self._pdf, data)
         stream.Filter = Name.DCTDecode
         self._describe(stream, image.size, Name.DeviceGray if image.mode == "L" else Name.DeviceRGB)
-        return Picture(stream, *image.size)
+        return Picture(stream, *image.size, digest_of(stream))
 
     def _raw(self, pixels: Image.Image, alpha: Image.Image | None) -> Picture:
         if alpha is None and pixels.width * pixels.height > _SMALL_ENOUGH:
@@ -93,7 +103,7 @@ class PictureEmbedder:
             mask = self._compressed(alpha.tobytes())
             self._describe(mask, alpha.size, Name.DeviceGray)
             stream.SMask = mask
-        return Picture(stream, *pixels.size)
+        return Picture(stream, *pixels.size, digest_of(stream))
 
     def _compressed(self, data: bytes) -> Stream:
         stream = Stream(self._pdf, zlib.compress(data))

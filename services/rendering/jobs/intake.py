@@ -25,8 +25,9 @@ from services.rendering.jobs.geometry import VisiblePage, has_unusable_media_box
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.saving import saved
 from services.rendering.jobs.stream_limits import StreamLimits, check_streams
+from services.rendering.jobs.tag_merging import tag_fields
 from services.rendering.jobs.tag_removal import remove_tags as remove_tag_text
-from services.rendering.jobs.tags import MOST_FIELDS, Surroundings, find_tags, tag_fields
+from services.rendering.jobs.tags import MOST_FIELDS, Surroundings, find_tags
 
 SMALLEST_PAGE, LARGEST_PAGE = 3.0, 14_400.0
 """Units of default user space (ISO 32000-2, annex C)."""
@@ -172,7 +173,7 @@ def _check_bytes(data: bytes, limits: Limits) -> None:
         raise Refused(f"The file is larger than {limits.bytes // 1024 // 1024} MB.")
     # Readers accept something before the header (ISO 32000-2, annex H of 32000-1, note 13).
     if b"%PDF-" not in data[:1024]:
-        raise Refused("The file is not a PDF.")
+        raise Refused("The file is not a PDF, nor a picture that can become one (PNG, JPEG, WebP, HEIC, TIFF, GIF).")
 
 
 @contextmanager

@@ -27,6 +27,7 @@ def _fast(function: Any, result: Any, *arguments: Any) -> Any:
 
 
 _address, _int = ctypes.c_void_p, ctypes.c_int
+_get_origin = _fast(pdfium_raw.FPDFText_GetCharOrigin, _int, _address, _int, _address, _address)
 _get_rectangle = _fast(pdfium_raw.FPDFText_GetRect, _int, _address, _int, *[_address] * 4)
 _get_object = _fast(pdfium_raw.FPDFPage_GetObject, _address, _address, _int)
 _get_type = _fast(pdfium_raw.FPDFPageObj_GetType, _int, _address)
@@ -124,6 +125,25 @@ class PageText:
             code = pdfium_raw.FPDFText_GetUnicode(self._text_page, index)
             found.append(Character(chr(code), x.value, y.value, self.is_generated(index)))
         return found
+
+    def origins(self, first: int, last: int) -> list[tuple[float, float]]:
+        """Where the glyphs start on their baselines; both ends included."""
+        numbers = (ctypes.c_double * 2)()
+        x = ctypes.addressof(numbers)
+        y = x + 8
+        page = ctypes.cast(self._text_page, ctypes.c_void_p).value
+        found = []
+        for index in range(first, last + 1):
+            _get_origin(page, index, x, y)
+            found.append((numbers[0], numbers[1]))
+        return found
+
+    def glyph_box(self, index: int) -> Rectangle | None:
+        """As wide as the glyph moves on, as high as its font."""
+        box = pdfium_raw.FS_RECTF()
+        if not pdfium_raw.FPDFText_GetLooseCharBox(self._text_page, index, ctypes.byref(box)):
+            return None
+        return Rectangle(box.left, box.bottom, box.right, box.top)
 
     def rectangles(self, first: int, count: int) -> list[Rectangle]:
         """One for each stretch of text on a line."""

@@ -55,7 +55,7 @@ def prepare_image(data: bytes, type: FieldType) -> bytes:  # noqa: A002 - the co
 
 def check_picture_size(data: bytes) -> None:
     """Raises Refused when decoding would give more than 40 million pixels; looks at the header only."""
-    with _refusing(), Image.open(io.BytesIO(data)) as picture:
+    with refusing(), Image.open(io.BytesIO(data)) as picture:
         if picture.width * picture.height > MOST_PIXELS:
             raise Refused(f"A picture has more than {MOST_PIXELS // 1_000_000} million pixels.")
 
@@ -64,7 +64,7 @@ def _decode(data: bytes) -> tuple[Image.Image, str]:
     """First frame, upright, as L, RGB or RGBA; and the format it came in."""
     if len(data) > MOST_BYTES:
         raise Refused(f"The picture is larger than {MOST_BYTES // 1024 // 1024} MB.")
-    with _refusing():
+    with refusing():
         with Image.open(io.BytesIO(data), formats=_FORMATS) as probe:
             probe.verify()
         with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
@@ -79,8 +79,8 @@ def _decode(data: bytes) -> tuple[Image.Image, str]:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """What Pillow's decoders raise on hostile and damaged files."""
+def refusing(kind: str | None = None) -> Iterator[None]:
+    """What Pillow's decoders raise on hostile and damaged files becomes Refused. ``kind``: what the file is known to be."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -89,7 +89,8 @@ def _refusing() -> Iterator[None]:
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         raise Refused(f"The picture has more than {MOST_PIXELS // 1_000_000} million pixels.") from error
     except UnidentifiedImageError as error:
-        raise Refused("The file is not a PNG, JPEG, GIF, WebP, BMP or TIFF picture.") from error
+        unknown = "The file is not a PNG, JPEG, GIF, WebP, BMP or TIFF picture."
+        raise Refused(_damaged(kind) if kind else unknown) from error
     except MemoryError as error:
         raise Refused("The picture is too large to be processed.") from error
     except (
@@ -102,7 +103,11 @@ def _refusing() -> Iterator[None]:
         TypeError,
         ValueError,
     ) as error:
-        raise Refused("The picture is damaged.") from error
+        raise Refused(_damaged(kind)) from error
+
+
+def _damaged(kind: str | None) -> str:
+    return f"The {kind} picture is damaged." if kind else "The picture is damaged."
 
 
 def _plain_mode(picture: Image.Image) -> Image.Image:

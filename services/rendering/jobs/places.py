@@ -21,6 +21,14 @@ _MARGIN_SHARE = 0.04
 _LARGEST_SIZE = 200.0
 
 
+class FieldRefused(Refused):
+    """A value that cannot be drawn. ``reason`` continues a sentence that begins with the field's name: ``has ...``."""
+
+    def __init__(self, field_: FieldDefinition, reason: str) -> None:
+        super().__init__(f"Field '{name_of(field_)}' {reason}")
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Filling:
     """What drawing a field may need from the request. ``files`` holds the bytes of attachments by uuid; ``link`` is where
@@ -52,9 +60,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the reader finds in the area: a text, or None for a picture or a line."""
+    """What the reader finds in the area: a text, a picture (its digest and where it is, in upright points), or both; neither
+    for a line."""
 
     text: str | None = None
+    picture: tuple[str, Rectangle] | None = None
 
 
 def name_of(field_: FieldDefinition) -> str:
@@ -118,7 +128,7 @@ def attachment_of(place: Place) -> str | None:
     if not uuid:
         return None
     if str(uuid) not in place.filling.files:
-        raise Refused(f"Field '{name_of(place.field)}': the file of attachment {uuid} is missing")
+        raise FieldRefused(place.field, f"has the attachment {uuid}, whose file is missing")
     return str(uuid)
 
 

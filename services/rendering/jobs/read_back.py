@@ -24,11 +24,16 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from contracts.types import FieldDefinition
 from services.rendering.jobs import reading, revocation, signature_fields
 from services.rendering.jobs.fill import Drawn
+from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.pdfium_text import open_document
+from services.rendering.jobs.placed_pictures import placed_pictures
 from services.rendering.jobs.places import name_of
 
 _SLACK = 3.0
 """Points around an area in which its text may reach: accents and descenders, rounding."""
+
+_MOVED = 0.002
+"""Of a picture's size: how far it may seem to move by rounding."""
 
 
 class SealBroken(Exception):
@@ -45,24 +50,32 @@ def check(
         raise SealBroken(f"the sealed file has {count} pages instead of {pages}")
     signed = _check_signature(data, signature, certificate)
     names = {field.uuid: name_of(field) for field in fields}
-    check_texts(data, drawn, names)
+    check_values(data, drawn, names)
     return _level(signed, store)
 
 
-# --- texts ----------------------------------------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------------------------------
 
 
-def check_texts(data: bytes, drawn: Sequence[Drawn], names: dict[str, str]) -> None:
-    """Raises SealBroken naming the first field whose text is not found in its area."""
+def check_values(data: bytes, drawn: Sequence[Drawn], names: dict[str, str]) -> None:
+    """Raises SealBroken naming the first field whose text or picture is not found in its place."""
     by_page: dict[int, list[Drawn]] = defaultdict(list)
     for one in drawn:
-        if one.text and one.text.strip():
+        if one.picture is not None or (one.text and one.text.strip()):
             by_page[one.page].append(one)
     if not by_page:
         return
-    with open_document(_with_annotations_on_pages(data)) as document:
+    readable = _with_annotations_on_pages(data)
+    with open_document(readable) as document:
         for page, wanted in sorted(by_page.items()):
             _check_page(document, page, wanted, names)
+        pictured = {page: wanted for page, wanted in by_page.items() if any(one.picture for one in wanted)}
+        if pictured:
+            with pikepdf.open(io.BytesIO(readable)) as pdf:
+                for page, wanted in sorted(pictured.items()):
+                    opened = document[page - 1]
+                    _check_pictures(placed_pictures(pdf.pages[page - 1], opened), page, wanted, names)
+                    opened.close()
 
 
 def _check_page(document: pdfium.PdfDocument, page: int, wanted: Sequence[Drawn], names: dict[str, str]) -> None:
@@ -71,12 +84,31 @@ def _check_page(document: pdfium.PdfDocument, page: int, wanted: Sequence[Drawn]
         text = opened.get_textpage()
         turned = _right_to_left(text.get_text_range(errors="ignore"))
         for one in wanted:
-            if not is_shown(one.text or "", reading.text_in(text, one.rectangle, _SLACK), turned=turned):
-                name = names.get(one.field_uuid, one.field_uuid)
-                raise SealBroken(f"Field '{name}': its value was not found on page {page} of the sealed file")
+            if one.text and not is_shown(one.text, reading.text_in(text, one.rectangle, _SLACK), turned=turned):
+                raise _not_found(one, names)
         text.close()
     finally:
         opened.close()
+
+
+def _check_pictures(
+    there: list[tuple[str, Rectangle]], page: int, wanted: Sequence[Drawn], names: dict[str, str]
+) -> None:
+    for one in wanted:
+        if one.picture is None:
+            continue
+        digest, place = one.picture
+        slack = _MOVED * max(1.0, place.width, place.height)
+        if not any(
+            found == digest and all(abs(a - b) <= slack for a, b in zip(where, place, strict=True))
+            for found, where in there
+        ):
+            raise _not_found(one, names)
+
+
+def _not_found(one: Drawn, names: dict[str, str]) -> SealBroken:
+    name = names.get(one.field_uuid, one.field_uuid)
+    return SealBroken(f"Field '{name}': its value was not found on page {one.page} of the sealed file")
 
 
 def is_shown(drawn: str, found: str, *, turned: bool = False) -> bool:

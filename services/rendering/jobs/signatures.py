@@ -11,17 +11,16 @@ from contracts.types import FieldType
 from services.rendering.jobs.canvas import color_of
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.places import (
+    FieldRefused,
     Place,
     Shown,
     attachment_of,
     background,
     choice,
     find_picture,
-    name_of,
     style_of,
     within_margin,
 )
-from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.text import Layout, Style, layout, legible
 
 _NOTE_SIZE = 1 / 1.8
@@ -46,33 +45,41 @@ def draw_signature_field(place: Place) -> Shown | None:
         picture_box = _from_bottom(picture_box, note_box.bottom + placed.height)
     picture = find_picture(place, uuid, picture_box, trim=True)
     if picture is None:
-        raise Refused(f"Field '{name_of(place.field)}': attachment {uuid} is no picture")
+        raise FieldRefused(place.field, f"has the attachment {uuid}, which is no picture")
     background(place)
-    place.canvas.picture(picture, picture_box, choice(place.preferences.get("align"), "left", "center", "right"))
+    align = choice(place.preferences.get("align"), "left", "center", "right")
+    drawn = (picture.digest, place.canvas.picture(picture, picture_box, align))
     if placed is None:
-        return Shown()
+        return Shown(picture=drawn)
     spare = note_box.height - placed.height if _is_wide(place.box) else 0.0
     place.canvas.text(placed, note_box.left, note_box.bottom + spare / 2)
-    return Shown("\n".join(_lines_of(placed)))
+    return Shown("\n".join(_lines_of(placed)), drawn)
 
 
 def draw_stamp(place: Place) -> Shown | None:
-    """A framed block: who signed, in what role, when. Nothing before the party has completed."""
+    """A framed block: who signed, in what role, when; in a small area just who and when. Nothing before the party has
+    completed."""
     party = place.filling.parties.get(place.item.submitter_id)
     if party is None or party.completed_at is None:
         return None
-    lines = ["Digitally signed by", *_names(party)]
-    if len(place.filling.parties) > 1:
-        lines.append(f"Role: {legible(party.role)}")
-    lines.append(_time(place, party, party.completed_at))
+    names, time = _names(party), _time(place, party, party.completed_at)
+    role = [f"Role: {legible(party.role)}"] if len(place.filling.parties) > 1 else []
     color = color_of(place.preferences.get("color")) or _STAMP_COLOR
     box = place.box
-    inner = Rectangle(box.left + box.width * 0.05, box.bottom + box.height * 0.06, box.right, box.top)
-    inner = Rectangle(inner.left, inner.bottom, box.right - box.width * 0.05, box.top - box.height * 0.06)
-    style = replace(style_of(place, box.height / len(lines) / 1.5), align="center", valign="center", color=color)
-    placed = layout("\n".join(lines), replace(style, min_size=_SMALLEST_NOTE), inner.width, inner.height)
-    if not placed.fits:
-        raise Refused(f"Field '{name_of(place.field)}': the stamp does not fit into its area")
+    across, along = box.width * 0.05, box.height * 0.06
+    inner = Rectangle(box.left + across, box.bottom + along, box.right - across, box.top - along)
+    for lines in (["Digitally signed by", *names, *role, time], [*names[:1], time]):
+        size = max(box.height / len(lines) / 1.5, _SMALLEST_NOTE)
+        style = replace(style_of(place, size), align="center", valign="center", color=color, min_size=_SMALLEST_NOTE)
+        placed = layout("\n".join(lines), style, inner.width, inner.height)
+        if placed.fits:
+            break
+    else:
+        raise FieldRefused(
+            place.field,
+            f"has an area of {box.width:.0f} x {box.height:.0f} points on page {place.area.page}, which is too small "
+            "for a stamp that says who signed",
+        )
     background(place)
     place.canvas.frame(box, color, max(0.75, box.height / 60))
     place.canvas.text(placed, inner.left, inner.bottom)

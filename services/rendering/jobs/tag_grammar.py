@@ -8,17 +8,14 @@ a type that is not understood makes the tag no tag.
 """
 
 import re
-import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, FieldType
-
-LONGEST_NAME = 255
-LONGEST_VALUE = 2_000
-MOST_OPTIONS = 200
+from services.rendering.jobs import tag_values
+from services.rendering.jobs.tag_values import LONGEST_NAME, MOST_OPTIONS, clean
 
 _TYPE_WORDS = {kind.value: kind for kind in FieldType} | {
     "datenow": FieldType.DATE,
@@ -27,20 +24,11 @@ _TYPE_WORDS = {kind.value: kind for kind in FieldType} | {
     "multi-select": FieldType.MULTIPLE,
     "multiselect": FieldType.MULTIPLE,
 }
+_NOT_OFFERED = {"kba": "the type “kba” is not known here: questions about a signer's past (KBA) are not offered"}
 _EMAIL_PATTERN = r"[^@\s]+@[^@\s]+\.[^@\s]+"
-_FONTS = {
-    "times": "Times",
-    "times new roman": "Times",
-    "times-roman": "Times",
-    "helvetica": "Helvetica",
-    "arial": "Helvetica",
-    "courier": "Courier",
-    "courier new": "Courier",
-}
-_COLOR = re.compile(r"#[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?")
-_COLORS = {"black", "white", "blue", "red"}
-_INVISIBLE = re.compile("[\u200b-\u200f\u061c\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\ufffb]")
-"""Zero-width and direction controls: a name that looks like another or reads backwards (threats T47)."""
+GROUPS = (FieldType.RADIO, FieldType.MULTIPLE)
+_PLACEHOLDER = re.compile(r"\s*\{{1,2}\s*(date|time|hour|minute|day|month|year|id|role|name|email|phone)\s*\}{1,2}\s*")
+"""Defaults that are filled in when a signer comes; see ``services.templates.field_rules``."""
 
 
 @dataclass(slots=True)
@@ -67,12 +55,14 @@ class Tag:
 @dataclass
 class ParsedTag:
     """``tag`` is the field, without areas; ``option`` names the option that this occurrence marks; ``width`` and
-    ``height`` as given, in the tag's pixels; ``remarks`` tell what was left out."""
+    ``height`` as given, in the tag's pixels; ``said`` are the attributes that were understood, as they are written;
+    ``remarks`` tell what was left out."""
 
     tag: Tag
     option: str | None = None
     width: float | None = None
     height: float | None = None
+    said: dict[str, str] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
 
@@ -88,7 +78,10 @@ def parse_tag(text: str) -> ParsedTag:
         if not segment.strip():
             continue
         if equals:
-            attributes[key.strip().lower().replace("-", "_")] = value.strip()
+            key = key.strip().lower().replace("-", "_")
+            if key in attributes:
+                remarks.append(f"the attribute “{clean(key)}” is given twice; the last one counts")
+            attributes[key] = value.strip()
         elif position == 0:
             name = segment
         else:
@@ -100,12 +93,17 @@ def parse_tag(text: str) -> ParsedTag:
     return parsed
 
 
-def tag_from_attributes(attributes: Mapping[str, str], *, name: str) -> ParsedTag:
-    """From attribute names in lower case with underscores. Raises NotATag when ``type`` names no type of field."""
+def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Sequence[str] = ()) -> ParsedTag:
+    """From attribute names in lower case with underscores. ``options``: those that are not in an attribute, but elements
+    of their own. Raises NotATag when ``type`` names no type of field."""
     word = attributes.get("type", "text").strip().lower()
     if word not in _TYPE_WORDS:
-        raise NotATag(f"the type “{clean(word)}” does not exist")
-    parsed = ParsedTag(Tag(name=clean(attributes.get("name", name)), type=_TYPE_WORDS[word]))
+        raise NotATag(_NOT_OFFERED.get(word) or f"the type “{clean(word)}” does not exist")
+    named = attributes.get("name", name)
+    said = {"type": word} if "type" in attributes else {}
+    parsed = ParsedTag(Tag(name=clean(named), type=_TYPE_WORDS[word]), said=said)
+    if len(clean(named, LONGEST_NAME + 1)) > LONGEST_NAME:
+        parsed.remarks.append(f"the name is cut to {LONGEST_NAME} characters")
     for key, value in attributes.items():
         if key in ("type", "name"):
             continue
@@ -114,20 +112,21 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str) -> ParsedTa
             if read is None:
                 raise ValueError("is not known")
             read(parsed, value)
+            parsed.said[key] = value
         except ValueError as reason:
             parsed.remarks.append(f"the attribute “{clean(key)}” {reason} and was left out")
+    if options and "options" not in attributes:
+        parsed.tag.options = list(dict.fromkeys(map(clean, options)))[:MOST_OPTIONS]
     _finish(parsed, word)
     return parsed
 
 
-def clean(text: str, longest: int = LONGEST_NAME) -> str:
-    """Text from a document, fit to be shown: NFC, blanks joined, without control, direction and zero-width characters."""
-    if text.isascii() and text.isprintable():
-        return " ".join(text.split())[:longest].rstrip()
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
-    text = "".join(" " if character.isspace() else character for character in text)
-    text = "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cs", "Co") and c not in "\ufffe\uffff")
-    return " ".join(text.split())[:longest].rstrip()
+def as_type(parsed: ParsedTag, word: str) -> ParsedTag:
+    """A tag that does not say its type, read as one of that type: another tag of the same field says it."""
+    known = tag_from_attributes({**parsed.said, "type": word}, name=parsed.tag.name, options=parsed.tag.options)
+    for key, value in parsed.tag.preferences.items():
+        known.tag.preferences.setdefault(key, value)
+    return known
 
 
 def _finish(parsed: ParsedTag, word: str) -> None:
@@ -138,11 +137,12 @@ def _finish(parsed: ParsedTag, word: str) -> None:
         tag.default_value = "{{date}}"
     if word == "email":
         tag.validation.setdefault("pattern", _EMAIL_PATTERN)
-    if parsed.option is not None and tag.type not in (FieldType.RADIO, FieldType.MULTIPLE):
+    if parsed.option is not None and "type" in parsed.said and tag.type not in GROUPS:
         parsed.remarks.append("“option” only belongs to radio and multiple fields and was left out")
         parsed.option = None
     if parsed.option is not None and parsed.option not in tag.options:
         tag.options.append(parsed.option)
+    _check_bounds(parsed)
     if tag.default_value is not None and word != "datenow":
         try:
             tag.default_value = _typed_default(tag, str(tag.default_value))
@@ -153,94 +153,35 @@ def _finish(parsed: ParsedTag, word: str) -> None:
             tag.default_value = None
 
 
+def _check_bounds(parsed: ParsedTag) -> None:
+    """Bounds that do not fit the type, or that nothing can lie between, would make a field that nobody can fill in."""
+    tag = parsed.tag
+    wanted: dict[FieldType, Any] = {FieldType.DATE: str, FieldType.NUMBER: int | float}
+    for key in ("min", "max"):
+        if key in tag.validation and not isinstance(tag.validation[key], wanted.get(tag.type, object)):
+            what = "no date as YYYY-MM-DD" if tag.type == FieldType.DATE else "no number"
+            parsed.remarks.append(f"the attribute “{key}” is {what} and was left out")
+            del tag.validation[key]
+    low, high = tag.validation.get("min"), tag.validation.get("max")
+    if low is not None and high is not None and (isinstance(low, str) != isinstance(high, str) or low > high):
+        parsed.remarks.append("the attribute “max” is below “min” and was left out")
+        del tag.validation["max"]
+
+
 def _typed_default(tag: Tag, value: str) -> Any:
     """Values are typed as everywhere (brief, 'Shared meaning')."""
+    if _PLACEHOLDER.fullmatch(value):
+        return value
     match tag.type:
         case FieldType.CHECKBOX:
-            return _boolean(value)
+            return tag_values.boolean(value)
         case FieldType.NUMBER:
-            return _number(value)
+            return tag_values.number(value)
         case FieldType.MULTIPLE:
-            return _list(value)
+            return tag_values.text_list(value)
+        case FieldType.DATE:
+            return tag_values.iso_date(value, str(tag.preferences.get("format") or "MM/DD/YYYY"))
     return value
-
-
-def _text(value: str) -> str:
-    return clean(value, LONGEST_VALUE)
-
-
-def _boolean(value: str) -> bool:
-    match value.strip().lower():
-        case "true" | "yes" | "1" | "":
-            return True
-        case "false" | "no" | "0":
-            return False
-    raise ValueError(f"is neither true nor false (“{clean(value)}”)")
-
-
-def _number(value: str) -> float | int:
-    try:
-        number = float(value)
-    except ValueError:
-        raise ValueError(f"is not a number (“{clean(value)}”)") from None
-    if not -1e12 < number < 1e12:
-        raise ValueError("is not a sensible number")
-    return int(number) if number.is_integer() else number
-
-
-def _length(value: str) -> float:
-    number = float(_number(value.strip().lower().removesuffix("px")))
-    if not 0 < number <= 10_000:
-        raise ValueError("is not a sensible length")
-    return number
-
-
-def _number_or_date(value: str) -> float | int | str:
-    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", value.strip()):
-        return value.strip()
-    return _number(value)
-
-
-def _list(value: str) -> list[str]:
-    options = [option for option in map(_text, value.split(",")) if option]
-    if len(options) > MOST_OPTIONS:
-        raise ValueError(f"has more than {MOST_OPTIONS} options")
-    return list(dict.fromkeys(options))
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(value: str) -> str:
-        word = value.strip().lower()
-        if word not in words:
-            raise ValueError(f"is none of {', '.join(words)}")
-        return word
-
-    return read
-
-
-def _font(value: str) -> str:
-    if value.strip().lower() not in _FONTS:
-        raise ValueError("is none of Times, Helvetica, Courier")
-    return _FONTS[value.strip().lower()]
-
-
-def _color(value: str) -> str:
-    word = value.strip().lower()
-    if word in _COLORS or _COLOR.fullmatch(word):
-        return word
-    raise ValueError("is no color")
-
-
-def _mask(value: str) -> bool | int:
-    number = value.strip()
-    return int(number) if re.fullmatch(r"-?[1-9]\d?", number) else _boolean(number)
-
-
-def _font_size(value: str) -> float | int:
-    size = _number(value.strip().lower().removesuffix("px").removesuffix("pt"))
-    if not 1 <= size <= 500:
-        raise ValueError("is not between 1 and 500")
-    return size
 
 
 def _set(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], None]:
@@ -271,53 +212,41 @@ def _mark(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], No
     return apply
 
 
-def _role(value: str) -> str | None:
-    return clean(value) or None
-
-
-def _pattern(value: str) -> str:
-    if len(value) > 256:
-        raise ValueError("is longer than 256 characters")
-    return value
-
-
-def _option(value: str) -> str:
-    option = _text(value)
-    if not option:
-        raise ValueError("is empty")
-    return option
-
-
 _ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
-    "role": _set("role", _role),
-    "required": _set("required", _boolean),
-    "readonly": _set("readonly", _boolean),
-    "default": _set("default_value", _text),
-    "default_value": _set("default_value", _text),
-    "title": _set("title", _text),
-    "description": _set("description", _text),
-    "options": _set("options", _list),
-    "condition": _set("condition", _text),
-    "option": _mark("option", _option),
-    "width": _mark("width", _length),
-    "height": _mark("height", _length),
-    "min": _validation("min", _number_or_date),
-    "max": _validation("max", _number_or_date),
-    "step": _validation("step", _number),
-    "pattern": _validation("pattern", _pattern),
-    "format": _preference("format", _text),
-    "font": _preference("font", _font),
-    "font_size": _preference("font_size", _font_size),
-    "font_type": _preference("font_type", _one_of("bold", "italic", "bold_italic")),
-    "color": _preference("color", _color),
-    "background": _preference("background", _color),
-    "align": _preference("align", _one_of("left", "center", "right")),
-    "valign": _preference("valign", _one_of("top", "center", "bottom")),
-    "hidden": _preference("hidden", _boolean),
-    "mask": _preference("mask", _mask),
-    "one_time_code": _preference("one_time_code", _boolean),
-    "method": _preference("method", _one_of("aes", "qes")),
-    "position": _preference("position", _one_of("background", "foreground")),
-    "price": _preference("price", _number),
-    "currency": _preference("currency", lambda value: _one_of("usd", "eur", "gbp", "cad", "aud")(value).upper()),
+    "role": _set("role", tag_values.role),
+    "required": _set("required", tag_values.boolean),
+    "readonly": _set("readonly", tag_values.boolean),
+    "default": _set("default_value", tag_values.text),
+    "default_value": _set("default_value", tag_values.text),
+    "title": _set("title", tag_values.text),
+    "description": _set("description", tag_values.text),
+    "options": _set("options", tag_values.text_list),
+    "condition": _set("condition", tag_values.text),
+    "option": _mark("option", tag_values.option),
+    "width": _mark("width", tag_values.length),
+    "height": _mark("height", tag_values.length),
+    "min": _validation("min", tag_values.number_or_date),
+    "max": _validation("max", tag_values.number_or_date),
+    "step": _validation("step", tag_values.positive),
+    "pattern": _validation("pattern", tag_values.pattern),
+    "message": _validation("message", tag_values.text),
+    "format": _preference("format", tag_values.text),
+    "font": _preference("font", tag_values.font),
+    "font_size": _preference("font_size", tag_values.font_size),
+    "font_type": _preference("font_type", tag_values.one_of("bold", "italic", "bold_italic")),
+    "color": _preference("color", tag_values.color),
+    "background": _preference("background", tag_values.color),
+    "align": _preference("align", tag_values.one_of("left", "center", "right")),
+    "valign": _preference("valign", tag_values.one_of("top", "center", "bottom")),
+    "hidden": _preference("hidden", tag_values.boolean),
+    "mask": _preference("mask", tag_values.mask),
+    "one_time_code": _preference("one_time_code", tag_values.boolean),
+    "method": _preference("method", tag_values.one_of("aes", "qes")),
+    "position": _preference("position", tag_values.one_of("background", "foreground")),
+    "reasons": _preference("reasons", tag_values.reasons),
+    "price": _preference("price", tag_values.price),
+    "payment_url": _preference("payment_url", tag_values.url),
+    "currency": _preference(
+        "currency", lambda value: tag_values.one_of("usd", "eur", "gbp", "cad", "aud", "chf", "sek")(value).upper()
+    ),
 }

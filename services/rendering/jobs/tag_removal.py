@@ -2,14 +2,15 @@
 
 Only the operands that draw a tag's glyphs are rewritten; each glyph gives way to a TJ number of the same width, so that
 what follows on the line stays where it was. Covering the text up would leave it in the file, so it is never done: a tag
-whose glyphs cannot be told apart stays visible and is reported. Every page that was changed is read again and compared:
-a tag that cannot go without touching other text stays.
+whose glyphs cannot be told apart stays visible and is reported. Nothing else may go or move: where our measure of a page
+agrees with pdfium's at each glyph of its tags and behind them, and nothing else stands there, that is certain; every other
+page that was changed is read again and compared, and a tag that cannot go without touching other text stays.
 """
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from functools import cached_property
 
 import pikepdf
 import pypdfium2 as pdfium
@@ -17,20 +18,13 @@ import pypdfium2 as pdfium
 from contracts.types import Notice
 from services.rendering.jobs.content_rewriting import drop_spoken_text, rewritten
 from services.rendering.jobs.font_codes import FontCodes
-from services.rendering.jobs.geometry import Rectangle
-from services.rendering.jobs.glyphs import Content, Glyph, Unreadable, read_page
-from services.rendering.jobs.pdfium_text import Character, open_document, open_page_text
+from services.rendering.jobs.glyphs import Unreadable, read_page
+from services.rendering.jobs.pdfium_text import PageText, open_document, open_page_text
 from services.rendering.jobs.saving import saved
-from services.rendering.jobs.tag_grammar import clean
+from services.rendering.jobs.tag_places import Place, Places, near
+from services.rendering.jobs.tag_values import clean
 from services.rendering.jobs.tags import FoundTag
 from services.rendering.jobs.text_comparison import RemainingText
-
-_SAME_PLACE = 0.1
-"""How far pdfium's origin of a glyph may be from ours, in font sizes; the narrowest letters are 0.2 wide."""
-
-_WIDTH_ROUNDING = 0.001
-"""pdfium cuts glyph widths to thousandths of the font size, so to it, text behind a tag moves by what it had cut off the
-tag's glyphs before; other readers see it stay."""
 
 _MOST_RETRIES = 50
 _UNREADABLE = (
@@ -54,22 +48,50 @@ def remove_tags(
     for tag in tags:
         by_page[tag.page].append(tag)
     fonts: dict[tuple[int, int], FontCodes] = {}
-    with open_document(data) as before:
+    with _Original(data) as before:
         pages = [_Page(pdf, before, number, page_tags, fonts) for number, page_tags in by_page.items()]
         for page in pages:
             page.erase(page.tags)
         result = saved(pdf)
-        with open_document(result) as after:
-            spoiled = [page for page in pages if not page.is_intact(after)]
-        for page in spoiled:
-            page.erase_one_by_one()
-        if spoiled:
+        if spoiled := _spoiled([page for page in pages if not page.certain], result):
+            for page in spoiled:
+                page.erase_one_by_one()
             result = saved(pdf)
         erased = [tag.text for page in pages for tag in page.erased]
-        if erased and drop_spoken_text(pdf, erased):
+        if erased and drop_spoken_text(pdf, result, erased):
             result = saved(pdf)
     report = [_not_removed(tag, document) for page in pages for tag in page.tags if tag not in page.erased]
     return (result if erased else data), report
+
+
+class _Original:
+    """The document before tags were removed; pdfium opens it when somebody has to look."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "_Original":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def _document(self) -> pdfium.PdfDocument:
+        return self._stack.enter_context(open_document(self._data))
+
+    def page(self, number: int) -> AbstractContextManager[PageText]:
+        """``number`` from 1."""
+        return open_page_text(self._document, number - 1)
+
+
+def _spoiled(pages: Sequence["_Page"], result: bytes) -> list["_Page"]:
+    """The pages on which something else went or moved."""
+    if not pages:
+        return []
+    with open_document(result) as after:
+        return [page for page in pages if not page.is_intact(after)]
 
 
 class _Page:
@@ -78,32 +100,39 @@ class _Page:
     def __init__(
         self,
         pdf: pikepdf.Pdf,
-        before: pdfium.PdfDocument,
+        before: "_Original",
         number: int,
         tags: list[FoundTag],
         fonts: dict[tuple[int, int], FontCodes],
     ) -> None:
         self.tags = tags
         self.erased: list[FoundTag] = []
+        self.certain = False
         self._pdf, self._before, self._number, self._fonts = pdf, before, number, fonts
         self._page = pdf.pages[number - 1]
         self._original = {key: self._page.obj.get(key) for key in ("/Contents", "/Resources")}
         self._remaining: RemainingText | None = None
-        with self._text_before() as text:
-            self._characters = {id(tag): text.characters(tag.first, tag.last) for tag in tags}
+        self._known_origins: dict[int, list[Place]] = {}
 
     def erase(self, tags: Sequence[FoundTag]) -> None:
-        """Takes out of the original page what can be found of these tags."""
-        self.erased = []
-        places = self._places(tags)
-        if places is None:
+        """Takes these tags out of the original page, those that can be found. ``certain`` when what it leaves needs no second
+        look; else see ``is_intact``."""
+        self.erased, self.certain, self._remaining = [], False, None
+        lines = [line for tag in tags for line in tag.lines]
+        places = self._read([line.first, line.last] for line in lines)
+        if places is not None and all(map(places.mark_run, lines)):
+            self.certain = places.is_certain(tag.behind for tag in tags if tag.behind is not None)
+            self.erased = list(tags)
+        if not self.certain:
+            origins = {id(tag): self._origins(tag) for tag in tags}
+            places = self._read(origins.values())
+            self.erased = [tag for tag in tags if places is not None and places.mark(origins[id(tag)], tag.text)]
+        if places is None or not self.erased:
             return
-        self.erased = [tag for tag in tags if places.mark(self._characters[id(tag)], tag.text)]
-        if not self.erased:
-            return
-        with self._text_before() as text:
-            spans = [(tag.start, tag.end) for tag in self.erased]
-            self._remaining = RemainingText(text, spans, tolerance=_rounding(places.content))
+        if not self.certain:
+            with self._before.page(self._number) as text:
+                spans = [span for tag in self.erased for span in tag.ranges]
+                self._remaining = RemainingText(text, spans, tolerance=places.rounding())
         try:
             stream, resources = rewritten(self._pdf, places.content)
         except _UNREADABLE:
@@ -131,19 +160,24 @@ class _Page:
         with open_page_text(document, (number or self._number) - 1) as after:
             if self._remaining.is_in(after):
                 return True
-            with self._text_before() as text:
+            with self._before.page(self._number) as text:
                 return self._remaining.is_anyhow_in(after, text)
 
-    def _text_before(self) -> Any:
-        return open_page_text(self._before, self._number - 1)
+    def _origins(self, tag: FoundTag) -> list[Place]:
+        """Of all its glyphs."""
+        if id(tag) not in self._known_origins:
+            with self._before.page(self._number) as text:
+                found = [one for first, last in tag.characters for one in text.characters(first, last)]
+            self._known_origins[id(tag)] = [
+                (one.x, one.y) for one in found if not one.generated and not one.text.isspace()
+            ]
+        return self._known_origins[id(tag)]
 
-    def _places(self, tags: Sequence[FoundTag]) -> "_Places | None":
-        characters = [character for tag in tags for character in self._characters[id(tag)]]
+    def _read(self, tags: Iterable[Sequence[Place]]) -> Places | None:
         try:
-            content = read_page(self._pdf, self._page, self._fonts, _near(self._characters[id(tag)] for tag in tags))
+            return Places(read_page(self._pdf, self._page, self._fonts, near(tags)))
         except _UNREADABLE:
             return None
-        return _Places(content, characters)
 
     def _restore(self) -> None:
         self.erased = []
@@ -152,114 +186,6 @@ class _Page:
                 self._page.obj[key] = value
             elif key in self._page.obj:
                 del self._page.obj[key]
-
-
-class _Places:
-    """The glyphs of a page by where they stand."""
-
-    _CELL = 8.0
-
-    def __init__(self, content: Content, characters: Sequence[Character]) -> None:
-        """Only around ``characters``: they are what will be asked for."""
-        self.content = content
-        wanted = {
-            (column + x, row + y)
-            for column, row in {self._cell(character.x, character.y) for character in characters}
-            for x in (-1, 0, 1)
-            for y in (-1, 0, 1)
-        }
-        self._cells: dict[tuple[int, int], list[Glyph]] = defaultdict(list)
-        self._order: dict[int, tuple[list[Glyph], int]] = {}
-        self._spoken = [(text, glyphs) for text, glyphs in _spoken(content) if text and glyphs]
-        for shown in _shown(content):
-            for index, glyph in enumerate(shown):
-                cell = self._cell(glyph.x, glyph.y)
-                if cell in wanted:
-                    self._cells[cell].append(glyph)
-                    self._order[id(glyph)] = shown, index
-
-    def mark(self, characters: Sequence[Character], text: str) -> bool:
-        """Marks the glyphs of a tag as removed; False, and nothing is marked, when one of them is not found."""
-        found: list[Glyph] = []
-        for character in characters:
-            if character.generated or character.text.isspace():
-                continue
-            glyphs = self._at(character)
-            if not glyphs:
-                return False
-            found += glyphs
-        # Of glyphs that have a text of their own, pdfium gives that text, all of it where the first glyph stands.
-        for spoken, glyphs in self._spoken:
-            if spoken in text and any(glyph is glyphs[0] for glyph in found):
-                found += glyphs
-        for glyph in found:
-            glyph.removed = True
-        self._mark_between(found)
-        return True
-
-    def _mark_between(self, found: list[Glyph]) -> None:
-        """Blanks of the tag, which pdfium leaves out or which stand nowhere: what lies between two of its glyphs."""
-        ranges: dict[int, tuple[list[Glyph], int, int]] = {}
-        for glyph in found:
-            if id(glyph) not in self._order:
-                continue
-            shown, index = self._order[id(glyph)]
-            _, low, high = ranges.get(id(shown), (shown, index, index))
-            ranges[id(shown)] = shown, min(low, index), max(high, index)
-        for shown, low, high in ranges.values():
-            for glyph in shown[low:high]:
-                glyph.removed = True
-
-    def _at(self, character: Character) -> list[Glyph]:
-        """The glyph that stands there, with copies on top of it (bold made by drawing twice)."""
-        column, row = self._cell(character.x, character.y)
-        return [
-            glyph
-            for x in (column - 1, column, column + 1)
-            for y in (row - 1, row, row + 1)
-            for glyph in self._cells.get((x, y), ())
-            if math.dist((glyph.x, glyph.y), (character.x, character.y)) <= max(_SAME_PLACE * glyph.em, 0.01)
-        ]
-
-    def _cell(self, x: float, y: float) -> tuple[int, int]:
-        if not (math.isfinite(x) and math.isfinite(y)):
-            return 0, 0
-        return math.floor(x / self._CELL), math.floor(y / self._CELL)
-
-
-def _shown(content: Content) -> Iterable[list[Glyph]]:
-    """The glyphs of each show operator."""
-    yield from content.glyphs.values()
-    for form in content.forms.values():
-        yield from _shown(form)
-
-
-def _spoken(content: Content) -> Iterator[tuple[str, list[Glyph]]]:
-    for spoken in content.spoken.values():
-        yield spoken.text.strip(), [glyph for show in spoken.shows for glyph in content.glyphs.get(show, ())]
-    for form in content.forms.values():
-        yield from _spoken(form)
-
-
-def _rounding(content: Content) -> float:
-    cut = [sum(glyph.em for glyph in shown if glyph.removed) * _WIDTH_ROUNDING for shown in _shown(content)]
-    return min(max(cut, default=0.0), 0.9)
-
-
-def _near(tags: Iterable[Sequence[Character]]) -> Callable[[Rectangle], bool]:
-    """Whether a rectangle touches the place of a tag."""
-    boxes = []
-    for characters in tags:
-        xs = [character.x for character in characters if not character.generated]
-        ys = [character.y for character in characters if not character.generated]
-        if xs:
-            boxes.append((min(xs) - 1, min(ys) - 1, max(xs) + 1, max(ys) + 1))
-
-    def is_near(stretch: Rectangle) -> bool:
-        left, bottom, right, top = stretch
-        return any(left <= box[2] and right >= box[0] and bottom <= box[3] and top >= box[1] for box in boxes)
-
-    return is_near
 
 
 def _alone(pdf: pikepdf.Pdf, page: pikepdf.Page) -> bytes:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from contracts.paper import SMALLEST_SIZE
 from services.rendering.jobs import fonts, lines
 from services.rendering.jobs.bidi import visual_order
 from services.rendering.jobs.embedding import FontEmbedder
@@ -27,7 +28,7 @@ Color = tuple[float, float, float]
 BLACK: Color = (0.0, 0.0, 0.0)
 
 _UNKNOWN = "\ufffd"
-READABLE = 4.0
+READABLE = SMALLEST_SIZE
 """The smallest size in points that text is shrunk to."""
 
 # Below this share of its size a text is wrapped rather than shrunk further on one line.

@@ -64,6 +64,24 @@ def test_what_is_no_base64_is_refused_by_field(text: str) -> None:
     assert refused.value.details == [{"field": "documents[0].file", "reason": "is neither base64 nor a URL"}]
 
 
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\n%PDF-1.7", "application/pdf"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"GIF89a", "image/gif"),
+        (b"MM\0*", "image/tiff"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+        (b"\0\0\0\x18ftypheic", "image/heic"),
+        (b"\0\0\0\x18ftypisom", "application/octet-stream"),
+        (b"<svg>", "application/octet-stream"),
+    ],
+)
+def test_kinds_of_files_are_told_by_content(data: bytes, kind: str) -> None:
+    assert files.media_type(data) == kind
+
+
 @pytest.mark.parametrize("text", ["", "=", "data:application/pdf;base64,", "\n"])
 def test_nothing_is_refused(text: str) -> None:
     with pytest.raises(ServiceError, match="empty"):

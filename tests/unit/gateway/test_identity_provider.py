@@ -216,6 +216,7 @@ def test_the_method_of_the_field_is_kept(provider: Provider) -> None:
     assert problem(provider, method="qes") == IdentityProblem.WEAK
     assert come_back(provider, client(provider), "aes").acr == "urn:password"
     assert come_back(provider, client(provider), None).acr == "urn:password"
+    assert problem(provider, client(provider, acr_values={}), "qes") == IdentityProblem.WEAK
 
 
 @pytest.mark.parametrize(

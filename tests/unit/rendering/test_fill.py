@@ -1,6 +1,7 @@
 """Values on pages: every type of field, every kind of page, and what must never happen to them."""
 
 import io
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from PIL import Image
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.types import Account
 from services.rendering.jobs import read_back
-from services.rendering.jobs.fill import Drawn, check, drawn_values, fill_into, overlay_pdf
+from services.rendering.jobs.fill import Drawn, drawn_values, faults, fill_into, overlay_pdf
 from services.rendering.jobs.reading import is_found
 from services.rendering.jobs.refused import Refused
 from tests.support.drawing import (
@@ -205,6 +206,20 @@ def test_files_link_to_where_they_can_be_had() -> None:
         assert [float(value) for value in link.Rect] == pytest.approx(list(drawn[0].rectangle), abs=0.001)
 
 
+def test_a_payment_states_the_amount_and_links_to_where_it_is_paid() -> None:
+    preferences = {"price": 1250, "currency": "AUD", "payment_url": "https://pay.example.com/inv/7"}
+    data, drawn = fill(field_value("payment", None, preferences=preferences))
+    assert drawn[0].text == "A$1,250.00"
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        (link,) = pdf.pages[0].obj.Annots
+        assert str(link.A.URI) == "https://pay.example.com/inv/7"
+    for others in ({"price": 5}, {"price": 5, "payment_url": "javascript:alert(1)"}, {"payment_url": "https://a.b"}):
+        data, drawn = fill(field_value("payment", None, preferences=others))
+        assert [one.text for one in drawn] == (["$5.00"] if "price" in others else [])
+        with pikepdf.open(io.BytesIO(data)) as pdf:
+            assert "/Annots" not in pdf.pages[0].obj
+
+
 def test_what_is_no_picture_is_shown_as_a_file() -> None:
     _, drawn = fill(field_value("image", CONTRACT))
     assert drawn[0].text == "📎 Umowa żółw.pdf"
@@ -280,12 +295,12 @@ def test_in_a_tiny_area_the_note_gives_way_and_the_signature_stays() -> None:
 
 
 def test_a_signature_that_is_no_picture_is_refused() -> None:
-    with pytest.raises(Refused, match=r"Field 'Sign here': .* no picture"):
+    with pytest.raises(Refused, match=r"Field 'Sign here' has the attachment .* no picture"):
         fill(field_value("signature", CONTRACT, name="Sign here"))
 
 
 def test_a_missing_file_is_refused() -> None:
-    with pytest.raises(Refused, match=r"Field 'Sign here': the file of attachment gone is missing"):
+    with pytest.raises(Refused, match="Field 'Sign here' has the attachment gone, whose file is missing"):
         fill(field_value("signature", "gone", name="Sign here"))
 
 
@@ -350,18 +365,53 @@ def _pixel_box(box: tuple[float, float, float, float], scale: float) -> tuple[in
 
 def test_a_text_that_fits_nowhere_is_refused_by_name() -> None:
     item = field_value("text", "word " * 500, area(0.1, 0.1, 0.2, 0.02), name="Remarks")
-    with pytest.raises(
-        Refused, match=r"Field 'Remarks': .*2500 characters does not fit into the area of 122 x 16 points"
-    ):
+    reason = r"has 2500 characters, but in its area on page 1 there is room for (\d+), .* \(122 x 16 points\)"
+    with pytest.raises(Refused, match=f"Field 'Remarks' {reason}"):
         fill(item)
-    with pytest.raises(Refused, match="Field 'Remarks'"):
-        check(stored(), request(item), {})
+    (told,) = faults(request(item)).values()
+    found = re.fullmatch(reason, told)
+    room = int(found[1]) if found else 0
+    assert 100 < room < 300
+    kept = ("word " * 500)[:room]
+    assert faults(request(field_value("text", kept, *item.field.areas))) == {}
+    fill(field_value("text", kept, *item.field.areas))
+
+
+def test_cells_say_how_many_characters_they_have_room_for() -> None:
+    item = field_value("cells", "1234567890" * 10, area(0.1, 0.1, 0.2, 0.02, cell_w=0.02), name="Number")
+    (told,) = faults(request(item)).values()
+    assert re.match(r"has 100 characters, but .* room for 5\d,", told)
+
+
+def test_a_stamp_is_refused_an_area_that_is_too_small_for_it() -> None:
+    sizes = ((0.03, 0.004), (0.05, 0.02), (0.1, 0.02), (0.2, 0.06))
+    items = [field_value("stamp", None, area(0.1, 0.1 + row * 0.1, *size)) for row, size in enumerate(sizes)]
+    tiny, *others = items
+    assert list(faults(request(*items))) == [tiny.field.uuid]
+    data, drawn = fill(*others)
+    read_back.check_values(data, drawn, {})
+    assert [(one.text or "").count("\n") for one in drawn] == [1, 3, 3]
+
+
+def test_names_of_files_always_find_room() -> None:
+    name = "Scan of the passport of " + "Ana " * 200 + "Kowalska.pdf"
+    for size in ((0.3, 0.03), (0.08, 0.012), (0.02, 0.008), (0.005, 0.004)):
+        item = field_value("file", [CONTRACT, PHOTO], area(0.1, 0.1, *size))
+        named = [attachment(CONTRACT, name), attachment(PHOTO, "photo.jpg")]
+        assert faults(request(item, attachments=named)) == {}
+        data, drawn = fill(item, attachments=named)
+        read_back.check_values(data, drawn, {})
+        assert len(drawn) == 1
+        if size[0] == 0.3:
+            assert re.fullmatch(r"📎 Scan of the pass.*…ska\.pdf\n📎 photo\.jpg", drawn[0].text or "")
 
 
 def test_undrawable_characters_are_refused_by_name() -> None:
     item = field_value("text", "ok \U0001fae0", name="Remarks")
-    with pytest.raises(Refused, match=r"Field 'Remarks': no font can draw '\U0001fae0' \(U\+1FAE0 MELTING FACE\)"):
+    reason = "has characters that no font can draw: '\U0001fae0' (U+1FAE0 MELTING FACE)"
+    with pytest.raises(Refused, match=re.escape(f"Field 'Remarks' {reason}")):
         fill(item)
+    assert list(faults(request(item)).values()) == [reason]
 
 
 def test_a_file_name_nobody_can_draw_is_still_shown() -> None:
@@ -373,12 +423,11 @@ def test_a_page_that_is_not_there_is_refused_by_name() -> None:
     item = field_value("text", "x", area(0.1, 0.1, 0.2, 0.02, page=2), name="Remarks")
     with pytest.raises(Refused, match="Field 'Remarks': the document has no page 2"):
         fill(item)
-    with pytest.raises(Refused, match="Field 'Remarks': the document has no page 2"):
-        check(stored(), request(item), {})
+    assert list(faults(request(item)).values()) == ["has an area on page 2, which the document does not have"]
 
 
-def test_a_value_that_fits_passes_the_check() -> None:
-    check(stored(), request(field_value("text", "Ana")), {})
+def test_what_fits_has_no_faults_and_pictures_are_not_looked_at() -> None:
+    assert faults(request(field_value("text", "Ana"), field_value("signature", SIGNATURE))) == {}
 
 
 def test_fields_of_other_documents_are_left_out() -> None:
@@ -532,10 +581,10 @@ def test_values_beside_text_of_the_other_direction_are_found(value: str) -> None
         field_value("text", value, area(0.4, 0.1, 0.3, 0.03)),
     ]
     data, drawn = fill(*row)
-    read_back.check_texts(data, drawn, {})
+    read_back.check_values(data, drawn, {})
     swapped = [replace(drawn[0], rectangle=drawn[1].rectangle)]
     with pytest.raises(read_back.SealBroken):
-        read_back.check_texts(data, swapped, {})
+        read_back.check_values(data, swapped, {})
 
 
 def test_many_fields_of_many_signers_are_all_found(tmp_path: Any) -> None:

@@ -108,8 +108,8 @@ def test_what_readers_would_guess_about_is_said_plainly():
     ("data", "sentence"),
     [
         (b"", "The file is empty."),
-        (b"<html>%PDF is great</html>", "The file is not a PDF."),
-        (b"x" * 2000 + pdf_files.document(), "The file is not a PDF."),
+        (b"<html>%PDF is great</html>", "The file is not a PDF, nor a picture"),
+        (b"x" * 2000 + pdf_files.document(), "The file is not a PDF, nor a picture"),
         (b"%PDF-1.7\nnothing else\n%%EOF", "The PDF is damaged and could not be repaired."),
         (pdf_files.encrypted(pdf_files.document(), user="secret"), "The PDF is password-protected"),
         (pdf_files.circular_page_tree(), "The PDF is damaged and could not be repaired."),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from services.rendering.pool import Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut
+from services.rendering.pool import FOLDERS, Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut
 from tests.support.suite import wait_until
 
 TOP = Path(__file__).parents[3]
@@ -226,6 +226,20 @@ beating.kill()
 pool.close()
 print(len(pids), late, len(big[0]), while_sleeping > 10, while_late > 10)
 """
+
+
+def test_folders_of_children_that_nobody_ended_are_removed_at_the_next_start(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left, in_use = tmp_path / f"{FOLDERS}{ended.pid}-x", tmp_path / f"{FOLDERS}{os.getppid()}-x"
+    for folder in (left, in_use):
+        (folder / "profile").mkdir(parents=True)
+    made = ChildPool(size=1, tasks=TASKS, environment={"TMPDIR": str(tmp_path)}).start()
+    assert not left.exists()
+    assert in_use.exists()
+    assert len(list(tmp_path.iterdir())) == 2
+    made.close()
+    assert list(tmp_path.iterdir()) == [in_use]
 
 
 def test_green_threads_go_on_while_children_work() -> None:

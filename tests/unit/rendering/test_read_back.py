@@ -1,9 +1,11 @@
 """The check after sealing: it passes what is right and notices what is not."""
 
 import io
+from dataclasses import replace
 
 import pikepdf
 import pytest
+from PIL import Image
 
 from contracts.types import FieldType
 from services.rendering.jobs import fill, read_back, seal
@@ -78,6 +80,78 @@ def test_a_value_that_was_never_drawn_is_missed() -> None:
 def test_pictures_and_lines_have_no_text_to_find() -> None:
     drawn = [Drawn("x", 1, Rectangle(0, 0, 10, 10), None)]
     assert check(sealed(document(line("x"))), drawn, []) == "B-B"
+
+
+PHOTO = Image.radial_gradient("L").resize((300, 200)).convert("RGB")
+PICTURES = {"one": drawing.signature_png(), "two": drawing.signature_png((500, 300)), "three": drawing.encoded(PHOTO)}
+
+
+def pictured(rotate: int, crop: tuple[float, ...] | None, unit: float) -> tuple[bytes, list[Drawn], list[object]]:
+    """A signature with its note, initials in colour and a photo, on a page of that kind."""
+    items = [
+        drawing.field_value("signature", "one", drawing.area(0.1, 0.1, 0.3, 0.1), name="Sign"),
+        drawing.field_value(
+            "initials", "two", drawing.area(0.5, 0.1, 0.2, 0.1), preferences={"color": "blue"}, name="Initials"
+        ),
+        drawing.field_value("image", "three", drawing.area(0.1, 0.5, 0.3, 0.1), name="Photo"),
+    ]
+    request = drawing.request(
+        *items,
+        attachments=[drawing.attachment(uuid) for uuid in PICTURES],
+        notes=[drawing.note(items[0], "I approve")],
+    )
+    with drawing.blank_pdf() as pdf:
+        page = pdf.pages[0].obj
+        page.Rotate = rotate
+        page.UserUnit = unit
+        if crop:
+            page.CropBox = pikepdf.Array(crop)
+        drawn = fill.fill_into(pdf, request.documents[0], request, PICTURES)
+        data = finish(seal.reserve(pdf, text(), identity().signer.size))
+    return data, drawn, [item.field for item in items]
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+@pytest.mark.parametrize("crop", [None, (100.0, 50.0, 500.0, 650.0)])
+@pytest.mark.parametrize("unit", [1.0, 2.5])
+def test_pictures_are_found_where_they_were_put(rotate: int, crop: tuple[float, ...] | None, unit: float) -> None:
+    data, drawn, fields = pictured(rotate, crop, unit)
+    assert [one.picture is None for one in drawn] == [False] * 3
+    assert check(data, drawn, fields) == "B-B"
+
+
+def test_a_picture_that_is_another_one_or_elsewhere_is_missed() -> None:
+    data, drawn, fields = pictured(90, None, 1.0)
+    sign, initials, photo = drawn
+    assert sign.picture
+    assert initials.picture
+    (digest, (left, bottom, right, top)) = sign.picture
+    wrong = [
+        replace(sign, picture=(initials.picture[0], sign.picture[1])),
+        replace(sign, picture=(digest, initials.picture[1])),
+        replace(sign, picture=(digest, Rectangle(left + 2, bottom, right + 2, top))),
+        replace(sign, picture=(digest, Rectangle(left, bottom, right, top + 2))),
+    ]
+    for one in wrong:
+        with pytest.raises(SealBroken, match="Field 'Sign': its value was not found on page 1"):
+            check(data, [one, initials, photo], fields)
+
+
+def test_a_picture_that_the_page_does_not_draw_is_missed() -> None:
+    data, drawn, _ = pictured(0, None, 1.0)
+    for change in (b"/Im2 Do", b"/Im1 Do"):
+        with pikepdf.open(io.BytesIO(data)) as pdf:
+            form = pdf.pages[0].Resources.XObject.CountersignFill0
+            form.write(form.read_bytes().replace(change, b"" if change == b"/Im2 Do" else b"/Im2 Do"))
+            broken = drawing.saved(pdf)
+        with pytest.raises(SealBroken, match="was not found"):
+            read_back.check_values(broken, drawn, {})
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        mask = pdf.pages[0].Resources.XObject.CountersignFill0.Resources.XObject.Im1.SMask
+        mask.write(b"\xff" * (int(mask.Width) * int(mask.Height)))
+        broken = drawing.saved(pdf)
+    with pytest.raises(SealBroken, match="was not found"):
+        read_back.check_values(broken, drawn, {})
 
 
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])

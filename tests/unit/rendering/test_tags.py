@@ -385,6 +385,10 @@ def test_types_that_differ_are_reported():
         ("{{A;title=T;description=D;condition=B:true}}", {"title": "T", "description": "D", "condition": "B:true"}),
         ("{{ A ; Type = Signature ; ROLE = The Buyer }}", {"name": "A", "type": FieldType.SIGNATURE, "role": "The Buyer"}),
         ("{{A;type=payment;price=10.50;currency=eur}}", {"preferences": {"price": 10.5, "currency": "EUR"}}),
+        (
+            "{{A;type=payment;price=5;payment_url=https://pay.example.com/a?b=c}}",
+            {"preferences": {"price": 5, "payment_url": "https://pay.example.com/a?b=c"}},
+        ),
     ],
 )  # fmt: skip
 def test_attributes(text, expected):
@@ -396,7 +400,7 @@ def test_attributes(text, expected):
 @pytest.mark.parametrize(
     ("text", "code", "words_of_message"),
     [
-        ("{{A;type=kba}}", "unknown_tag", "the type “kba” does not exist"),
+        ("{{A;type=kba}}", "unknown_tag", "the type “kba” is not known here"),
         ("{{}}", "unknown_tag", "it is empty"),
         ("{{ ; }}", "unknown_tag", "it is empty"),
         ("{{A;type=text and so on", "unclosed_tag", "{{A;type=text"),
@@ -404,7 +408,9 @@ def test_attributes(text, expected):
         ("{{A;colour=red}}", "tag_attribute", "“colour” is not known"),
         ("{{A;required=perhaps}}", "tag_attribute", "neither true nor false"),
         ("{{A;type=number;default=x}}", "tag_attribute", "the default “x” does not fit"),
-        ("{{A;font_size=1000000}}", "tag_attribute", "between 1 and 500"),
+        ("{{A;type=payment;price=-1}}", "tag_attribute", "is below 0"),
+        ("{{A;type=payment;payment_url=javascript:alert(1)}}", "tag_attribute", "no http or https URL"),
+        ("{{A;font_size=1000000}}", "tag_attribute", "between 1 and 200"),
         ("{{A;whatever}}", "tag_attribute", "“whatever” is not an attribute"),
         ("{{A;type=text;option=x}}", "tag_attribute", "only belongs to radio"),
         ("{{A;min=soon}}", "tag_attribute", "is not a number"),

@@ -216,7 +216,12 @@ def test_templates_that_cannot_be_sent() -> None:
     assert refused({}, found=template(field(), archived=True)).message == "Template has been archived"
     assert refused({}, found=template(roles=("First Party",))).message == "Template does not contain fields"
     payment = template(field(name="Pay", type="payment"))
-    assert "payment, not available yet" in refused({}, found=payment).message
+    assert refused({}, found=payment).message == "template_id has the payment field Pay without a price"
+    priced = {"fields": [{"name": "Pay", "preferences": {"price": "25", "payment_url": "https://pay.example.com"}}]}
+    assert planned(priced, found=payment).fields[0].preferences == {
+        "price": 25,
+        "payment_url": "https://pay.example.com",
+    }
     look_ahead = template(field(name="Odd", validation={"pattern": "(?!x)"}))
     assert "Odd whose pattern" in refused({}, found=look_ahead).message
 

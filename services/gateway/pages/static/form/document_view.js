@@ -157,6 +157,7 @@ export class DocumentView {
       return [value].flat().includes(area.option) ? [tick()] : [];
     }
     const text = field.mine && isStep(field) ? shownText(field, value, this.state.locale) : (field.display ?? shownText(field, value, this.state.locale));
+    if (field.type === "payment" && field.preferences?.payment_url) return [payLink(field, text)];
     return field.type === "cells" && area.cell_w ? cells(text, field, area) : [el("span", { class: "box__text" }, text)];
   }
 
@@ -203,6 +204,10 @@ function hint(field) {
   const words = { signature: t("document.sign_here"), initials: t("document.initials_here") };
   return el("span", { class: "box__hint" }, words[field.type] ?? (field.type === "checkbox" ? "" : field.label));
 }
+
+/** What is to be paid leads to where it is paid; the form has the same link for the keyboard. */
+const payLink = ({ preferences }, text) =>
+  el("a", { class: "box__text", href: preferences.payment_url, target: "_blank", rel: "noopener noreferrer", tabindex: -1 }, text);
 
 const tick = () => el("span", { class: "box__tick" });
 

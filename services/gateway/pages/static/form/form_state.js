@@ -77,7 +77,12 @@ export class FormState extends EventTarget {
 
   /** Something has to be done on the last page, which no field asks for. */
   get needsReview() {
-    return Boolean(this.form.consent) || this.form.invites.length > 0;
+    return Boolean(this.form.consent) || this.form.invites.length > 0 || this.payments().length > 0;
+  }
+
+  /** What this signer is asked to pay: nothing of it is done here. */
+  payments() {
+    return this.fields.filter((field) => field.mine && field.type === "payment" && field.display && this.isShown(field));
   }
 
   /** The fields that still need something, in order. */

@@ -16,6 +16,7 @@ export function review(state, { onChange, onBack, onComplete }) {
     el("h2", { class: "step__title", tabindex: -1 }, t("review.heading")),
     el("p", {}, steps.length ? t("review.intro") : t("review.nothing")),
     el("dl", { class: "review__answers" }, steps.map((field) => answer(state, field, onChange))),
+    state.payments().map(payment),
     state.form.invites.length ? inviteFields(state) : null,
     state.form.consent ? consentBox(state) : null,
     el("p", { class: "panel__message", role: "status" }),
@@ -37,6 +38,14 @@ function answer(state, field, onChange) {
     onChange(field);
   });
   return el("div", { class: "review__answer" }, el("dt", {}, field.label), el("dd", {}, given(state, field)), el("dd", { class: "review__act" }, proved ? null : change));
+}
+
+/** An amount to be paid, and where, for the signer to do so himself. */
+function payment(field) {
+  const url = field.preferences?.payment_url;
+  const host = url && new URL(url).host;
+  const link = host && el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, t("payment.link", { host }));
+  return el("p", { class: "review__payment" }, t("payment.due", { label: field.label, amount: field.display }), link ? " " : null, link);
 }
 
 function given(state, field) {

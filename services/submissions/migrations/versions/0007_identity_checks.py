@@ -5,8 +5,8 @@ from alembic import op
 
 from contracts.runtime.database import BigId, Json, UtcDateTime
 
-revision = "0006"
-down_revision = "0005"
+revision = "0007"
+down_revision = "0006"
 
 
 def upgrade() -> None:

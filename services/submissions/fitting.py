@@ -1,0 +1,276 @@
+"""Whether what is given can be drawn: a value that no font has a character for, or that does not fit into its field's area at
+any size that can be read, is refused to whoever gives it, with the reason, and not when everybody has signed.
+
+Rendering decides, with the very drawing of the sealed file. It is asked before the transaction, and only about what is not
+certain to fit: most values are short.
+"""
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.orm import Session
+
+from contracts import paper
+from contracts.errors import ServiceError
+from contracts.rpc import rendering
+from contracts.rpc import submissions as rpc
+from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType, StoredDocument
+from services.submissions import branding, conditions, filling, placeholders
+from services.submissions import values as rules
+from services.submissions.identity_checks import VERIFIED
+from services.submissions.models import SnapshotRow, SubmitterRow
+from services.submissions.preparing import Bus, check_texts
+
+if TYPE_CHECKING:
+    from services.submissions.creation import Basis, Plan
+    from services.submissions.submitter_commands import Change
+
+MOST_NAMED = 50
+_UNDRAWN = IMAGE_TYPES - {FieldType.STAMP} | {FieldType.FILE, FieldType.STRIKETHROUGH}
+"""Pictures, lines and names of files fit into any area."""
+_SOME_ID = 10**7
+_PERSON = ("name", "email", "phone")
+
+# Of the size of the text. No letter of those that ``needs_font_check`` lets pass is wider, no line needs more.
+_WIDEST, _TALLEST = 1.5, 1.45
+_INSIDE = 0.92
+"""Of an area's width, at least, is left between its margins."""
+_STAMP_LINES, _STAMP_SIZE, _STAMP_INSIDE = 6, 3.0, 0.85
+_LONGEST_STAMP_LINE = 40
+"""Characters of a stamp's lines that are not the party's: a date with its zone."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A field with what would be drawn; ``path`` names it in a refusal, ``label`` begins the sentence."""
+
+    field: FieldDefinition
+    value: Any
+    path: str
+    label: str
+    party: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """What rendering may have to be asked. ``parties`` as if they had completed."""
+
+    account: Account
+    documents: Sequence[StoredDocument]
+    entries: Sequence[Entry]
+    parties: Sequence[rendering.PartySummary]
+
+
+def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) -> None:
+    """Raises ServiceError naming each value that cannot be drawn, and why; before that each of ``texts`` (with its field) that
+    has a character without a font."""
+    check_texts(bus, texts)
+    pages = {(one.uuid, number): size for one in question.documents for number, size in enumerate(one.pages, start=1)}
+    first = question.documents[0].uuid if question.documents else ""
+    parties = {one.id: one for one in question.parties}
+
+    def is_certain(entry: Entry) -> bool:
+        for area in entry.field.areas:
+            size = pages.get((area.attachment_uuid or first, area.page))
+            if size is None or not _surely_fits(
+                entry, area, area.w * size.width, area.h * size.height, question.account, parties
+            ):
+                return False
+        return True
+
+    doubtful = [entry for entry in question.entries if not is_certain(entry)]
+    if not doubtful:
+        return
+    asked = rendering.CheckValues(
+        account=question.account,
+        documents=list(question.documents),
+        values=[
+            rendering.FieldValue(field=entry.field, value=entry.value, submitter_id=entry.party) for entry in doubtful
+        ],
+        parties=list(question.parties),
+    )
+    faults = bus.call(rendering.CHECK_VALUES, asked).faults
+    wrong = [(entry, faults[entry.field.uuid]) for entry in doubtful if entry.field.uuid in faults]
+    if wrong:
+        details = [{"field": entry.path, "reason": reason} for entry, reason in wrong[:MOST_NAMED]]
+        raise ServiceError("invalid", f"{wrong[0][0].label} {wrong[0][1]}", details)
+
+
+def entries(
+    own: Iterable[FieldDefinition],
+    values: Mapping[str, Any],
+    signing: filling.Signing,
+    party: int,
+    paths: Mapping[str, str],
+    *,
+    stamped: bool,
+) -> list[Entry]:
+    """What of a party's fields would be drawn. ``values`` hold its defaults; ``paths`` say where which value was given, by
+    field uuid; ``stamped``: a picture takes the place of its stamp."""
+    found = []
+    for field in own:
+        value = values.get(field.uuid)
+        if not field.areas or field.type in _UNDRAWN:
+            continue
+        if field.type is FieldType.HEADING:
+            text = placeholders.resolve(field, signing.details, signing.at, signing.time_zone)
+            field = field.model_copy(update={"default_value": text})
+        elif field.type is FieldType.STAMP:
+            if value or stamped:
+                continue
+        elif value in (None, False, "", []) and field.type is not FieldType.PAYMENT:
+            continue
+        path = paths.get(field.uuid, f"fields.{field.name or field.uuid}")
+        found.append(Entry(field, value, path, path, party))
+    return found
+
+
+def of_plan(plan: "Plan", basis: "Basis", account: Account, now: datetime) -> Question:
+    """For a new submission: what it comes with, the defaults as they would be today, and proofs of identity, which nobody can
+    write in fewer letters."""
+    found: list[Entry] = []
+    parties = []
+    for number, one in enumerate(plan.submitters):
+        parties.append(_party(number, one.party.name, one, now))
+        own = [field for field in plan.fields if field.submitter_uuid == one.party.uuid]
+        signing = signing_of(one, one.party.name, account, now)
+        stamped = bool(one.branding.sources or account.stamp or account.logo)
+        proofs = {field.uuid: VERIFIED for field in own if field.type is FieldType.VERIFICATION}
+        values = {**filling.with_defaults(own, one.values, signing), **proofs}
+        found += entries(own, values, signing, number, plan.paths, stamped=stamped)
+    return Question(account, basis.documents, found, parties)
+
+
+def signing_of(person: Any, role: str, account: Account, now: datetime, id_: int = _SOME_ID) -> filling.Signing:
+    """What placeholders are resolved with; ``person`` has a name, an e-mail address and a phone number."""
+    details = {"id": id_, "role": role, "name": person.name, "email": person.email, "phone": person.phone}
+    return filling.Signing(details, now, account.time_zone)
+
+
+def of_change(session: Session, command: rpc.UpdateSubmitter, change: "Change", now: datetime) -> Question:
+    """For a change of a submitter by the API: what he would have then."""
+    submitter = session.get_one(SubmitterRow, command.id)
+    snapshot = session.get_one(SnapshotRow, submitter.submission_id)
+    person = SimpleNamespace(**{key: change.details.get(key, getattr(submitter, key)) for key in _PERSON})
+    fields = [change.overrides.apply(FieldDefinition.model_validate(one)) for one in snapshot.fields]
+    values = {**submitter.values, **change.overrides.values}
+    drawn = _Drawn(submitter, person, values, bool(change.branding.sources), change.overrides.paths)
+    return _of_submitter(snapshot, fields, drawn, now)
+
+
+def of_form(
+    command: rpc.SaveValues,
+    submitter: SubmitterRow,
+    snapshot: SnapshotRow,
+    of_others: Mapping[str, Any],
+    now: datetime,
+) -> Question:
+    """For a signer: what he sends, or on completion all that he would leave. He knows nothing of paths: fields are named by
+    uuid and called as on the page. What is no value at all is not looked at, it is refused for another reason."""
+    fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
+    own = {field.uuid: field for field in fields if field.submitter_uuid == submitter.party_uuid}
+    values = dict(submitter.values)
+    for uuid, raw in command.values.items():
+        with contextlib.suppress(rules.BadValue):
+            if uuid in own and not own[uuid].readonly:
+                values[uuid] = rules.coerce(own[uuid], raw)
+    question = _of_submitter(snapshot, fields, _Drawn(submitter, submitter, values, False, {}), now)
+    hidden = conditions.hidden(fields, {**of_others, **values})
+    asked = own if isinstance(command, rpc.CompleteForm) else command.values
+    shown = [
+        replace(entry, path=entry.field.uuid, label=filling.label(entry.field))
+        for entry in question.entries
+        if entry.field.uuid in asked and entry.field.uuid not in hidden
+    ]
+    return replace(question, entries=shown)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A submitter as he would be: ``person`` has name, e-mail address and phone number."""
+
+    row: SubmitterRow
+    person: Any
+    values: Mapping[str, Any]
+    stamped: bool
+    paths: Mapping[str, str]
+
+
+def _of_submitter(snapshot: SnapshotRow, fields: Sequence[FieldDefinition], drawn: _Drawn, now: datetime) -> Question:
+    account = Account.model_validate(snapshot.account)
+    row = drawn.row
+    own = [field for field in fields if field.submitter_uuid == row.party_uuid]
+    signing = signing_of(drawn.person, row.role, account, now, row.submission_id)
+    stamped = drawn.stamped or branding.shown(row, account).stamp is not None
+    values = filling.with_defaults(own, drawn.values, signing)
+    return Question(
+        account,
+        [StoredDocument.model_validate(one) for one in snapshot.documents],
+        entries(own, values, signing, row.id, drawn.paths, stamped=stamped),
+        [_party(row.id, row.role, drawn.person, now), *_others(snapshot, row)],
+    )
+
+
+def _party(id_: int, role: str, person: Any, now: datetime) -> rendering.PartySummary:
+    return rendering.PartySummary(
+        id=id_,
+        role=role,
+        name=person.name,
+        email=person.email,
+        phone=person.phone,
+        status="completed",
+        completed_at=now,
+    )
+
+
+def _others(snapshot: SnapshotRow, row: SubmitterRow) -> list[rendering.PartySummary]:
+    """That there are others matters to a stamp, not who they are."""
+    return [
+        rendering.PartySummary(id=-number, role=one["name"], status="pending")
+        for number, one in enumerate(snapshot.parties, start=1)
+        if one["uuid"] != row.party_uuid
+    ]
+
+
+def _surely_fits(
+    entry: Entry,
+    area: Area,
+    width: float,
+    height: float,
+    account: Account,
+    parties: Mapping[int, rendering.PartySummary],
+) -> bool:
+    """Without laying anything out: there is room even if every letter were as wide as the widest. Points."""
+    field = entry.field
+    if field.type is FieldType.STAMP:
+        return _stamp_surely_fits(parties[entry.party], width, height)
+    if field.type is FieldType.CHECKBOX or area.option is not None:
+        return True
+    text = paper.display(field, entry.value, account)
+    if rules.needs_font_check(text):
+        return False
+    size = paper.SMALLEST_SIZE
+    if field.type is FieldType.CELLS:
+        cell = (area.cell_w or 0) * width / area.w if area.w else 0
+        count = max(len(text), 1)
+        narrow = min(cell, width / count) if cell > 0 else width / max(count, round(width / height) if height else 1)
+        return narrow >= _WIDEST * size and height >= _TALLEST * size
+    room = width * _INSIDE
+    if room < _WIDEST * size:
+        return False
+    widths = [len(line) * _WIDEST * size / room for line in text.split("\n")]
+    # Of two lines that follow each other the second begins with what did not go onto the first.
+    lines = sum(1 if width <= 1 else 1 + int(2 * width) for width in widths)
+    return lines * _TALLEST * size <= height
+
+
+def _stamp_surely_fits(party: rendering.PartySummary, width: float, height: float) -> bool:
+    lines = (party.name or "", party.email or party.phone or "", f"Role: {party.role}", "-" * _LONGEST_STAMP_LINE)
+    if any(rules.needs_font_check(line) for line in lines):
+        return False
+    widest = max(map(len, lines)) * _WIDEST * _STAMP_SIZE
+    return widest <= width * _STAMP_INSIDE and height * _STAMP_INSIDE >= _STAMP_LINES * _TALLEST * _STAMP_SIZE
