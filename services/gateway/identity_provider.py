@@ -253,6 +253,8 @@ class IdentityProvider:
             lambda: self._outbound.get(endpoint, headers, total_timeout=PATIENCE, max_response=LARGEST_ANSWER)
         )
         found = _object(answer)
+        if answer.status >= 500:
+            raise IdentityFailed(IdentityProblem.UNREACHABLE, f"the UserInfo endpoint answered {answer.status}")
         if answer.status != 200 or found.get("sub") != claims["sub"]:
             raise IdentityFailed(
                 IdentityProblem.FAILED, f"the UserInfo endpoint answered {answer.status} or for another"

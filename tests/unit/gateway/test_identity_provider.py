@@ -149,7 +149,7 @@ def test_a_short_token_is_completed_by_the_userinfo_endpoint(provider: Provider)
     provider.userinfo["sub"] = "another"
     assert problem(provider) == IdentityProblem.FAILED
     provider.answer = lambda path: (500, {}) if path == "/userinfo" else None
-    assert problem(provider) == IdentityProblem.FAILED
+    assert problem(provider) == IdentityProblem.UNREACHABLE
 
 
 @pytest.mark.parametrize(
