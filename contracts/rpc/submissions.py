@@ -8,6 +8,7 @@ from pydantic import Field
 
 from contracts.blobs import BlobRef
 from contracts.rpc import Rpc
+from contracts.rpc.rendering import FillRequest
 from contracts.rpc.templates import Intake
 from contracts.types import (
     Account,
@@ -419,6 +420,15 @@ class FormFile(Tolerant):
     pages: list[PageSize]
 
 
+class DrawForm(Visit):
+    """What the page shows right now, to be drawn: ``values`` and ``reasons`` as in SaveValues, of the signer's own fields and
+    only those that are not saved yet; ``fields`` are the uuids of those that are wanted."""
+
+    values: dict[str, Any] = Field(default_factory=dict)
+    reasons: dict[str, str | None] = Field(default_factory=dict)
+    fields: list[str]
+
+
 class SendCode(Visit):
     """Send the one-time code that is asked for next: to the signer's address, or, when he has passed those, to the number
     ``phone`` that he wants to put into a field which asks for a code. ``phone_otp_webhook`` is the account's, sealed (see
@@ -603,6 +613,7 @@ INVITE_AND_COMPLETE = Rpc("submissions", "invite_and_complete", InviteAndComplet
 DECLINE_FORM = Rpc("submissions", "decline_form", DeclineForm, Done)
 ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
 FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)
+FORM_DRAWING = Rpc("submissions", "form_drawing", DrawForm, FillRequest)
 START_FROM_LINK = Rpc("submissions", "start_from_link", StartFromLink, LinkStarted, timeout=30)
 SEND_LINK_CODE = Rpc("submissions", "send_link_code", SendLinkCode, CodeSent)
 CHECK_LINK_CODE = Rpc("submissions", "check_link_code", CheckLinkCode, PassedCode)

@@ -55,11 +55,7 @@ def merged(
     values = dict(stored)
     faults: Faults = []
     for uuid, raw in incoming.items():
-        field = by_uuid.get(uuid)
-        if field is None or field.type in STATIC_TYPES:
-            raise ServiceError(
-                "invalid", "Invalid field", [{"field": uuid[:64], "reason": "is no field of this signer"}]
-            )
+        field = _fillable(by_uuid, uuid)
         if field.type is FieldType.VERIFICATION:
             _refuse_other_proof(field, raw, stored)
             continue
@@ -74,6 +70,27 @@ def merged(
             continue
         values[uuid] = value
     refuse(faults)
+    return values
+
+
+def tried(
+    own: Sequence[FieldDefinition],
+    stored: Mapping[str, Any],
+    incoming: Mapping[str, Any],
+    attached: Mapping[str, FieldType],
+) -> dict[str, Any]:
+    """``stored`` with what stands on the signing page at this moment, for showing it: half a date is none yet. Raises
+    ServiceError for what is no field of this party."""
+    by_uuid = {field.uuid: field for field in own}
+    values = dict(stored)
+    for uuid, raw in incoming.items():
+        field = _fillable(by_uuid, uuid)
+        if field.readonly or field.type is FieldType.VERIFICATION:
+            continue
+        try:
+            values[uuid] = _received(field, raw, attached)
+        except rules.BadValue:
+            values[uuid] = None
     return values
 
 
@@ -119,6 +136,13 @@ def refuse(faults: Faults) -> None:
 def label(field: FieldDefinition) -> str:
     """What the signer knows the field by; a sentence about it begins so."""
     return field.title or field.name or field.type.value
+
+
+def _fillable(own: Mapping[str, FieldDefinition], uuid: str) -> FieldDefinition:
+    field = own.get(uuid)
+    if field is None or field.type in STATIC_TYPES:
+        raise ServiceError("invalid", "Invalid field", [{"field": uuid[:64], "reason": "is no field of this signer"}])
+    return field
 
 
 def _received(field: FieldDefinition, raw: Any, attached: Mapping[str, FieldType]) -> Any:

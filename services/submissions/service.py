@@ -10,6 +10,7 @@ from contracts.errors import ServiceError, not_found
 from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOutcome, PhoneOutcome, PublicData
 from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
+from contracts.rpc.rendering import FillRequest
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.outbound import Outbound
 from contracts.runtime.worker import Context, handles, subscribes
@@ -190,6 +191,10 @@ class SubmissionsService:
     @handles(rpc.FORM_FILE)
     def form_file(self, query: rpc.FormPage) -> rpc.FormFile:
         return self.context.database.look_up(forms.file_of, query, self._site, now())
+
+    @handles(rpc.FORM_DRAWING)
+    def form_drawing(self, query: rpc.DrawForm) -> FillRequest:
+        return self.context.database.look_up(forms.drawing, query, self.context.settings, self._site, now())
 
     @handles(rpc.VIEW_FORM)
     def view_form(self, visit: rpc.Visit) -> rpc.Done:

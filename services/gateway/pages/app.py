@@ -11,7 +11,7 @@ from contracts.runtime import observe
 from contracts.runtime.blobstore import BlobStore
 from contracts.types import Account, Actor
 from services.gateway.identity_provider import IdentityProvider
-from services.gateway.pages import codes, files, identity, mail, shared_link, signing, submission_page
+from services.gateway.pages import codes, drawing, files, identity, mail, shared_link, signing, submission_page
 from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE
 from services.gateway.pages.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.static_files import StaticFiles
@@ -57,6 +57,7 @@ def create_pages(
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles()
     app.register_blueprint(signing.routes(context, trusted))
+    app.register_blueprint(drawing.routes(context, trusted))
     app.register_blueprint(codes.routes(context, trusted))
     app.register_blueprint(identity.routes(context, trusted))
     app.register_blueprint(shared_link.routes(context, trusted))

@@ -40,7 +40,7 @@ const panel = new Panel(place, state, {
   },
 });
 const view = new DocumentView(document.getElementById("document"), state, (field) => panel.ask(field));
-const completing = new Completing(state, saver, panel, { onDone: done, onChanged: showState });
+const completing = new Completing(state, saver, view.pictures, panel, { onDone: done, onChanged: showState });
 
 watchRoom(place, () => view.follow());
 if (mayComplete(state)) declineButton.addEventListener("click", () => openDeclineDialog(declineButton, saver, showState));

@@ -27,6 +27,7 @@ export class Panel {
     this.foldButton = button("", () => this.#fold(!place.classList.contains("panel--folded")), "panel__fold");
     place.replaceChildren(this.foldButton, this.screen);
     state.addEventListener("changed", ({ detail }) => this.#answered(detail));
+    state.addEventListener("judged", ({ detail }) => this.#judged(detail));
     this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null));
   }
 
@@ -45,7 +46,7 @@ export class Panel {
   }
 
   /** Asks for `field`; `problem` says what is wrong with the answer that is there. */
-  ask(field, problem = this.#serverProblems.get(field.uuid) ?? "") {
+  ask(field, problem = this.#serverProblems.get(field.uuid) ?? this.state.undrawable.get(field.uuid) ?? "") {
     this.leave();
     this.#field = field;
     this.#uncommitted = false;
@@ -236,6 +237,13 @@ export class Panel {
     }
     const progress = this.place.querySelector(".progress");
     if (progress && this.#field) progress.replaceWith(this.#progress(this.#field));
+    this.#offerComplete();
+  }
+
+  /** What was typed has no place on the document: said while it can still be changed. */
+  #judged(field) {
+    if (this.#field !== field) return;
+    this.#say(this.state.undrawable.get(field.uuid) ?? "");
     this.#offerComplete();
   }
 
