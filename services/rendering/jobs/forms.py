@@ -88,7 +88,10 @@ class _Told:
         if fields:
             kinds = Counter(field.type.value for field in fields)
             counted = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
-            message = f"{len(fields):,} form field{'s' * (len(fields) > 1)} of the PDF became fields: {counted}."
+            became = (
+                "form fields of the PDF became fields" if len(fields) > 1 else "form field of the PDF became a field"
+            )
+            message = f"{len(fields):,} {became}: {counted}."
             told.append(Notice(code="form_fields_imported", message=message, document=self._document))
         for code, found in self._names.items():
             if found:
