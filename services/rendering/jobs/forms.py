@@ -18,6 +18,8 @@ _HIDDEN = 1 << 1 | 1 << 5
 """Annotation flags Hidden and NoView."""
 _DEEPEST_FIELD = 64
 _MOST_NAMED = 20
+_SMALLEST = 4.0
+"""Points, in width and height: text is never drawn smaller. Forms keep data of their own in dots."""
 _SHOWN_TEXT = re.compile(rb"/Tx\s+BMC.*?\bEMC\b", re.DOTALL)
 _NOWHERE = Area(x=0, y=0, w=0, h=0)
 _OF_THE_FORM = ("/DA", "/Q")
@@ -33,6 +35,10 @@ _LEFT = {
     "form_field_off_page": (
         "lies off its page or has no size; it became no field",
         "lie off their pages or have no size; they became no fields",
+    ),
+    "form_field_too_small": (
+        "is too small for anything to be read in it; it became no field",
+        "are too small for anything to be read in them; they became no fields",
     ),
     "form_field_turned": (
         "is turned on its page; what is filled in stands upright there",
@@ -141,8 +147,10 @@ def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], told: _Told) -> Ite
             if not shown or whole_of(annotation.get("/F")) & _HIDDEN:
                 if widget.kind != "/Sig" or "/V" not in widget.inherited:  # Most signatures are not meant to be seen.
                     told.add("form_field_hidden" if shown else "form_field_off_page", widget)
+            elif min(shown.width, shown.height) < _SMALLEST:
+                told.add("form_field_too_small", widget)
             else:
-                widget.area = rectangle_to_area(shown, visible, page=number)
+                widget.area, widget.width = rectangle_to_area(shown, visible, page=number), shown.width
                 widget.turned = (_turn(annotation) - visible.rotation) % 360
                 yield widget
 
@@ -167,7 +175,7 @@ def _widget(
         own = [kid.objgen for kid in items_of(field.get("/Kids")) if isinstance(kid, pikepdf.Dictionary)]
         kids[key] = {kid: index for index, kid in enumerate(own)}
     kid = kids[key].get(annotation.objgen, len(kids[key]))
-    return Widget(annotation, key, clean(".".join(names)), inherited, _NOWHERE.model_copy(), kid)
+    return Widget(annotation, key, clean(".".join(names)), inherited, _NOWHERE.model_copy(), kid=kid)
 
 
 def _clear(widget: Widget) -> None:

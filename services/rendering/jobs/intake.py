@@ -36,6 +36,9 @@ SMALLEST_PAGE, LARGEST_PAGE = 3.0, 14_400.0
 """Units of default user space (ISO 32000-2, annex C)."""
 
 _FARTHEST = 1_000_000.0
+_WIDEST = 100 * LARGEST_PAGE
+"""Points; half a kilometre."""
+_OTHER_ENCRYPTION = re.compile(r"unsupported (?:security handler|encryption filter|/R or /V)", re.IGNORECASE)
 _AFTER_END = re.compile(rb"\s{0,8}")
 
 
@@ -246,6 +249,10 @@ def _open(data: bytes, limits: Limits) -> Iterator[pikepdf.Pdf]:
         # pikepdf answers a wrong type in a hostile file with any of these.
         if "no pages" in str(error):
             raise Refused("The PDF has no pages.") from error
+        if _OTHER_ENCRYPTION.search(str(error)):
+            raise Refused(
+                "The PDF is encrypted for certificates or by a rights management; remove that first."
+            ) from error
         raise Refused("The PDF is damaged and could not be repaired.") from error
 
 
@@ -274,6 +281,8 @@ def _check_size(page: pikepdf.Page, visible: VisiblePage, number: int) -> None:
         raise Refused(f"Page {number} of the PDF is larger than {LARGEST_PAGE:,.0f} units.")
     if min(box.width, box.height) < SMALLEST_PAGE:
         raise Refused(f"Page {number} of the PDF is smaller than {SMALLEST_PAGE:.0f} units.")
+    if not SMALLEST_PAGE <= min(visible.width, visible.height) <= max(visible.width, visible.height) <= _WIDEST:
+        raise Refused(f"Page {number} of the PDF has a unit (UserUnit) that makes it {visible.width:g} points wide.")
 
 
 def _has_garbled_size(warnings: Sequence[str]) -> bool:

@@ -62,6 +62,10 @@ def test_cells_have_their_width():
     assert found.areas[0].cell_w * 612 == pytest.approx(10)
 
 
+def test_a_comb_of_cells_that_hold_no_letter_is_a_text():
+    assert one(field("Tx", "A", (100, 600, 200, 620), Ff=1 << 24, MaxLen=100)).type is FieldType.TEXT
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -231,6 +235,7 @@ def test_each_field_is_accounted_for():
         field("Tx", "Unseen", (100, 360, 300, 380), F=32),
         field("Tx", "Far", (100, 9000, 200, 9020)),
         field("Sig", "No size", (0, 0, 0, 0)),
+        field("Tx", "Dot", (300, 300, 303, 320)),
         field("Tx", "Askew", (500, 100, 520, 300), MK=Dictionary(R=90)),
     )
     assert notices(prepared) == {
@@ -241,6 +246,7 @@ def test_each_field_is_accounted_for():
         "form_field_hidden": "The form fields “Secret” and “Unseen” are hidden in the PDF; they became no fields.",
         "form_field_off_page": "The form fields “Far” and “No size” lie off their pages or have no size; they became no "
         "fields.",
+        "form_field_too_small": "The form field “Dot” is too small for anything to be read in it; it became no field.",
         "form_field_turned": "The form field “Askew” is turned on its page; what is filled in stands upright there.",
     }
     assert [found.name for found in prepared.fields] == ["Full name", "Town", "Agreed", "Askew"]
