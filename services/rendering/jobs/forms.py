@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
+from zlib import crc32
 
 import pikepdf
 
@@ -12,12 +13,13 @@ from contracts.types import Area, Notice
 from services.rendering.jobs.form_kinds import Widget, field_of, holds_value
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, clip, rectangle_to_area
 from services.rendering.jobs.pdf_values import items_of, number_of, text_of, whole_of
-from services.rendering.jobs.tag_values import clean
+from services.rendering.jobs.tag_values import LONGEST_NAME, clean
 
 _HIDDEN = 1 << 1 | 1 << 5
 """Annotation flags Hidden and NoView."""
 _DEEPEST_FIELD = 64
 _MOST_NAMED = 20
+_LONGEST_PATH = 100_000
 _SMALLEST = 4.0
 """Points, in width and height: text is never drawn smaller. Forms keep data of their own in dots."""
 _SHOWN_TEXT = re.compile(rb"/Tx\s+BMC.*?\bEMC\b", re.DOTALL)
@@ -175,7 +177,13 @@ def _widget(
         own = [kid.objgen for kid in items_of(field.get("/Kids")) if isinstance(kid, pikepdf.Dictionary)]
         kids[key] = {kid: index for index, kid in enumerate(own)}
     kid = kids[key].get(annotation.objgen, len(kids[key]))
-    return Widget(annotation, key, clean(".".join(names)), inherited, _NOWHERE.model_copy(), kid=kid)
+    return Widget(annotation, key, _name(".".join(names)), inherited, _NOWHERE.model_copy(), kid=kid)
+
+
+def _name(path: str) -> str:
+    """Forms made from XFA have paths for names; two that begin with the same 255 characters stay two."""
+    whole = clean(path, _LONGEST_PATH)
+    return whole if len(whole) <= LONGEST_NAME else f"{whole[: LONGEST_NAME - 9].rstrip()}~{crc32(whole.encode()):08x}"
 
 
 def _clear(widget: Widget) -> None:

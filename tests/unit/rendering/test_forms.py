@@ -319,6 +319,16 @@ def test_two_fields_of_one_name_are_one_unless_their_types_differ():
     ]
 
 
+def test_long_names_that_begin_alike_stay_apart():
+    path = "form[0].page[0].part[0]." * 20
+    names = [
+        found.name for found in take(field("Tx", f"{path}a"), field("Tx", f"{path}b", (100, 500, 300, 530))).fields
+    ]
+    assert len(set(names)) == 2
+    assert {len(name) for name in names} == {255}
+    assert all(name.startswith(path[:240]) for name in names)
+
+
 def test_a_widget_that_is_listed_twice_counts_once():
     with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
         pdf.pages[0].obj.Annots.append(pdf.pages[0].obj.Annots[0])
