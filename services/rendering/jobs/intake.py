@@ -294,6 +294,8 @@ def _has_garbled_size(warnings: Sequence[str]) -> bool:
 
 
 def _normalise(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> None:
+    if "/Size" not in pdf.trailer:
+        pdf.trailer["/Size"] = 0  # qpdf writes the right number, but only into a trailer that has one.
     for key in ("/Perms", "/DSS"):
         if key in pdf.Root:
             del pdf.Root[key]
