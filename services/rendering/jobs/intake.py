@@ -21,6 +21,7 @@ from services.rendering.jobs.damaged_pictures import blank, damaged_pictures
 from services.rendering.jobs.drawn_forms import check_drawn_forms
 from services.rendering.jobs.existing_signatures import ExistingSignatures, existing_signatures
 from services.rendering.jobs.flatten import flatten as flatten_form
+from services.rendering.jobs.font_unicode import mend_fonts
 from services.rendering.jobs.forms import form_fields, has_form
 from services.rendering.jobs.geometry import VisiblePage, has_unusable_media_box, state_plainly, visible_page
 from services.rendering.jobs.preflight import content_notices, page_notices
@@ -135,6 +136,7 @@ def _prepare_unsigned(
         report.append(_blanked(unreadable, name))
         blank(unreadable)
     _normalise(pdf, pages)
+    report += mend_fonts(pdf, document=name)
     file = saved(pdf)
     found = find_tags(file, pages, document=name, surroundings=surroundings)
     report += content_notices(pdf, found.textless, document=name)

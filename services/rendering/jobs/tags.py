@@ -22,7 +22,7 @@ from services.rendering.jobs.tag_values import clean
 MOST_FIELDS = 2_000
 LONGEST_REPORT = 200
 _ON_ONE_LINE = re.compile(r"[^\s\ufffe](?:[^\r\n\ufffe]*[^\s\ufffe])?\ufffe?")
-_MAYBE = re.compile(r"\{ ?\{")
+_MAYBE = re.compile(r"\{ ?\{|\} ?\}")
 
 
 class TagLine(NamedTuple):

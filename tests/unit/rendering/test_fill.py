@@ -235,6 +235,18 @@ def test_a_stamp_says_who_signed() -> None:
     assert is_found(expected, found(data, drawn[0]))
 
 
+def test_a_stamp_in_the_background_hides_nothing() -> None:
+    white = encoded(Image.new("RGB", (300, 200), (255, 255, 255)))
+    for position, hidden in (("background", False), ("foreground", True)):
+        item = field_value("stamp", PHOTO, area(0.1, 0.1, 0.4, 0.05), preferences={"position": position})
+        pdf = blank_pdf(content=b"0 0 0 rg 0 0 612 792 re f")
+        drawn = fill_into(pdf, stored(), request(item, attachments=ATTACHMENTS), {**FILES, PHOTO: white})
+        data = saved(pdf)
+        picture = pixels(data, drawn[0])
+        assert (picture.getpixel((picture.width // 2, picture.height // 2)) == (255, 255, 255)) == hidden
+        read_back.check_values(data, drawn, {})
+
+
 # --- signatures -----------------------------------------------------------------------------------------------------------
 
 
