@@ -115,15 +115,7 @@ def _prepare_unsigned(
     flatten: bool,
     surroundings: Surroundings | None,
 ) -> Prepared:
-    report: list[Notice] = []
-    if damaged:
-        report.append(Notice(code="repaired", message="The PDF was damaged and has been repaired.", document=name))
-    if pdf.is_encrypted:
-        message = "The PDF was encrypted without a password to open it; it is stored decrypted."
-        report.append(Notice(code="decrypted", message=message, document=name))
-    if signatures.usage_rights:
-        message = "Adobe Reader's usage rights were removed; they do not survive any change."
-        report.append(Notice(code="usage_rights_removed", message=message, document=name))
+    report = _mended_notices(pdf, signatures, damaged=damaged, name=name)
     report += page_notices(pdf, pages, document=name)
     report += drop_xfa(pdf, data, document=name)
     fields = [] if flatten else form_fields(pdf, pages, document=name, report=report)
@@ -147,6 +139,19 @@ def _prepare_unsigned(
     if len(fields) > MOST_FIELDS:
         raise Refused(f"The document has more than {MOST_FIELDS:,} fields.")
     return Prepared(file, _sizes(pages), fields, signed=False, report=report + found.report)
+
+
+def _mended_notices(pdf: pikepdf.Pdf, signatures: ExistingSignatures, *, damaged: bool, name: str) -> list[Notice]:
+    report = []
+    if damaged:
+        report.append(Notice(code="repaired", message="The PDF was damaged and has been repaired.", document=name))
+    if pdf.is_encrypted:
+        message = "The PDF was encrypted without a password to open it; it is stored decrypted."
+        report.append(Notice(code="decrypted", message=message, document=name))
+    if signatures.usage_rights:
+        message = "Adobe Reader's usage rights were removed; they do not survive any change."
+        report.append(Notice(code="usage_rights_removed", message=message, document=name))
+    return report
 
 
 def _prepare_signed(
