@@ -7,7 +7,7 @@ import importlib
 import sys
 
 BENCHMARKS = {
-    "seal": "fill and seal of 10 pages, beside pyHanko as documented",
+    "seal": "fill and seal of 10 and 500 pages, beside pyHanko as documented and @libpdf/core",
     "docx": "DOCX to PDF, second document, beside a cold soffice",
     "rpc_round_trip": "a call over the bus, beside a bare pika echo service",
     "gateway": "requests per second, beside bare Flask under gunicorn",
