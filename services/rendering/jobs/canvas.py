@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import pikepdf
@@ -35,7 +35,12 @@ _BEHIND = "Behind"
 
 def color_of(name: Any) -> Color | None:
     """A colour by name or as ``#rgb`` / ``#rrggbb``; None when it is neither."""
-    text = str(name or "").strip().lower()
+    return _color(str(name)) if name else None
+
+
+@lru_cache(maxsize=256)
+def _color(name: str) -> Color | None:
+    text = name.strip().lower()
     if text in _COLORS:
         return _COLORS[text]
     match = _HEX.fullmatch(text)

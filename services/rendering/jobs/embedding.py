@@ -248,7 +248,7 @@ def _subset(font: Font, glyphs: set[int]) -> tuple[bytes, dict[int, int]]:
         plan_input.glyph_set.add(glyph)
     for table in _DROPPED_TABLES:
         plan_input.drop_table_tag_set.add(int.from_bytes(table.ljust(4).encode(), "big"))
-    plan = hb.SubsetPlan(font.face, plan_input)
+    plan = hb.SubsetPlan(font.subset_source, plan_input)
     face = plan.execute()
     if font.is_cff:
         return bytes(face.reference_table("CFF ").data), {}

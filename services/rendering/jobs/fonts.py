@@ -11,7 +11,7 @@ A font is mapped into memory when it is first needed and stays open: one process
 import os
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,6 +101,12 @@ class Font:
         if number is None:
             number = self._glyphs[character] = self.shaper.get_nominal_glyph(ord(character)) or 0
         return number
+
+    @cached_property
+    def subset_source(self) -> hb.Face:
+        """The face with what making subsets of it needs to know; not of CFF fonts, whose size would make it take as long as
+        a thousand subsets."""
+        return self.face if self.is_cff else hb.subset_preprocess(self.face)
 
     def has(self, text: str) -> bool:
         return all(map(self.glyph, text))
