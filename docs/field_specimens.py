@@ -119,8 +119,10 @@ TYPES = [
     ),
     Specimen(
         ("verification",),
-        "Who the signer is, confirmed by somebody else: `Verified`. A submission with such a field is "
-        "refused until it can be filled in.",
+        "Who the signer is, proved at your OpenID Connect provider before he completes. Whom the provider named is in the "
+        "audit trail. Without a provider submissions with such a field are refused.",
+        ("Identity: {{Identity;type=verification}}",),
+        {"Identity": "verified"},
     ),
 ]
 
@@ -148,7 +150,7 @@ ATTRIBUTES = [
     Specimen(("width", "height"), "The size of the field, where it is not that of the tag: pixels, 1400 for the width of the "
              "page.", ("Name: {{Name;width=700;height=60;font_size=14}}", ""), {"Name": "Ana Kowalska"}),
     Specimen(("min", "max", "step"), "Bounds of numbers and dates; steps of numbers."),
-    Specimen(("pattern",), "What a text must look like, as HTML's `pattern`."),
+    Specimen(("pattern", "message"), "What a text must look like, as HTML's `pattern`, and what is said when it does not."),
     Specimen(("format",), "Dates: `DD/MM/YYYY` with `M MM MMM MMMM D DD YY YYYY H HH h hh mm ss A a z`. Numbers: `usd`, `eur`, "
              "`gbp`, `comma`, `dot`, `space`, `percent`, `percent_space`. Signatures: `drawn`, `typed`, `drawn_or_typed`, "
              "`upload`.", ("{{Day;type=date;format=DD.MM.YYYY}}  {{Sum;type=number;format=usd}}",),
@@ -177,6 +179,7 @@ ATTRIBUTES = [
              "also on the audit trail, in the API of viewers and in events.",
              ("Account: {{Account;mask=-4;width=600}}",), {"Account": "AT61 1904 3002 3457"}),
     Specimen(("one_time_code",), "Of phone fields: the number is confirmed with a code that is sent to it."),
+    Specimen(("reasons",), "Of signature fields: the reasons to choose from, separated by commas; the chosen one is printed."),
     Specimen(("method",), "Of verification fields: `aes` or `qes`."),
     Specimen(("position",), "Of stamps: `background` lets what is printed under it show through, `foreground` does not."),
     Specimen(("price", "currency"), "Of payment fields: the amount, and `USD` (default), `EUR`, `GBP`, `CAD` or `AUD`.",

@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, FillRequest, PartySummary
-from contracts.types import STATIC_TYPES, Account, Area, FieldDefinition, PageSize, StoredDocument
+from contracts.types import STATIC_TYPES, Account, Area, FieldDefinition, FieldType, PageSize, StoredDocument
 from docs.field_specimens import ATTRIBUTES, PAPER, PHOTO, SIGNATURE, TYPES, Specimen
 from services.rendering.jobs import certificates, cms, fill, intake, seal
 from services.rendering.jobs.embedding import FontEmbedder
@@ -100,7 +100,12 @@ def seal_with(data: bytes, pages: list[PageSize], fields: Sequence[FieldDefiniti
     stored = StoredDocument(uuid=DOCUMENT, name=DOCUMENT, file=_blob(data), original=_blob(data), pages=pages)
     signing = filling.Signing({"name": NAME}, WHEN, "Europe/Vienna")
     by_name = {field.name: field for field in fields}
-    values = {by_name[name].uuid: rules.coerce(by_name[name], value) for name, value in given.items()}
+    values = {
+        by_name[name].uuid: value
+        if by_name[name].type is FieldType.VERIFICATION  # set by the identity provider's answer alone
+        else rules.coerce(by_name[name], value)
+        for name, value in given.items()
+    }
     values = filling.with_defaults(fields, values, signing)
     hidden = conditions.hidden(fields, values)
     files = attachments()

@@ -208,6 +208,44 @@ class SealRequest(FillRequest):
     completed_at: Moment
 
 
+class AreaToDraw(Tolerant):
+    """The field's ``areas[area]``, counted from 0."""
+
+    field_uuid: str
+    area: int = Field(ge=0)
+
+
+class DrawValues(FillRequest):
+    """Pictures of single values for a page that is ``width`` pixels wide, as sealing would draw them now. The files of the
+    documents are not looked at, and nothing is stored."""
+
+    areas: list[AreaToDraw]
+    width: int = 1400
+
+
+class DrawnArea(Tolerant):
+    """``picture`` is a PNG (of photographs a JPEG or WebP, see ``media_type``) in base64, transparent but for the value; None
+    when nothing is drawn there. It lies at ``x``, ``y``, ``w``, ``h``, fractions of the visible page: ink may reach a little
+    out of the area. ``problem`` is why the value cannot be drawn, as a sentence goes on that begins with the field's name."""
+
+    field_uuid: str
+    area: int
+    picture: str | None = None
+    media_type: str = "image/png"
+    x: float = 0.0
+    y: float = 0.0
+    w: float = 0.0
+    h: float = 0.0
+    problem: str | None = None
+
+
+class DrawnValues(Tolerant):
+    """In the order in which they were asked for. When the pictures become too many for one answer the last ones are left out,
+    never the first."""
+
+    areas: list[DrawnArea]
+
+
 class DraftDocument(Tolerant):
     uuid: str
     name: str
@@ -275,6 +313,7 @@ DRAW_PAGE = Rpc("rendering", "draw_page", DrawPage, BlobRef, timeout=25)
 PREPARE_IMAGE = Rpc("rendering", "prepare_image", PrepareImage, BlobRef, timeout=25)
 DRAW_SIGNATURE = Rpc("rendering", "draw_signature", DrawSignature, BlobRef, timeout=15)
 CHECK_TEXT = Rpc("rendering", "check_text", CheckText, UndrawableText, timeout=10)
+DRAW_VALUES = Rpc("rendering", "draw_values", DrawValues, DrawnValues, timeout=10)
 CHECK_VALUES = Rpc("rendering", "check_values", CheckValues, CheckedValues, timeout=25)
 FILL_DRAFTS = Rpc("rendering", "fill_drafts", FillRequest, Drafts, timeout=40)
 COMBINE = Rpc("rendering", "combine", Combine, Combined, timeout=40)

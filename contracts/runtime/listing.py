@@ -31,7 +31,7 @@ COMMON = 0.008
 """A term that this share of a window's rows contain is not looked up in the search index: it would be found everywhere."""
 MANY = 500
 """So many rows of some blocks are not collected and sorted."""
-AT_ONCE = 4
+AT_ONCE = 8
 """So many blocks are asked for at once."""
 LONG = 1 << search.BLOCK_BITS[2]
 """In so many ids a common term is not looked up in the widest blocks."""
@@ -143,16 +143,19 @@ def _looked_up(session: Session, listing: Listing, span: Span) -> list[int]:
     high = highest if span.before is None else min(highest, span.before - 1)
     common = high - low > LONG and _estimated(session, listing) > COMMON * highest
     blocks = search.blocks(low, high, backward=span.backward, widest=1 if common else 2)
+    known = _known(listing, span)
     found: list[int] = []
-    for _level, same in itertools.groupby(blocks, key=lambda block: block.level):
-        while len(found) < span.wanted and (together := list(itertools.islice(same, 1 if common else AT_ONCE))):
-            found += _in_blocks(session, listing, replace(span, wanted=span.wanted - len(found)), together)
+    for level, same in itertools.groupby(blocks, key=lambda block: block.level):
+        at_once = 1 if common and level else AT_ONCE
+        while len(found) < span.wanted and (together := list(itertools.islice(same, at_once))):
+            found += _in_blocks(session, listing, replace(span, wanted=span.wanted - len(found)), known, together)
     return found
 
 
-def _in_blocks(session: Session, listing: Listing, span: Span, blocks: list[search.Block]) -> list[int]:
-    """The first ones of these blocks. Few: all of them, sorted. Many: of one part after the other, and of the smallest parts
-    along the ids, where they soon come."""
+def _known(listing: Listing, span: Span) -> sa.Select[Any]:
+    """MANY of the rows that the search index finds in some blocks, and whether they fit."""
+    # The other conditions are only computed at first: as conditions, they would have their indexes read along with this one.
+    # Materialized, so that the limit does not lure the database to read the table instead.
     fits = sa.and_(
         sa.true(),
         *listing.exact,
@@ -160,12 +163,18 @@ def _in_blocks(session: Session, listing: Listing, span: Span, blocks: list[sear
         *span.of(listing.key),
         search.contains_unindexed(listing.text, listing.term),
     )
-    # The other conditions are only computed at first: as conditions, they would have their indexes read along with this one.
-    # Materialized, so that the limit does not lure the database to read the table instead.
-    known = sa.select(listing.key.label("id"), fits.label("fits")).select_from(listing.source)
-    known = known.where(search.in_blocks(listing.table, listing.text, listing.term, blocks))
-    few = known.cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
-    rows = session.execute(sa.select(few.c.id, few.c.fits).limit(MANY)).all()
+    found = sa.select(listing.key.label("id"), fits.label("fits")).select_from(listing.source)
+    found = found.where(search.in_blocks(listing.table, listing.text, listing.term))
+    few = found.cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
+    return sa.select(few.c.id, few.c.fits).limit(MANY)
+
+
+def _in_blocks(
+    session: Session, listing: Listing, span: Span, known: sa.Select[Any], blocks: list[search.Block]
+) -> list[int]:
+    """The first ones of these blocks. Few: all of them, sorted. Many: of one part after the other, and of the smallest parts
+    along the ids, where they soon come."""
+    rows = session.execute(known, search.keys(blocks)).all()
     if len(rows) < MANY:
         return sorted((row.id for row in rows if row.fits), reverse=span.backward)[: span.wanted]
     if len(blocks) == 1 and blocks[0].level == 0:
@@ -176,7 +185,7 @@ def _in_blocks(session: Session, listing: Listing, span: Span, blocks: list[sear
     found: list[int] = []
     for part in parts:
         if len(found) < span.wanted:
-            found += _in_blocks(session, listing, replace(span, wanted=span.wanted - len(found)), [part])
+            found += _in_blocks(session, listing, replace(span, wanted=span.wanted - len(found)), known, [part])
     return found
 
 

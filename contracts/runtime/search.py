@@ -79,15 +79,20 @@ def blocks(low: int, high: int, *, backward: bool, widest: int) -> Iterator[Bloc
         at += -size if backward else size
 
 
-def in_blocks(table: sa.Table, column: Any, term: str, wanted: Iterable[Block]) -> sa.ColumnElement[bool]:
-    """PostgreSQL: the rows of these blocks that the index finds for ``term``; asks for ``contains`` beside it."""
-    keys = [block.number * 4 + block.level for block in wanted]
-    here = sa.func.search_blocks(table.c.id, type_=_NUMBERS).overlap(sa.literal(keys, _NUMBERS))
+def in_blocks(table: sa.Table, column: Any, term: str) -> sa.ColumnElement[bool]:
+    """PostgreSQL: the rows of the blocks in the parameter ``keys`` (see ``keys``) that the index finds for ``term``; asks for
+    ``contains`` beside it."""
+    here = sa.func.search_blocks(table.c.id, type_=_NUMBERS).overlap(sa.bindparam("keys", type_=_NUMBERS))
     if _TRIGRAM.search(term):
         return sa.and_(here, contains(column, term))
     size = min(len(term), 2)
     parts = {term[at : at + size] for at in range(len(term) - size + 1)}
     return sa.and_(here, sa.func.search_parts(column, type_=_TEXTS).contains(sa.literal(sorted(parts), _TEXTS)))
+
+
+def keys(wanted: Iterable[Block]) -> dict[str, list[int]]:
+    """As ``_MAKE_BLOCKS`` has them."""
+    return {"keys": [block.number * 4 + block.level for block in wanted]}
 
 
 # PostgreSQL makes trigrams of letters and digits, and of where words begin and end (https://www.postgresql.org/docs/15/pgtrgm.html);

@@ -82,6 +82,7 @@ class ChildPool:
         tasks: str = "services.rendering.tasks",
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        self.size = size
         self._free = threading.BoundedSemaphore(size)
         self._warm, self._memory, self._jobs_per_child, self._idle_seconds = warm, memory, jobs_per_child, idle
         self._tasks, self._environment = tasks, dict(environment or {})

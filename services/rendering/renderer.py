@@ -4,6 +4,7 @@
 there a failure means another attempt.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc.rendering import CheckValues, FillRequest, SealRequest, TagField, Verification
+from contracts.rpc.rendering import CheckValues, DrawnArea, DrawValues, FillRequest, SealRequest, TagField, Verification
 from contracts.runtime import observe
 from contracts.types import FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
@@ -22,6 +23,8 @@ log = observe.logger(__name__)
 
 HOSTILE_SECONDS = 20.0
 """For files of strangers, while somebody waits."""
+PREVIEW_SECONDS, PREVIEW_WAIT = 5.0, 2.0
+"""For what a page shows while somebody types: it asks again, so it is given up soon."""
 SEAL_SECONDS = 120.0
 """For files that were accepted, while nobody waits."""
 _SEAL_WAIT = 2 * SEAL_SECONDS
@@ -102,7 +105,7 @@ class Renderer:
     """Thread-safe. ``office``: children with LibreOffice in them, None where it is not installed."""
 
     def __init__(self, pool: ChildPool, office: ChildPool | None = None, *, most_bytes: int, most_pages: int) -> None:
-        self._pool, self._office = pool, office
+        self._pool, self._office, self._previews = pool, office, Previews(pool.size)
         self._limits = {"most_bytes": most_bytes, "most_pages": most_pages}
 
     # --- documents that come in
@@ -240,6 +243,18 @@ class Renderer:
     def draw_page(self, data: bytes, page: int, width: int) -> bytes:
         return self._hostile("draw_page", {"page": page, "width": width}, [data])[1][0]
 
+    def draw_values(self, request: DrawValues, attachments: Sequence[bytes]) -> list[DrawnArea]:
+        """``attachments`` are in the request's order, empty where they are no pictures."""
+        with self._previews.turn(), for_caller("draw_values"):
+            answer, _ = self._pool.run(
+                "draw_values",
+                {"request": request.model_dump(mode="json")},
+                attachments,
+                seconds=PREVIEW_SECONDS,
+                wait=PREVIEW_WAIT,
+            )
+        return [DrawnArea.model_validate(one) for one in answer["areas"]]
+
     def prepare_image(self, data: bytes, field_type: FieldType) -> bytes:
         return self._hostile("prepare_image", {"type": field_type.value}, [data])[1][0]
 
@@ -266,6 +281,24 @@ class Renderer:
     ) -> tuple[dict[str, Any], list[bytes]]:
         with for_caller(task):
             return self._pool.run(task, arguments, parts, seconds=HOSTILE_SECONDS, wait=15)
+
+
+class Previews:
+    """Previews leave a child to everything else, where there is more than one: documents that come in never wait for what is
+    only looked at. (Seal jobs have children of their own, those of the background process.)"""
+
+    def __init__(self, children: int) -> None:
+        self._free = threading.BoundedSemaphore(max(1, children - 1))
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Raises ServiceError("unavailable") when none comes soon."""
+        if not self._free.acquire(timeout=PREVIEW_WAIT):
+            raise ServiceError("unavailable", "Too many values are being drawn, try again")
+        try:
+            yield
+        finally:
+            self._free.release()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from contracts.rpc import rendering as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
-from contracts.types import Notice, StoredDocument
+from contracts.types import FieldType, Notice, StoredDocument
 from services.rendering import commands, domain, queries, results
 from services.rendering.renderer import Prepared, Renderer, for_caller
 from services.rendering.results import Made, Results
@@ -105,6 +105,18 @@ class RenderingService:
         digest = f"{request.file.sha256}:{request.page}:{width}"
         kept = self.context.results.get("page", digest, make, sources=[request.file.sha256])
         return BlobRef.model_validate(kept)
+
+    @handles(rpc.DRAW_VALUES)
+    def draw_values(self, request: rpc.DrawValues) -> rpc.DrawnValues:
+        """Nothing of it is kept: it is what somebody is just typing."""
+        named = {
+            str(uuid)
+            for one in request.values
+            if one.field.type is not FieldType.FILE
+            for uuid in (one.value if isinstance(one.value, list) else [one.value])
+        }
+        files = [self._fetch(one.file) if one.uuid in named else b"" for one in request.attachments]
+        return rpc.DrawnValues(areas=self.context.renderer.draw_values(request, files))
 
     @handles(rpc.PREPARE_IMAGE)
     def prepare_image(self, request: rpc.PrepareImage) -> BlobRef:

@@ -15,7 +15,7 @@ from typing import Any
 import pikepdf
 
 from contracts.blobs import BlobRef
-from contracts.rpc.rendering import FieldValue, FillRequest, SealRequest, VerifiedSignature
+from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, SealRequest, VerifiedSignature
 from contracts.types import Account, Area, FieldDefinition, FieldType, Notice, PageSize, StoredDocument
 from services.rendering import domain
 from services.rendering.frames import Bytes
@@ -413,6 +413,14 @@ def draw_page(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     from services.rendering.jobs.pages import draw_page as draw
 
     return {}, [draw(parts[0], arguments["page"], arguments["width"])]
+
+
+def draw_values(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """Pictures of single values; ``parts``: the attachments in the request's order, empty where they are no pictures."""
+    from services.rendering.jobs.value_pictures import draw_values as draw
+
+    request = DrawValues.model_validate(arguments["request"])
+    return {"areas": [area.model_dump() for area in draw(request, _by_uuid(request, parts))]}, []
 
 
 def prepare_image(arguments: Arguments, parts: Sequence[bytes]) -> Answer:

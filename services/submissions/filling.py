@@ -55,11 +55,10 @@ def merged(
     values = dict(stored)
     faults: Faults = []
     for uuid, raw in incoming.items():
-        field = by_uuid.get(uuid)
-        if field is None or field.type in STATIC_TYPES:
-            raise ServiceError(
-                "invalid", "Invalid field", [{"field": uuid[:64], "reason": "is no field of this signer"}]
-            )
+        field = _fillable(by_uuid, uuid)
+        if field.type is FieldType.VERIFICATION:
+            _refuse_other_proof(field, raw, stored)
+            continue
         try:
             value = _received(field, raw, attached)
         except rules.BadValue as bad:
@@ -71,6 +70,27 @@ def merged(
             continue
         values[uuid] = value
     refuse(faults)
+    return values
+
+
+def tried(
+    own: Sequence[FieldDefinition],
+    stored: Mapping[str, Any],
+    incoming: Mapping[str, Any],
+    attached: Mapping[str, FieldType],
+) -> dict[str, Any]:
+    """``stored`` with what stands on the signing page at this moment, for showing it: half a date is none yet. Raises
+    ServiceError for what is no field of this party."""
+    by_uuid = {field.uuid: field for field in own}
+    values = dict(stored)
+    for uuid, raw in incoming.items():
+        field = _fillable(by_uuid, uuid)
+        if field.readonly or field.type is FieldType.VERIFICATION:
+            continue
+        try:
+            values[uuid] = _received(field, raw, attached)
+        except rules.BadValue:
+            values[uuid] = None
     return values
 
 
@@ -118,6 +138,13 @@ def label(field: FieldDefinition) -> str:
     return field.title or field.name or field.type.value
 
 
+def _fillable(own: Mapping[str, FieldDefinition], uuid: str) -> FieldDefinition:
+    field = own.get(uuid)
+    if field is None or field.type in STATIC_TYPES:
+        raise ServiceError("invalid", "Invalid field", [{"field": uuid[:64], "reason": "is no field of this signer"}])
+    return field
+
+
 def _received(field: FieldDefinition, raw: Any, attached: Mapping[str, FieldType]) -> Any:
     value = rules.coerce(field, raw)
     for uuid in rules.attachments_in(field, value):
@@ -125,6 +152,13 @@ def _received(field: FieldDefinition, raw: Any, attached: Mapping[str, FieldType
         if uploaded_for is None or (field.type is not FieldType.FILE and uploaded_for is FieldType.FILE):
             raise rules.BadValue("must be a file that was uploaded for it")
     return value
+
+
+def _refuse_other_proof(field: FieldDefinition, raw: Any, stored: Mapping[str, Any]) -> None:
+    """What a signer has proved is known; his page can neither say it nor take it back. An older page may not know of it yet."""
+    if raw is not None and raw != stored.get(field.uuid):
+        reason = "must be verified with the identity provider"
+        raise ServiceError("invalid", f"{label(field)} {reason}", [{"field": field.uuid, "reason": reason}])
 
 
 def _present(field: FieldDefinition, stored: Mapping[str, Any], signing: Signing) -> Any:

@@ -1,5 +1,6 @@
 """What the signing page shows to one signer (contracts.rpc.submissions.SigningForm), and nothing that is not his to see."""
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,8 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.blobs import BlobRef
-from contracts.errors import ServiceError, not_found
+from contracts.errors import ServiceError, invalid, not_found
 from contracts.rpc import submissions as rpc
+from contracts.rpc.rendering import FillRequest
 from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
 from services.submissions import (
     branding,
@@ -21,6 +23,7 @@ from services.submissions import (
     filling,
     fitting,
     formats,
+    identity_checks,
     invites,
     one_time_codes,
     placeholders,
@@ -31,11 +34,12 @@ from services.submissions import (
 )
 from services.submissions import values as rules
 from services.submissions.code_commands import Visitor, require_passed
+from services.submissions.creation import Limits
 from services.submissions.domain import FormState
 from services.submissions.form_commands import must_take_files, refused_for_page
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.one_time_codes import Asked
-from services.submissions.sealing import signing
+from services.submissions.sealing import Signer, preview_request, signing
 from services.submissions.site import FileLinks, Site
 
 
@@ -78,6 +82,29 @@ def file_of(session: Session, query: rpc.FormPage, site: Site, now: datetime) ->
             document = StoredDocument.model_validate(one)
             return rpc.FormFile(file=document.file, pages=document.pages)
     raise not_found("Document")
+
+
+def drawing(session: Session, query: rpc.DrawForm, limits: Limits, site: Site, now: datetime) -> FillRequest:
+    """What the pages would show if this signer completed now with what stands on his page. Only reads."""
+    opened = _passed(session, query, site, now)
+    if opened.state is not FormState.OPEN:
+        raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
+    if len(json.dumps(query.values)) > limits.max_values_bytes:
+        raise invalid(f"The values must not be more than {limits.max_values_bytes} bytes", "values")
+    submitter = opened.submitter
+    everything = (FieldDefinition.model_validate(one) for one in opened.snapshot.fields)
+    own = [one for one in everything if one.submitter_uuid == submitter.party_uuid]
+    attachments = store.attachments_of(session, [opened.row.id])
+    tried = filling.tried(own, submitter.values, query.values, store.attached_types(attachments, submitter))
+    account = Account.model_validate(opened.snapshot.account)
+    signer = Signer(
+        row=submitter,
+        values=filling.with_defaults(own, tried, signing(opened.row, submitter, now, account)),
+        reasons=reasons.chosen(own, submitter.reasons, query.reasons),
+        at=now,
+        time_zone=query.time_zone or submitter.visit.get("time_zone"),
+    )
+    return preview_request(opened.row, opened.snapshot, opened.submitters, attachments, signer, frozenset(query.fields))
 
 
 def labels(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> dict[str, str]:
@@ -201,10 +228,13 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
         elif field.uuid in hidden:
             continue
         else:
-            made = _shown_field(field, done.get(field.uuid), account, signing(opened.row, whose, now, account))
+            static = rules.UNTOUCHABLE | ({FieldType.STAMP} if whose.completed_at else frozenset())
+            is_static, details = field.type in static, signing(opened.row, whose, now, account)
+            made = _shown_field(field, done.get(field.uuid), account, details, is_static=is_static)
         if made is not None:
             shown.fields.append(made)
     code_commands.show_confirmed(session, opened.submitter, shown.fields, site)
+    identity_checks.show(session, opened.submitter, shown.fields)
     shown.documents = [_document(one, links) for one in opened.snapshot.documents]
     visible = {uuid for field in shown.fields for uuid in rules.attachments_in(field, field.value)}
     attachments = store.attachments_of(session, [opened.row.id])
@@ -241,10 +271,12 @@ def _own_field(
     return rpc.FormField(**dict(settled), value=value, display=text, mine=True)
 
 
-def _shown_field(field: FieldDefinition, value: Any, account: Account, whose: filling.Signing) -> rpc.FormField | None:
+def _shown_field(
+    field: FieldDefinition, value: Any, account: Account, whose: filling.Signing, *, is_static: bool
+) -> rpc.FormField | None:
     """A field of another party, as it stands on the page: no definition, no masked value, no files."""
-    static = field.type in rules.UNTOUCHABLE
-    if field.type is FieldType.FILE or (not static and value in (None, False, "", [])):
+    never_drawn = str(field.preferences.get("hidden", "")).lower() == "true"
+    if never_drawn or field.type is FieldType.FILE or (not is_static and value in (None, False, "", [])):
         return None
     shown_value: Any = None if formats.is_masked(field) else value
     text = formats.display(field, value, account.locale)

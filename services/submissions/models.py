@@ -256,6 +256,33 @@ class CodeRow(Base):
     __table_args__ = (sa.Index("ix_one_time_codes_subject", "subject", "id"), {"sqlite_autoincrement": True})
 
 
+class IdentityCheckRow(Base):
+    """An attempt to prove one's identity for a verification field (see ``identity_checks``).
+
+    ``state_digest`` is the SHA-256 of what comes back from the provider. ``claimed_at``: somebody came back with it;
+    ``finished_at``: what became of it is known, ``problem`` (an IdentityProblem) or ``proof`` (a ProvedIdentity).
+    """
+
+    __tablename__ = "identity_checks"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    submitter_id: Mapped[int] = mapped_column(sa.ForeignKey("submitters.id", ondelete="CASCADE"), index=True)
+    field_uuid: Mapped[str] = mapped_column(sa.Text)
+    method: Mapped[str | None] = mapped_column(sa.Text)
+    issuer: Mapped[str] = mapped_column(sa.Text)
+    provider: Mapped[str] = mapped_column(sa.Text)
+    state_digest: Mapped[str] = mapped_column(sa.Text, unique=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    claimed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    problem: Mapped[str | None] = mapped_column(sa.Text)
+    proof: Mapped[dict[str, Any] | None] = mapped_column(Json)
+
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+
 class RateRow(Base):
     """How often something was done since ``began_at``, and when last (see ``rates``). ``key`` names no address."""
 

@@ -1,6 +1,8 @@
 """What rendering gets: documents with the values that go onto them, and for sealing the audit trail as well."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from contracts.blobs import BlobRef
@@ -49,7 +51,76 @@ def fill_request(
     """Documents with what has been filled in so far; of parties that are not done also their defaults."""
     account = Account.model_validate(snapshot.account)
     fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
-    filled, stamps = branding.stamped(_field_values(row, fields, submitters, account), submitters, account)
+    values = _values_so_far(row, fields, submitters, account)
+    filled = _on_paper(row, fields, values, submitters, account, row.updated_at)
+    reasons = {uuid: reason for one in submitters for uuid, reason in one.reasons.items()}
+    return _request(
+        row, snapshot, submitters, attachments, filled, reasons, [_party(one) for one in submitters], base_url
+    )
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A signer as he would be if he completed at the moment ``at`` with these ``values`` (those of all his fields, by uuid),
+    for these ``reasons``, in this time zone."""
+
+    row: SubmitterRow
+    values: Mapping[str, Any]
+    reasons: Mapping[str, str]
+    at: datetime
+    time_zone: str | None = None
+
+
+def preview_request(
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    attachments: Sequence[AttachmentRow],
+    signer: Signer,
+    wanted: Collection[str],
+) -> FillRequest:
+    """What would be on paper of the ``wanted`` fields (uuids) for the eyes of this signer: of other parties only what they have
+    completed, and no files."""
+    account = Account.model_validate(snapshot.account)
+    fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
+    done = [one for one in submitters if one.completed_at is not None and one.id != signer.row.id]
+    values = {uuid: value for one in done for uuid, value in one.values.items()} | dict(signer.values)
+    reasons = {uuid: reason for one in done for uuid, reason in one.reasons.items()} | dict(signer.reasons)
+    done_ids = {one.id for one in done}
+    filled = [
+        one
+        for one in _on_paper(row, fields, values, submitters, account, signer.at)
+        if one.field.uuid in wanted and _may_see(one, signer.row.id, done_ids)
+    ]
+    parties = [_party(one) if one.id != signer.row.id else _as_completed(signer) for one in submitters]
+    return _request(row, snapshot, submitters, attachments, filled, reasons, parties, "")
+
+
+def _may_see(one: FieldValue, signer_id: int, done: Collection[int]) -> bool:
+    if one.submitter_id == signer_id:
+        return True
+    if one.field.type is FieldType.FILE:
+        return False
+    return one.submitter_id in done or one.field.type in rules.UNTOUCHABLE
+
+
+def _as_completed(signer: Signer) -> PartySummary:
+    zone = {"time_zone": signer.time_zone} if signer.time_zone else {}
+    return _party(signer.row).model_copy(update={"completed_at": signer.at, **zone})
+
+
+def _request(
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    attachments: Sequence[AttachmentRow],
+    on_paper: Sequence[FieldValue],
+    reasons: Mapping[str, str],
+    parties: list[PartySummary],
+    base_url: str,
+) -> FillRequest:
+    account = Account.model_validate(snapshot.account)
+    filled, stamps = branding.stamped(on_paper, submitters, account)
     used = {uuid for one in filled for uuid in rules.attachments_in(one.field, one.value)}
     return FillRequest(
         submission_id=row.id,
@@ -69,8 +140,8 @@ def fill_request(
             if one.uuid in used
         ]
         + stamps,
-        parties=[_party(one) for one in submitters],
-        notes=_notes(filled, submitters, account),
+        parties=parties,
+        notes=_notes(filled, reasons, account),
         base_url=base_url,
     )
 
@@ -87,10 +158,9 @@ def signing(row: Any, submitter: Any, at: Any, account: Account) -> filling.Sign
     return filling.Signing(details, at, account.time_zone)
 
 
-def _field_values(
+def _values_so_far(
     row: SubmissionRow, fields: Sequence[FieldDefinition], submitters: Sequence[SubmitterRow], account: Account
-) -> list[FieldValue]:
-    owners = {one.party_uuid: one for one in submitters}
+) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for one in submitters:
         own = [field for field in fields if field.submitter_uuid == one.party_uuid]
@@ -98,6 +168,19 @@ def _field_values(
             values.update(filling.with_defaults(own, one.values, signing(row, one, row.updated_at, account)))
         else:
             values.update(one.values)
+    return values
+
+
+def _on_paper(
+    row: SubmissionRow,
+    fields: Sequence[FieldDefinition],
+    values: Mapping[str, Any],
+    submitters: Sequence[SubmitterRow],
+    account: Account,
+    pending_at: datetime,
+) -> list[FieldValue]:
+    """The fields that are there, with what goes into them; ``pending_at`` is the moment for parties that are not done."""
+    owners = {one.party_uuid: one for one in submitters}
     hidden = conditions.hidden(fields, values)
     filled = []
     for field in fields:
@@ -106,7 +189,7 @@ def _field_values(
             continue
         if field.uuid in hidden or (value in (None, False, "", []) and field.type not in STATIC_TYPES):
             continue
-        at = owner.completed_at or row.updated_at
+        at = owner.completed_at or pending_at
         if field.type is FieldType.HEADING:
             whose = signing(row, owner, at, account)
             text = placeholders.resolve(field, whose.details, at, account.time_zone)
@@ -136,8 +219,7 @@ def _party(one: SubmitterRow) -> PartySummary:
     )
 
 
-def _notes(filled: Sequence[FieldValue], submitters: Sequence[SubmitterRow], account: Account) -> list[SignatureNote]:
-    chosen = {uuid: reason for one in submitters for uuid, reason in one.reasons.items()}
+def _notes(filled: Sequence[FieldValue], chosen: Mapping[str, str], account: Account) -> list[SignatureNote]:
     return [
         SignatureNote(field_uuid=field.uuid, reason=chosen.get(field.uuid))
         for field in (one.field for one in filled if one.field.type is FieldType.SIGNATURE and one.value)

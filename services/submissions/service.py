@@ -10,6 +10,7 @@ from contracts.errors import ServiceError, not_found
 from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOutcome, PhoneOutcome, PublicData
 from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
+from contracts.rpc.rendering import FillRequest
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.outbound import Outbound
 from contracts.runtime.worker import Context, handles, subscribes
@@ -33,6 +34,7 @@ from services.submissions import (
     followups,
     form_commands,
     forms,
+    identity_commands,
     known_templates,
     one_off,
     preparing,
@@ -190,6 +192,10 @@ class SubmissionsService:
     def form_file(self, query: rpc.FormPage) -> rpc.FormFile:
         return self.context.database.look_up(forms.file_of, query, self._site, now())
 
+    @handles(rpc.FORM_DRAWING)
+    def form_drawing(self, query: rpc.DrawForm) -> FillRequest:
+        return self.context.database.look_up(forms.drawing, query, self.context.settings, self._site, now())
+
     @handles(rpc.VIEW_FORM)
     def view_form(self, visit: rpc.Visit) -> rpc.Done:
         return self.context.database.write(form_commands.view, visit, self._site, now())
@@ -264,6 +270,18 @@ class SubmissionsService:
     def check_code(self, command: rpc.CheckCode) -> rpc.PassedCode:
         judged, passed = self.context.database.write(code_commands.check, command, self._site, now())
         return judged.passed(passed)
+
+    @handles(rpc.START_IDENTITY_CHECK)
+    def start_identity_check(self, command: rpc.StartIdentityCheck) -> rpc.IdentityCheckStarted:
+        return self.context.database.write(identity_commands.start, command, self._site, now())
+
+    @handles(rpc.CLAIM_IDENTITY_CHECK)
+    def claim_identity_check(self, command: rpc.ClaimIdentityCheck) -> rpc.IdentityCheckClaimed:
+        return self.context.database.write(identity_commands.claim, command, now())
+
+    @handles(rpc.FINISH_IDENTITY_CHECK)
+    def finish_identity_check(self, command: rpc.FinishIdentityCheck) -> rpc.IdentityCheckFinished:
+        return self.context.database.write(identity_commands.finish, command, self._site, now())
 
     @handles(health.PING["submissions"])
     def ping(self, request: health.Ping) -> health.Pong:

@@ -59,6 +59,16 @@ def request_id(body: dict[str, Any]) -> str:
     return text(body, "request_id", limit=100, required=True)
 
 
+def answers(body: dict[str, Any]) -> dict[str, Any]:
+    """``values`` and ``reasons``, each by field uuid."""
+    values, reasons = body.get("values", {}), body.get("reasons", {})
+    if not isinstance(values, dict):
+        raise _refused("values", "must be an object keyed by field uuid")
+    if not isinstance(reasons, dict) or not all(one is None or isinstance(one, str) for one in reasons.values()):
+        raise _refused("reasons", "must be an object of texts keyed by field uuid")
+    return {"values": values, "reasons": reasons}
+
+
 def invited(body: dict[str, Any]) -> list[dict[str, str]]:
     """``submitters`` of a signer who invites others: ``email`` and ``uuid`` or ``role`` of each, perhaps ``name``."""
     given = body.get("submitters", [])

@@ -76,7 +76,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     def values(slug: str) -> flask.Response:
         body = bodies.json_object()
         command = submissions.SaveValues(
-            **_visit(slug, trusted, body), request_id=bodies.request_id(body), **_answers(body)
+            **_visit(slug, trusted, body), request_id=bodies.request_id(body), **bodies.answers(body)
         )
         return _done(context, submissions.SAVE_VALUES, command)
 
@@ -95,7 +95,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
         return {
             **_visit(slug, trusted, body),
             "request_id": bodies.request_id(body),
-            **_answers(body),
+            **bodies.answers(body),
             "consent": body.get("consent") is True,
         }
 
@@ -161,16 +161,6 @@ def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissio
 
 def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str, Any]:
     return visit(checked(slug), trusted, body.get("time_zone"))
-
-
-def _answers(body: dict[str, Any]) -> dict[str, Any]:
-    """``values`` and ``reasons``, each by field uuid."""
-    values, reasons = body.get("values", {}), body.get("reasons", {})
-    if not isinstance(values, dict):
-        raise _refused("values", "must be an object keyed by field uuid")
-    if not isinstance(reasons, dict) or not all(one is None or isinstance(one, str) for one in reasons.values()):
-        raise _refused("reasons", "must be an object of texts keyed by field uuid")
-    return {"values": values, "reasons": reasons}
 
 
 def _must_be_open(form: submissions.SigningForm) -> None:

@@ -48,7 +48,7 @@ def fill_into(
     attachments by uuid. Raises Refused naming the field; nothing of ``pdf`` is to be used then."""
     flatten(pdf)
     fonts, pictures = FontEmbedder(pdf), PictureEmbedder(pdf)
-    filling = _filling(request, attachments)
+    filling = filling_of(request, attachments)
     drawn: list[Drawn] = []
     for number, items in sorted(_by_page(document, request).items()):
         page = _page(pdf, number, items)
@@ -67,7 +67,7 @@ def overlay_pdf(
 ) -> dict[int, bytes]:
     """For each page of the signed ``pdf`` that gets values a PDF of one page, transparent but for the values, in the default
     user space of that page (its MediaBox is the same, ``/Rotate`` and ``/UserUnit`` are dealt with)."""
-    filling = _filling(request, attachments)
+    filling = filling_of(request, attachments)
     result: dict[int, bytes] = {}
     for number, items in sorted(_by_page(document, request).items()):
         page = _page(pdf, number, items)
@@ -83,7 +83,7 @@ def drawn_values(
     pdf: pikepdf.Pdf, document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]
 ) -> list[Drawn]:
     """What ``overlay_pdf`` draws where, for reading it back."""
-    filling = _filling(request, attachments)
+    filling = filling_of(request, attachments)
     scratch = pikepdf.new()
     fonts, pictures = FontEmbedder(scratch), PictureEmbedder(scratch)
     drawn: list[Drawn] = []
@@ -97,7 +97,7 @@ def faults(request: FillRequest) -> dict[str, str]:
     """Why which value cannot be drawn or does not fit, by the uuid of its field; the reason continues a sentence that begins
     with the field's name. Needs neither PDF nor files, only the sizes of the pages, so a value can be refused while whoever
     gave it is still there. Pictures always fit; they are not looked at."""
-    filling = _filling(request, {})
+    filling = filling_of(request, {})
     scratch = pikepdf.new()
     fonts, pictures = FontEmbedder(scratch), PictureEmbedder(scratch)
     found: dict[str, str] = {}
@@ -111,17 +111,19 @@ def faults(request: FillRequest) -> dict[str, str]:
                     found[item.field.uuid] = f"has an area on page {number}, which the document does not have"
                     continue
                 try:
-                    draw_field(Canvas(_upright(size.width, size.height), fonts, pictures), item, area, filling)
+                    draw_field(Canvas(upright_page(size.width, size.height), fonts, pictures), item, area, filling)
                 except FieldRefused as refused:
                     found[item.field.uuid] = refused.reason
     return found
 
 
-def _upright(width: float, height: float) -> VisiblePage:
+def upright_page(width: float, height: float) -> VisiblePage:
+    """A page of that size in points whose default user space is upright points."""
     return VisiblePage(width, height, Matrix(1, 0, 0, 1, 0, 0), Rectangle(0, 0, width, height), 0, 1.0)
 
 
-def _filling(request: FillRequest, attachments: Mapping[str, bytes]) -> Filling:
+def filling_of(request: FillRequest, attachments: Mapping[str, bytes]) -> Filling:
+    """What drawing the request's fields may need. ``attachments``: the bytes by uuid."""
     return Filling(
         account=request.account,
         files=dict(attachments),

@@ -26,7 +26,7 @@ def draw_page(data: bytes, page: int, width: int = 1400) -> bytes:
         pdfium_raw.FPDF_SetFormFieldHighlightAlpha(document.formenv, 0)
         try:
             opened = document[page - 1]
-            bitmap = opened.render(scale=_scale(opened, width), fill_color=(255, 255, 255, 255), rev_byteorder=True)
+            bitmap = opened.render(scale=scale_of(opened, width), fill_color=(255, 255, 255, 255), rev_byteorder=True)
         except pdfium.PdfiumError as error:
             raise Refused(f"Page {page} cannot be drawn.") from error
         out = io.BytesIO()
@@ -34,8 +34,8 @@ def draw_page(data: bytes, page: int, width: int = 1400) -> bytes:
         return out.getvalue()
 
 
-def _scale(page: pdfium.PdfPage, width: int) -> float:
-    """Pixels per unit; pdfium counts in units, whatever /UserUnit says."""
+def scale_of(page: pdfium.PdfPage, width: int) -> float:
+    """Pixels per unit for a picture of ``width`` pixels; pdfium counts in units, whatever /UserUnit says."""
     across, down = float(page.get_width()), float(page.get_height())
     if across <= 0 or down <= 0:
         raise Refused("The page has no area.")

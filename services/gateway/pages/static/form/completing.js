@@ -10,8 +10,8 @@ export class Completing {
   #sent = { content: null, requestId: null };
 
   /** `onDone()` when the form is completed; `onChanged()` when it is no longer open for another reason. */
-  constructor(state, saver, panel, { onDone, onChanged }) {
-    Object.assign(this, { state, saver, panel, onDone, onChanged });
+  constructor(state, saver, pictures, panel, { onDone, onChanged }) {
+    Object.assign(this, { state, saver, pictures, panel, onDone, onChanged });
   }
 
   /** However often it is asked for, it runs once at a time. */
@@ -31,12 +31,13 @@ export class Completing {
     if (!this.panel.finishReview()) return;
     this.panel.tell(t("completing.working"), true);
     try {
-      await this.saver.stop();
+      await Promise.all([this.saver.stop(), this.pictures.stop()]);
       await this.#send();
       this.onDone();
     } catch (error) {
       this.#failed(error);
       this.saver.resume();
+      this.pictures.resume();
     }
   }
 

@@ -5,6 +5,7 @@ import { button, calm, el } from "./dom.js";
 import { shownText } from "./format.js";
 import { isStep } from "./form_state.js";
 import { t } from "./texts.js";
+import { ValuePictures } from "./value_pictures.js";
 
 const ZOOMS = [1, 1.75, 2.5, 3.5];
 const NARROW = 600; // pixels; below, a page that fits is too small to be read
@@ -14,7 +15,7 @@ const SHRINKINGS = [1, 1 / 1.4, 1 / 1.9];
 const WIDTHS = [700, 1400, 2100];
 
 export class DocumentView {
-  #boxes = new Map(); // field uuid -> [{node, area, page}]
+  #boxes = new Map(); // field uuid -> [{node, area, drawn}]
   #current = null;
   #zoom = 0;
   #zoomChosen = false;
@@ -23,6 +24,7 @@ export class DocumentView {
     this.state = state;
     this.onPick = onPick;
     this.place = place;
+    this.pictures = new ValuePictures(state);
     this.scroller = el("div", { class: "document__pages" });
     place.append(this.#toolbar(), this.scroller);
     for (const document of state.form.documents) this.#addDocument(document);
@@ -38,6 +40,7 @@ export class DocumentView {
       box.node.classList.toggle("box--required", Boolean(field.required));
       box.node.replaceChildren(...this.#content(field, box.area));
       fit(box.node);
+      this.pictures.look(box.drawn);
     }
   }
 
@@ -103,9 +106,9 @@ export class DocumentView {
     sheet.style.setProperty("--point", `${100 / page.width}cqw`);
     const usual = Math.floor((Math.min(page.width, page.height) / 595) * 11);
     for (const field of this.state.fields) {
-      for (const area of field.areas) {
+      for (const [index, area] of field.areas.entries()) {
         const there = area.page === number && (area.attachment_uuid || this.state.form.documents[0].uuid) === document.uuid;
-        if (there) sheet.append(this.#box(field, area, usual));
+        if (there) this.#addBox(sheet, field, index, usual);
       }
     }
     return sheet;
@@ -129,7 +132,8 @@ export class DocumentView {
     return image;
   }
 
-  #box(field, area, usualSize) {
+  #addBox(sheet, field, index, usualSize) {
+    const area = field.areas[index];
     const mine = isStep(field);
     const kind = `box box--${field.type} ${mine ? "box--mine" : "box--fixed"}`;
     const node = el("div", { class: kind, "aria-hidden": true, "data-field": field.uuid });
@@ -142,8 +146,8 @@ export class DocumentView {
     style.setProperty("--size", Number(field.preferences?.font_size) || usualSize);
     lookOf(node, field);
     if (!this.#boxes.has(field.uuid)) this.#boxes.set(field.uuid, []);
-    this.#boxes.get(field.uuid).push({ node, area });
-    return node;
+    sheet.append(node);
+    this.#boxes.get(field.uuid).push({ node, area, drawn: this.pictures.add(node, field, index, sheet) });
   }
 
   #content(field, area) {

@@ -4,7 +4,7 @@ import { reasonKey } from "./calls.js";
 import { problemWith } from "./validation.js";
 import { t } from "./texts.js";
 
-const NOT_FILLED_IN = new Set(["heading", "strikethrough", "stamp", "payment", "verification"]);
+const NOT_FILLED_IN = new Set(["heading", "strikethrough", "stamp", "payment"]);
 
 /** Tells `changed` (with the field's uuid in `detail`) whenever an answer changes. */
 export class FormState extends EventTarget {
@@ -22,6 +22,8 @@ export class FormState extends EventTarget {
     /** Whom he names for the roles that come after him: `{ email, name }` by the role's uuid. */
     this.invited = new Map(form.invites.map(({ uuid }) => [uuid, { email: "", name: "" }]));
     this.drafts = drafts;
+    /** Why an answer has no place on the document, by the field's uuid. */
+    this.undrawable = new Map();
     for (const [uuid, value] of drafts.entries()) {
       const known = this.byUuid.has(uuid) ? this.byUuid.get(uuid).mine && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
       if (known) this.values.set(uuid, value);
@@ -42,6 +44,7 @@ export class FormState extends EventTarget {
     const kept = isEmpty(value) && value !== false ? null : value;
     if (JSON.stringify(kept) === JSON.stringify(this.value(uuid))) return;
     this.values.set(uuid, kept);
+    this.undrawable.delete(uuid);
     this.drafts.keep(uuid, kept);
     this.hidden = hiddenFields(this.fields, (other) => this.values.get(other));
     this.dispatchEvent(new CustomEvent("changed", { detail: uuid }));
@@ -72,7 +75,22 @@ export class FormState extends EventTarget {
   }
 
   problem(field) {
-    return problemWith(field, this.value(field.uuid)) ?? (this.needsReason(field) ? t("problem.required.reason") : null);
+    const wrong = problemWith(field, this.value(field.uuid)) ?? this.undrawable.get(field.uuid);
+    return wrong ?? (this.needsReason(field) ? t("problem.required.reason") : null);
+  }
+
+  /** The server has tried to draw the answer to `field`; `problem` is why it cannot be, null when it can. */
+  judge(field, problem) {
+    if ((this.undrawable.get(field.uuid) ?? null) === problem) return;
+    if (problem) this.undrawable.set(field.uuid, problem);
+    else this.undrawable.delete(field.uuid);
+    this.dispatchEvent(new CustomEvent("judged", { detail: field }));
+  }
+
+  /** The answers that the server may not have yet, by uuid. */
+  unsaved() {
+    const known = this.drafts.entries().filter(([key]) => this.values.has(key));
+    return Object.fromEntries(known.map(([key]) => [key, this.value(key)]));
   }
 
   /** Something has to be done on the last page, which no field asks for. */
@@ -97,6 +115,7 @@ export class FormState extends EventTarget {
 
   /** The answer to a field, by its uuid; with a signature goes its reason. */
   answersTo(field) {
+    if (field.type === "verification") return {}; // what he has proved the server knows
     const answers = { [field.uuid]: this.value(field.uuid) };
     if (field.reasons?.length) answers[reasonKey(field.uuid)] = this.reason(field);
     return answers;

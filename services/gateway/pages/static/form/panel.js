@@ -19,13 +19,15 @@ export class Panel {
   #uncommitted = false;
   #busy = 0;
 
-  /** `onSave(values)`, `onComplete()`, `onShow(field)` when another field is asked for. */
-  constructor(place, state, { onSave, onComplete, onShow }) {
-    Object.assign(this, { place, state, onSave, onComplete, onShow });
+  /** `onSave(values)`, `onComplete()`, `onShow(field)` when another field is asked for; `beforeLeaving()` when a field leads to
+      another site: true once nothing is lost by it. */
+  constructor(place, state, { onSave, onComplete, onShow, beforeLeaving }) {
+    Object.assign(this, { place, state, onSave, onComplete, onShow, beforeLeaving });
     this.screen = el("div", { class: "panel__screen" });
     this.foldButton = button("", () => this.#fold(!place.classList.contains("panel--folded")), "panel__fold");
     place.replaceChildren(this.foldButton, this.screen);
     state.addEventListener("changed", ({ detail }) => this.#answered(detail));
+    state.addEventListener("judged", ({ detail }) => this.#judged(detail));
     this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null));
   }
 
@@ -44,7 +46,7 @@ export class Panel {
   }
 
   /** Asks for `field`; `problem` says what is wrong with the answer that is there. */
-  ask(field, problem = this.#serverProblems.get(field.uuid) ?? "") {
+  ask(field, problem = this.#serverProblems.get(field.uuid) ?? this.state.undrawable.get(field.uuid) ?? "") {
     this.leave();
     this.#field = field;
     this.#uncommitted = false;
@@ -173,6 +175,7 @@ export class Panel {
         if (uncommitted) this.#say("");
         this.#offerComplete();
       },
+      beforeLeaving: () => this.beforeLeaving(),
       onLabels: () => this.#field === field && this.#nameControl(),
     };
   }
@@ -234,6 +237,13 @@ export class Panel {
     }
     const progress = this.place.querySelector(".progress");
     if (progress && this.#field) progress.replaceWith(this.#progress(this.#field));
+    this.#offerComplete();
+  }
+
+  /** What was typed has no place on the document: said while it can still be changed. */
+  #judged(field) {
+    if (this.#field !== field) return;
+    this.#say(this.state.undrawable.get(field.uuid) ?? "");
     this.#offerComplete();
   }
 
