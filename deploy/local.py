@@ -38,6 +38,7 @@ RUN_PACKAGES = [
     "fonts-noto-core",
     "fonts-noto-cjk",
     "fonts-symbola",  # symbols and emoji as outlines
+    "fonts-unifont",  # emoji that are younger
     "fonts-dancingscript",  # typed signatures
 ]
 TEST_PACKAGES = [
