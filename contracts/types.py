@@ -115,7 +115,8 @@ class Account(Tolerant):
 
     The ``*_enabled`` and ``*_attach_*`` toggles are the ceiling over template preferences (specification 2.8). ``company_name``
     and the pictures are what recipients see who have none of their own (4.9); ``logo`` and ``stamp`` are what was fetched.
-    ``*_available`` are no settings: they say what can be sent at all, an SMS, a one-time code to a phone.
+    ``*_available`` are no settings: they say what can be sent at all, an SMS, a one-time code to a phone; and whether there is
+    an identity provider, and one that vouches for identities as a qualified electronic signature needs them (``qes``).
     """
 
     name: str = "Countersign"
@@ -130,6 +131,8 @@ class Account(Tolerant):
     with_signature_id: bool = False
     sms_available: bool = False
     phone_codes_available: bool = False
+    identity_checks_available: bool = False
+    identity_checks_qes_available: bool = False
     esigning_preference: Literal["single", "multiple"] = "single"
     bcc_emails: str = ""
     company_name: str = ""

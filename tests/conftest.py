@@ -16,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from deploy import rabbitmq
 from deploy.suite import SERVICES
+from tests.support.identity_provider import ProviderProcess
 from tests.support.postgres import PrivatePostgres
 from tests.support.suite import RunningSuite, start_suite
 
@@ -82,18 +83,28 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def sqlite_suite(workspace: Path) -> Iterator[RunningSuite]:
+def identity_provider(workspace: Path) -> Iterator[ProviderProcess]:
+    """Where the suites' signers prove who they are."""
+    provider = ProviderProcess(workspace / "identity-provider.log")
+    yield provider
+    provider.stop()
+
+
+@pytest.fixture(scope="session")
+def sqlite_suite(workspace: Path, identity_provider: ProviderProcess) -> Iterator[RunningSuite]:
     """The whole suite on SQLite, shared by whoever asks: leave it as it was, its data aside."""
-    running = start_suite(workspace / "suite-sqlite")
+    running = start_suite(workspace / "suite-sqlite", **identity_provider.settings)
     yield running
     running.stop()
 
 
 @pytest.fixture(scope="session")
-def postgresql_suite(workspace: Path, postgres: PrivatePostgres) -> Iterator[RunningSuite]:
+def postgresql_suite(
+    workspace: Path, postgres: PrivatePostgres, identity_provider: ProviderProcess
+) -> Iterator[RunningSuite]:
     """The same on PostgreSQL, a database per service."""
     databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
-    running = start_suite(workspace / "suite-postgresql", **databases)
+    running = start_suite(workspace / "suite-postgresql", **databases, **identity_provider.settings)
     yield running
     running.stop()
 

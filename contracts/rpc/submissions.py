@@ -1,6 +1,7 @@
 """Submissions: one signing request each, its submitters, and the signing page's side of it (specification 4.3, 4.4)."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from pydantic import Field
@@ -282,6 +283,8 @@ class FormField(FieldDefinition):
     ``display`` is how a value reads on paper (formatted date, number), masked where it must be. ``reasons`` are those that
     the signer of this signature must choose from, ``reason`` the one that he has chosen.
     ``confirmed`` is the stored number of a phone field that asks for a one-time code, when the code was passed.
+    Of a verification field ``verified_as`` is whom the identity provider named (empty when it gave no name, None without a
+    proof), ``verification_problem`` why the last attempt came to nothing (``IdentityProblem``).
     """
 
     value: Any = None
@@ -290,6 +293,8 @@ class FormField(FieldDefinition):
     reasons: list[str] = Field(default_factory=list)
     reason: str | None = None
     confirmed: str | None = None
+    verified_as: str | None = None
+    verification_problem: str | None = None
 
 
 class ConsentAsked(Tolerant):
@@ -461,6 +466,90 @@ class PassedCode(Tolerant):
     expires_at: Moment | None = None
 
 
+class IdentityProblem(StrEnum):
+    """Why an attempt to prove one's identity came to nothing.
+
+    ``cancelled``: by the signer, at the provider. ``failed``: the provider said no, or what it said cannot be believed.
+    ``unreachable``: it could not be asked. ``weak``: the identity is not vouched for as the field's ``method`` asks for.
+    ``expired``: the signer came back too late. ``other_person``: another e-mail address than the signer's was proved.
+    """
+
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    UNREACHABLE = "unreachable"
+    WEAK = "weak"
+    EXPIRED = "expired"
+    OTHER_PERSON = "other_person"
+
+
+class StartIdentityCheck(Visit):
+    """The signer goes to the identity provider ``issuer``, called ``provider``, for the verification field ``field`` (uuid).
+    ``state_digest`` is the SHA-256, in hex, of the random ``state`` that comes back with him: what it is, and what follows
+    from it (nonce, code verifier), stays between the gateway and his browser."""
+
+    request_id: str
+    field: str
+    issuer: str
+    provider: str
+    state_digest: str
+
+
+class IdentityCheckStarted(Tolerant):
+    """``method`` is that of the field (``aes``, ``qes``). ``anew``: he came back as another person before, so the provider
+    should have him sign in again instead of taking him for the one whom it knows."""
+
+    method: str | None = None
+    anew: bool = False
+    expires_at: Moment
+
+
+class ClaimIdentityCheck(Tolerant):
+    """Somebody came back from the provider with a ``state``: whatever becomes of it, nobody can come back with it again."""
+
+    request_id: str
+    state_digest: str
+
+
+class IdentityCheckClaimed(Tolerant):
+    """Whose check it is: ``slug`` of the submitter, ``field`` its uuid. ``usable`` False: he came too late, or with a state
+    that was used before; then there is nothing to ask the provider for."""
+
+    slug: str
+    field: str
+    issuer: str
+    method: str | None = None
+    usable: bool
+
+
+class ProvedIdentity(Tolerant):
+    """What the provider vouches for. ``email`` only when the provider says that it has verified it."""
+
+    issuer: str
+    subject: str
+    name: str | None = None
+    first_name: str | None = None
+    last_name: str | None = None
+    email: str | None = None
+    acr: str | None = None
+
+
+class FinishIdentityCheck(Visit):
+    """What became of the check that was claimed: an ``identity``, or a ``problem``. ``any_email``: the operator lets a signer
+    prove another e-mail address than the one that he was invited at."""
+
+    request_id: str
+    state_digest: str
+    identity: ProvedIdentity | None = None
+    problem: IdentityProblem | None = None
+    any_email: bool = False
+
+
+class IdentityCheckFinished(Tolerant):
+    """``problem`` None: the field is verified."""
+
+    problem: IdentityProblem | None = None
+
+
 class LinkVisit(Visit):
     """Somebody at a shared link: ``slug`` is the template's. ``email``, ``name`` and ``phone`` as far as he was asked for."""
 
@@ -532,3 +621,6 @@ SEND_LINK_CODE = Rpc("submissions", "send_link_code", SendLinkCode, CodeSent)
 CHECK_LINK_CODE = Rpc("submissions", "check_link_code", CheckLinkCode, PassedCode)
 SEND_CODE = Rpc("submissions", "send_code", SendCode, CodeSent)
 CHECK_CODE = Rpc("submissions", "check_code", CheckCode, PassedCode)
+START_IDENTITY_CHECK = Rpc("submissions", "start_identity_check", StartIdentityCheck, IdentityCheckStarted)
+CLAIM_IDENTITY_CHECK = Rpc("submissions", "claim_identity_check", ClaimIdentityCheck, IdentityCheckClaimed)
+FINISH_IDENTITY_CHECK = Rpc("submissions", "finish_identity_check", FinishIdentityCheck, IdentityCheckFinished)

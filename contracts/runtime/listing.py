@@ -6,12 +6,14 @@ statistics that know nothing of parts of texts, of joined tables, or of where al
 
 1. The next WINDOW rows in order of the ids are looked at. What is common fills the page there. If a few fit, a second, wide
    window is likely to fill it and costs less than collecting.
-2. Only for what is rare the other way is gone: all that fit, found by the trigram index or from what ``rare`` starts with,
-   then sorted. What did not fill a page within the windows is little (unless it all lies elsewhere: then this takes longer).
+2. Only for what is rare the other way is gone: all that fit, found by the search index or from what ``rare`` starts with,
+   then sorted. A term that is rare here may be common farther on: the search index is asked for one part of the ids after
+   the other, and a part that has many is walked along.
 
 The ids alone are found here; the page's rows are read by them.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +28,13 @@ WINDOW, SCATTERED, WIDE = 1_000, 250, 20_000
 FEW = 2
 """So many found in the first window make the second worth its while."""
 COMMON = 0.008
-"""A term that this share of a window's rows contain is not looked up in the trigram index: it would be found everywhere."""
+"""A term that this share of a window's rows contain is not looked up in the search index: it would be found everywhere."""
+MANY = 500
+"""So many rows of some blocks are not collected and sorted."""
+AT_ONCE = 8
+"""So many blocks are asked for at once."""
+LONG = 1 << search.BLOCK_BITS[2]
+"""In so many ids a common term is not looked up in the widest blocks."""
 
 Conditions = Sequence[sa.ColumnElement[bool]]
 
@@ -129,15 +137,64 @@ def _collected(session: Session, listing: Listing, span: Span, more: Conditions)
 
 
 def _looked_up(session: Session, listing: Listing, span: Span) -> list[int]:
-    """PostgreSQL: what the trigram index finds, and of that what fits. The other conditions are only computed at first: as
-    conditions, they would have their indexes read along with this one."""
-    fits = sa.and_(sa.true(), *listing.exact, *listing.filters).label("fits")
-    known = sa.select(listing.key.label("id"), fits).select_from(listing.source)
-    known = known.where(search.contains(listing.text, listing.term), *span.of(listing.key))
-    few = known.cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
-    return list(
-        session.scalars(sa.select(few.c.id).where(few.c.fits).order_by(span.order(few.c.id)).limit(span.wanted))
+    """PostgreSQL: what the search index finds, in one part of the ids after the other, and more and more of them at once."""
+    highest = session.scalar(sa.select(sa.func.max(listing.key))) or 0
+    low = max(0, -1 if span.after is None else span.after + 1)
+    high = highest if span.before is None else min(highest, span.before - 1)
+    common = high - low > LONG and _estimated(session, listing) > COMMON * highest
+    blocks = search.blocks(low, high, backward=span.backward, widest=1 if common else 2)
+    known = _known(listing, span)
+    found: list[int] = []
+    for level, same in itertools.groupby(blocks, key=lambda block: block.level):
+        at_once = 1 if common and level else AT_ONCE
+        while len(found) < span.wanted and (together := list(itertools.islice(same, at_once))):
+            found += _in_blocks(session, listing, replace(span, wanted=span.wanted - len(found)), known, together)
+    return found
+
+
+def _known(listing: Listing, span: Span) -> sa.Select[Any]:
+    """MANY of the rows that the search index finds in some blocks, and whether they fit."""
+    # The other conditions are only computed at first: as conditions, they would have their indexes read along with this one.
+    # Materialized, so that the limit does not lure the database to read the table instead.
+    fits = sa.and_(
+        sa.true(),
+        *listing.exact,
+        *listing.filters,
+        *span.of(listing.key),
+        search.contains_unindexed(listing.text, listing.term),
     )
+    found = sa.select(listing.key.label("id"), fits.label("fits")).select_from(listing.source)
+    found = found.where(search.in_blocks(listing.table, listing.text, listing.term))
+    few = found.cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
+    return sa.select(few.c.id, few.c.fits).limit(MANY)
+
+
+def _in_blocks(
+    session: Session, listing: Listing, span: Span, known: sa.Select[Any], blocks: list[search.Block]
+) -> list[int]:
+    """The first ones of these blocks. Few: all of them, sorted. Many: of one part after the other, and of the smallest parts
+    along the ids, where they soon come."""
+    rows = session.execute(known, search.keys(blocks)).all()
+    if len(rows) < MANY:
+        return sorted((row.id for row in rows if row.fits), reverse=span.backward)[: span.wanted]
+    if len(blocks) == 1 and blocks[0].level == 0:
+        ids = blocks[0].ids
+        within = (listing.key >= ids.start, listing.key < ids.stop)
+        return _walked(session, listing, span, [*within, search.contains_unindexed(listing.text, listing.term)])
+    parts = blocks if len(blocks) > 1 else blocks[0].parts[:: -1 if span.backward else 1]
+    found: list[int] = []
+    for part in parts:
+        if len(found) < span.wanted:
+            found += _in_blocks(session, listing, replace(span, wanted=span.wanted - len(found)), known, [part])
+    return found
+
+
+def _estimated(session: Session, listing: Listing) -> int:
+    """How many rows have the term, as PostgreSQL guesses from its sample: a common one is seen there, however new it is."""
+    wanted = sa.select(listing.key).where(search.contains(listing.text, listing.term))
+    compiled = wanted.compile(session.get_bind(), compile_kwargs={"render_postcompile": True})
+    plan = session.connection().exec_driver_sql(f"EXPLAIN (FORMAT JSON) {compiled}", compiled.params)
+    return int(plan.scalar_one()[0]["Plan"]["Plan Rows"])
 
 
 def _all(listing: Listing, span: Span, more: Conditions) -> sa.Select[Any]:
@@ -151,7 +208,7 @@ def _window(listing: Listing, span: Span, *columns: Any) -> sa.Select[Any]:
 
 
 def _is_rare(session: Session, listing: Listing, span: Span, size: int, matches: int) -> bool:
-    """Does the trigram index know the term, and is it in few of the window's rows?"""
+    """Does the search index know the term, and is it in few of the window's rows?"""
     if not search.indexed(session.get_bind().dialect.name, listing.term):
         return False
     if listing.filters:

@@ -96,7 +96,7 @@ def check_trigrams(service: str, database_url: str) -> None:
     """Raises search.NoTrigrams when the service's lists need pg_trgm and this database neither has it nor may get it."""
     models = importlib.import_module(f"services.{service}.models")
     wanted = [index for table in models.Base.metadata.tables.values() for index in table.indexes]
-    if any(search.is_trigram_index(index) for index in wanted):
+    if any(search.is_search_index(index) for index in wanted):
         with _engine(database_url) as engine, engine.connect() as connection, connection.begin() as transaction:
             search.require_trigrams(connection)
             transaction.rollback()

@@ -74,7 +74,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a POST; ``text`` is the beginning of its body."""
+    """The answer to a POST or a GET; ``text`` is the beginning of its body."""
 
     status: int
     headers: Mapping[str, str]
@@ -138,8 +138,15 @@ class Outbound:
         """POST ``body`` as it is. Redirects are not followed: a 3xx is an answer like any other."""
         deadline = time.monotonic() + total_timeout
         with self._exchange("POST", url, body, headers, connect_timeout, deadline) as answer:
-            text = _read(answer, max_response, deadline)[:max_response].decode("utf-8", "replace")
-            return Answer(answer.status_code, answer.headers, text)
+            return _answered(answer, max_response, deadline)
+
+    def get(
+        self, url: str, headers: Mapping[str, str], *, total_timeout: float = 15.0, max_response: int = 16_384
+    ) -> Answer:
+        """GET with headers that are for this URL alone. Redirects are not followed: a 3xx is an answer like any other."""
+        deadline = time.monotonic() + total_timeout
+        with self._exchange("GET", url, None, headers, min(5.0, total_timeout), deadline) as answer:
+            return _answered(answer, max_response, deadline)
 
     @contextmanager
     def _exchange(
@@ -243,6 +250,11 @@ def _parts(url: str) -> tuple[str, int]:
     if parts.username is not None or parts.password is not None:
         raise OutboundRefused("must not contain a user name or password")
     return parts.hostname, port or (443 if parts.scheme == "https" else 80)
+
+
+def _answered(answer: requests.Response, limit: int, deadline: float) -> Answer:
+    text = _read(answer, limit, deadline)[:limit].decode("utf-8", "replace")
+    return Answer(answer.status_code, answer.headers, text)
 
 
 def _read(answer: requests.Response, limit: int, deadline: float) -> bytes:

@@ -35,6 +35,7 @@ from services.gateway.context import GatewayContext
 from services.gateway.direct import DirectReads
 from services.gateway.dispatch import Dispatch
 from services.gateway.edge import API, Application, Edge
+from services.gateway.identity_provider import IdentityProvider
 from services.gateway.pages.app import create_pages, serves
 from services.gateway.public import Docs, Health, Metrics, OpenApi, Readiness
 from services.gateway.server import server
@@ -91,6 +92,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         phone_otp_webhook=context.phone_otp_webhook,
         account=context.account_now,
         user=lambda user_id: database.read(queries.active_actor, user_id),
+        identity_provider=_identity_provider(settings, context.outbound),
     )
     own: dict[str, Application] = {
         "/healthz": Health(),
@@ -109,6 +111,13 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         api=_api(context, authenticator),
     )
     return edge, context
+
+
+def _identity_provider(settings: Settings, outbound: Outbound) -> IdentityProvider | None:
+    wanted = settings.identity_provider
+    if wanted is None:
+        return None
+    return IdentityProvider(wanted, outbound, settings.link_secret.get_secret_value(), settings.base_url)
 
 
 def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMiddleware:

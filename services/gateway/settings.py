@@ -1,12 +1,14 @@
 """What the gateway needs to know from its environment."""
 
-from typing import Any
+from typing import Any, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from contracts.runtime.settings import ServiceSettings
 from contracts.types import Account
 from services.gateway import formats
+from services.gateway.identity_provider import ProviderSettings
 
 MEGABYTE = 1024 * 1024
 
@@ -56,6 +58,26 @@ class Settings(ServiceSettings):
         description="as for notifications; when empty, send_sms is refused with SMTP_URL, and shown at /dev/mail without",
     )
 
+    identity_provider_url: str | None = Field(
+        default=None, description="issuer of the OpenID Connect provider that verification fields are proved at"
+    )
+    identity_provider_client_id: str | None = Field(default=None, description="what we are called there")
+    identity_provider_client_secret: SecretStr | None = Field(
+        default=None, description="our secret there; none: a public client, protected by PKCE alone"
+    )
+    identity_provider_name: str = Field(default="", description="what signers know it by; empty: its host")
+    identity_provider_scopes: str = Field(default="openid profile email", description="scopes that are asked for")
+    identity_provider_acr_aes: str = Field(
+        default="",
+        description="acr values, by blanks, one of which must hold for fields with the method aes; empty: any",
+    )
+    identity_provider_acr_qes: str = Field(
+        default="", description="the same for the method qes; empty: fields with it are refused"
+    )
+    identity_provider_any_email: bool = Field(
+        default=False, description="accept another verified e-mail address than the one that the signer was invited at"
+    )
+
     account_name: str = Field(
         default="Countersign", min_length=1, description="name of the account, in mails and on pages"
     )
@@ -91,6 +113,9 @@ class Settings(ServiceSettings):
         "admin_api_key",
         "smtp_url",
         "sms_url",
+        "identity_provider_url",
+        "identity_provider_client_id",
+        "identity_provider_client_secret",
         "account_phone_otp_webhook_url",
         "account_phone_otp_webhook_token",
         mode="before",
@@ -98,6 +123,51 @@ class Settings(ServiceSettings):
     @classmethod
     def _empty_is_none(cls, value: Any) -> Any:
         return None if value == "" else value
+
+    @field_validator("identity_provider_scopes")
+    @classmethod
+    def _with_openid(cls, value: str) -> str:
+        if "openid" not in value.split():
+            raise ValueError("must contain openid")
+        return value
+
+    @model_validator(mode="after")
+    def _whole_identity_provider(self) -> Self:
+        url = self.identity_provider_url
+        if url is None:
+            return self
+        if self.identity_provider_client_id is None:
+            raise ValueError("IDENTITY_PROVIDER_URL needs IDENTITY_PROVIDER_CLIENT_ID")
+        parts = urlsplit(url)
+        if not parts.hostname or parts.query or parts.fragment or parts.username is not None:
+            raise ValueError("IDENTITY_PROVIDER_URL must be the issuer, such as https://login.example.com/realm")
+        # Tokens that travel in the clear prove nothing; where signers' pages do, all is being tried out.
+        if parts.scheme != "https" and not (parts.scheme == "http" and self.base_url.startswith("http://")):
+            raise ValueError("IDENTITY_PROVIDER_URL must be an https address")
+        return self
+
+    @property
+    def identity_provider(self) -> ProviderSettings | None:
+        """The provider that verification fields are proved at, None where there is none."""
+        url, client_id, secret = (
+            self.identity_provider_url,
+            self.identity_provider_client_id,
+            self.identity_provider_client_secret,
+        )
+        if url is None or client_id is None:
+            return None
+        return ProviderSettings(
+            issuer=url,
+            client_id=client_id,
+            secret=secret.get_secret_value() if secret is not None else None,
+            name=self.identity_provider_name.strip() or urlsplit(url).hostname or url,
+            scopes=self.identity_provider_scopes,
+            acr_values={
+                "aes": self.identity_provider_acr_aes.split(),
+                "qes": self.identity_provider_acr_qes.split(),
+            },
+            any_email=self.identity_provider_any_email,
+        )
 
     @field_validator("account_time_zone")
     @classmethod
@@ -134,4 +204,6 @@ class Settings(ServiceSettings):
             bcc_emails=self.account_bcc_emails,
             sms_available=self.sms_url is not None or self.smtp_url is None,
             phone_codes_available=self.account_phone_otp_webhook_url is not None,
+            identity_checks_available=self.identity_provider is not None,
+            identity_checks_qes_available=bool(self.identity_provider_acr_qes.split()),
         )

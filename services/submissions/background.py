@@ -8,7 +8,7 @@ from contracts.runtime.background import Done, DueWork, Every, Outcome
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from services.submissions import followups, one_time_codes, reminders
+from services.submissions import followups, identity_checks, one_time_codes, reminders
 from services.submissions.models import BlobRemovalRow, ReminderRow
 from services.submissions.settings import Settings
 from services.submissions.site import Site
@@ -60,6 +60,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             lambda: database.write(followups.forget_removals, now() - REMOVALS_KEPT),
         ),
         Every("forget-codes", timedelta(hours=1), lambda: database.write(one_time_codes.forget, now())),
+        Every("forget-identity-checks", timedelta(hours=1), lambda: database.write(identity_checks.forget, now())),
         DueWork(
             "remove-blobs",
             database,

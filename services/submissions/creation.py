@@ -28,6 +28,7 @@ from services.submissions import (
 from services.submissions import values as rules
 from services.submissions.branding import Branding
 from services.submissions.code_requirements import check_available, check_code_addresses, code_requirements
+from services.submissions.identity_requirements import check_identity_available
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
@@ -148,6 +149,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
     _check_whole(plan, limits, problems)
     numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]
     check_available(numbered, chosen, plan.fields, field_of(template), request.account, problems)
+    check_identity_available(plan.fields, field_of(template), request.account, problems)
     problems.refuse()
     return plan
 
@@ -278,10 +280,6 @@ def _fields(
     for field in template.fields:
         if (overrides := by_party.get(field.submitter_uuid)) is None:
             continue
-        if field.type in rules.NOT_YET:
-            problems.add(
-                field_of(template), f"has the field {field.name or field.uuid} of type {field.type}, not available yet"
-            )
         if field.type is FieldType.PAYMENT and overrides.apply(field).preferences.get("price") is None:
             problems.add(field_of(template), f"has the payment field {field.name or field.uuid} without a price")
         pattern = field.validation.get("pattern")

@@ -18,7 +18,15 @@ from contracts.runtime.tables import answers
 from contracts.types import Order, Submission, SubmissionStatus
 from services.submissions import announce, trail
 from services.submissions.announce import Telling
-from services.submissions.models import AttachmentRow, BlobRemovalRow, CodeRow, SnapshotRow, SubmissionRow, SubmitterRow
+from services.submissions.models import (
+    AttachmentRow,
+    BlobRemovalRow,
+    CodeRow,
+    IdentityCheckRow,
+    SnapshotRow,
+    SubmissionRow,
+    SubmitterRow,
+)
 from services.submissions.preparing import PREFIX
 
 
@@ -38,7 +46,7 @@ def erase(telling: Telling) -> None:
     leave_work(session, BlobRemovalRow.__tablename__)
     _forget_answers(telling)
     announce.erased(telling)
-    for table in (CodeRow, AttachmentRow, SubmitterRow, SnapshotRow):
+    for table in (CodeRow, IdentityCheckRow, AttachmentRow, SubmitterRow, SnapshotRow):
         session.execute(sa.delete(table).where(table.submission_id == row.id))
     session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
     session.expunge_all()

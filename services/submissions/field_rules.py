@@ -23,7 +23,9 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "font": ("Times", "Helvetica", "Courier"),
     "align": ("left", "center", "right"),
     "valign": ("top", "center", "bottom"),
+    "method": ("aes", "qes"),
 }
+_ONLY_FOR = {"one_time_code": FieldType.PHONE, "method": FieldType.VERIFICATION}
 _DATE_TOKEN = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
 
 
@@ -97,6 +99,8 @@ _KNOWN = {
 
 
 def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
+    if value and kind is not _ONLY_FOR.get(key, kind):
+        return f"is for {_ONLY_FOR[key]} fields only"
     if key in _WORDS:
         return None if value in _WORDS[key] else f"must be one of {', '.join(_WORDS[key])}"
     if key in ("color", "background"):
@@ -112,7 +116,7 @@ def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
             if isinstance(value, int) and abs(value) <= rules.LONGEST_TEXT
             else "must be true, false or a whole number"
         )
-    if key in ("hidden", "with_signature_id"):
+    if key in ("hidden", "with_signature_id", "one_time_code"):
         return None if isinstance(value, bool) else "must be true or false"
     if key == "price":
         fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= rules.LARGEST_NUMBER
@@ -121,9 +125,6 @@ def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
         return None if value in _CURRENCIES else f"must be one of {', '.join(_CURRENCIES)}"
     if key == "payment_url":
         return _wrong_url(value)
-    if key == "one_time_code":
-        fits = isinstance(value, bool) and (not value or kind is FieldType.PHONE)
-        return None if fits else "must be true or false, and true for phone fields only"
     if key == "reasons":
         fits = isinstance(value, list) and len(value) <= 50 and all(isinstance(v, str) and len(v) <= 255 for v in value)
         return None if fits else "must be a list of at most 50 texts"

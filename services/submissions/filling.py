@@ -56,6 +56,9 @@ def merged(
     faults: Faults = []
     for uuid, raw in incoming.items():
         field = _fillable(by_uuid, uuid)
+        if field.type is FieldType.VERIFICATION:
+            _refuse_other_proof(field, raw, stored)
+            continue
         try:
             value = _received(field, raw, attached)
         except rules.BadValue as bad:
@@ -82,7 +85,7 @@ def tried(
     values = dict(stored)
     for uuid, raw in incoming.items():
         field = _fillable(by_uuid, uuid)
-        if field.readonly:
+        if field.readonly or field.type is FieldType.VERIFICATION:
             continue
         try:
             values[uuid] = _received(field, raw, attached)
@@ -149,6 +152,13 @@ def _received(field: FieldDefinition, raw: Any, attached: Mapping[str, FieldType
         if uploaded_for is None or (field.type is not FieldType.FILE and uploaded_for is FieldType.FILE):
             raise rules.BadValue("must be a file that was uploaded for it")
     return value
+
+
+def _refuse_other_proof(field: FieldDefinition, raw: Any, stored: Mapping[str, Any]) -> None:
+    """What a signer has proved is known; his page can neither say it nor take it back. An older page may not know of it yet."""
+    if raw is not None and raw != stored.get(field.uuid):
+        reason = "must be verified with the identity provider"
+        raise ServiceError("invalid", f"{label(field)} {reason}", [{"field": field.uuid, "reason": reason}])
 
 
 def _present(field: FieldDefinition, stored: Mapping[str, Any], signing: Signing) -> Any:

@@ -18,6 +18,7 @@ from services.submissions import (
     consent,
     domain,
     filling,
+    identity_checks,
     invites,
     queries,
     reasons,
@@ -72,7 +73,7 @@ def save(session: Session, command: rpc.SaveValues, limits: Limits, site: Site, 
         filling.refuse(filling.broken(changed, values, hidden))
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
         store.set_values(found, submitter, values)
-        _seen(submitter, command, at)
+        seen(submitter, command, at)
         store.save(found, state, at)
         announce(Telling(found, site, at, submitter.visit), happened)
         return rpc.Done(state=FormState.OPEN)
@@ -97,9 +98,9 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
         own = found.fields_of(submitter)
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
         faults = commands.finish_values(found, submitter, values, at)
-        filling.refuse(faults + unconfirmed(found, submitter, site))
+        filling.refuse(faults + unconfirmed(found, submitter, site) + identity_checks.unproved(found, submitter))
         lines += consent.given(submitter, command, at)
-        _seen(submitter, command, at)
+        seen(submitter, command, at)
         store.save(found, state, at)
         if lines:  # between what he began with and what he ended with
             announce(Telling(found, site, at, submitter.visit), first)
@@ -125,7 +126,7 @@ def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetim
             state, happened = domain.decline(found.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
-        _seen(submitter, command, at)
+        seen(submitter, command, at)
         submitter.decline_reason = reason or None
         store.save(found, state, at)
         announce(Telling(found, site, at, {**submitter.visit, "reason": reason or None}), happened)
@@ -194,7 +195,7 @@ def _received(
     return values
 
 
-def _seen(submitter: SubmitterRow, visit: rpc.Visit, now: datetime) -> None:
+def seen(submitter: SubmitterRow, visit: rpc.Visit, now: datetime) -> None:
     """Who acts has opened the form, whether or not the page could say so."""
     submitter.opened_at = submitter.opened_at or now
     submitter.visit = _visit(visit, submitter)

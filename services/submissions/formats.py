@@ -14,7 +14,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 _TEXTS = {FieldType.TEXT, FieldType.CELLS, FieldType.PHONE, FieldType.SELECT, FieldType.RADIO, FieldType.HEADING}
-_READ = _TEXTS | {FieldType.DATE, FieldType.NUMBER, FieldType.MULTIPLE}
+_READ = _TEXTS | {FieldType.DATE, FieldType.NUMBER, FieldType.MULTIPLE, FieldType.VERIFICATION}
 
 
 def display(field: FieldDefinition, value: Any, locale: str = "en-US") -> str | None:

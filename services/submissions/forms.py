@@ -23,6 +23,7 @@ from services.submissions import (
     filling,
     fitting,
     formats,
+    identity_checks,
     invites,
     one_time_codes,
     placeholders,
@@ -233,6 +234,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
         if made is not None:
             shown.fields.append(made)
     code_commands.show_confirmed(session, opened.submitter, shown.fields, site)
+    identity_checks.show(session, opened.submitter, shown.fields)
     shown.documents = [_document(one, links) for one in opened.snapshot.documents]
     visible = {uuid for field in shown.fields for uuid in rules.attachments_in(field, field.value)}
     attachments = store.attachments_of(session, [opened.row.id])

@@ -8,7 +8,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from contracts.runtime.background import DueRow
 from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
-from contracts.runtime.search import trigram_index
+from contracts.runtime.search import search_index
 
 COMPLETION_GROUP = 4_096
 """So many submitters' ids make one group in the index that finds times of completion. It is in the schema: do not change."""
@@ -91,7 +91,7 @@ class SubmissionRow(Base):
         sa.Index("ix_submissions_template", "template_id", "id"),
         sa.Index("ix_submissions_template_status", "template_id", "status", "id"),
         sa.Index("ix_submissions_created_by", "created_by_id", "id"),
-        trigram_index("submissions", "search"),
+        search_index("submissions", "search"),
         sa.Index(
             "ix_submissions_active",
             "id",
@@ -191,7 +191,7 @@ class SubmitterRow(Base):
             "completed_at",
             postgresql_using="btree",
         ).ddl_if(dialect="postgresql"),
-        trigram_index("submitters", "search"),
+        search_index("submitters", "search"),
         {"sqlite_autoincrement": True},
     )
 
@@ -254,6 +254,33 @@ class CodeRow(Base):
     failed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     __table_args__ = (sa.Index("ix_one_time_codes_subject", "subject", "id"), {"sqlite_autoincrement": True})
+
+
+class IdentityCheckRow(Base):
+    """An attempt to prove one's identity for a verification field (see ``identity_checks``).
+
+    ``state_digest`` is the SHA-256 of what comes back from the provider. ``claimed_at``: somebody came back with it;
+    ``finished_at``: what became of it is known, ``problem`` (an IdentityProblem) or ``proof`` (a ProvedIdentity).
+    """
+
+    __tablename__ = "identity_checks"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    submitter_id: Mapped[int] = mapped_column(sa.ForeignKey("submitters.id", ondelete="CASCADE"), index=True)
+    field_uuid: Mapped[str] = mapped_column(sa.Text)
+    method: Mapped[str | None] = mapped_column(sa.Text)
+    issuer: Mapped[str] = mapped_column(sa.Text)
+    provider: Mapped[str] = mapped_column(sa.Text)
+    state_digest: Mapped[str] = mapped_column(sa.Text, unique=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    claimed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    problem: Mapped[str | None] = mapped_column(sa.Text)
+    proof: Mapped[dict[str, Any] | None] = mapped_column(Json)
+
+    __table_args__ = ({"sqlite_autoincrement": True},)
 
 
 class RateRow(Base):

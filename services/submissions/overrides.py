@@ -13,6 +13,7 @@ from contracts.rpc.submissions import FieldOverride
 from contracts.types import FieldDefinition, FieldType
 from services.submissions import field_rules
 from services.submissions import values as rules
+from services.submissions.identity_requirements import READ_ONLY
 from services.submissions.naming import Called
 from services.submissions.placeholders import has_placeholder
 from services.submissions.problems import Problems
@@ -94,6 +95,8 @@ def planned(
             )
         for definition in meant:
             found.changes.setdefault(definition.uuid, {})["readonly"] = True
+            if definition.type is FieldType.VERIFICATION:
+                problems.add(f"{given.path}readonly_fields[{index}]", READ_ONLY)
     for key, raw in given.values.items():
         for definition in called.fields(key):
             _take(found, definition, raw, f"{given.path}values.{key[:100]}", attached, problems, preset=False)
@@ -138,6 +141,8 @@ def _override(
     for key in ("readonly", "required"):
         if getattr(override, key) is not None:
             changes[key] = getattr(override, key)
+    if override.readonly and definition.type is FieldType.VERIFICATION:
+        problems.add(f"{path}.readonly", READ_ONLY)
     for key in ("title", "description"):
         text = getattr(override, key)
         if text and text.strip():
@@ -177,6 +182,10 @@ def _take(
     resolved when the party completes."""
     changes = found.changes.setdefault(definition.uuid, {})
     if definition.type is FieldType.STRIKETHROUGH:
+        return
+    if definition.type is FieldType.VERIFICATION:
+        if raw not in (None, "", []):
+            problems.add(path, "is verified by its signer at the identity provider and takes no value")
         return
     found.paths[definition.uuid] = path
     if definition.type is FieldType.HEADING or has_placeholder(raw):

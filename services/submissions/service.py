@@ -36,6 +36,7 @@ from services.submissions import (
     followups,
     form_commands,
     forms,
+    identity_commands,
     known_templates,
     one_off,
     preparing,
@@ -275,6 +276,18 @@ class SubmissionsService:
     def check_code(self, command: rpc.CheckCode) -> rpc.PassedCode:
         judged, passed = self.context.database.write(code_commands.check, command, self._site, now())
         return judged.passed(passed)
+
+    @handles(rpc.START_IDENTITY_CHECK)
+    def start_identity_check(self, command: rpc.StartIdentityCheck) -> rpc.IdentityCheckStarted:
+        return self.context.database.write(identity_commands.start, command, self._site, now())
+
+    @handles(rpc.CLAIM_IDENTITY_CHECK)
+    def claim_identity_check(self, command: rpc.ClaimIdentityCheck) -> rpc.IdentityCheckClaimed:
+        return self.context.database.write(identity_commands.claim, command, now())
+
+    @handles(rpc.FINISH_IDENTITY_CHECK)
+    def finish_identity_check(self, command: rpc.FinishIdentityCheck) -> rpc.IdentityCheckFinished:
+        return self.context.database.write(identity_commands.finish, command, self._site, now())
 
     @handles(health.PING["submissions"])
     def ping(self, request: health.Ping) -> health.Pong:

@@ -10,7 +10,18 @@ from sqlalchemy.orm import Session
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
-from services.submissions import branding, branding_pictures, commands, creation, domain, overrides, queries, sms, store
+from services.submissions import (
+    branding,
+    branding_pictures,
+    commands,
+    creation,
+    domain,
+    identity_checks,
+    overrides,
+    queries,
+    sms,
+    store,
+)
 from services.submissions.announce import Telling, announce
 from services.submissions.code_requirements import (
     changed_requirements,
@@ -125,8 +136,11 @@ def _apply(
     limits: Limits,
     now: datetime,
 ) -> None:
+    before = (submitter.email or "").casefold()
     for key, value in change.details.items():
         setattr(submitter, key, value)
+    if (submitter.email or "").casefold() != before:
+        identity_checks.void(found, submitter)
     problems = Problems()
     if not submitter.email and not submitter.phone:
         problems.add("email", "is required unless phone is given", "email or phone is required")

@@ -1,8 +1,9 @@
 """Values of fields: as they come in, as they are stored, and whether they may be so (specification 2.7, peer facts 2.7).
 
 Stored by field uuid: text, cells, phone, select, radio a string; multiple a list of strings; checkbox a bool; number an int
-or float; date ``YYYY-MM-DD``; signature, initials, image, stamp the uuid of an attachment; file a list of them. Blank is
-None. The rules are those of the browser: nothing is accepted here that the signing page would refuse, and the reverse.
+or float; date ``YYYY-MM-DD``; signature, initials, image, stamp the uuid of an attachment; file a list of them;
+verification ``verified``, which is proved (``identity_checks``) and never given. Blank is None. The rules are those of the
+browser: nothing is accepted here that the signing page would refuse, and the reverse.
 """
 
 import math
@@ -22,9 +23,6 @@ from services.submissions.formats import parsed_date
 LONGEST_TEXT = 10_000
 LONGEST_PATTERN = 256
 LARGEST_NUMBER = 2**53
-
-NOT_YET = frozenset({FieldType.VERIFICATION})
-"""Types that no signer can fill in this version."""
 
 ATTACHED = IMAGE_TYPES | {FieldType.FILE}
 UNTOUCHABLE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.PAYMENT})
@@ -67,7 +65,7 @@ def violation(field: FieldDefinition, value: Any) -> str | None:
 
 def is_missing(field: FieldDefinition, value: Any) -> bool:
     """The field must be filled in and is not. Static and read-only fields cannot be."""
-    if not field.required or field.readonly or field.type in STATIC_TYPES or field.type in NOT_YET:
+    if not field.required or field.readonly or field.type in STATIC_TYPES:
         return False
     return value is None or value is False or value in ("", [])
 

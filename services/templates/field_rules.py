@@ -87,6 +87,9 @@ def default_value(given: Any, kind: FieldType, choices: list[str], path: str, pr
     """A value that the signer finds filled in; ``{{date}}``, ``{{name}}`` and the like are resolved when he comes."""
     if given is None or given == "":
         return None
+    if kind == FieldType.VERIFICATION:
+        problems.add(f"{path}.default_value", "cannot be given: only its signer can prove who he is")
+        return None
     if isinstance(given, str) and _PLACEHOLDER.fullmatch(given):
         return given
     try:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
-from contracts.runtime.search import trigram_index
+from contracts.runtime.search import search_index
 
 
 class Base(DeclarativeBase):
@@ -68,7 +68,7 @@ class TemplateRow(Base):
         sa.Index("ix_templates_folder", "folder_id", "id"),
         sa.Index("ix_templates_author", "author_id", "id"),
         sa.Index("ix_templates_shared", "id", sqlite_where=_SHARED, postgresql_where=_SHARED),
-        trigram_index("templates", "name_lower"),
+        search_index("templates", "name_lower"),
         {"sqlite_autoincrement": True},
     )
 

@@ -117,8 +117,14 @@ def secrets_of(overlay: str) -> dict[str, dict[str, str]]:
     for service in SERVICES:
         own = keys["countersign-<service>"] + keys.get(f"countersign-{service}", [])
         found[f"countersign-{service}"] = [key.replace("<SERVICE>", service.upper()) for key in own]
-    sms = {"SMS_URL": "https://sms.example.com/send", "SMS_FORMAT": "twilio"}
-    return {name: {key: sms.get(key, f"smtp://{name}.example.com:587") for key in keys} for name, keys in found.items()}
+    special = {
+        "SMS_URL": "https://sms.example.com/send",
+        "SMS_FORMAT": "twilio",
+        "IDENTITY_PROVIDER_URL": "https://login.example.com",
+    }
+    return {
+        name: {key: special.get(key, f"smtp://{name}.example.com:587") for key in keys} for name, keys in found.items()
+    }
 
 
 def environment(container: dict[str, Any], objects: list[dict[str, Any]], overlay: str) -> dict[str, str]:

@@ -5,14 +5,20 @@ import re
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageChops, ImageFilter
 
 from contracts import events
 from contracts.errors import STATUS, ServiceError
 from contracts.rpc import REGISTRY, health, notifications, rendering, submissions, templates, webhooks  # noqa: F401 - all calls register
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.marks import subscriptions_of
+from contracts.types import FieldType
+from docs import make_fields
+from docs.field_specimens import ATTRIBUTES, TYPES, Specimen
 from services.gateway import errors, specification
+from services.rendering.jobs import tag_grammar
 
+SPECIMENS = [one for one in (*TYPES, *ATTRIBUTES) if one.lines]
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = ["templates", "submissions", "rendering", "notifications", "webhooks"]
 SERVICES = [*WORKERS, "gateway"]
@@ -93,3 +99,23 @@ def test_every_event_has_somebody_who_takes_it() -> None:
             if isinstance(value, type) and getattr(value, "name", "") == service:
                 taken |= {event.type for event in subscriptions_of(value).values()}
     assert set(events.REGISTRY) - taken == set()
+
+
+def test_every_type_of_field_and_every_attribute_of_a_tag_is_on_its_page() -> None:
+    text = make_fields.PAGE.read_text()
+    assert text == make_fields.page(), "run python -m docs.make_fields"
+    assert set(first_column(text, "Type")) == {kind.value for kind in FieldType}
+    assert set(first_column(text, "Attribute")) == {"type", "name", *tag_grammar._ATTRIBUTES}
+    shown = {f"{make_fields._folder(one)}/{one.file}" for one in SPECIMENS}
+    there = {str(path.relative_to(make_fields.FOLDER)) for path in make_fields.FOLDER.rglob("*.png")}
+    assert there == shown == {path.removeprefix("fields/") for path in re.findall(r"\((fields/[^)]+)\)", text)}
+    assert sum(path.stat().st_size for path in make_fields.FOLDER.rglob("*.png")) < 600_000
+
+
+@pytest.mark.parametrize("one", SPECIMENS, ids=lambda one: one.file)
+def test_the_pictures_of_fields_are_what_comes_out(one: Specimen) -> None:
+    kept = Image.open(make_fields.FOLDER / make_fields._folder(one) / one.file).convert("RGB")
+    now = make_fields.picture(one)
+    assert now.size == kept.size
+    changed = ImageChops.difference(now, kept).filter(ImageFilter.BoxBlur(6))
+    assert max(high for _, high in changed.getextrema()) < 40, "run python -m docs.make_fields"  # type: ignore[misc]

@@ -168,6 +168,7 @@ def test_every_setting_of_the_contract_is_offered_or_refused_by_name() -> None:
     """A setting that is added to the contract cannot be forgotten here."""
     schemas = specification.document()["components"]["schemas"]
     following = {"esigning_preference", "logo", "stamp", "sms_available", "phone_codes_available"}
+    following |= {"identity_checks_available", "identity_checks_qes_available"}
     assert set(SETTINGS) | following == set(Account.model_fields)
     offered = {*SETTINGS, "phone_otp_webhook"}
     assert set(schemas["Account"]["required"]) == set(schemas["Account"]["properties"]) == offered

@@ -56,7 +56,7 @@ _FILL = (
          ELSE 4 END] AS status, random() < .08 AS archived, 10 + i % 20 AS author, cast(:start AS timestamptz) + i * cast(:step AS interval) AS at,
          (ARRAY['ann', 'bob', 'carol', 'dave', 'erin', 'frank', 'grace', 'heidi'])[1 + floor(random() * 8)::int]
          || CASE WHEN i % 997 = 3 THEN ' zoltan' WHEN i % 199 = 5 THEN ' quentin' WHEN i = :rows / 2 THEN ' unique-one' ELSE '' END
-         || CASE WHEN i < :rows * .3 THEN ' oldfirm' ELSE '' END || ' smith' || floor(random() * :rows)::text AS name,
+         || CASE WHEN i < :rows * .3 THEN ' oldfirm' WHEN i > :rows * .7 THEN ' newfirm' ELSE '' END || ' smith' || floor(random() * :rows)::text AS name,
          (1000000 + floor(random() * 8999999))::text AS phone
          FROM (SELECT i, random() AS r FROM generate_series(1, :rows) i) numbers""",
     """INSERT INTO submissions (id, slug, name, source, template_id, created_by_id, signing_order, status, unfinished, expire_at,
@@ -180,7 +180,10 @@ SUBMISSIONS: dict[str, dict[str, Any]] = {
     "q all have + folder little used": {"q": "example.com", "template_folder": "Rare"},
     "q absent + archived": {"q": "zzqqxx", "archived": True},
     "q of old ones only, after the middle": {"q": "oldfirm", "after": 0.5},
+    "q of new ones only": {"q": "newfirm"},
+    "q of new ones only + status": {"q": "newfirm", "status": "declined"},
     "q of two characters, common": {"q": "an"},
+    "q of two characters, 1 in 1000": {"q": "zo"},
     "q of two characters, absent": {"q": "zq"},
     "editor": {"actor": EDITOR},
     "editor, status + template": {"actor": EDITOR, "template_id": 1, "status": "declined"},

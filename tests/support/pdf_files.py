@@ -72,9 +72,12 @@ def filled_rectangle(left: float, bottom: float, width: float, height: float) ->
     return f"q 1 0 0 rg {left:.4f} {bottom:.4f} {width:.4f} {height:.4f} re f Q\n"
 
 
-def encrypted(data: bytes, user: str = "", owner: str = "owner") -> bytes:
+def encrypted(data: bytes, user: str = "", owner: str = "owner", revision: Any = 6) -> bytes:
+    """``revision`` of the security handler: 6 is AES-256, 4 AES-128, 3 RC4."""
+    aes = revision >= 4
+    encryption = pikepdf.Encryption(user=user, owner=owner, R=revision, aes=aes, metadata=aes)
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        return saved(pdf, encryption=pikepdf.Encryption(user=user, owner=owner, R=6))
+        return saved(pdf, encryption=encryption)
 
 
 def broken_cross_references(data: bytes) -> bytes:

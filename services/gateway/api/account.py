@@ -41,7 +41,12 @@ DELAYS = (
 _KEPT = tuple(branding.PICTURES.values())
 """What was fetched from an address; the address is what is shown."""
 
-_NO_SETTINGS = ("sms_available", "phone_codes_available")
+_NO_SETTINGS = (
+    "sms_available",
+    "phone_codes_available",
+    "identity_checks_available",
+    "identity_checks_qes_available",
+)
 """What follows from settings."""
 
 SETTINGS = tuple(name for name in Account.model_fields if name not in (*_LATER, *_NO_SETTINGS, *_KEPT))

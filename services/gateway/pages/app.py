@@ -10,7 +10,8 @@ from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.blobstore import BlobStore
 from contracts.types import Account, Actor
-from services.gateway.pages import codes, drawing, files, mail, shared_link, signing, submission_page
+from services.gateway.identity_provider import IdentityProvider
+from services.gateway.pages import codes, drawing, files, identity, mail, shared_link, signing, submission_page
 from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE
 from services.gateway.pages.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.static_files import StaticFiles
@@ -19,7 +20,7 @@ from services.gateway.pages.visitor import networks
 
 log = observe.logger(__name__)
 
-_PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/")
+_PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/", "/identity/")
 _EXACT_PATHS = ("/", "/favicon.ico", "/robots.txt")
 _CODES = {
     400: "bad_request",
@@ -43,20 +44,22 @@ def create_pages(
     phone_otp_webhook: Callable[[], str | None] = lambda: None,
     account: Callable[[], Account] = Account,
     user: Callable[[int], Actor | None] = lambda _id: None,
+    identity_provider: IdentityProvider | None = None,
 ) -> flask.Flask:
     """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user;
     ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
-    active user by his id."""
+    active user by his id; ``identity_provider`` is where verification fields are proved."""
     app = flask.Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
     app.jinja_env.autoescape = True
     app.url_map.strict_slashes = False
-    context = PagesContext(settings, bus, blobs, authenticated, phone_otp_webhook, account, user)
+    context = PagesContext(settings, bus, blobs, authenticated, phone_otp_webhook, account, user, identity_provider)
     trusted = networks(settings.trusted_proxies)
     own_files = StaticFiles()
     app.register_blueprint(signing.routes(context, trusted))
     app.register_blueprint(drawing.routes(context, trusted))
     app.register_blueprint(codes.routes(context, trusted))
+    app.register_blueprint(identity.routes(context, trusted))
     app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context))
     app.register_blueprint(files.routes(context))

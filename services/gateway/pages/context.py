@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from contracts.rpc import Rpc
 from contracts.runtime.blobstore import BlobStore
 from contracts.types import Account, Actor
+from services.gateway.identity_provider import IdentityProvider
 
 
 class Secret(Protocol):
@@ -52,6 +53,7 @@ class PagesContext:
     phone_otp_webhook: Callable[[], str | None] = lambda: None
     account: Callable[[], Account] = Account
     user: Callable[[int], Actor | None] = lambda _id: None
+    identity: IdentityProvider | None = None
 
     @cached_property
     def root(self) -> str:

@@ -39,6 +39,7 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts)
         "consent": _consent(form),
         "logo_url": context.local(form.logo_url) if form.logo_url else None,
         "max_file_size": context.settings.max_file_size,
+        "identity_provider": context.identity.name if context.identity else None,
     }
 
 

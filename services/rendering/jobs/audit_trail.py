@@ -238,6 +238,7 @@ class _Trail:
             ("Time zone", party.time_zone or ""),
             ("E-mail address verified", self._verified(party, "email_verified")),
             ("Phone number verified", self._verified(party, "phone_verified")),
+            *(("Identity verified", proof) for proof in self._proofs(party)),
             ("Consent given", self._time(given) if given else ""),
             ("Consent text", str(consent.get("text") or "")),
             ("Consent to what is at", str(consent.get("url") or "")),
@@ -255,6 +256,20 @@ class _Trail:
             and (done is None or one.occurred_at <= done)
         ]
         return f"by one-time code, {self._time(max(moments))}" if moments else ""
+
+    def _proofs(self, party: PartySummary) -> list[str]:
+        """Whom identity providers named when this party proved who it is, and how they were asked. What was proved before its
+        address was another one fills no field any more."""
+        values = [one for one in self._request.values if one.submitter_id == party.id and one.value]
+        fields = sum(one.field.type is FieldType.VERIFICATION for one in values)
+        found = []
+        for one in self._request.trail:
+            if (one.submitter_id, one.event_type) != (party.id, "complete_verification"):
+                continue
+            who = [str(one.data[key]) for key in ("identified_as", "subject") if one.data.get(key)]
+            how = f", assurance {one.data['acr']}" if one.data.get("acr") else ""
+            found.append(f"{' · '.join(who)}, by {one.data.get('issuer')}{how}, {self._time(one.occurred_at)}")
+        return list(dict.fromkeys(found[-fields:])) if fields else []
 
     def _facts(self, facts: Sequence[tuple[str, str]]) -> Block:
         """Label and value, two pairs beside each other while they are short."""

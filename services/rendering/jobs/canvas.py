@@ -29,6 +29,8 @@ _HEX = re.compile(r"#?([0-9a-f]{3}|[0-9a-f]{6})")
 _MARK_SHARE = 0.78
 """How much of its square a check mark fills."""
 
+_BEHIND = "Behind"
+
 
 def color_of(name: Any) -> Color | None:
     """A colour by name or as ``#rgb`` / ``#rrggbb``; None when it is neither."""
@@ -52,6 +54,7 @@ class Canvas:
         self._fonts = fonts_
         self._content: list[bytes] = []
         self._images: dict[str, pikepdf.Object] = {}
+        self._is_behind = False
 
     @property
     def is_empty(self) -> bool:
@@ -96,6 +99,15 @@ class Canvas:
         show = " ".join(self._fonts.show([cluster], None, round(size, 2)))
         self._add(f"{_numbers(*color)} rg BT 1 0 0 1 {_numbers(x, y)} Tm {show} ET")
 
+    def behind(self) -> None:
+        """What follows lets the page show through, as if it lay under it: white stays invisible, black stays legible. It is
+        not really drawn first, because many pages are white pictures, which would hide it. ``in_front`` ends it."""
+        self._add(f"q /{_BEHIND} gs")
+        self._is_behind = True
+
+    def in_front(self) -> None:
+        self._add("Q")
+
     def link(self, area: Rectangle, url: str) -> None:
         self.links.append((area, url))
 
@@ -105,6 +117,8 @@ class Canvas:
         resources = Dictionary(Font=self._fonts.resources)
         if self._images:
             resources.XObject = Dictionary({f"/{name}": reference for name, reference in self._images.items()})
+        if self._is_behind:
+            resources.ExtGState = Dictionary({f"/{_BEHIND}": Dictionary(BM=Name.Multiply)})
         form = Stream(pdf, zlib.compress(b"".join(self._content)))
         form.Filter = Name.FlateDecode
         form.stream_dict.update(

@@ -232,13 +232,22 @@ def _strikethrough(place: Place) -> Shown:
         middle = (box.top + box.bottom) / 2
         place.canvas.line(box.left, middle, box.right, middle, color, min(width, box.height))
     else:
-        place.canvas.line(box.left, box.top, box.right, box.bottom, color, width)
-        place.canvas.line(box.left, box.bottom, box.right, box.top, color, width)
+        inset = min(width, box.width, box.height) / 2  # The ends of the lines stay inside, too.
+        left, right, bottom, top = box.left + inset, box.right - inset, box.bottom + inset, box.top - inset
+        place.canvas.line(left, top, right, bottom, color, width)
+        place.canvas.line(left, bottom, right, top, color, width)
     return Shown()
 
 
 def _stamp(place: Place) -> Shown | None:
-    return _picture(place) if place.item.value else draw_stamp(place)
+    """The party's picture, else a block that says who signed; with ``position`` background what is under it shows through."""
+    draw = _picture if place.item.value else draw_stamp
+    if choice(place.preferences.get("position"), "background") is None:
+        return draw(place)
+    place.canvas.behind()
+    shown = draw(place)
+    place.canvas.in_front()
+    return shown
 
 
 _DRAWERS: dict[FieldType, Callable[[Place], Shown | None]] = {

@@ -6,6 +6,7 @@ text engine first: qpdf's generator knows Latin only, and without one the value 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pikepdf
@@ -20,6 +21,10 @@ from services.rendering.jobs.text import BLACK, Color, Style, layout, legible
 _MULTILINE = 1 << 12
 _PASSWORD = 1 << 13
 _COMBO = 1 << 17
+_COMB = 1 << 24
+_MOST_CELLS = 500
+_INVISIBLE = 1 << 0
+"""A flag for annotations of unknown types only (table 167), but qpdf obeys it for all."""
 _PUSH_BUTTON = 1 << 16
 _DEEPEST_FIELD = 32
 _USUAL_SIZE = 12.0
@@ -40,6 +45,8 @@ def flatten(pdf: pikepdf.Pdf) -> None:
         for annotation in _annotations(page):
             if annotation.get("/Subtype") == Name.Link and "/AP" in annotation:
                 del annotation["/AP"]
+            if annotation.get("/Subtype") == Name.Widget and isinstance(flags := annotation.get("/F"), int):
+                annotation["/F"] = flags & ~_INVISIBLE
     pdf.flatten_annotations("screen")
     for page in pdf.pages:
         _keep_links(page)
@@ -138,13 +145,38 @@ class _Widget:
             self._set_appearance(canvas)
 
     def _complete_text(self, width: float, height: float, *, choice: bool) -> None:
-        text = self._text(choice=choice)
-        canvas = self._canvas(width, height)
-        if text.strip():
-            lines = bool(self._flags() & _MULTILINE) or (choice and not self._flags() & _COMBO)
-            placed = layout(legible(text), self._style(height, lines), max(width - 4, 1), height)
-            canvas.text(placed, 2, 0)
-            self._set_appearance(canvas)
+        text = legible(self._text(choice=choice))
+        if not text.strip():
+            return
+        turn = self._turn()
+        if turn % 180:
+            width, height = height, width
+        canvas = self._canvas(width, height, turn)
+        lines = bool(self._flags() & _MULTILINE) or (choice and not self._flags() & _COMBO)
+        style = self._style(height, lines)
+        if cells := self._cells():
+            self._draw_cells(canvas, text[:cells], style, width / cells, height, cells)
+        else:
+            canvas.text(layout(text, style, max(width - 4, 1), height), 2, 0)
+        self._set_appearance(canvas)
+
+    def _draw_cells(self, canvas: Canvas, text: str, style: Style, cell: float, height: float, cells: int) -> None:
+        """A comb: each character in the middle of its cell."""
+        first = {"right": cells - len(text), "center": (cells - len(text)) // 2}.get(style.align or "", 0)
+        for index, character in enumerate(text, first):
+            if not character.isspace():
+                canvas.text(layout(character, replace(style, align="center"), cell, height), index * cell, 0)
+
+    def _cells(self) -> int:
+        length = self._inherited("/MaxLen")
+        usable = isinstance(length, int) and 0 < length <= _MOST_CELLS and bool(self._flags() & _COMB)
+        return length if usable else 0
+
+    def _turn(self) -> int:
+        """Degrees that the text stands turned counter-clockwise (table 192)."""
+        characteristics = self.widget.get("/MK")
+        turn = characteristics.get("/R") if isinstance(characteristics, pikepdf.Dictionary) else 0
+        return turn % 360 if isinstance(turn, int) and turn % 90 == 0 else 0
 
     def _text(self, *, choice: bool) -> str:
         value = self._inherited("/V")
@@ -181,11 +213,15 @@ class _Widget:
             min_size=1.0,
         )
 
-    def _canvas(self, width: float, height: float) -> Canvas:
-        identity = Matrix(1, 0, 0, 1, 0, 0)
-        return Canvas(
-            VisiblePage(width, height, identity, Rectangle(0, 0, width, height), 0, 1.0), self.fonts, self.pictures
-        )
+    def _canvas(self, width: float, height: float, turn: int = 0) -> Canvas:
+        """``width`` and ``height`` as the text sees them."""
+        matrix = {
+            90: Matrix(0, 1, -1, 0, height, 0),
+            180: Matrix(-1, 0, 0, -1, width, height),
+            270: Matrix(0, -1, 1, 0, 0, width),
+        }.get(turn, Matrix(1, 0, 0, 1, 0, 0))
+        page = VisiblePage(width, height, matrix, Rectangle(0, 0, width, height), 0, 1.0)
+        return Canvas(page, self.fonts, self.pictures)
 
     def _set_appearance(self, canvas: Canvas) -> None:
         self.widget.AP = Dictionary(N=self.pdf.make_indirect(canvas.form(self.pdf)))

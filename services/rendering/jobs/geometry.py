@@ -148,6 +148,11 @@ def clip(rectangle: Rectangle, visible: VisiblePage) -> Rectangle | None:
     return _intersection(rectangle, Rectangle(0, 0, visible.width, visible.height))
 
 
+def media_box(page: pikepdf.Page) -> Rectangle:
+    """All of the page, in default user space; US Letter when it does not say."""
+    return _box(_inherited(page.obj).get("/MediaBox")) or Rectangle(*LETTER)
+
+
 def has_unusable_media_box(page: pikepdf.Page) -> bool:
     """A MediaBox is there, but it is no rectangle or encloses nothing."""
     inherited = _inherited(page.obj)

@@ -17,17 +17,21 @@ import pikepdf
 from contracts.rpc.rendering import TagField
 from contracts.types import Notice, PageSize
 from services.rendering.jobs.active_content import remove_active_content
+from services.rendering.jobs.damaged_pictures import blank, damaged_pictures
 from services.rendering.jobs.drawn_forms import check_drawn_forms
 from services.rendering.jobs.existing_signatures import ExistingSignatures, existing_signatures
 from services.rendering.jobs.flatten import flatten as flatten_form
-from services.rendering.jobs.forms import drop_xfa, form_fields, has_form
+from services.rendering.jobs.font_unicode import mend_fonts
+from services.rendering.jobs.forms import form_fields, has_form
 from services.rendering.jobs.geometry import VisiblePage, has_unusable_media_box, state_plainly, visible_page
+from services.rendering.jobs.preflight import content_notices, page_notices
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.saving import saved
 from services.rendering.jobs.stream_limits import StreamLimits, check_streams
 from services.rendering.jobs.tag_merging import tag_fields
 from services.rendering.jobs.tag_removal import remove_tags as remove_tag_text
 from services.rendering.jobs.tags import MOST_FIELDS, Surroundings, find_tags
+from services.rendering.jobs.xfa import DYNAMIC_XFA, drop_xfa, is_dynamic
 
 SMALLEST_PAGE, LARGEST_PAGE = 3.0, 14_400.0
 """Units of default user space (ISO 32000-2, annex C)."""
@@ -84,17 +88,26 @@ def prepare(
         if signatures.count:
             return _prepare_signed(data, pdf, pages, signatures, damaged=damaged, name=name, flatten=flatten)
         return _prepare_unsigned(
-            pdf, pages, signatures, damaged, name, remove_tags=remove_tags, flatten=flatten, surroundings=surroundings
+            data,
+            pdf,
+            pages,
+            signatures,
+            damaged=damaged or bool(pdf.get_warnings()),  # Streams have been read by now.
+            name=name,
+            remove_tags=remove_tags,
+            flatten=flatten,
+            surroundings=surroundings,
         )
 
 
 def _prepare_unsigned(
+    data: bytes,
     pdf: pikepdf.Pdf,
     pages: list[VisiblePage],
     signatures: ExistingSignatures,
+    *,
     damaged: bool,
     name: str,
-    *,
     remove_tags: bool,
     flatten: bool,
     surroundings: Surroundings | None,
@@ -108,16 +121,22 @@ def _prepare_unsigned(
     if signatures.usage_rights:
         message = "Adobe Reader's usage rights were removed; they do not survive any change."
         report.append(Notice(code="usage_rights_removed", message=message, document=name))
-    report += drop_xfa(pdf, document=name)
+    report += page_notices(pdf, pages, document=name)
+    report += drop_xfa(pdf, data, document=name)
     fields = [] if flatten else form_fields(pdf, pages, document=name, report=report)
     report += _removed_notices(remove_active_content(pdf), name)
     if flatten:
         if has_form(pdf):
             report.append(Notice(code="flattened", message="The form fields became part of the pages.", document=name))
         flatten_form(pdf)
+    if unreadable := damaged_pictures(pdf):
+        report.append(_blanked(unreadable, name))
+        blank(unreadable)
     _normalise(pdf, pages)
+    report += mend_fonts(pdf, document=name)
     file = saved(pdf)
     found = find_tags(file, pages, document=name, surroundings=surroundings)
+    report += content_notices(pdf, found.textless, document=name)
     if remove_tags and found.tags:
         file, kept = remove_tag_text(pdf, file, found.tags, document=name)
         found.report += kept
@@ -151,8 +170,12 @@ def _prepare_signed(
             document=name,
         )
     ]
+    report += page_notices(pdf, pages, document=name)
+    if "/XFA" in pdf.Root.get("/AcroForm", {}):
+        report.append(_kept_xfa(pdf, data, name))
     fields = form_fields(pdf, pages, document=name, report=report)
     found = find_tags(data, pages, document=name)
+    report += content_notices(pdf, found.textless, document=name)
     fields = tag_fields(found.tags, document=name, report=found.report) + fields
     if found.tags:
         message = "The text of the field tags stays visible, because removing it would break the signatures."
@@ -164,6 +187,22 @@ def _prepare_signed(
         message = "Scripts, actions or attachments stay in the PDF, because removing them would break the signatures."
         report.append(Notice(code="active_content_kept", message=message, document=name))
     return Prepared(data, _sizes(pages), fields, signed=True, report=report + found.report)
+
+
+def _kept_xfa(pdf: pikepdf.Pdf, data: bytes, name: str) -> Notice:
+    """Raises Refused for a dynamic form."""
+    if is_dynamic(pdf, data):
+        raise Refused(DYNAMIC_XFA)
+    message = (
+        "The XFA part of the form stays, because removing it would break the signatures; Adobe's software shows it."
+    )
+    return Notice(code="xfa_kept", message=message, document=name)
+
+
+def _blanked(damaged: Sequence[pikepdf.Stream], name: str) -> Notice:
+    many = f"{len(damaged):,} pictures" if len(damaged) > 1 else "A picture"
+    message = f"{many} of the PDF cannot be decoded by anybody; its place stays blank."
+    return Notice(code="picture_damaged", message=message, document=name)
 
 
 def _check_bytes(data: bytes, limits: Limits) -> None:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from PIL import Image, ImageChops, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageChops, ImageFile, ImageOps, UnidentifiedImageError
 
 from contracts.types import FieldType
 from services.rendering.jobs.refused import Refused
@@ -81,10 +81,12 @@ def _decode(data: bytes) -> tuple[Image.Image, str]:
 @contextmanager
 def refusing(kind: str | None = None) -> Iterator[None]:
     """What Pillow's decoders raise on hostile and damaged files becomes Refused. ``kind``: what the file is known to be."""
+    lenient = ImageFile.LOAD_TRUNCATED_IMAGES
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
+            ImageFile.LOAD_TRUNCATED_IMAGES = False  # WeasyPrint wants half a picture rather than none.
             yield
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         raise Refused(f"The picture has more than {MOST_PIXELS // 1_000_000} million pixels.") from error
@@ -104,6 +106,8 @@ def refusing(kind: str | None = None) -> Iterator[None]:
         ValueError,
     ) as error:
         raise Refused(_damaged(kind)) from error
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = lenient
 
 
 def _damaged(kind: str | None) -> str:

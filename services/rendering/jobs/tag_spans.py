@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from services.rendering.jobs import bidi
 from services.rendering.jobs.geometry import VisiblePage
 from services.rendering.jobs.pdfium_text import PageText
 from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, parse_tag
@@ -40,11 +41,12 @@ _SHOWN_UNCLOSED = 60
 @dataclass
 class Span:
     """A tag in a page's text: ``ranges`` with its braces, ``inside`` without them, in the order of reading. ``problem``: why
-    it is none."""
+    it is none. ``right_to_left``: it stands on a line with such letters, where pdfium can only guess the order."""
 
     ranges: list[Range]
     inside: list[Range]
     problem: str | None = None
+    right_to_left: bool = False
 
     @property
     def closing(self) -> Range:
@@ -99,7 +101,8 @@ def _in_order(text: PageText, surroundings: Inert | None) -> Iterator[Span]:
             continue
         if surroundings is not None and surroundings.is_inert(text, start, opening.end()):
             continue
-        if may_be_mirrored and _RIGHT_TO_LEFT.search(_line_around(text.text, start)):
+        right_to_left = may_be_mirrored and _RIGHT_TO_LEFT.search(_line_around(text.text, start)) is not None
+        if right_to_left:
             # Braces are mirrored there: either pair may open, and a tag ends on its line.
             match = _MIRRORED_TAG.match(text.text, start)
         elif opening[1] == "}" and surroundings is not None and surroundings.mirrored:
@@ -116,7 +119,7 @@ def _in_order(text: PageText, surroundings: Inert | None) -> Iterator[Span]:
         # ``{{A;default={date}}}``: the first brace belongs to the placeholder.
         more = inside.count("{") > inside.count("}") and text.text[end : end + 1] == "}"
         end += more
-        yield Span([(start, end)], [(match.start(2), match.end(2) + more)])
+        yield Span([(start, end)], [(match.start(2), match.end(2) + more)], right_to_left=right_to_left)
 
 
 def _problem(text: str, start: int) -> str:
@@ -187,6 +190,8 @@ def _is_pair(text: PageText, start: int, end: int) -> bool:
 
 def _readings(text: PageText, span: Span) -> Iterator[str]:
     """What the tag may say, the likeliest first. A line's end was a blank or nothing, a hyphen there was one or not."""
+    if span.right_to_left:
+        yield from _bidirectional(text, span)
     inside = "\n".join(text.text[start:end] for start, end in span.inside)
     loose = span.inside[0][0] - span.ranges[0][0] > 2  # The braces themselves are apart.
     if not loose:
@@ -201,6 +206,16 @@ def _readings(text: PageText, span: Span) -> Iterator[str]:
     )
     if loose:
         yield inside
+
+
+def _bidirectional(text: PageText, span: Span) -> Iterator[str]:
+    """From where the glyphs stand, left to right, back to the order in which they were written: in a paragraph that is
+    written from right to left, or from left to right."""
+    first, last = text.character_index(span.ranges[0][0]), text.character_index(span.ranges[-1][1] - 1)
+    glyphs = sorted((one for one in text.characters(first, last) if not one.generated), key=lambda one: one.x)
+    shown = "".join(glyph.text for glyph in glyphs)
+    for right_to_left in (True, False):
+        yield bidi.logical_order(shown, right_to_left=right_to_left).strip("{} ")
 
 
 def _joined(pieces: list[str]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from services.rendering.jobs.tag_values import clean
 MOST_FIELDS = 2_000
 LONGEST_REPORT = 200
 _ON_ONE_LINE = re.compile(r"[^\s\ufffe](?:[^\r\n\ufffe]*[^\s\ufffe])?\ufffe?")
-_MAYBE = re.compile(r"\{ ?\{")
+_MAYBE = re.compile(r"\{ ?\{|\} ?\}")
 
 
 class TagLine(NamedTuple):
@@ -61,8 +61,11 @@ class FoundTag:
 
 @dataclass
 class FoundTags:
+    """``textless``: the pages (from 1) without any text."""
+
     tags: list[FoundTag] = field(default_factory=list)
     report: list[Notice] = field(default_factory=list)
+    textless: list[int] = field(default_factory=list)
 
     def note(self, notice: Notice) -> None:
         """Adds to the report, which ends with a remark when it gets too long for anybody to read."""
@@ -95,6 +98,8 @@ def find_tags(
     for number, text in enumerate(page_texts(data, len(pages)), 1):
         if _MAYBE.search(text.text):
             _read_page(text, pages[number - 1], number, document, found, surroundings)
+        elif not text.text.strip():
+            found.textless.append(number)
     if surroundings is not None:
         surroundings.align(found.tags)
     return found

@@ -101,6 +101,32 @@ def test_who_passed_a_one_time_code_and_when(blobs: BlobStore, tmp_path: Path) -
     assert "192.0.2.9" in said
 
 
+def test_who_proved_his_identity_where_and_when(blobs: BlobStore, tmp_path: Path) -> None:
+    at = {"issuer": "https://login.example.com", "provider": "Acme", "method": "qes"}
+    ana = {**at, "identified_as": "Ana de la Cruz", "subject": "s-248289761001", "acr": "urn:qes"}
+    other = {**at, "reason": "other_person", "identified_as": "Eve Else", "proved_email": "eve@example.com"}
+    lines = trail(
+        [
+            (1, "start_verification", at),
+            (1, "fail_verification", other),
+            (1, "complete_verification", {**at, "subject": "s-before"}),
+            (1, "complete_verification", ana),
+            (2, "complete_verification", {**at, "subject": "s-of-nothing"}),
+        ]
+    )
+    request = seal_request(blobs, trail=lines)
+    proved = drawing.field_value("verification", "verified", name="Identity")
+    request.values.append(proved.model_copy(update={"submitter_id": 1}))
+    said = words(made(request, blobs), tmp_path)
+    parties, _, log = said.partition("Event log")
+    assert parties.count("IDENTITY VERIFIED") == 1
+    for expected in ("Ana de la Cruz", "s-248289761001", "by https://login.example.com", "assurance urn:qes", " CET"):
+        assert expected in parties, expected
+    assert "s-before" not in parties
+    for expected in ("Identity check started", "Identity check failed", "Eve Else", "eve@example.com", "other_person"):
+        assert expected in log, expected
+
+
 def test_every_time_has_its_zone(blobs: BlobStore, tmp_path: Path) -> None:
     said = words(made(seal_request(blobs), blobs), tmp_path)
     times = said.count("2026, 1")

@@ -235,6 +235,18 @@ def test_a_stamp_says_who_signed() -> None:
     assert is_found(expected, found(data, drawn[0]))
 
 
+def test_a_stamp_in_the_background_hides_nothing() -> None:
+    white = encoded(Image.new("RGB", (300, 200), (255, 255, 255)))
+    for position, hidden in (("background", False), ("foreground", True)):
+        item = field_value("stamp", PHOTO, area(0.1, 0.1, 0.4, 0.05), preferences={"position": position})
+        pdf = blank_pdf(content=b"0 0 0 rg 0 0 612 792 re f")
+        drawn = fill_into(pdf, stored(), request(item, attachments=ATTACHMENTS), {**FILES, PHOTO: white})
+        data = saved(pdf)
+        picture = pixels(data, drawn[0])
+        assert (picture.getpixel((picture.width // 2, picture.height // 2)) == (255, 255, 255)) == hidden
+        read_back.check_values(data, drawn, {})
+
+
 # --- signatures -----------------------------------------------------------------------------------------------------------
 
 
@@ -684,6 +696,36 @@ def test_a_ticked_box_without_appearance_stays_ticked() -> None:
     data, _ = fill(pdf=form_pdf(box(Name.Yes, 600), box(Name.Off, 500)))
     assert is_found("✔", text_in(data, 1, (100, 600, 120, 620)))
     assert text_in(data, 1, (100, 500, 120, 520)) == ""
+
+
+def test_a_comb_shows_each_character_in_its_cell() -> None:
+    comb = text_widget("1234", Ff=1 << 24, MaxLen=10, DA=pikepdf.String("/Helv 10 Tf 0 g"))
+    data, _ = fill(pdf=form_pdf(comb))
+    assert [text_in(data, 1, (100 + 20 * cell, 600, 120 + 20 * cell, 620)).strip() for cell in range(5)] == [
+        *"1234",
+        "",
+    ]
+    right = text_widget("12", Ff=1 << 24, MaxLen=10, Q=2)
+    data, _ = fill(pdf=form_pdf(right))
+    assert [text_in(data, 1, (260 + 20 * cell, 600, 280 + 20 * cell, 620)).strip() for cell in range(2)] == ["1", "2"]
+
+
+@pytest.mark.parametrize("turn", [90, 180, 270])
+def test_a_turned_value_stays_turned(turn: int) -> None:
+    """Where it begins: at the bottom, at the right, at the top."""
+    widget = text_widget("Turned value", MK=Dictionary(R=turn), DA=pikepdf.String("/Helv 12 Tf 0 g"))
+    widget.Rect = Array([100, 400, 120, 600] if turn != 180 else [100, 400, 300, 420])
+    data, _ = fill(pdf=form_pdf(widget))
+    begins = {90: (95, 395, 125, 430), 180: (270, 395, 305, 425), 270: (95, 570, 125, 605)}[turn]
+    behind = {90: (95, 450, 125, 605), 180: (95, 395, 250, 425), 270: (95, 395, 125, 550)}[turn]
+    assert "T" in text_in(data, 1, begins)
+    assert "T" not in text_in(data, 1, behind)
+    assert text_in(data, 1, behind).strip()
+
+
+def test_a_value_with_the_flag_for_unknown_annotations_is_seen() -> None:
+    data, _ = fill(pdf=form_pdf(text_widget("seen", F=1)))
+    assert is_found("seen", text_in(data, 1, WIDGET))
 
 
 def test_links_stay_hidden_annotations_stay_hidden_and_others_become_content() -> None:

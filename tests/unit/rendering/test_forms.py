@@ -143,6 +143,206 @@ def test_flatten_makes_the_form_part_of_the_page():
         page.close()
 
 
+def notices(prepared: Prepared) -> dict[str, str]:
+    return {notice.code: notice.message for notice in prepared.report}
+
+
+def with_kids(names: list[str], on_page: list[int], **entries) -> bytes:
+    """A button with a widget for each name in ``/Kids``; the page lists them in the order ``on_page``, downwards."""
+    pdf = pikepdf.new()
+    page = pdf_files.add_page(pdf)
+    parent = pdf.make_indirect(Dictionary(FT=Name.Btn, T=String("Pay"), Kids=Array([]), **entries))
+    for name in names:
+        kid = Dictionary(Type=Name.Annot, Subtype=Name.Widget, Parent=parent, AP=on(name))
+        parent.Kids.append(pdf.make_indirect(kid))
+    for row, index in enumerate(on_page):
+        parent.Kids[index].Rect = Array([72, 700 - row * 30, 90, 718 - row * 30])
+    page.obj.Annots = Array([parent.Kids[index] for index in on_page])
+    pdf.Root.AcroForm = Dictionary(Fields=Array([parent]))
+    return pdf_files.saved(pdf)
+
+
+def test_labels_of_radio_buttons_follow_the_field_not_the_page():
+    data = with_kids(["0", "1", "2"], [2, 0, 1], Ff=1 << 15, Opt=Array([String("A"), String("B"), String("C")]))
+    [found] = prepare(data, name="form").fields
+    assert [area.option for area in found.areas] == ["C", "A", "B"]
+    assert found.areas[0].y < found.areas[1].y < found.areas[2].y
+
+
+@pytest.mark.parametrize(
+    ("names", "flags", "type_", "options"),
+    [
+        (["Yes", "Yes"], 0, FieldType.CHECKBOX, []),
+        (["One", "Two"], 0, FieldType.RADIO, ["One", "Two"]),
+        (["One", "One", "Two"], 1 << 15, FieldType.RADIO, ["One", "Two"]),
+        (["One"], 1 << 15, FieldType.RADIO, ["One"]),
+        (["#ec#97#ac", "C#12"], 1 << 15, FieldType.RADIO, ["여", "C#12"]),
+    ],
+)
+def test_buttons_with_several_places(names, flags, type_, options):
+    [found] = prepare(with_kids(names, list(range(len(names))), Ff=flags), name="form").fields
+    assert (found.type, found.options, len(found.areas)) == (type_, options, len(names))
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ('AFDate_FormatEx("dd.mm.yyyy");', "DD.MM.YYYY"),
+        ("AFDate_KeystrokeEx('mmm d, yyyy')", "MMM D, YYYY"),
+        ("AFDate_Format(2);", "MM/DD/YY"),
+        ("AFDate_Format(11)", "MMMM D, YYYY"),
+        ("AFDate_Format(13)", None),
+        ('AFDate_FormatEx("dd/mm/yyyy HH:MM")', None),
+        ("AFDate_FormatEx()", "no date"),
+        ("AFNumber_Format(2, 0)", "no date"),
+    ],
+)
+def test_formats_of_dates(script, expected):
+    found = one(field("Tx", "Born", AA=Dictionary(K=Dictionary(S=Name.JavaScript, JS=String(script)))))
+    assert (found.type is FieldType.DATE) is (expected != "no date")
+    assert found.preferences.get("format") == (None if expected == "no date" else expected)
+
+
+def test_what_the_form_says_of_all_fields_holds_for_each():
+    with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A"), field("Tx", "B", (9, 9, 99, 29), Q=0)))) as pdf:
+        pdf.Root.AcroForm.Q, pdf.Root.AcroForm.DA = 1, String("/Helv 14 Tf 0 g")
+        first, second = prepare(pdf_files.saved(pdf), name="form").fields
+    assert first.preferences == {"align": "center", "font_size": 14}
+    assert second.preferences == {"font_size": 14}
+
+
+def test_a_list_of_all_countries_is_a_choice():
+    options = Array([String(f"Country {number}") for number in range(250)])
+    assert len(one(field("Ch", "Country", Ff=1 << 17, Opt=options)).options) == 250
+
+
+# What became of each field is told
+
+
+def test_each_field_is_accounted_for():
+    prepared = take(
+        field("Tx", "Full name"),
+        field("Tx", "Town", (100, 560, 300, 580)),
+        field("Btn", "Agreed", (100, 520, 120, 540), AP=on("Yes")),
+        field("Tx", "Place", (100, 480, 300, 500), V=String("Bergen")),
+        field("Btn", "Send", (100, 440, 300, 460), Ff=1 << 16),
+        field("Ch", "Nothing", (100, 400, 300, 420), Opt=Array([])),
+        field("Tx", "Secret", (100, 360, 300, 380), F=2),
+        field("Tx", "Unseen", (100, 360, 300, 380), F=32),
+        field("Tx", "Far", (100, 9000, 200, 9020)),
+        field("Sig", "No size", (0, 0, 0, 0)),
+        field("Tx", "Askew", (500, 100, 520, 300), MK=Dictionary(R=90)),
+    )
+    assert notices(prepared) == {
+        "form_fields_imported": "4 form fields of the PDF became fields: 3 text, 1 checkbox.",
+        "form_field_kept": "The form field “Place” already holds a value; it stays as it is.",
+        "form_field_skipped": "The form fields “Send” and “Nothing” are buttons, or choices without usable options; they stay "
+        "as they are.",
+        "form_field_hidden": "The form fields “Secret” and “Unseen” are hidden in the PDF; they became no fields.",
+        "form_field_off_page": "The form fields “Far” and “No size” lie off their pages or have no size; they became no "
+        "fields.",
+        "form_field_turned": "The form field “Askew” is turned on its page; what is filled in stands upright there.",
+    }
+    assert [found.name for found in prepared.fields] == ["Full name", "Town", "Agreed", "Askew"]
+
+
+def test_a_long_list_is_cut_short():
+    filled = [field("Tx", f"F{number}", V=String("x")) for number in range(50)]
+    [kept] = take(*filled).report
+    assert kept.message.startswith("The form fields “F0”, “F1”, ")
+    assert kept.message.endswith("“F19” and 30 more already hold values; they stay as they are.")
+    assert kept.page == 1
+
+
+def test_a_widget_that_is_upright_on_a_turned_page_is_not_askew():
+    data = pdf_files.with_form(field("Tx", "A", MK=Dictionary(R=90)), rotate=90)
+    assert "form_field_turned" not in notices(prepare(data, name="form"))
+
+
+# Values that are there already
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        field("Btn", "A", AS=Name.Yes, AP=on("Yes")),
+        field("Ch", "A", Ff=1 << 17, Opt=Array([String("DE"), String("FR")]), V=String("FR")),
+        field("Ch", "A", Ff=1 << 21, Opt=Array([String("DE"), String("FR")]), V=Array([String("FR")])),
+    ],
+)
+def test_what_holds_a_value_is_left_to_it(given):
+    prepared = take(given)
+    assert prepared.fields == []
+    assert list(notices(prepared)) == ["form_field_kept"]
+
+
+def look(pdf: pikepdf.Pdf, content: bytes) -> pikepdf.Stream:
+    stream = pdf.make_stream(content)
+    stream.Type, stream.Subtype, stream.BBox = Name.XObject, Name.Form, Array([0, 0, 200, 30])
+    stream.Resources = Dictionary(Font=Dictionary(Helv=pdf_files.standard_font(pdf, "Helvetica")))
+    return stream
+
+
+def test_a_choice_that_asks_to_choose_is_empty_and_its_request_goes_from_the_paper():
+    options = Array([Array([String("0"), String("Please select")]), String("DE")])
+    with pikepdf.open(
+        io.BytesIO(pdf_files.with_form(field("Ch", "Land", Ff=1 << 17, Opt=options, V=String("0"))))
+    ) as pdf:
+        frame = b"1 0 0 RG 1 1 198 28 re S /Tx BMC q BT /Helv 12 Tf 4 10 Td (Please select) Tj ET Q EMC"
+        pdf.pages[0].obj.Annots[0].AP = Dictionary(N=look(pdf, frame))
+        prepared = prepare(pdf_files.saved(pdf), name="form")
+    [found] = prepared.fields
+    assert (found.type, found.options) == (FieldType.SELECT, ["DE"])
+    with pikepdf.open(io.BytesIO(prepared.file)) as pdf:
+        widget = pdf.pages[0].obj.Annots[0]
+        assert "/V" not in widget
+        assert b"re S" in widget.AP.N.read_bytes()
+        assert b"Please" not in widget.AP.N.read_bytes()
+
+
+# Odd trees
+
+
+def test_two_fields_of_one_name_are_one_unless_their_types_differ():
+    prepared = take(
+        field("Tx", "Name"), field("Tx", "Name", (100, 500, 300, 530)), field("Sig", "Name", (100, 400, 300, 430))
+    )
+    assert [(found.type, len(found.areas)) for found in prepared.fields] == [
+        (FieldType.TEXT, 2),
+        (FieldType.SIGNATURE, 1),
+    ]
+
+
+def test_a_widget_that_is_listed_twice_counts_once():
+    with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
+        pdf.pages[0].obj.Annots.append(pdf.pages[0].obj.Annots[0])
+        [found] = prepare(pdf_files.saved(pdf), name="form").fields
+    assert len(found.areas) == 1
+
+
+def test_a_name_that_is_no_text_and_parents_that_lead_in_a_circle():
+    with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A"), field("Tx", "B", (9, 9, 99, 29))))) as pdf:
+        one_, other = pdf.pages[0].obj.Annots
+        one_.T, one_.TU = 42, Array([])
+        other.Parent = pdf.make_indirect(Dictionary(T=String("up")))
+        other.Parent.Parent = other.Parent
+        first, second = prepare(pdf_files.saved(pdf), name="form").fields
+    assert (first.name, first.description) == ("", None)
+    assert second.name.endswith("up.B")
+
+
+def test_widgets_that_no_form_lists_are_fields_as_well():
+    with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
+        del pdf.Root.AcroForm
+        with pytest.warns(pikepdf.exceptions.PageCopyWarning):
+            data = pdf_files.saved(pdf)
+    [found] = prepare(data, name="form").fields
+    assert found.name == "A"
+
+
+# XFA
+
+
 def xfa(pdf: pikepdf.Pdf, *, dynamic: bool) -> bytes:
     pdf.Root.AcroForm.XFA = Array([String("template"), pdf.make_stream(b"<template/>")])
     if dynamic:
@@ -155,16 +355,41 @@ def xfa(pdf: pikepdf.Pdf, *, dynamic: bool) -> bytes:
 def test_xfa_goes_and_the_ordinary_fields_stay():
     with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
         prepared = prepare(xfa(pdf, dynamic=False), name="form")
-    assert [notice.code for notice in prepared.report] == ["xfa_removed"]
+    assert [notice.code for notice in prepared.report] == ["xfa_removed", "form_fields_imported"]
     assert [found.name for found in prepared.fields] == ["A"]
     with pikepdf.open(io.BytesIO(prepared.file)) as pdf:
         assert "/XFA" not in pdf.Root.AcroForm
         assert len(pdf.pages[0].obj.Annots) == 1
 
 
+def without_widgets(text: str, *packets: bytes) -> pikepdf.Pdf:
+    pdf = pikepdf.open(io.BytesIO(pdf_files.document(pdf_files.line(text))))
+    streams = [part for packet in packets for part in (String("packet"), pdf.make_stream(packet))]
+    pdf.Root.AcroForm = Dictionary(Fields=Array([]), XFA=Array(streams))
+    return pdf
+
+
+REQUIRED = b"<config><acrobat7><dynamicRender>\n required</dynamicRender></acrobat7></config>"
+
+
 def test_a_dynamic_xfa_form_is_refused():
-    with (
-        pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf,
-        pytest.raises(Refused, match="dynamic XFA form"),
-    ):
-        prepare(xfa(pdf, dynamic=True), name="form")
+    with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
+        flagged = xfa(pdf, dynamic=True)
+    configured = pdf_files.saved(without_widgets("Open me elsewhere", b"<template/>", REQUIRED))
+    waiting = pdf_files.saved(without_widgets("Please wait... If this message is not replaced", b"<template/>"))
+    for data in (flagged, configured, waiting, pdf_files.signed(waiting), pdf_files.encrypted(waiting)):
+        with pytest.raises(Refused, match="dynamic XFA form"):
+            prepare(data, name="form")
+
+
+def test_an_xfa_form_that_was_printed_is_a_document():
+    prepared = prepare(pdf_files.saved(without_widgets("Filled in", b"<template/>")), name="form")
+    assert [notice.code for notice in prepared.report] == ["xfa_removed"]
+
+
+def test_the_xfa_part_of_a_signed_form_stays_and_is_told_of():
+    with pikepdf.open(io.BytesIO(pdf_files.with_form(field("Tx", "A")))) as pdf:
+        data = pdf_files.signed(xfa(pdf, dynamic=False))
+    prepared = prepare(data, name="form")
+    assert prepared.file == data
+    assert "xfa_kept" in notices(prepared)

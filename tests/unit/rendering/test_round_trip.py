@@ -129,7 +129,7 @@ def poppler(data: bytes) -> str:
 
 def nothing_elsewhere(data: bytes, areas: Sequence[Area], page: VisiblePage) -> None:
     """Nothing is over a neighbour: outside of the areas the page is as white as it was."""
-    picture = drawing.picture_of(data, scale=SCALE / page.user_unit)
+    picture = drawing.picture_of(data, scale=SCALE * page.user_unit)
     pen = ImageDraw.Draw(picture)
     across, along = picture.width / page.width, picture.height / page.height
     for one in areas:

@@ -131,7 +131,7 @@ def test_tags_are_found_and_erased_in_every_kind_of_font(kind, tmp_path):
     data = pdf_files.saved(pdf)
     removed = assert_only_tags_are_gone(data, {"{{Name;type=text;role=Buyer}}"}, tmp_path)
     assert [(field.name, field.role) for field in removed.fields] == [("Name", "Buyer")]
-    assert codes(removed) == []
+    assert set(codes(removed)) <= {"fonts_missing"}
 
 
 def test_tags_are_erased_from_a_font_that_is_not_in_the_file():
@@ -141,7 +141,7 @@ def test_tags_are_erased_from_a_font_that_is_not_in_the_file():
     text = encode("前 {{姓名;type=text}} 后 x").hex()
     pdf_files.add_page(pdf, f"BT /F9 12 Tf 72 700 Td <{text}> Tj ET", fonts={"/F9": font})
     removed = take(pdf_files.saved(pdf))
-    assert codes(removed) == []
+    assert codes(removed) == ["fonts_missing"]
     assert [field.name for field in removed.fields] == ["姓名"]
     assert pdfium_text(removed.file).split() == ["前", "后", "x"]
 

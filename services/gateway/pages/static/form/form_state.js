@@ -4,7 +4,7 @@ import { reasonKey } from "./calls.js";
 import { problemWith } from "./validation.js";
 import { t } from "./texts.js";
 
-const NOT_FILLED_IN = new Set(["heading", "strikethrough", "stamp", "payment", "verification"]);
+const NOT_FILLED_IN = new Set(["heading", "strikethrough", "stamp", "payment"]);
 
 /** Tells `changed` (with the field's uuid in `detail`) whenever an answer changes. */
 export class FormState extends EventTarget {
@@ -115,6 +115,7 @@ export class FormState extends EventTarget {
 
   /** The answer to a field, by its uuid; with a signature goes its reason. */
   answersTo(field) {
+    if (field.type === "verification") return {}; // what he has proved the server knows
     const answers = { [field.uuid]: this.value(field.uuid) };
     if (field.reasons?.length) answers[reasonKey(field.uuid)] = this.reason(field);
     return answers;

@@ -33,6 +33,8 @@ function plainText(field, value, locale) {
       return typeof value === "number" ? formattedNumber(value, style, locale) : "";
     case "multiple":
       return value.join(", ");
+    case "verification":
+      return "Verified";
     case "text":
     case "cells":
     case "phone":

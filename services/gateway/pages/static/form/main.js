@@ -1,5 +1,6 @@
 // The signing page: puts its parts together.
 import { persistently, post } from "./calls.js";
+import { lastProblem } from "./controls/verification.js";
 import { Completing, reasonText, timeZone } from "./completing.js";
 import { openDeclineDialog } from "./decline_dialog.js";
 import { announce, dataOf, el } from "./dom.js";
@@ -32,6 +33,7 @@ const saver = new Saver({
 const panel = new Panel(place, state, {
   onSave: (values) => saver.save(values),
   onComplete: () => completing.complete(),
+  beforeLeaving: () => saver.settled(),
   onShow: (field) => {
     drafts.stayAt(field?.uuid ?? null);
     view.show(field);
@@ -60,7 +62,18 @@ document.addEventListener("visibilitychange", () => {
 const unsaved = state.steps().filter((field) => Object.keys(state.answersTo(field)).some((key) => drafts.has(key)) && !state.problem(field));
 saver.save(Object.assign({}, ...unsaved.map((field) => state.answersTo(field))));
 
+comeBack();
+
 persistently(() => post("view", { time_zone: timeZone() }), [1_000, 5_000, 20_000]).catch(() => {});
+
+/** From the identity provider, to the field that led there. */
+function comeBack() {
+  const [, uuid] = /^#field=(.+)$/.exec(location.hash) ?? [];
+  if (!uuid) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  const field = state.steps().find((each) => each.uuid === uuid);
+  if (field) panel.ask(field, lastProblem(field, form));
+}
 
 function refused(error, values) {
   if (error.formChanged) {

@@ -19,9 +19,10 @@ export class Panel {
   #uncommitted = false;
   #busy = 0;
 
-  /** `onSave(values)`, `onComplete()`, `onShow(field)` when another field is asked for. */
-  constructor(place, state, { onSave, onComplete, onShow }) {
-    Object.assign(this, { place, state, onSave, onComplete, onShow });
+  /** `onSave(values)`, `onComplete()`, `onShow(field)` when another field is asked for; `beforeLeaving()` when a field leads to
+      another site: true once nothing is lost by it. */
+  constructor(place, state, { onSave, onComplete, onShow, beforeLeaving }) {
+    Object.assign(this, { place, state, onSave, onComplete, onShow, beforeLeaving });
     this.screen = el("div", { class: "panel__screen" });
     this.foldButton = button("", () => this.#fold(!place.classList.contains("panel--folded")), "panel__fold");
     place.replaceChildren(this.foldButton, this.screen);
@@ -174,6 +175,7 @@ export class Panel {
         if (uncommitted) this.#say("");
         this.#offerComplete();
       },
+      beforeLeaving: () => this.beforeLeaving(),
       onLabels: () => this.#field === field && this.#nameControl(),
     };
   }

@@ -31,12 +31,13 @@ export function review(state, { onChange, onBack, onComplete }) {
 }
 
 function answer(state, field, onChange) {
+  const proved = field.type === "verification" && !isEmpty(state.value(field.uuid)); // there is nothing to change in it
   const change = el("a", { href: "#", class: "review__change" }, t("review.change"), el("span", { class: "visually-hidden" }, ` ${field.label}`));
   change.addEventListener("click", (event) => {
     event.preventDefault();
     onChange(field);
   });
-  return el("div", { class: "review__answer" }, el("dt", {}, field.label), el("dd", {}, given(state, field)), el("dd", { class: "review__act" }, change));
+  return el("div", { class: "review__answer" }, el("dt", {}, field.label), el("dd", {}, given(state, field)), el("dd", { class: "review__act" }, proved ? null : change));
 }
 
 /** An amount to be paid, and where, for the signer to do so himself. */

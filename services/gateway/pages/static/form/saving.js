@@ -31,6 +31,12 @@ export class Saver {
     this.#running ??= this.#run().finally(() => (this.#running = null));
   }
 
+  /** True once all answers have arrived, false when they have not within `patience` milliseconds. */
+  async settled(patience = 10_000) {
+    if (this.#running) await Promise.race([this.#running, pause(patience)]);
+    return !this.unsaved;
+  }
+
   /** Sends what is left while the page goes away; it may not arrive, the drafts are still there then. */
   leave() {
     if (!this.unsaved || this.#stopped) return;

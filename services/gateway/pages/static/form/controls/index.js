@@ -7,6 +7,7 @@ import { checkbox, multiple, radio, select } from "./choices.js";
 import { file, image } from "./files.js";
 import { cells, date, number, phone, text } from "./inputs.js";
 import { signature } from "./signature.js";
+import { verification } from "./verification.js";
 
 export const CONTROLS = {
   text,
@@ -22,4 +23,5 @@ export const CONTROLS = {
   file,
   signature,
   initials: signature,
+  verification,
 };

@@ -1,0 +1,188 @@
+"""What docs/fields.md shows: a specimen for each type of field and each attribute of a tag, as it is written in a document."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SIGNATURE, PHOTO, PAPER = "@signature", "@photo", "@paper"
+"""Stand for files in ``values``: a drawn name, a picture, a document."""
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """``names`` are the types or attributes that it is for, ``says`` what they do. ``lines`` are the document's text, empty for
+    nothing to be seen; ``values`` are given by field name."""
+
+    names: tuple[str, ...]
+    says: str
+    lines: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def file(self) -> str:
+        return f"{self.names[0]}.png"
+
+
+TYPES = [
+    Specimen(
+        ("text",),
+        "One or several lines. What does not fit is made smaller, then wrapped, then refused when it is entered.",
+        ("Tenant: {{Names of all the tenants}}",),
+        {"Names of all the tenants": "Zoë Kowalska, Ελένη, 王小明, שלום"},
+    ),
+    Specimen(
+        ("signature",),
+        "Drawn, typed or uploaded. With `with_signature_id` or `reasons` its ID, the reason, name and "
+        "time are printed beside it.",
+        ("", "", "Signed: {{Signature;type=signature}}"),
+        {"Signature": SIGNATURE},
+    ),
+    Specimen(
+        ("initials",), "As a signature, smaller.", ("", "Initials: {{Initials;type=initials}}"), {"Initials": SIGNATURE}
+    ),
+    Specimen(
+        ("date",),
+        "A day; `format` says how it is written, months in the account's language.",
+        ("From: {{Start;type=date;format=D MMMM YYYY}}",),
+        {"Start": "2026-03-04"},
+    ),
+    Specimen(
+        ("number",),
+        "A number, plain or as `format` says.",
+        ("Rent: {{Rent;type=number;format=eur}}",),
+        {"Rent": 1234.5},
+    ),
+    Specimen(
+        ("checkbox",),
+        "A check mark, or nothing.",
+        ("Pets: {{Pets;type=checkbox}}   Smoker: {{Smoker;type=checkbox;required=false}}",),
+        {"Pets": True},
+    ),
+    Specimen(
+        ("radio",),
+        "One of several: marks beside the options, or the option's text where the tag names none.",
+        ("Floor:  one {{Floor;type=radio;option=One}}   two {{Floor;type=radio;option=Two}}",),
+        {"Floor": "Two"},
+    ),
+    Specimen(
+        ("multiple",),
+        "Any of several, in the same two ways.",
+        ("Keys: {{Keys;type=multiple;options=Door,Cellar,Garage}}",),
+        {"Keys": ["Door", "Garage"]},
+    ),
+    Specimen(
+        ("select",), "One of a list.", ("City: {{City;type=select;options=Lyon,Gdańsk,Graz}}",), {"City": "Gdańsk"}
+    ),
+    Specimen(
+        ("cells",),
+        "One character in each cell.",
+        ("VAT number: {{VAT number;type=cells}}",),
+        {"VAT number": "ATU12345678"},
+    ),
+    Specimen(
+        ("phone",),
+        "A telephone number with its country code.",
+        ("Phone: {{Phone;type=phone}}",),
+        {"Phone": "+43 660 1234567"},
+    ),
+    Specimen(
+        ("image",),
+        "A picture, as large as it goes into its area.",
+        ("", "", "", "Photo: {{Photo;type=image}}"),
+        {"Photo": PHOTO},
+    ),
+    Specimen(
+        ("file",),
+        "Files: a paperclip with the name of each, linked to the submission's page.",
+        ("Passport: {{Passport;type=file}}",),
+        {"Passport": [PAPER]},
+    ),
+    Specimen(
+        ("stamp",),
+        "Who signed, in what role and when; or the picture of `stamp_url`.",
+        ("", "", "", "Stamp: {{Stamp;type=stamp;width=400}}"),
+    ),
+    Specimen(
+        ("payment",),
+        "An amount in its currency, with a link to where it is paid. Nothing is charged here, and nothing "
+        "says that it was paid.",
+        ("To pay: {{Fee;type=payment;price=25;currency=GBP}}",),
+    ),
+    Specimen(
+        ("heading",),
+        "A text that is printed and not filled in.",
+        ("{{Title;type=heading;default=Lease of a flat;font_type=bold;font_size=13}}",),
+    ),
+    Specimen(
+        ("strikethrough",),
+        "A line through what is under it; a cross where the area is high.",
+        ("Smoking is allowed {{Struck;type=strikethrough}}",),
+    ),
+    Specimen(
+        ("verification",),
+        "Who the signer is, proved at your OpenID Connect provider before he completes. Whom the provider named is in the "
+        "audit trail. Without a provider submissions with such a field are refused.",
+        ("Identity: {{Identity;type=verification}}",),
+        {"Identity": "verified"},
+    ),
+]
+
+ATTRIBUTES = [
+    Specimen(("type",), "What kind of field it is: one of the above. `datenow` is the day of signing, `email` a text that must "
+             "be an address, `multi-select` is `multiple`.", ("Signed on {{Today;type=datenow}}",)),
+    Specimen(("name",), "What the field is called; the same as the words before the first `;`. Tags of one name and role are "
+             "one field.", ("{{Tenant}} and again {{Tenant}}",), {"Tenant": "Ana Kowalska"}),
+    Specimen(("role",), "Who fills it in; the first role where it is not said."),
+    Specimen(("required",), "`true` unless `required=false`."),
+    Specimen(("readonly",), "Its value cannot be changed by the signer.",
+             ("Clause: {{Clause;readonly=true;default=No pets}}",)),
+    Specimen(("default", "default_value"), "What is filled in when the signer comes; `{date}`, `{name}`, `{email}` and the "
+             "like become what they are when he signs.", ("Tenant: {{Tenant;default=To be named}}",)),
+    Specimen(("title",), "What the signing page calls the field, instead of its name (Markdown)."),
+    Specimen(("description",), "A sentence below the title (Markdown)."),
+    Specimen(("options",), "The options of `select`, `radio` and `multiple`, separated by commas.",
+             ("Colour: {{Colour;type=radio;options=Red,Green,Blue}}",), {"Colour": "Green"}),
+    Specimen(("option",), "This tag is the mark of that option.",
+             ("Red {{Paint;type=multiple;option=Red}}  Blue {{Paint;type=multiple;option=Blue}}",), {"Paint": ["Blue"]}),
+    Specimen(("condition",), "`Field:value`: shown when that field has the value; `Field`: when it is not empty. Hidden fields "
+             "lose their value and are not asked for.",
+             ("Pets: {{Pets;type=checkbox;required=false}}", "Which: {{Kind;condition=Pets:true;default=a cat}}",
+              "None: {{None;condition=Other;default=hidden}} {{Other;required=false}}"), {"Pets": True}),
+    Specimen(("width", "height"), "The size of the field, where it is not that of the tag: pixels, 1400 for the width of the "
+             "page.", ("Name: {{Name;width=700;height=60;font_size=14}}", ""), {"Name": "Ana Kowalska"}),
+    Specimen(("min", "max", "step"), "Bounds of numbers and dates; steps of numbers."),
+    Specimen(("pattern", "message"), "What a text must look like, as HTML's `pattern`, and what is said when it does not."),
+    Specimen(("format",), "Dates: `DD/MM/YYYY` with `M MM MMM MMMM D DD YY YYYY H HH h hh mm ss A a z`. Numbers: `usd`, `eur`, "
+             "`gbp`, `comma`, `dot`, `space`, `percent`, `percent_space`. Signatures: `drawn`, `typed`, `drawn_or_typed`, "
+             "`upload`.", ("{{Day;type=date;format=DD.MM.YYYY}}  {{Sum;type=number;format=usd}}",),
+             {"Day": "2026-03-04", "Sum": 1234.5}),
+    Specimen(("font",), "`Times`, `Helvetica` or `Courier`; what it lacks comes from a font that has it.",
+             ("{{A;font=Times}} {{B;font=Courier}}",), {"A": "Ana Kowalska", "B": "Ana Kowalska"}),
+    Specimen(("font_size",), "In points. A text that does not fit is wrapped before it is made smaller.",
+             ("{{Name of the tenant;font_size=7}}",), {"Name of the tenant": "Ana Kowalska"}),
+    Specimen(("font_type",), "`bold`, `italic` or `bold_italic`.",
+             ("{{A;font_type=bold}} {{B;font_type=italic}}",),
+             {"A": "Ana Kowalska", "B": "Ana Kowalska"}),
+    Specimen(("color",), "`black`, `white`, `blue`, `red` or a hex colour, of signatures, too.",
+             ("{{A;color=blue}} {{B;color=#0a7d4b}}",), {"A": "Ana Kowalska", "B": "Ana Kowalska"}),
+    Specimen(("background",), "The colour of the whole area, under the value.",
+             ("{{A;background=#ffe8a0}} {{B;background=black;color=white}}",),
+             {"A": "Ana Kowalska", "B": "Ana Kowalska"}),
+    Specimen(("align",), "`left`, `center` or `right`; of pictures, too. Right-to-left text begins at the right.",
+             ("{{A;align=center;background=#eeeeee}}", "{{B;align=right;background=#eeeeee}}"),
+             {"A": "Ana", "B": "Ana"}),
+    Specimen(("valign",), "`top`, `center` or `bottom`.",
+             ("{{A;valign=top;height=60;background=#eee}}", "", "{{B;valign=bottom;height=60;background=#eee}}", ""),
+             {"A": "Ana", "B": "Ana"}),
+    Specimen(("hidden",), "`hidden=true`: asked for and kept, not drawn.", ("Number: {{Number;hidden=true}}",),
+             {"Number": "never seen"}),
+    Specimen(("mask",), "`mask=true` hides every character, `mask=2` all but the first two, `mask=-2` all but the last two; "
+             "also on the audit trail, in the API of viewers and in events.",
+             ("Account: {{Account;mask=-4;width=600}}",), {"Account": "AT61 1904 3002 3457"}),
+    Specimen(("one_time_code",), "Of phone fields: the number is confirmed with a code that is sent to it."),
+    Specimen(("reasons",), "Of signature fields: the reasons to choose from, separated by commas; the chosen one is printed."),
+    Specimen(("method",), "Of verification fields: `aes` or `qes`."),
+    Specimen(("position",), "Of stamps: `background` lets what is printed under it show through, `foreground` does not."),
+    Specimen(("price", "currency"), "Of payment fields: the amount, and `USD` (default), `EUR`, `GBP`, `CAD` or `AUD`.",
+             ("Deposit: {{Deposit;type=payment;price=1250;currency=AUD}}",)),
+    Specimen(("payment_url",), "Of payment fields: the page that their link opens."),
+]  # fmt: skip

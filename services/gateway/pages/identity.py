@@ -1,0 +1,155 @@
+"""Verification fields: ``/s/<slug>/identity`` sends a signer to the identity provider, ``/identity/callback`` takes him back.
+
+The browser that begins an attempt keeps a cookie that no script reads; only with it the attempt can be finished. So nobody can
+have another one prove his identity for a form that is not his, or be proved by another one's code.
+
+The way back is a GET that changes something: it is the protocol's, it works once, and only in that browser.
+"""
+
+import hmac
+
+import flask
+
+from contracts.errors import ServiceError, invalid
+from contracts.rpc import submissions
+from contracts.rpc.submissions import IdentityProblem, ProvedIdentity
+from contracts.runtime import observe
+from contracts.runtime.clock import now
+from services.gateway.identity_provider import IdentityFailed, IdentityProvider, digest_of, new_state
+from services.gateway.pages import bodies
+from services.gateway.pages.codes import keep_value
+from services.gateway.pages.context import PagesContext
+from services.gateway.pages.slugs import checked
+from services.gateway.pages.visitor import Network, visit
+
+log = observe.logger(__name__)
+
+HERE = "/identity"
+COOKIE = "identity_"
+NOT_CONFIGURED = "Identity verification not configured"
+UUID_LENGTH = 100
+STATE_LENGTH = 200
+PARAMETERS = ("code", "error", "iss")
+
+
+def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+    blueprint = flask.Blueprint("identity", __name__)
+
+    @blueprint.post("/s/<slug>/identity")
+    def begin(slug: str) -> flask.Response:
+        body = bodies.json_object()
+        provider = context.identity
+        if provider is None:
+            raise invalid(NOT_CONFIGURED, "field", "needs an identity provider")
+        _must_be_open(context, slug, trusted)
+        try:
+            issuer = provider.metadata().issuer
+        except IdentityFailed as failed:
+            log.warning("identity.unreachable", reason=str(failed))
+            message = f"{provider.name} cannot be reached, try again in a moment"
+            raise ServiceError("unavailable", message) from None
+        state = new_state()
+        command = submissions.StartIdentityCheck(
+            **visit(checked(slug), trusted, body.get("time_zone")),
+            request_id=digest_of(state),
+            field=bodies.text(body, "field", limit=UUID_LENGTH, required=True),
+            issuer=issuer,
+            provider=provider.name,
+            state_digest=digest_of(state),
+        )
+        started: submissions.IdentityCheckStarted = context.bus.call(submissions.START_IDENTITY_CHECK, command)
+        answer = flask.jsonify({"url": provider.address(state, started.method, anew=started.anew)})
+        keep_value(answer, context, HERE, _cookie(state), provider.browser_proof(state), started.expires_at)
+        return answer
+
+    @blueprint.get("/identity/callback")
+    def callback() -> flask.Response:
+        provider, state = context.identity, flask.request.args.get("state", "")
+        if provider is None or not _is_of_this_browser(provider, state):
+            return _lost()
+        said = {name: value for name in PARAMETERS if (value := flask.request.args.get(name))}
+        claimed = _claimed(context, state)
+        if claimed is None:
+            return _lost()
+        if claimed.usable:
+            _finish(context, trusted, provider, claimed, state, said)
+        answer = flask.make_response("", 303)
+        answer.headers["Location"] = f"{context.root}/s/{claimed.slug}#field={claimed.field}"
+        keep_value(answer, context, HERE, _cookie(state), "", now())
+        return answer
+
+    return blueprint
+
+
+def _must_be_open(context: PagesContext, slug: str, trusted: list[Network]) -> None:
+    """A stranger cannot keep us busy with the provider: the form is opened first."""
+    form: submissions.SigningForm = context.bus.call(
+        submissions.OPEN_FORM, submissions.OpenForm(**visit(checked(slug), trusted))
+    )
+    if form.state != "open":
+        reason = [{"field": "state", "reason": form.state}]
+        raise ServiceError("forbidden", "This form is not open for signing", reason)
+
+
+def _finish(
+    context: PagesContext,
+    trusted: list[Network],
+    provider: IdentityProvider,
+    claimed: submissions.IdentityCheckClaimed,
+    state: str,
+    said: dict[str, str],
+) -> None:
+    """Ask the provider who it was, and tell the submissions service."""
+    identity: ProvedIdentity | None = None
+    problem: IdentityProblem | None = None
+    try:
+        identity = provider.identity(said, state, claimed.method)
+        if identity.issuer != claimed.issuer:  # the operator has changed the provider in the meantime
+            raise IdentityFailed(IdentityProblem.FAILED, "the attempt was begun at another provider")
+    except IdentityFailed as failed:
+        identity, problem = None, failed.problem
+        log.warning("identity.failed", problem=problem.value, reason=str(failed))
+    command = submissions.FinishIdentityCheck(
+        **visit(claimed.slug, trusted),
+        request_id=digest_of(state),
+        state_digest=digest_of(state),
+        identity=identity,
+        problem=problem,
+        any_email=provider.settings.any_email,
+    )
+    try:
+        context.bus.call(submissions.FINISH_IDENTITY_CHECK, command)
+    except ServiceError as error:
+        if error.status >= 500:
+            raise
+        # The form is no longer open, or the field is gone: the page says so.
+        log.info("identity.in_vain", code=error.code)
+
+
+def _claimed(context: PagesContext, state: str) -> submissions.IdentityCheckClaimed | None:
+    """The attempt, which nobody can finish from now on but this request; None when there is none."""
+    digest = digest_of(state)
+    command = submissions.ClaimIdentityCheck(request_id=new_state(), state_digest=digest)
+    try:
+        claimed: submissions.IdentityCheckClaimed = context.bus.call(submissions.CLAIM_IDENTITY_CHECK, command)
+    except ServiceError as error:
+        if error.code != "not_found":
+            raise
+        return None
+    return claimed
+
+
+def _is_of_this_browser(provider: IdentityProvider, state: str) -> bool:
+    if not 0 < len(state) <= STATE_LENGTH or not state.isascii():
+        return False
+    kept = flask.request.cookies.get(_cookie(state), "")
+    return hmac.compare_digest(kept.encode("utf-8", "replace"), provider.browser_proof(state).encode())
+
+
+def _cookie(state: str) -> str:
+    """Each attempt has its own: two tabs do not take each other's."""
+    return COOKIE + digest_of(state)[:16]
+
+
+def _lost() -> flask.Response:
+    return flask.make_response(flask.render_template("identity_lost.html"), 403)

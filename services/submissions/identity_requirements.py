@@ -1,0 +1,28 @@
+"""Whether the verification fields of a submission can be filled in at all, on this installation."""
+
+from collections.abc import Iterable
+
+from contracts.types import Account, FieldDefinition, FieldType
+from services.submissions.problems import Problems
+
+NOT_CONFIGURED = "Identity verification not configured"
+READ_ONLY = "cannot be read-only: it holds nothing but what its signer has proved"
+
+
+def check_identity_available(
+    fields: Iterable[FieldDefinition], basis: str, account: Account, problems: Problems
+) -> None:
+    """``basis``: the key of the request that the fields come from. A field that asks for the method ``qes`` needs a provider
+    that says when it has vouched so: else anybody's password would pass for it."""
+    for field in fields:
+        if field.type is not FieldType.VERIFICATION:
+            continue
+        called = f"has the field {field.name or field.uuid} of type verification"
+        if not account.identity_checks_available:
+            problems.add(basis, f"{called}: this installation has no identity provider", NOT_CONFIGURED)
+        elif field.preferences.get("method") == "qes" and not account.identity_checks_qes_available:
+            problems.add(
+                basis, f"{called} and method qes, which the identity provider is not set up for", NOT_CONFIGURED
+            )
+        if field.readonly:
+            problems.add(basis, f"{called}, which {READ_ONLY}")

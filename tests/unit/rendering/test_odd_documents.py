@@ -1,0 +1,106 @@
+"""Whatever comes in goes all the way: made ready, filled in, sealed, read back, and called clean by programs of others."""
+
+import io
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pikepdf
+import pypdfium2 as pdfium
+import pytest
+from PIL import Image, ImageChops
+
+from contracts.rpc.rendering import FieldValue, FillRequest
+from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize, StoredDocument
+from services.rendering import tasks
+from services.rendering.jobs import cms, verify
+from tests.support.drawing import blob
+from tests.support.odd_files import ODD
+from tests.support.sealing import assert_sealed
+from tests.support.seals import identity
+
+BOX = (0.3, 0.42, 0.4, 0.05)
+VALUE = "Zoë 王"
+_ARGUMENTS = {"name": "odd", "remove_tags": True, "flatten": False, "most_bytes": 2**24, "most_pages": 100}
+
+
+@pytest.mark.parametrize("oddity", ODD)
+def test_it_is_sealed_and_looks_as_before_but_for_the_value(oddity: str, tmp_path: Path) -> None:
+    make, codes = ODD[oddity]
+    data = make()
+    prepared, (file,) = tasks.prepare_pdf(dict(_ARGUMENTS), [data])
+    assert {notice["code"] for notice in prepared["report"]} == codes
+    sizes = [PageSize.model_validate(page) for page in prepared["pages"]]
+    filled = [number for number, size in enumerate(sizes, 1) if size.width > 100]
+    sealed, fields, answer = seal(bytes(file), sizes, filled, signed=prepared["signed"])
+    checked = {**answer, "fields": fields, "pages": len(sizes)}
+    assert tasks.check_seal(checked, [sealed, identity().encoded[0]])[0] == {"level": "B-B"}
+    assert_sealed(sealed, tmp_path, signatures=2 if prepared["signed"] else 1)
+    verdict = verify.verify(sealed, [identity().encoded[-1]], datetime.now(UTC), sealed_here=True)
+    assert verdict.checksum_status == "valid"
+    if prepared["signed"]:
+        assert sealed.startswith(data)
+    assert_same_looks(bytes(file), sealed, sizes, filled)
+    assert boxes(bytes(file)) == boxes(sealed)
+
+
+def seal(
+    file: bytes, sizes: list[PageSize], filled: list[int], *, signed: bool
+) -> tuple[bytes, list[Mapping[str, Any]], dict[str, Any]]:
+    x, y, w, h = BOX
+    areas = [Area(x=x, y=y, w=w, h=h, page=number, attachment_uuid="d") for number in filled]
+    field = FieldDefinition(
+        uuid="f", submitter_uuid="s", role="First", name="Name", type=FieldType.TEXT, areas=areas, preferences={}
+    )
+    document = StoredDocument(uuid="d", name="odd", file=blob(), original=blob(), pages=sizes, signed=signed)
+    request = FillRequest(
+        submission_id=1, submission_slug="s", name="odd", account=Account(), documents=[document],
+        values=[FieldValue(field=field, value=VALUE, submitter_id=1)],
+    )  # fmt: skip
+    who = identity()
+    arguments = {
+        "request": request.model_dump(mode="json"), "document": "d", "name": who.name, "reason": "Tested",
+        "signed_at": datetime.now(UTC).isoformat(), "size": who.signer.size, "material": [0, 0, 0],
+    }  # fmt: skip
+    answer, (reserved,) = tasks.fill_and_reserve(arguments, [file])
+    envelope = who.signer.envelope(who.signer.sign(bytes.fromhex(answer["digest"])))
+    sealed = cms.insert(bytes(reserved), answer["start"], answer["size"], envelope)
+    return sealed, [field.model_dump(mode="json")], answer
+
+
+def assert_same_looks(before: bytes, after: bytes, sizes: list[PageSize], filled: list[int]) -> None:
+    """Each page as it is seen: the value within its area, nothing else different."""
+    for number in range(len(sizes)):
+        old, new = drawn(before, number), drawn(after, number)
+        assert old.size == new.size
+        changes = ImageChops.difference(old, new).point(lambda value: 255 if value > 40 else 0).getbbox()
+        if number + 1 not in filled:
+            assert changes is None
+            continue
+        assert changes is not None, f"nothing is seen on page {number + 1}"
+        x, y, w, h = BOX
+        left, top, right, bottom = (round(part, 3) for part in share(changes, new))
+        assert (x - 0.01 <= left, y - 0.01 <= top, right <= x + w + 0.01, bottom <= y + h + 0.01) == (True,) * 4
+        assert right - left > bottom - top, "it reads from left to right"
+
+
+def share(box: tuple[int, int, int, int], image: Image.Image) -> tuple[float, float, float, float]:
+    return box[0] / image.width, box[1] / image.height, box[2] / image.width, box[3] / image.height
+
+
+def drawn(data: bytes, page: int) -> Image.Image:
+    with pdfium.PdfDocument(data) as document:
+        document.init_forms()
+        opened = document[page]
+        image = opened.render(scale=900 / max(opened.get_size())).to_pil().convert("RGB")
+        opened.close()
+    return image
+
+
+def boxes(data: bytes) -> list[tuple[Any, ...]]:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        return [
+            (*(list(box) for box in (page.mediabox, page.cropbox)), page.obj.get("/Rotate"), page.obj.get("/UserUnit"))
+            for page in pdf.pages
+        ]
