@@ -14,7 +14,7 @@ from typing import Any
 from contracts.errors import ServiceError, invalid
 from contracts.rpc.rendering import CheckValues, DrawnArea, DrawValues, FillRequest, SealRequest, TagField, Verification
 from contracts.runtime import observe
-from contracts.types import FieldDefinition, FieldType, Notice, PageSize
+from contracts.types import FieldBox, FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.pool import Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut
@@ -250,8 +250,9 @@ class Renderer:
         arguments = {"files": len(files), "title": title, "seal": True, **place.arguments()}
         return _unsigned(*self._hostile("combine", arguments, [*files, *place.material.parts]))
 
-    def draw_page(self, data: bytes, page: int, width: int) -> bytes:
-        return self._hostile("draw_page", {"page": page, "width": width}, [data])[1][0]
+    def draw_page(self, data: bytes, page: int, width: int, boxes: Sequence[FieldBox] = ()) -> bytes:
+        arguments = {"page": page, "width": width, "boxes": [box.model_dump() for box in boxes]}
+        return self._hostile("draw_page", arguments, [data])[1][0]
 
     def draw_values(self, request: DrawValues, attachments: Sequence[bytes]) -> list[DrawnArea]:
         """``attachments`` are in the request's order, empty where they are no pictures."""

@@ -98,14 +98,21 @@ class RenderingService:
     @handles(rpc.DRAW_PAGE)
     def draw_page(self, request: rpc.DrawPage) -> BlobRef:
         width = max(1, min(request.width, MOST_WIDTH))
+        boxes = [box for box in request.boxes if box.page == request.page]
 
-        def make() -> Made:
-            picture = self.context.renderer.draw_page(self._fetch(request.file), request.page, width)
-            return _one_file(self.context.blobs.put(picture, _picture_type(picture), PREFIX))
+        def drawn(prefix: str) -> BlobRef:
+            picture = self.context.renderer.draw_page(self._fetch(request.file), request.page, width, boxes)
+            return self.context.blobs.put(picture, _picture_type(picture), prefix)
 
+        if not request.keep:
+            return drawn(INCOMING)
         digest = f"{request.file.sha256}:{request.page}:{width}"
-        kept = self.context.results.get("page", digest, make, sources=[request.file.sha256])
-        return BlobRef.model_validate(kept)
+        if boxes:
+            digest = domain.digest_of({"page": digest, "boxes": [box.model_dump() for box in boxes]})
+        sources = [request.file.sha256]
+        return BlobRef.model_validate(
+            self.context.results.get("page", digest, lambda: _one_file(drawn(PREFIX)), sources=sources)
+        )
 
     @handles(rpc.DRAW_VALUES)
     def draw_values(self, request: rpc.DrawValues) -> rpc.DrawnValues:

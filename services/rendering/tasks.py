@@ -16,7 +16,7 @@ import pikepdf
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, SealRequest, VerifiedSignature
-from contracts.types import Account, Area, FieldDefinition, FieldType, Notice, PageSize, StoredDocument
+from contracts.types import Account, Area, FieldBox, FieldDefinition, FieldType, Notice, PageSize, StoredDocument
 from services.rendering import domain
 from services.rendering.frames import Bytes
 from services.rendering.jobs import certificates, cms, fill, read_back, seal
@@ -413,7 +413,8 @@ def combine(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 def draw_page(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     from services.rendering.jobs.pages import draw_page as draw
 
-    return {}, [draw(parts[0], arguments["page"], arguments["width"])]
+    boxes = [FieldBox.model_validate(one) for one in arguments["boxes"]]
+    return {}, [draw(parts[0], arguments["page"], arguments["width"], boxes)]
 
 
 def draw_values(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
