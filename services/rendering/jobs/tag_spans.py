@@ -104,6 +104,11 @@ def _in_order(text: PageText, surroundings: Inert | None) -> Iterator[Span]:
             continue
         if surroundings is not None and surroundings.is_inert(text, start, opening.end()):
             continue
+        closing = text.text.find("}}", opening.end())
+        if not may_be_mirrored and surroundings is None and _is_plain(text.text, opening, closing):
+            end = closing + 2
+            yield Span([(start, end)], [(opening.end(), closing)])
+            continue
         right_to_left = may_be_mirrored and _RIGHT_TO_LEFT.search(_line_around(text.text, start)) is not None
         if right_to_left:
             # Braces are mirrored there: either pair may open, and a tag ends on its line.
@@ -123,6 +128,17 @@ def _in_order(text: PageText, surroundings: Inert | None) -> Iterator[Span]:
         more = inside.count("{") > inside.count("}") and text.text[end : end + 1] == "}"
         end += more
         yield Span([(start, end)], [(match.start(2), match.end(2) + more)], right_to_left=right_to_left)
+
+
+def _is_plain(text: str, opening: re.Match[str], closing: int) -> bool:
+    """As nearly all tags are: nothing between its braces has to be looked at."""
+    start = opening.end()
+    return (
+        opening[0] == "{{"
+        and 0 <= closing - start <= LONGEST_TAG
+        and text.find("{", start, closing) < 0
+        and text.find("} }", start, closing + 1) < 0
+    )
 
 
 def _problem(text: str, start: int) -> str:
@@ -195,7 +211,9 @@ def _readings(text: PageText, span: Span) -> Iterator[str]:
         yield from _bidirectional(text, span)
     inside = "\n".join(text.text[start:end] for start, end in span.inside)
     loose = span.inside[0][0] - span.ranges[0][0] > 2  # The braces themselves are apart.
-    if not loose:
+    if not loose and inside.isascii() and inside.isprintable():
+        yield inside
+    elif not loose:
         hyphens = ("-", "") if _HYPHEN.search(inside) else ("-",)
         for hyphen in hyphens:
             pieces = _LINE_BREAK.split(_HYPHEN.sub(hyphen, inside))
