@@ -231,6 +231,18 @@ def test_fonts_without_a_true_map_of_characters(wrong, tmp_path):
     assert codes(removed) == ["font_mended"]
 
 
+def test_tags_of_signed_files_are_read_in_such_fonts_too():
+    pdf = pikepdf.new()
+    font, encode = pdf_fonts.composite(pdf, to_unicode=False)
+    text = encode("{{Name;type=date}}").hex()
+    pdf_files.add_page(pdf, f"BT /F9 12 Tf 72 700 Td <{text}> Tj ET", fonts={"/F9": font})
+    data = pdf_files.signed(pdf_files.saved(pdf))
+    prepared = take(data)
+    assert prepared.file == data
+    assert [field.name for field in prepared.fields] == ["Name"]
+    assert codes(prepared) == ["signed", "tags_kept"]
+
+
 def test_fonts_that_nobody_can_read_are_named():
     pdf = pikepdf.new()
     font, encode = pdf_fonts.composite(pdf, to_unicode=False)
