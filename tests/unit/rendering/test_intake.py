@@ -172,6 +172,15 @@ def test_a_truncated_file_is_repaired_or_refused():
         assert "repaired" in codes(prepared)
 
 
+def test_a_file_that_lost_what_it_refers_to_is_refused():
+    data = pdf_files.document(pdf_files.line("First"), pdf_files.line("Second"))
+    whole = data[: data.rindex(b"xref\n0")]
+    assert texts(take(whole + b"trailer\n<< /Root 1 0 R").file) == ["First", "Second"]
+    for cut in range(data.index(b"stream") + 10, len(whole) - 30, 7):
+        with pytest.raises(Refused, match=r"parts of it are missing|could not be repaired|no pages"):
+            take(data[:cut])
+
+
 # What is packed small
 
 
