@@ -84,7 +84,7 @@ def prepare(
         damaged = bool(warnings)
         if _has_garbled_size(warnings):
             raise Refused("A page of the PDF has a size that makes no sense.")
-        check_complete(pdf)
+        check_complete(pdf, warnings)
         check_streams(pdf, limits.streams)
         check_drawn_forms(pdf)
         signatures = existing_signatures(pdf)
