@@ -31,7 +31,7 @@ _MOST_DIGITS = 24
 
 _MASK_KEEPS = frozenset(" -_[]()+?.,\n")
 _TOKEN = re.compile(r"\[[^\]]*\]|YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
-_TIME_TOKEN = re.compile(r"H|h|m|s")
+_TIME_TOKENS = frozenset("HhmsAaz")
 _WITHOUT_TEXT = frozenset(
     {
         FieldType.SIGNATURE,
@@ -125,6 +125,11 @@ def date_text(value: Any, format_: str | None, account: Account) -> str:
         return str(value)
     locale = account.locale
     return _TOKEN.sub(lambda match: _part(match[0], moment, locale), format_ or DEFAULT_DATE_FORMAT)
+
+
+def has_time(format_: Any) -> bool:
+    """True when a date in this format says the time of day as well: then its value is a moment, not a day."""
+    return any(token[0] in _TIME_TOKENS for token in _TOKEN.findall(format_ if isinstance(format_, str) else ""))
 
 
 def _moment(text: str, account: Account) -> datetime | None:

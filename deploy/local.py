@@ -19,8 +19,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 LOCKS = ROOT / "deploy" / "locks"
-NODE_LOCK = ROOT / "tests" / "support" / "published_clients"
-NODE_ENVIRONMENT = ENVIRONMENT / "published-clients"
+NODE_LOCKS = {
+    ENVIRONMENT / "published-clients": ROOT / "tests" / "support" / "published_clients",
+    ENVIRONMENT / "libpdf": ROOT / "tests" / "load" / "libpdf",
+}
+"""Where packages of npm go, and the folder of their lock."""
 
 RUN_PACKAGES = [
     "rabbitmq-server",
@@ -35,6 +38,7 @@ RUN_PACKAGES = [
     "fonts-noto-core",
     "fonts-noto-cjk",
     "fonts-symbola",  # symbols and emoji as outlines
+    "fonts-unifont",  # emoji that are younger
     "fonts-dancingscript",  # typed signatures
 ]
 TEST_PACKAGES = [
@@ -80,7 +84,8 @@ def install(*, testing: bool) -> None:
         install_debian_packages(["nodejs", "npm"])
     install_python_packages(LOCKS / ("test.txt" if testing else "all.txt"))
     if testing:
-        install_node_packages()
+        for environment, lock in NODE_LOCKS.items():
+            install_node_packages(environment, lock)
 
 
 def install_debian_packages(wanted: list[str]) -> None:
@@ -157,19 +162,18 @@ def install_python_packages(lock: Path) -> None:
         (ENVIRONMENT / "countersign-all").write_text(hashlib.sha256((LOCKS / "all.txt").read_bytes()).hexdigest())
 
 
-def install_node_packages() -> None:
-    """The published npm clients that the tests run: exact versions with hashes, and no script of theirs is run."""
-    stamp = NODE_ENVIRONMENT / "countersign-installed"
-    lock = (NODE_LOCK / "package-lock.json").read_bytes()
-    wanted = hashlib.sha256(lock).hexdigest()
+def install_node_packages(environment: Path, lock: Path) -> None:
+    """The npm packages that tests and benchmarks run: exact versions with hashes, and no script of theirs is run."""
+    stamp = environment / "countersign-installed"
+    wanted = hashlib.sha256((lock / "package-lock.json").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    say("Installing the published npm clients into .venv")
-    NODE_ENVIRONMENT.mkdir(parents=True, exist_ok=True)
+    say(f"Installing the npm packages of {lock.relative_to(ROOT)} into {environment.relative_to(ROOT)}")
+    environment.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
-        shutil.copy(NODE_LOCK / name, NODE_ENVIRONMENT / name)
+        shutil.copy(lock / name, environment / name)
     run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"],
-        dict(os.environ), folder=NODE_ENVIRONMENT)  # fmt: skip
+        dict(os.environ), folder=environment)  # fmt: skip
     stamp.write_text(wanted)
 
 

@@ -33,7 +33,8 @@ class TagField(FieldContent):
 
 
 class PreparePdf(Tolerant):
-    """``remove_tags`` erases the tags' text; ``flatten`` turns form fields into plain page content."""
+    """``file`` is a PDF or a picture. ``remove_tags`` erases the tags' text; ``flatten`` turns form fields into plain page
+    content."""
 
     name: str
     file: BlobRef

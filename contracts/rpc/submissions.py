@@ -341,6 +341,7 @@ class SigningForm(Tolerant):
     role: str
     sender_name: str | None = None
     locale: str = "en-US"
+    time_zone: str = "UTC"
     expire_at: datetime | None = None
     sealing_status: str | None = None
     declined_by: str | None = None

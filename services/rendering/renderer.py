@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from contracts.errors import ServiceError, invalid
@@ -141,8 +141,17 @@ class Renderer:
         return urls
 
     def prepare_html(
-        self, html: str, header: str | None, footer: str | None, size: str, name: str, assets: dict[str, bytes]
+        self,
+        html: str,
+        header: str | None,
+        footer: str | None,
+        size: str,
+        name: str,
+        assets: dict[str, bytes],
+        *,
+        today: date,
     ) -> Prepared:
+        """``today`` is what header and footer say where they ask for it."""
         arguments = {
             "html": html,
             "header": header,
@@ -150,6 +159,7 @@ class Renderer:
             "size": size,
             "name": name,
             "fetched": list(assets),
+            "today": today.isoformat(),
             **self._limits,
         }
         answer, files = self._hostile("prepare_html", arguments, list(assets.values()))

@@ -8,7 +8,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -130,6 +130,7 @@ def prepare_html(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
         arguments["size"],
         arguments["name"],
         assets=dict(zip(arguments["fetched"], parts, strict=True)),
+        today=date.fromisoformat(arguments["today"]),
     )
     result, files = prepare_pdf({**arguments, "remove_tags": True, "flatten": False}, [data])
     result["fields"] = [field.model_dump(mode="json") for field in fields] + result["fields"]

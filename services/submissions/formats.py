@@ -17,13 +17,13 @@ _TEXTS = {FieldType.TEXT, FieldType.CELLS, FieldType.PHONE, FieldType.SELECT, Fi
 _READ = _TEXTS | {FieldType.DATE, FieldType.NUMBER, FieldType.MULTIPLE, FieldType.VERIFICATION}
 
 
-def display(field: FieldDefinition, value: Any, locale: str = "en-US") -> str | None:
-    """The text that is drawn for ``value``, as ``contracts.paper`` says; None for what is no text."""
+def display(field: FieldDefinition, value: Any, locale: str = "en-US", time_zone: str = "UTC") -> str | None:
+    """The text that is drawn for ``value``, as ``contracts.paper`` says; None for what is no text. The zone is for moments."""
     if field.type is FieldType.PAYMENT:
         return paper.payment_text(field, None, Account(locale=locale)) or None
     if value is None or isinstance(value, bool) or field.type not in _READ:
         return None
-    return paper.display(field, value, Account(locale=locale))
+    return paper.display(field, value, Account(locale=locale, time_zone=time_zone))
 
 
 def is_masked(field: FieldDefinition) -> bool:

@@ -184,6 +184,7 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.SigningForm:
         role=submitter.role,
         sender_name=row.created_by_name,
         locale=account.locale,
+        time_zone=account.time_zone,
         expire_at=row.expire_at,
         declined_by=(decliner.name or decliner.role) if declined and decliner else None,
         decline_reason=decliner.decline_reason if declined and decliner else None,
@@ -267,7 +268,9 @@ def _own_field(
         changes["default_value"] = placeholders.resolve(field, whose.details, whose.at, whose.time_zone)
     value = mine.get(field.uuid)
     settled = field.model_copy(update=changes)
-    text = formats.display(settled, settled.default_value if field.type is FieldType.HEADING else value, account.locale)
+    text = formats.display(
+        settled, settled.default_value if field.type is FieldType.HEADING else value, account.locale, account.time_zone
+    )
     return rpc.FormField(**dict(settled), value=value, display=text, mine=True)
 
 
@@ -279,7 +282,7 @@ def _shown_field(
     if never_drawn or field.type is FieldType.FILE or (not is_static and value in (None, False, "", [])):
         return None
     shown_value: Any = None if formats.is_masked(field) else value
-    text = formats.display(field, value, account.locale)
+    text = formats.display(field, value, account.locale, account.time_zone)
     if field.type is FieldType.HEADING:
         resolved = placeholders.resolve(field, whose.details, whose.at, whose.time_zone)
         text, shown_value = formats.display(field, resolved, account.locale), None

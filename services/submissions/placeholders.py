@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from contracts import paper
 from contracts.types import FieldDefinition, FieldType
 from services.submissions.formats import formatted_date
+from services.submissions.values import moment_text
 
 _PLACEHOLDER = re.compile(r"\{\{?\s*(date|time|hour|minute|day|month|year|id|role|name|email|phone)\s*\}\}?")
 
@@ -27,7 +29,9 @@ def resolve(field: FieldDefinition, details: Mapping[str, Any], at: datetime, ti
         return value
     local = at.astimezone(zone(time_zone))
     if field.type is FieldType.DATE:
-        return local.date().isoformat() if re.search(r"date", value) else None
+        if not re.search(r"date", value):
+            return None
+        return moment_text(at) if paper.has_time(field.preferences.get("format")) else local.date().isoformat()
     words = {
         "date": formatted_date(local.date(), field.preferences.get("format")),
         "time": f"{local:%H:%M}",

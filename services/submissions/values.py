@@ -1,9 +1,9 @@
 """Values of fields: as they come in, as they are stored, and whether they may be so (specification 2.7, peer facts 2.7).
 
 Stored by field uuid: text, cells, phone, select, radio a string; multiple a list of strings; checkbox a bool; number an int
-or float; date ``YYYY-MM-DD``; signature, initials, image, stamp the uuid of an attachment; file a list of them;
-verification ``verified``, which is proved (``identity_checks``) and never given. Blank is None. The rules are those of the
-browser: nothing is accepted here that the signing page would refuse, and the reverse.
+or float; date ``YYYY-MM-DD``, or a moment where its format says the time; signature, initials, image, stamp the uuid of an
+attachment; file a list of them; verification ``verified``, which is proved (``identity_checks``) and never given. Blank is
+None. The rules are those of the browser: nothing is accepted here that the signing page would refuse, and the reverse.
 """
 
 import math
@@ -17,6 +17,7 @@ from typing import Any
 
 import re2
 
+from contracts import paper
 from contracts.types import IMAGE_TYPES, STATIC_TYPES, FieldDefinition, FieldType
 from services.submissions.formats import parsed_date
 
@@ -133,9 +134,13 @@ def _number(_field: FieldDefinition, raw: Any) -> int | float:
 
 
 def _date(field: FieldDefinition, raw: Any) -> str:
-    """ISO date or date-time, Unix seconds, or as the field's format says."""
+    """ISO date or date-time, Unix seconds, or as the field's format says. A format with a time of day keeps the moment."""
+    timed = paper.has_time(field.preferences.get("format"))
     if isinstance(raw, int | float) and not isinstance(raw, bool) and abs(raw) < 1e11:
-        return datetime.fromtimestamp(raw, UTC).date().isoformat()
+        moment = datetime.fromtimestamp(raw, UTC)
+        return moment_text(moment) if timed else moment.date().isoformat()
+    if timed and isinstance(raw, str) and "T" in raw:
+        return _timed(raw.strip())
     if isinstance(raw, str):
         text = raw.strip()
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}(T[0-9:.+Z\-]*)?", text, re.ASCII):
@@ -143,9 +148,25 @@ def _date(field: FieldDefinition, raw: Any) -> str:
                 return date.fromisoformat(text[:10]).isoformat()
             except ValueError:
                 raise BadValue("is no date of the calendar") from None
-        if found := parsed_date(text, field.preferences.get("format")):
+        if not timed and (found := parsed_date(text, field.preferences.get("format"))):
             return found.isoformat()
-    raise BadValue("must be a date as YYYY-MM-DD")
+    raise BadValue(_TIMED if timed else "must be a date as YYYY-MM-DD")
+
+
+_TIMED = "must be a date and time as YYYY-MM-DDTHH:MM:SSZ"
+
+
+def _timed(text: str) -> str:
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment_text(moment) if moment.tzinfo else moment.isoformat(timespec="seconds")
+    except (ValueError, OverflowError):
+        raise BadValue(_TIMED) from None
+
+
+def moment_text(moment: datetime) -> str:
+    """How a moment is kept: ISO 8601 in UTC, to the second."""
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _checkbox(_field: FieldDefinition, raw: Any) -> bool:
@@ -207,7 +228,7 @@ def _broken_rule(kind: FieldType, value: Any, rules: Mapping[str, Any]) -> str |
     if kind is FieldType.NUMBER:
         return _out_of_bounds(value, rules, _as_number) or _off_step(value, rules)
     if kind is FieldType.DATE:
-        return _out_of_bounds(value, rules, _as_date)
+        return _out_of_bounds(value[:10], rules, _as_date)
     return None
 
 

@@ -47,6 +47,9 @@ def test_what_only_the_server_can_know_is_shown_at_its_field(
     watch.expected.append("422")
     fee = {"price": 12.5, "currency": "EUR", "payment_url": "https://pay.example.com/7"}
     fields = [field("Name", line=0), field("Town", line=2), field("Fee", "payment", line=4, preferences=fee)]
+    fields += [
+        field("When", "date", line=6, preferences={"format": "DD.MM.YYYY HH:mm"}, validation={"max": "2026-03-04"})
+    ]
     page = open_page(one_signer(suite, *fields))
     signer = Signer(page)
     signer.start()
@@ -58,6 +61,12 @@ def test_what_only_the_server_can_know_is_shown_at_its_field(
     signer.fill("Town", "in a place whose name is far too long for this line " * 60)
     signer.sees_problem("Town: has 3120 characters, but in its area on page 1 there is room for")
     signer.fill("Town", "Graz")
+    signer.fill("When", "2026-03-06T00:30")
+    signer.sees_problem("4 March 2026 or an earlier day")
+    signer.fill("When", "2026-03-04T14:07")
+    expect(page.locator(".review__answers")).to_contain_text("04.03.2026 13:07")
+    signer.saved()
+    assert signer.value("When") == "2026-03-04T13:07:00Z"
     expect(page.locator(".review__payment")).to_have_text(
         "Fee: 12,50\u00a0€ to pay. Pay at pay.example.com (opens in a new window)"
     )

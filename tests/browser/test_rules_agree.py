@@ -201,6 +201,9 @@ def test_values_read_in_the_browser_as_on_paper(modules: Page) -> None:
     cases: list[tuple[FieldDefinition, Any]] = [
         (definition("date", preferences={"format": pattern}), day) for pattern in patterns for day in days
     ]
+    moments = ["2026-03-04T00:07:09Z", "2026-12-31T23:59:00Z", "2026-03-04T12:00:00Z"]
+    timed = ["DD/MM/YYYY HH:mm:ss z", "MMMM D, YYYY h:m:s A", "hh a [o'clock]", "H"]
+    cases += [(definition("date", preferences={"format": pattern}), day) for pattern in timed for day in moments]
     cases += [(definition("number", preferences={"format": style}), amount) for style in styles for amount in amounts]
     cases += [(definition("text", preferences={"mask": mask}), "AT61 1904-3002 (x)") for mask in masks]
     cases += [(definition("number", preferences={"mask": mask}), 1234.5) for mask in masks]

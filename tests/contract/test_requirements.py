@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from deploy import local
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SERVICES = ["gateway", "templates", "submissions", "rendering", "notifications", "webhooks"]
@@ -56,9 +58,9 @@ def test_what_a_service_asks_for_it_uses(service: str) -> None:
     assert asked - USED_BY_OTHERS.get(service, set()) <= imported(service)
 
 
-def test_the_npm_lock_pins_everything_and_names_no_registry() -> None:
+@pytest.mark.parametrize("folder", local.NODE_LOCKS.values(), ids=lambda folder: folder.name)
+def test_the_npm_locks_pin_everything_and_name_no_registry(folder: Path) -> None:
     """Whoever installs has a registry of his own; the hash says that it gives the same package."""
-    folder = ROOT / "tests" / "support" / "published_clients"
     wanted = json.loads((folder / "package.json").read_text())["dependencies"]
     packages = json.loads((folder / "package-lock.json").read_text())["packages"]
     assert packages.pop("")["dependencies"] == wanted

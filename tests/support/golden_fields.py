@@ -69,7 +69,7 @@ TEXTS = [
     Rule("chinese", "text", "王小明 張愛玲"),
     Rule("japanese", "text", "山田太郎 カタカナ"),
     Rule("korean", "text", "홍길동 대한민국"),
-    Rule("symbols", "text", "✓ ★ → ∑ ♥ 😀 🎉"),
+    Rule("symbols", "text", "✓ ★ → ∑ ♥ 😀 🥰"),
     Rule("bold greek", "text", "Νίκος", {"font_type": "bold", "font": "Times"}),
     Rule("bold chinese", "text", "王小明", {"font_type": "bold"}),
     Rule("mask", "text", "Secret 42-17", {"mask": True}),

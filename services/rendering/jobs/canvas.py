@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from functools import cache, lru_cache
 from typing import Any
 
 import pikepdf
@@ -13,7 +14,7 @@ from contracts.paper import CHECK_MARK
 from services.rendering.jobs import fonts
 from services.rendering.jobs.geometry import Rectangle, VisiblePage
 from services.rendering.jobs.image_objects import Picture, PictureEmbedder
-from services.rendering.jobs.shaping import paragraphs
+from services.rendering.jobs.shaping import Cluster, paragraphs
 from services.rendering.jobs.text import BLACK, Color, FontEmbedder, Layout, draw
 
 RED: Color = (0.85, 0.09, 0.09)
@@ -34,7 +35,12 @@ _BEHIND = "Behind"
 
 def color_of(name: Any) -> Color | None:
     """A colour by name or as ``#rgb`` / ``#rrggbb``; None when it is neither."""
-    text = str(name or "").strip().lower()
+    return _color(str(name)) if name else None
+
+
+@lru_cache(maxsize=256)
+def _color(name: str) -> Color | None:
+    text = name.strip().lower()
     if text in _COLORS:
         return _COLORS[text]
     match = _HEX.fullmatch(text)
@@ -42,6 +48,13 @@ def color_of(name: Any) -> Color | None:
         return None
     digits = match[1] if len(match[1]) == 6 else "".join(digit * 2 for digit in match[1])
     return (int(digits[:2], 16) / 255, int(digits[2:4], 16) / 255, int(digits[4:], 16) / 255)
+
+
+@cache
+def _check_mark(_primary: fonts.Font) -> tuple[Cluster, Any]:
+    """The mark and the extents of its ink; shaped once for the fonts there are."""
+    cluster = paragraphs(CHECK_MARK, fonts.Face())[0].clusters[0]
+    return cluster, cluster.font.shaper.get_glyph_extents(cluster.glyphs[0][0])
 
 
 class Canvas:
@@ -89,8 +102,7 @@ class Canvas:
 
     def check_mark(self, area: Rectangle, color: Color) -> None:
         """A check mark in the middle of the area. It is text, so that it can be read back and read aloud."""
-        cluster = paragraphs(CHECK_MARK, fonts.Face())[0].clusters[0]
-        ink = cluster.font.shaper.get_glyph_extents(cluster.glyphs[0][0])
+        cluster, ink = _check_mark(fonts.primary(fonts.Face()))
         units = cluster.font.units
         side = min(area.width, area.height) * _MARK_SHARE
         size = side * units / max(ink.width, -ink.height)

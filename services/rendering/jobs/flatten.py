@@ -6,7 +6,9 @@ text engine first: qpdf's generator knows Latin only, and without one the value 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pikepdf
@@ -36,26 +38,24 @@ def flatten(pdf: pikepdf.Pdf) -> None:
     """Burn form fields and annotations into the pages and drop the form. A document without any is left alone."""
     form = pdf.Root.get("/AcroForm")
     has_form = isinstance(form, pikepdf.Dictionary)
-    if not has_form and not any(_to_burn(page) for page in pdf.pages):
+    annotated = [(page, _annotations(page)) for page in pdf.pages if "/Annots" in page.obj]
+    if not has_form and not any(one.get("/Subtype") != Name.Link for _, found in annotated for one in found):
         return
     if has_form:
-        _complete_appearances(pdf, form)
+        _complete_appearances(pdf, form, annotated)
         form["/NeedAppearances"] = False
-    for page in pdf.pages:
-        for annotation in _annotations(page):
+    for _, found in annotated:
+        for annotation in found:
             if annotation.get("/Subtype") == Name.Link and "/AP" in annotation:
                 del annotation["/AP"]
             if annotation.get("/Subtype") == Name.Widget and isinstance(flags := annotation.get("/F"), int):
                 annotation["/F"] = flags & ~_INVISIBLE
-    pdf.flatten_annotations("screen")
-    for page in pdf.pages:
+    if annotated:
+        pdf.flatten_annotations("screen")
+    for page, _ in annotated:
         _keep_links(page)
     if "/AcroForm" in pdf.Root:
         del pdf.Root["/AcroForm"]
-
-
-def _to_burn(page: pikepdf.Page) -> bool:
-    return any(annotation.get("/Subtype") != Name.Link for annotation in _annotations(page))
 
 
 def _annotations(page: pikepdf.Page) -> list[pikepdf.Dictionary]:
@@ -66,7 +66,7 @@ def _annotations(page: pikepdf.Page) -> list[pikepdf.Dictionary]:
 
 
 def _keep_links(page: pikepdf.Page) -> None:
-    """What could not be burned in (no appearance) has nothing to show; only links are still of use."""
+    """What is left on the page: links, which no one can burn in."""
     kept = [annotation for annotation in _annotations(page) if annotation.get("/Subtype") == Name.Link]
     if kept:
         page.obj.Annots = Array(kept)
@@ -74,39 +74,55 @@ def _keep_links(page: pikepdf.Page) -> None:
         del page.obj["/Annots"]
 
 
-def _complete_appearances(pdf: pikepdf.Pdf, form: pikepdf.Dictionary) -> None:
+def _complete_appearances(
+    pdf: pikepdf.Pdf,
+    form: pikepdf.Dictionary,
+    annotated: Sequence[tuple[pikepdf.Page, Sequence[pikepdf.Dictionary]]],
+) -> None:
     outdated = bool(form.get("/NeedAppearances", False))
-    fonts, pictures = FontEmbedder(pdf), PictureEmbedder(pdf)
-    for page in pdf.pages:
-        for widget in _annotations(page):
+    tools = _Tools(pdf, form)
+    for _, found in annotated:
+        for widget in found:
             if widget.get("/Subtype") == Name.Widget:
-                _Widget(pdf, form, widget, fonts, pictures).complete(outdated)
-    fonts.finish()
+                _Widget(tools, widget).complete(outdated)
+    if "fonts" in vars(tools):
+        tools.fonts.finish()
+
+
+@dataclass
+class _Tools:
+    """What drawing the widgets of a document needs, made when the first one does: most have an appearance, or no value."""
+
+    pdf: pikepdf.Pdf
+    form: pikepdf.Dictionary
+
+    @cached_property
+    def fonts(self) -> FontEmbedder:
+        return FontEmbedder(self.pdf)
+
+    @cached_property
+    def pictures(self) -> PictureEmbedder:
+        return PictureEmbedder(self.pdf)
 
 
 class _Widget:
     """A form field's place on a page (ISO 32000-2, 12.5.6.19 and 12.7)."""
 
-    def __init__(
-        self,
-        pdf: pikepdf.Pdf,
-        form: pikepdf.Dictionary,
-        widget: pikepdf.Dictionary,
-        fonts: FontEmbedder,
-        pictures: PictureEmbedder,
-    ) -> None:
-        self.pdf, self.form, self.widget = pdf, form, widget
-        self.fonts, self.pictures = fonts, pictures
+    def __init__(self, tools: _Tools, widget: pikepdf.Dictionary) -> None:
+        self.tools, self.widget = tools, widget
 
     def complete(self, outdated: bool) -> None:
         """Give the widget the appearance that its value asks for, when it has none that can be trusted."""
+        value = self._inherited("/V")
+        if value is None and "/AS" not in self.widget:
+            return
         kind = self._inherited("/FT")
         box = _size(self.widget.get("/Rect"))
         if box is None:
             return
         if kind == Name.Btn:
             self._complete_button(*box)
-        elif kind in (Name.Tx, Name.Ch) and (outdated or not self._has_appearance()):
+        elif value is not None and kind in (Name.Tx, Name.Ch) and (outdated or not self._has_appearance()):
             self._complete_text(*box, choice=kind == Name.Ch)
 
     def _inherited(self, key: str) -> Any:
@@ -197,7 +213,7 @@ class _Widget:
         return str(value)
 
     def _style(self, height: float, lines: bool) -> Style:
-        family, size, color = _default_appearance(str(self._inherited("/DA") or self.form.get("/DA", "")))
+        family, size, color = _default_appearance(str(self._inherited("/DA") or self.tools.form.get("/DA", "")))
         if not size:
             size = _USUAL_SIZE if lines else min(max(height * _LINE_SHARE, 4.0), _USUAL_SIZE)
         alignment = self._inherited("/Q")
@@ -221,10 +237,10 @@ class _Widget:
             270: Matrix(0, -1, 1, 0, 0, width),
         }.get(turn, Matrix(1, 0, 0, 1, 0, 0))
         page = VisiblePage(width, height, matrix, Rectangle(0, 0, width, height), 0, 1.0)
-        return Canvas(page, self.fonts, self.pictures)
+        return Canvas(page, self.tools.fonts, self.tools.pictures)
 
     def _set_appearance(self, canvas: Canvas) -> None:
-        self.widget.AP = Dictionary(N=self.pdf.make_indirect(canvas.form(self.pdf)))
+        self.widget.AP = Dictionary(N=self.tools.pdf.make_indirect(canvas.form(self.tools.pdf)))
         if "/AS" in self.widget:
             del self.widget["/AS"]
 

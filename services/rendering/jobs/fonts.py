@@ -1,9 +1,10 @@
 """The fonts that text is drawn with, and which of them has which character.
 
 Times, Helvetica and Courier are drawn with the Liberation fonts, whose glyphs have the same widths. What those lack
-falls back to Noto (one font for each script), Noto CJK, and Symbola for symbols and outline emoji, so that a text is
-never drawn with a blank in it: ``undrawable`` names the characters that no font has. All of them are Debian packages
-(``PACKAGES``); ``FONT_DIRS`` (folders, separated by ``:``) replaces the places where they are looked for.
+falls back to Noto (one font for each script), Noto CJK, Symbola for symbols and outline emoji, and Unifont for emoji
+that are younger than Symbola, so that a text is never drawn with a blank in it: ``undrawable`` names the characters
+that no font has. All of them are Debian packages (``PACKAGES``); ``FONT_DIRS`` (folders, separated by ``:``) replaces
+the places where they are looked for.
 
 A font is mapped into memory when it is first needed and stays open: one process serves many documents.
 """
@@ -11,7 +12,7 @@ A font is mapped into memory when it is first needed and stays open: one process
 import os
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ PACKAGES = {
     "fonts-noto-core": "NotoSans-Regular.ttf",
     "fonts-noto-cjk": "NotoSansCJK-Regular.ttc",
     "fonts-symbola": "Symbola_hint.ttf",
+    "fonts-unifont": "unifont_upper.otf",
     "fonts-dancingscript": "DancingScript-Regular.otf",
 }
 """Debian packages that must be installed, each with a file to know it by."""
@@ -32,6 +34,7 @@ DIRECTORIES = (
     "/usr/share/fonts/truetype/noto",
     "/usr/share/fonts/opentype/noto",
     "/usr/share/fonts/truetype/ancient-scripts",
+    "/usr/share/fonts/opentype/unifont",
     "/usr/share/fonts/opentype/dancingscript",
 )
 
@@ -41,6 +44,8 @@ SCRIPT_FAMILY = "Dancing Script"
 
 _SYMBOLS = ("NotoSansSymbols-Regular", "NotoSansSymbols2-Regular", "NotoSansMath-Regular", "NotoMusic-Regular")
 _LAST = ("Symbola_hint",)
+_NEWEST_EMOJI = "unifont_upper"
+"""Drawn in coarse squares, but there: what came after 2016 is in no other free font of outlines."""
 _CJK_SCRIPTS = frozenset({"Hani", "Hira", "Kana", "Hang", "Bopo", "Hrkt"})
 # The faces of NotoSansCJK-*.ttc; the same character looks different in each country.
 _CJK_FACES = {"ja": 0, "ko": 1, "zh-CN": 2, "zh-TW": 3, "zh-HK": 4}
@@ -101,6 +106,12 @@ class Font:
         if number is None:
             number = self._glyphs[character] = self.shaper.get_nominal_glyph(ord(character)) or 0
         return number
+
+    @cached_property
+    def subset_source(self) -> hb.Face:
+        """The face with what making subsets of it needs to know; not of CFF fonts, whose size would make it take as long as
+        a thousand subsets."""
+        return self.face if self.is_cff else hb.subset_preprocess(self.face)
 
     def has(self, text: str) -> bool:
         return all(map(self.glyph, text))
@@ -204,6 +215,7 @@ def _chain(text: str, face: Face) -> Iterator[Font]:
         yield from _named(name)
     yield from _cjk(face, text, serifs)
     yield from _others()
+    yield from _named(_NEWEST_EMOJI)
 
 
 def _by_script(script: str, bold: bool, serifs: bool) -> Iterator[Font]:

@@ -1,5 +1,6 @@
 """Which font draws which character, and what no font can draw."""
 
+import unicodedata
 from collections.abc import Iterator
 
 import pytest
@@ -39,6 +40,14 @@ def test_widths_are_those_of_helvetica() -> None:
     assert [font.advance(font.glyph(character)) for character in "AiW "] == [667, 222, 944, 278]
 
 
+def test_every_emoji_can_be_drawn() -> None:
+    blocks = [(0x2600, 0x27BF), (0x1F300, 0x1F64F), (0x1F680, 0x1F6FF), (0x1F7E0, 0x1F7EB), (0x1F900, 0x1FAFF)]
+    emoji = "".join(chr(code) for first, last in blocks for code in range(first, last + 1))
+    known = "".join(one for one in emoji if unicodedata.category(one) != "Cn")
+    assert len(known) > 1_700
+    assert fonts.undrawable(known) == []
+
+
 @pytest.mark.parametrize(
     ("character", "face", "name"),
     [
@@ -55,6 +64,7 @@ def test_widths_are_those_of_helvetica() -> None:
         ("བ", Face(), "NotoSerifTibetan-Regular"),
         ("☎", Face(), "NotoSansSymbols2-Regular"),
         ("😀", Face(), "Symbola_hint"),
+        ("🥰", Face(), "unifont_upper"),
     ],
 )
 def test_each_script_has_its_font(character: str, face: Face, name: str) -> None:
@@ -89,7 +99,7 @@ def test_a_name_is_drawn_in_one_font() -> None:
 
 
 def test_undrawable_names_each_character_once_in_order() -> None:
-    assert fonts.undrawable("a\x07b\ue000c\x07\U0001face\U0010ffff") == ["\x07", "\ue000", "\U0001face", "\U0010ffff"]
+    assert fonts.undrawable("a\x07b\ue000c\x07\u0860\U0010ffff") == ["\x07", "\ue000", "\u0860", "\U0010ffff"]
 
 
 @pytest.mark.parametrize(

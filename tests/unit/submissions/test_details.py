@@ -159,6 +159,8 @@ def test_placeholders_are_resolved_in_the_account_s_zone() -> None:
         return placeholders.resolve(field(kind, default_value=default, **more), details, NOON, "Europe/Vienna")
 
     assert resolved("{{date}}", "date") == "2026-03-05"
+    timed = field("date", default_value="{{date}}", preferences={"format": "DD.MM.YYYY HH:mm z"})
+    assert placeholders.resolve(timed, {}, NOON, "Asia/Tokyo") == "2026-03-04T23:30:00Z"
     assert resolved("{date}", preferences={"format": "DD.MM.YYYY"}) == "05.03.2026"
     assert resolved("{{name}}, {role} #{{ id }} <{{email}}>") == "Ann, Buyer #7 <>"
     assert resolved("{{time}} {{hour}} {{minute}} {{day}}.{{month}}.{{year}}") == "00:30 00 30 05.03.2026"

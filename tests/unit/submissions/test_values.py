@@ -55,6 +55,27 @@ def test_a_date_is_read_as_its_own_format_says() -> None:
     assert values.coerce(field("date", preferences={"format": "D MMM YYYY"}), "4 Mar 2026") == "2026-03-04"
 
 
+@pytest.mark.parametrize(
+    ("raw", "kept"),
+    [
+        ("2026-03-04T23:30:00-05:00", "2026-03-05T04:30:00Z"),
+        ("2026-03-04T14:07Z", "2026-03-04T14:07:00Z"),
+        ("2026-03-04T14:07:09.123Z", "2026-03-04T14:07:09Z"),
+        ("2026-03-04T14:07", "2026-03-04T14:07:00"),
+        ("2026-03-04", "2026-03-04"),
+        (1772633229, "2026-03-04T14:07:09Z"),
+    ],
+)
+def test_a_format_with_a_time_of_day_keeps_the_moment(raw: Any, kept: str) -> None:
+    timed = field("date", preferences={"format": "D MMM YYYY HH:mm z"}, validation={"max": "2026-03-05"})
+    assert values.coerce(timed, raw) == kept
+    assert values.violation(timed, kept) is None
+    assert values.coerce(field("date"), raw) in ("2026-03-04", "2026-03-05")
+    for wrong in ("4 Mar 2026 14:07 UTC", "2026-03-04T25:00Z", "2026-03-04Tx"):
+        with pytest.raises(values.BadValue, match="date and time"):
+            values.coerce(timed, wrong)
+
+
 @pytest.mark.parametrize("kind", [kind for kind in FieldType if kind not in ("payment", "verification")])
 @pytest.mark.parametrize("blank", [None, "", []])
 def test_blank_is_no_value(kind: FieldType, blank: Any) -> None:
@@ -88,6 +109,7 @@ def test_blank_is_no_value(kind: FieldType, blank: Any) -> None:
         ("signature", "x" * 65),
         ("file", [["a", "b"]]),
         ("heading", "text"),
+        ("verification", "verified"),
         ("strikethrough", True),
         ("payment", "5"),
     ],

@@ -160,7 +160,8 @@ export class DocumentView {
     if (area.option !== null && area.option !== undefined) {
       return [value].flat().includes(area.option) ? [tick()] : [];
     }
-    const text = field.mine && isStep(field) ? shownText(field, value, this.state.locale) : (field.display ?? shownText(field, value, this.state.locale));
+    const own = field.mine && isStep(field);
+    const text = (own ? null : field.display) ?? shownText(field, value, this.state.locale, this.state.form.time_zone);
     if (field.type === "payment" && field.preferences?.payment_url) return [payLink(field, text)];
     return field.type === "cells" && area.cell_w ? cells(text, field, area) : [el("span", { class: "box__text" }, text)];
   }

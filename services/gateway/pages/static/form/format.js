@@ -19,16 +19,21 @@ const NUMBER_FORMATS = {
   percent_space: ["", `${NO_BREAK}%`, "", ",", null],
 };
 
-/** The text that stands on the document for `value`; "" for what is no text. */
-export function shownText(field, value, locale) {
-  return isEmpty(value) ? "" : masked(plainText(field, value, locale), field.preferences?.mask);
+/** The text that stands on the document for `value`; "" for what is no text. `zone` is for moments. */
+export function shownText(field, value, locale, zone = "UTC") {
+  return isEmpty(value) ? "" : masked(plainText(field, value, locale, zone), field.preferences?.mask);
 }
 
-function plainText(field, value, locale) {
+/** True when a date in this format says the time of day as well: then its value is a moment, not a day. */
+export function hasTime(pattern) {
+  return (pattern ?? "").match(TOKEN)?.some((token) => "HhmsAaz".includes(token[0])) ?? false;
+}
+
+function plainText(field, value, locale, zone) {
   const style = field.preferences?.format;
   switch (field.type) {
     case "date":
-      return formattedDate(value, style, locale);
+      return formattedDate(value, style, locale, zone);
     case "number":
       return typeof value === "number" ? formattedNumber(value, style, locale) : "";
     case "multiple":
@@ -48,22 +53,51 @@ function plainText(field, value, locale) {
 }
 
 /** `iso` is `YYYY-MM-DD`; `pattern` as in `DD/MM/YYYY`, with `[...]` for words of its own. */
-export function formattedDate(iso, pattern, locale) {
-  const found = /^(\d{4})-(\d{2})-(\d{2})/.exec(iso);
+export function formattedDate(iso, pattern, locale, zone = "UTC") {
+  const clock = hasTime(pattern) && /T\d/.test(iso) ? clockAt(iso, zone) : null;
+  const found = /^(\d{4})-(\d{2})-(\d{2})/.exec(clock?.day ?? iso);
   if (!found) return String(iso);
   const [, year, month, day] = found;
   const parts = {
     ...MIDNIGHT,
+    ...clock?.parts,
     YYYY: year,
     YY: year.slice(2),
-    MMMM: nameOfMonth(iso, "long", locale),
-    MMM: nameOfMonth(iso, "short", locale),
+    MMMM: nameOfMonth(found[0], "long", locale),
+    MMM: nameOfMonth(found[0], "short", locale),
     MM: month,
     M: String(Number(month)),
     DD: day,
     D: String(Number(day)),
   };
   return (pattern || DEFAULT_DATE_FORMAT).replace(TOKEN, (token) => (token[0] === "[" ? token.slice(1, -1) : parts[token]));
+}
+
+/** The day of a moment in a zone, and what its time of day reads like. */
+function clockAt(iso, zone) {
+  const two = { month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+  const format = new Intl.DateTimeFormat("en-US", { year: "numeric", ...two, hourCycle: "h23", timeZone: zone, timeZoneName: "short" });
+  const { year, month, day, hour, minute, second, timeZoneName } = Object.fromEntries(
+    format.formatToParts(new Date(iso)).map(({ type, value }) => [type, value]),
+  );
+  const twelve = Number(hour) % 12 || 12;
+  const plain = (digits) => String(Number(digits));
+  return {
+    day: `${year.padStart(4, "0")}-${month}-${day}`,
+    parts: {
+      HH: hour,
+      H: plain(hour),
+      hh: String(twelve).padStart(2, "0"),
+      h: String(twelve),
+      mm: minute,
+      m: plain(minute),
+      ss: second,
+      s: plain(second),
+      A: Number(hour) < 12 ? "AM" : "PM",
+      a: Number(hour) < 12 ? "am" : "pm",
+      z: timeZoneName,
+    },
+  };
 }
 
 /** Beside a day some languages inflect the name, so it is asked for with one. */

@@ -58,5 +58,5 @@ function given(state, field) {
     return reason ? [picture, el("p", { class: "soft" }, t("review.reason", { reason }))] : picture;
   }
   if (field.type === "file") return count("review.files", value.length);
-  return shownText({ ...field, preferences: { ...field.preferences, mask: false } }, value, state.locale);
+  return shownText({ ...field, preferences: { ...field.preferences, mask: false } }, value, state.locale, state.form.time_zone);
 }

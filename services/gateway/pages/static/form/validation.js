@@ -1,7 +1,7 @@
 // Whether an answer may be given; the server decides by the same rules (services/submissions/values.py).
 import { isEmpty } from "./conditions.js";
 import { isOnStep } from "./decimal.js";
-import { plainNumber, readableDate } from "./format.js";
+import { hasTime, plainNumber, readableDate } from "./format.js";
 import { firstOf, locale, t } from "./texts.js";
 
 const LONGEST_TEXT = 10_000;
@@ -27,7 +27,7 @@ function wrongKind(field, value) {
     case "number":
       return typeof value === "number" && Math.abs(value) <= LARGEST_NUMBER ? null : t("problem.number");
     case "date":
-      return isDate(value) ? null : t("problem.date");
+      return isDate(value) || (hasTime(field.preferences?.format) && isMoment(value)) ? null : t("problem.date");
     case "phone":
       return /^\+[1-9][0-9]{4,14}$/.test(withoutSeparators(value)) ? null : t("problem.phone");
     case "text":
@@ -71,6 +71,11 @@ export function isDate(text) {
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
 }
 
+/** `YYYY-MM-DDTHH:MM`, with seconds and a zone or without. */
+function isMoment(text) {
+  return /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/.test(text) && isDate(text.slice(0, 10)) && !Number.isNaN(new Date(text).getTime());
+}
+
 /** A bound as a number, or null. */
 export function numberBound(bound) {
   if (typeof bound === "number") return bound;
@@ -92,8 +97,9 @@ function numberProblem(value, rules) {
 
 function dateProblem(value, rules) {
   const [low, high] = [dateBound(rules.min), dateBound(rules.max)];
-  if (low && value < low) return t("problem.date_min", { limit: readableDate(low, locale) });
-  if (high && value > high) return t("problem.date_max", { limit: readableDate(high, locale) });
+  const day = value.slice(0, 10);
+  if (low && day < low) return t("problem.date_min", { limit: readableDate(low, locale) });
+  if (high && day > high) return t("problem.date_max", { limit: readableDate(high, locale) });
   return null;
 }
 

@@ -1,7 +1,7 @@
 // Fields that one types into.
 import { confirmedPhone } from "./confirmed_phone.js";
 import { el } from "../dom.js";
-import { isCurrency, plainNumber, readableDate } from "../format.js";
+import { hasTime, isCurrency, plainNumber, readableDate } from "../format.js";
 import { locale, t } from "../texts.js";
 import { dateBound, numberBound } from "../validation.js";
 
@@ -38,6 +38,7 @@ export function number(field, context) {
 }
 
 export function date(field, context) {
+  if (hasTime(field.preferences?.format)) return moment(field, context);
   const rules = field.validation ?? {};
   const [low, high] = [dateBound(rules.min), dateBound(rules.max)];
   const input = el("input", { type: "date", min: low, max: high ?? "9999-12-31" });
@@ -54,6 +55,31 @@ export function date(field, context) {
     node: el("div", { class: "beside" }, input, allowed ? today : null),
     hint: dateBounds(low, high),
   };
+}
+
+/** A day with a time of day: entered in the reader's own zone, kept in UTC. */
+function moment(field, context) {
+  const rules = field.validation ?? {};
+  const [low, high] = [dateBound(rules.min), dateBound(rules.max)];
+  const input = el("input", { type: "datetime-local", min: low && `${low}T00:00`, max: `${high ?? "9999-12-31"}T23:59` });
+  const keep = (local) => context.onInput(local ? utc(new Date(local)) : "");
+  const control = typed(input, { ...context, value: localMoment(context.value), onInput: keep });
+  const now = el("button", { type: "button", class: "button button--small" }, t("date.now"));
+  now.addEventListener("click", () => {
+    input.value = localMoment(utc(new Date()));
+    keep(input.value);
+    input.focus();
+  });
+  return { ...control, node: el("div", { class: "beside" }, input, now), hint: dateBounds(low, high) };
+}
+
+const utc = (moment) => (Number.isNaN(moment.getTime()) ? "" : moment.toISOString().replace(/\.\d+Z$/, "Z"));
+
+/** As an input of the reader's own zone has it: `YYYY-MM-DDTHH:MM`. */
+function localMoment(iso) {
+  const moment = new Date(/T/.test(iso ?? "") ? iso : `${iso}T00:00`);
+  if (!iso || Number.isNaN(moment.getTime())) return "";
+  return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 /** `1.250,50`, `1,250.50`, `1250,5` and `$ 1250.5` are all understood. One mark alone separates thousands when it does so in
