@@ -11,6 +11,7 @@ import hmac
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 _SIGNATURE_BYTES = 16
@@ -20,16 +21,26 @@ class BadLink(Exception):
     """The token was not made with this secret."""
 
 
+class FieldsOf(NamedTuple):
+    """Whose fields lie on a document: the template's or the submission's with this ``id``, as ``service`` says."""
+
+    service: Literal["templates", "submissions"]
+    id: int
+    document_uuid: str
+
+
 @dataclass(frozen=True)
 class FileLink:
     """What a token says: blob ``key``, ``media_type``, ``filename``; ``expires_at`` in Unix seconds or None; ``page`` set
-    when the link is to a picture of that page (from 1) instead of to the file."""
+    when the link is to pictures of the pages, this one (from 1) when no other is asked for, instead of to the file.
+    ``fields_of``: the fields that such a picture can show."""
 
     key: str
     media_type: str
     filename: str
     expires_at: int | None = None
     page: int | None = None
+    fields_of: FieldsOf | None = None
 
     def expired(self, now: datetime) -> bool:
         """True once the link's time is over. A link without expiry never expires, but needs an API key."""
@@ -43,9 +54,8 @@ def url(base_url: str, secret: str, link: FileLink) -> str:
 
 def sign(secret: str, link: FileLink) -> str:
     """The URL-safe token of ``link``."""
-    payload = json.dumps(
-        [link.key, link.media_type, link.filename, link.expires_at, link.page], separators=(",", ":")
-    ).encode()
+    said = [link.key, link.media_type, link.filename, link.expires_at, link.page]
+    payload = json.dumps(said + ([link.fields_of] if link.fields_of else []), separators=(",", ":")).encode()
     return _encode(_mac(secret, payload) + payload)
 
 
@@ -58,7 +68,8 @@ def read(secret: str, token: str) -> FileLink:
     mac, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
     if not hmac.compare_digest(mac, _mac(secret, payload)):
         raise BadLink("wrong signature")
-    return FileLink(*json.loads(payload))
+    key, media_type, filename, expires_at, page, *more = json.loads(payload)
+    return FileLink(key, media_type, filename, expires_at, page, FieldsOf(*more[0]) if more else None)
 
 
 def _mac(secret: str, payload: bytes) -> bytes:

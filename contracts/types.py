@@ -160,6 +160,22 @@ class Area(Tolerant):
     cell_w: float | None = None
 
 
+class FieldBox(Tolerant):
+    """An area as a preview shows it: where it is (see Area), what is written into it, the number of its role from 0."""
+
+    x: float
+    y: float
+    w: float
+    h: float
+    page: int
+    label: str = ""
+    role: int = 0
+
+
+class FieldBoxes(Tolerant):
+    boxes: list[FieldBox]
+
+
 class Condition(Tolerant):
     """Shown only when the other field has that value (peer facts 4.3)."""
 
@@ -457,9 +473,15 @@ class Submission(Tolerant):
     model_config = ConfigDict(extra="ignore", serialize_by_alias=True, populate_by_name=True)
 
 
+class SubmissionDocument(DocumentLink):
+    """``preview_image_url`` gives pictures of the pages."""
+
+    preview_image_url: str | None = None
+
+
 class SubmissionDocuments(Tolerant):
     id: int
-    documents: list[DocumentLink]
+    documents: list[SubmissionDocument]
 
 
 class Removed(Tolerant):

@@ -9,6 +9,7 @@ from contracts.rpc import Rpc
 from contracts.types import (
     Account,
     Area,
+    FieldBox,
     FieldContent,
     FieldDefinition,
     FieldType,
@@ -32,7 +33,8 @@ class TagField(FieldContent):
 
 
 class PreparePdf(Tolerant):
-    """``remove_tags`` erases the tags' text; ``flatten`` turns form fields into plain page content."""
+    """``file`` is a PDF or a picture. ``remove_tags`` erases the tags' text; ``flatten`` turns form fields into plain page
+    content."""
 
     name: str
     file: BlobRef
@@ -76,11 +78,15 @@ class PreparedDocument(Tolerant):
 
 
 class DrawPage(Tolerant):
-    """``page`` from 1; ``width`` of the picture in pixels."""
+    """``page`` from 1; ``width`` of the picture in pixels; ``boxes`` are drawn over it, those of this page.
+    Without ``keep`` nothing is kept to be given again, because somebody's values are on the page: the picture is among the
+    incoming files then, and the caller removes it."""
 
     file: BlobRef
     page: int
     width: int = 1400
+    boxes: list[FieldBox] = Field(default_factory=list)
+    keep: bool = True
 
 
 class PrepareImage(Tolerant):

@@ -9,13 +9,14 @@ from pydantic import Field
 from contracts.blobs import BlobRef
 from contracts.rpc import Rpc
 from contracts.rpc.rendering import FillRequest
-from contracts.rpc.templates import Intake
+from contracts.rpc.templates import GetFieldBoxes, Intake
 from contracts.types import (
     Account,
     Actor,
     Attachment,
     DocumentLink,
     DryRun,
+    FieldBoxes,
     FieldDefinition,
     Moment,
     Order,
@@ -598,6 +599,7 @@ CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, 
 TRY_MANY = Rpc("submissions", "try_many", CreateSubmissions, DryRun, timeout=60)
 GET = Rpc("submissions", "get", GetSubmission, Submission)
 LIST = Rpc("submissions", "list", ListSubmissions, Page[Submission])
+FIELD_BOXES = Rpc("submissions", "field_boxes", GetFieldBoxes, FieldBoxes)
 LIST_EVENTS = Rpc("submissions", "list_events", ListEvents, Page[SubmissionEvent])
 UPDATE = Rpc("submissions", "update", UpdateSubmission, Submission)
 REMOVE = Rpc("submissions", "remove", RemoveSubmission, Removed)

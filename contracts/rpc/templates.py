@@ -10,6 +10,7 @@ from contracts.types import (
     Actor,
     Condition,
     DryRun,
+    FieldBoxes,
     FieldContent,
     FieldDefinition,
     Moment,
@@ -246,6 +247,13 @@ class TemplateSnapshot(Tolerant):
     updated_at: Moment
 
 
+class GetFieldBoxes(Tolerant):
+    """For whoever has a signed link to the document's pictures: no actor is asked for."""
+
+    id: int
+    document_uuid: str
+
+
 CREATE = Rpc("templates", "create", CreateTemplate, Template, timeout=90)
 GET = Rpc("templates", "get", GetTemplate, Template)
 LIST = Rpc("templates", "list", ListTemplates, Page[Template])
@@ -253,6 +261,7 @@ UPDATE = Rpc("templates", "update", UpdateTemplate, Template)
 REMOVE = Rpc("templates", "remove", RemoveTemplate, Removed)
 CLONE = Rpc("templates", "clone", CloneTemplate, Template)
 SHARED = Rpc("templates", "shared", GetSharedLink, TemplateSnapshot)
+FIELD_BOXES = Rpc("templates", "field_boxes", GetFieldBoxes, FieldBoxes)
 FILL = Rpc("templates", "fill", FillTemplate, TemplateSnapshot, timeout=90)
 SNAPSHOT = Rpc("templates", "snapshot", GetTemplate, TemplateSnapshot)
 MERGE = Rpc("templates", "merge", MergeTemplates, Template)

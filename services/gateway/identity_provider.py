@@ -46,6 +46,7 @@ REST = 5.0
 """Seconds in which a provider that could not be reached is not asked again."""
 
 LARGEST_ANSWER = 256 * 1024
+QUALIFIED = "qes"
 CALLBACK = "/identity/callback"
 CANCELLED = frozenset({"access_denied", "user_cancelled", "cancelled", "interaction_required", "login_required"})
 
@@ -149,6 +150,10 @@ class IdentityProvider:
 
     def identity(self, said: Mapping[str, str], state: str, method: str | None) -> ProvedIdentity:
         """Whom the provider vouches for. ``said`` are the parameters that the browser came back with. Raises IdentityFailed."""
+        if method == QUALIFIED and not self._acr_values(
+            method
+        ):  # the operator has taken it back, or a field was changed
+            raise IdentityFailed(IdentityProblem.WEAK, "IDENTITY_PROVIDER_ACR_QES is empty")
         provider = self.metadata()
         _check_sender(said, provider)
         if error := said.get("error"):
@@ -248,6 +253,8 @@ class IdentityProvider:
             lambda: self._outbound.get(endpoint, headers, total_timeout=PATIENCE, max_response=LARGEST_ANSWER)
         )
         found = _object(answer)
+        if answer.status >= 500:
+            raise IdentityFailed(IdentityProblem.UNREACHABLE, f"the UserInfo endpoint answered {answer.status}")
         if answer.status != 200 or found.get("sub") != claims["sub"]:
             raise IdentityFailed(
                 IdentityProblem.FAILED, f"the UserInfo endpoint answered {answer.status} or for another"

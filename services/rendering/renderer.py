@@ -8,13 +8,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from contracts.errors import ServiceError, invalid
 from contracts.rpc.rendering import CheckValues, DrawnArea, DrawValues, FillRequest, SealRequest, TagField, Verification
 from contracts.runtime import observe
-from contracts.types import FieldDefinition, FieldType, Notice, PageSize
+from contracts.types import FieldBox, FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.pool import Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut
@@ -141,8 +141,17 @@ class Renderer:
         return urls
 
     def prepare_html(
-        self, html: str, header: str | None, footer: str | None, size: str, name: str, assets: dict[str, bytes]
+        self,
+        html: str,
+        header: str | None,
+        footer: str | None,
+        size: str,
+        name: str,
+        assets: dict[str, bytes],
+        *,
+        today: date,
     ) -> Prepared:
+        """``today`` is what header and footer say where they ask for it."""
         arguments = {
             "html": html,
             "header": header,
@@ -150,6 +159,7 @@ class Renderer:
             "size": size,
             "name": name,
             "fetched": list(assets),
+            "today": today.isoformat(),
             **self._limits,
         }
         answer, files = self._hostile("prepare_html", arguments, list(assets.values()))
@@ -240,8 +250,9 @@ class Renderer:
         arguments = {"files": len(files), "title": title, "seal": True, **place.arguments()}
         return _unsigned(*self._hostile("combine", arguments, [*files, *place.material.parts]))
 
-    def draw_page(self, data: bytes, page: int, width: int) -> bytes:
-        return self._hostile("draw_page", {"page": page, "width": width}, [data])[1][0]
+    def draw_page(self, data: bytes, page: int, width: int, boxes: Sequence[FieldBox] = ()) -> bytes:
+        arguments = {"page": page, "width": width, "boxes": [box.model_dump() for box in boxes]}
+        return self._hostile("draw_page", arguments, [data])[1][0]
 
     def draw_values(self, request: DrawValues, attachments: Sequence[bytes]) -> list[DrawnArea]:
         """``attachments`` are in the request's order, empty where they are no pictures."""

@@ -1,7 +1,7 @@
 """Entrypoints: contract in, one call, contract out. Children work on the files, this process fetches and stores them."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import cached_property
 
 from contracts.blobs import INCOMING, BlobRef
@@ -88,7 +88,8 @@ class RenderingService:
             stored = self._stored(prepared, original)
             return Made(stored.model_dump(mode="json"), sorted({stored.file.key, stored.original.key}))
 
-        digest = domain.digest_of(request.model_dump(mode="json"))
+        dated = any("date" in text for text in (request.html_header, request.html_footer) if text)
+        digest = domain.digest_of(request.model_dump(mode="json"), *([_today().isoformat()] if dated else []))
         kept = rpc.PreparedDocument.model_validate(self.context.results.get("html", digest, make))
         return kept.model_copy(update={"file": self._copy(kept.file), "original": self._copy(kept.original)})
 
@@ -97,14 +98,21 @@ class RenderingService:
     @handles(rpc.DRAW_PAGE)
     def draw_page(self, request: rpc.DrawPage) -> BlobRef:
         width = max(1, min(request.width, MOST_WIDTH))
+        boxes = [box for box in request.boxes if box.page == request.page]
 
-        def make() -> Made:
-            picture = self.context.renderer.draw_page(self._fetch(request.file), request.page, width)
-            return _one_file(self.context.blobs.put(picture, _picture_type(picture), PREFIX))
+        def drawn(prefix: str) -> BlobRef:
+            picture = self.context.renderer.draw_page(self._fetch(request.file), request.page, width, boxes)
+            return self.context.blobs.put(picture, _picture_type(picture), prefix)
 
+        if not request.keep:
+            return drawn(INCOMING)
         digest = f"{request.file.sha256}:{request.page}:{width}"
-        kept = self.context.results.get("page", digest, make, sources=[request.file.sha256])
-        return BlobRef.model_validate(kept)
+        if boxes:
+            digest = domain.digest_of({"page": digest, "boxes": [box.model_dump() for box in boxes]})
+        sources = [request.file.sha256]
+        return BlobRef.model_validate(
+            self.context.results.get("page", digest, lambda: _one_file(drawn(PREFIX)), sources=sources)
+        )
 
     @handles(rpc.DRAW_VALUES)
     def draw_values(self, request: rpc.DrawValues) -> rpc.DrawnValues:
@@ -207,7 +215,7 @@ class RenderingService:
 
     def _laid_out(self, request: rpc.PrepareHtml, assets: dict[str, bytes]) -> Prepared:
         return self.context.renderer.prepare_html(
-            request.html, request.html_header, request.html_footer, request.size, request.name, assets
+            request.html, request.html_header, request.html_footer, request.size, request.name, assets, today=_today()
         )
 
     def _assets(self, texts: Sequence[str]) -> tuple[dict[str, bytes], list[Notice]]:
@@ -278,3 +286,7 @@ def _beside(file: BlobRef) -> str:
     """The prefix of a file's key: what is made from it belongs to the same owner."""
     folder = file.key.rpartition("/")[0]
     return f"{folder}/" if folder else PREFIX
+
+
+def _today() -> date:
+    return now().date()

@@ -8,7 +8,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ import pikepdf
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, SealRequest, VerifiedSignature
-from contracts.types import Account, Area, FieldDefinition, FieldType, Notice, PageSize, StoredDocument
+from contracts.types import Account, Area, FieldBox, FieldDefinition, FieldType, Notice, PageSize, StoredDocument
 from services.rendering import domain
 from services.rendering.frames import Bytes
 from services.rendering.jobs import certificates, cms, fill, read_back, seal
@@ -130,6 +130,7 @@ def prepare_html(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
         arguments["size"],
         arguments["name"],
         assets=dict(zip(arguments["fetched"], parts, strict=True)),
+        today=date.fromisoformat(arguments["today"]),
     )
     result, files = prepare_pdf({**arguments, "remove_tags": True, "flatten": False}, [data])
     result["fields"] = [field.model_dump(mode="json") for field in fields] + result["fields"]
@@ -412,7 +413,8 @@ def combine(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 def draw_page(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     from services.rendering.jobs.pages import draw_page as draw
 
-    return {}, [draw(parts[0], arguments["page"], arguments["width"])]
+    boxes = [FieldBox.model_validate(one) for one in arguments["boxes"]]
+    return {}, [draw(parts[0], arguments["page"], arguments["width"], boxes)]
 
 
 def draw_values(arguments: Arguments, parts: Sequence[bytes]) -> Answer:

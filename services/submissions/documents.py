@@ -10,13 +10,18 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from contracts import field_boxes as boxes
 from contracts.blobs import BlobRef
+from contracts.errors import not_found
+from contracts.links import FieldsOf
 from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
+from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from contracts.types import DocumentLink, SubmissionDocuments
+from contracts.types import FieldBoxes, SubmissionDocument, SubmissionDocuments
 from services.submissions import erasing, present, queries, sealing, store
+from services.submissions.models import SubmissionRow
 from services.submissions.preparing import Bus
 from services.submissions.site import Site
 
@@ -40,7 +45,12 @@ class Documents:
         return SubmissionDocuments(
             id=query.id,
             documents=[
-                DocumentLink(name=one["name"], url=links.to_pdf(one["file"], one["name"]), sha256=one["file"]["sha256"])
+                SubmissionDocument(
+                    name=one["name"],
+                    url=links.to_pdf(one["file"], one["name"]),
+                    sha256=one["file"]["sha256"],
+                    preview_image_url=links.to_pictures(one["file"], one["name"], _fields_of(query.id, one)),
+                )
                 for one in files
             ],
         )
@@ -70,6 +80,12 @@ class Documents:
         return self.database.write(keep_merged, state.id, kept, made, now())
 
 
+def _fields_of(submission_id: int, document: dict[str, Any]) -> FieldsOf | None:
+    """None for what was merged: where its parts begin nobody has written down."""
+    uuid = document.get("uuid")
+    return FieldsOf("submissions", submission_id, uuid) if uuid else None
+
+
 @dataclass(frozen=True)
 class State:
     """``filled`` is what drafts are made of, None once the documents are sealed. ``kept`` is what there is already:
@@ -91,6 +107,20 @@ def state_of(session: Session, query: rpc.GetDocuments, base_url: str) -> State:
     filled = sealing.fill_request(row, loaded.snapshot, loaded.submitters, loaded.attachments, base_url)
     current = row.drafts if row.drafts and row.drafts["version"] == row.values_version else None
     return State(row.id, title, row.values_version, current, filled)
+
+
+def field_boxes(session: Session, request: GetFieldBoxes) -> FieldBoxes:
+    """Where the fields are on a document; those that are filled in show their values. For who has a link to its pictures."""
+    row = session.get(SubmissionRow, request.id)
+    loaded = store.loaded(session, row) if row is not None else None
+    documents = [one["uuid"] for one in loaded.snapshot.documents] if loaded else []
+    if loaded is None or request.document_uuid not in documents:
+        raise not_found("Document")
+    parties = [one.party_uuid for one in loaded.submitters]
+    there = [one for one in loaded.fields if one.submitter_uuid in parties]
+    filled = sealing.fill_request(loaded.row, loaded.snapshot, loaded.submitters, loaded.attachments, "").values
+    shown = {one.field.uuid for one in filled}
+    return FieldBoxes(boxes=boxes.field_boxes(there, parties, request.document_uuid, documents[0], shown))
 
 
 def keep_drafts(session: Session, submission_id: int, made: dict[str, Any], site: Site, at: datetime) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from contracts.rpc import submissions as rpc
 from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType, StoredDocument
 from services.submissions import branding, conditions, filling, placeholders
 from services.submissions import values as rules
+from services.submissions.identity_checks import VERIFIED
 from services.submissions.models import SnapshotRow, SubmitterRow
 from services.submissions.preparing import Bus, check_texts
 
@@ -130,7 +131,8 @@ def entries(
 
 
 def of_plan(plan: "Plan", basis: "Basis", account: Account, now: datetime) -> Question:
-    """For a new submission: what it comes with, and the defaults as they would be today."""
+    """For a new submission: what it comes with, the defaults as they would be today, and proofs of identity, which nobody can
+    write in fewer letters."""
     found: list[Entry] = []
     parties = []
     for number, one in enumerate(plan.submitters):
@@ -138,7 +140,8 @@ def of_plan(plan: "Plan", basis: "Basis", account: Account, now: datetime) -> Qu
         own = [field for field in plan.fields if field.submitter_uuid == one.party.uuid]
         signing = signing_of(one, one.party.name, account, now)
         stamped = bool(one.branding.sources or account.stamp or account.logo)
-        values = filling.with_defaults(own, one.values, signing)
+        proofs = {field.uuid: VERIFIED for field in own if field.type is FieldType.VERIFICATION}
+        values = {**filling.with_defaults(own, one.values, signing), **proofs}
         found += entries(own, values, signing, number, plan.paths, stamped=stamped)
     return Question(account, basis.documents, found, parties)
 

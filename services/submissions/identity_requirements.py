@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 
+from contracts.rpc.submissions import UpdateSubmitter
 from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions.problems import Problems
 
+QUALIFIED = "qes"
 NOT_CONFIGURED = "Identity verification not configured"
 READ_ONLY = "cannot be read-only: it holds nothing but what its signer has proved"
 
@@ -20,9 +22,19 @@ def check_identity_available(
         called = f"has the field {field.name or field.uuid} of type verification"
         if not account.identity_checks_available:
             problems.add(basis, f"{called}: this installation has no identity provider", NOT_CONFIGURED)
-        elif field.preferences.get("method") == "qes" and not account.identity_checks_qes_available:
+        elif field.preferences.get("method") == QUALIFIED and not account.identity_checks_qes_available:
             problems.add(
                 basis, f"{called} and method qes, which the identity provider is not set up for", NOT_CONFIGURED
             )
         if field.readonly:
             problems.add(basis, f"{called}, which {READ_ONLY}")
+
+
+def check_identity_change_available(command: UpdateSubmitter, problems: Problems) -> None:
+    """As ``check_identity_available``, for PUT /submitters, which may ask for another method."""
+    if command.account is not None and command.account.identity_checks_qes_available:
+        return
+    for index, override in enumerate(command.fields):
+        if (override.preferences or {}).get("method") == QUALIFIED:
+            reason = "is qes, which the identity provider is not set up for"
+            problems.add(f"fields[{index}].preferences.method", reason, NOT_CONFIGURED)

@@ -4,6 +4,7 @@ The template is made into one that has a single role in their place; everything 
 """
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from contracts.rpc.submissions import NewSubmitter
@@ -82,7 +83,12 @@ def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
         if field.name.strip() and key in same:
             before = fields[same[key]]
             kept_as[field.uuid] = before.uuid
-            both = {"areas": [*before.areas, *field.areas], "required": before.required or field.required}
+            both: dict[str, Any] = {
+                "areas": [*before.areas, *field.areas],
+                "required": before.required or field.required,
+            }
+            if field.preferences.get("method") == "qes":  # of two proofs of identity the stricter one is asked for
+                both["preferences"] = {**before.preferences, "method": "qes"}
             fields[same[key]] = before.model_copy(update=both)
             continue
         same[key] = len(fields)

@@ -11,6 +11,7 @@ from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOut
 from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
+from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.outbound import Outbound
 from contracts.runtime.worker import Context, handles, subscribes
@@ -18,6 +19,7 @@ from contracts.types import (
     IMAGE_TYPES,
     Attachment,
     DryRun,
+    FieldBoxes,
     Page,
     Removed,
     Submission,
@@ -46,7 +48,7 @@ from services.submissions import (
 )
 from services.submissions.access import require_writer
 from services.submissions.background import site_of
-from services.submissions.documents import Documents
+from services.submissions.documents import Documents, field_boxes
 from services.submissions.overrides import Source
 from services.submissions.preparing import Prepared, Workshop
 from services.submissions.settings import Settings
@@ -150,6 +152,10 @@ class SubmissionsService:
     def documents(self, query: rpc.GetDocuments) -> SubmissionDocuments:
         _known(query, id="Submission")
         return self._documents.of(query)
+
+    @handles(rpc.FIELD_BOXES)
+    def field_boxes(self, request: GetFieldBoxes) -> FieldBoxes:
+        return self.context.database.look_up(field_boxes, request)
 
     @handles(rpc.RETRY_SEAL)
     def retry_seal(self, command: rpc.RetrySeal) -> Submission:

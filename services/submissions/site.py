@@ -49,6 +49,12 @@ class FileLinks:
         link = links.FileLink(file["key"], file["media_type"], file_name(name), self.expires_at)
         return links.url(self.site.base_url, self.site.link_secret, link)
 
+    def to_pictures(self, file: Mapping[str, Any], name: str, fields_of: links.FieldsOf | None) -> str:
+        """Pictures of the pages of a PDF, the first one's when no other is asked for."""
+        stem = file_name(f"{name}.png")
+        link = links.FileLink(file["key"], file["media_type"], stem, self.expires_at, 1, fields_of)
+        return links.url(self.site.base_url, self.site.link_secret, link)
+
     def to_pdf(self, file: Mapping[str, Any], name: str) -> str:
         return self.to(file, f"{name}.pdf")
 

@@ -30,6 +30,7 @@ from services.submissions.code_requirements import (
 )
 from services.submissions.creation import Limits
 from services.submissions.domain import Refused
+from services.submissions.identity_requirements import check_identity_change_available
 from services.submissions.models import SubmitterRow
 from services.submissions.naming import labels
 from services.submissions.preparing import Prepared
@@ -80,6 +81,7 @@ def planned(
     sms.check_change(command, problems)
     preferences |= changed_requirements(command)
     check_change_available(command, problems)
+    check_identity_change_available(command, problems)
     asked = overrides.Given(command.values, command.fields, command.readonly_fields, "")
     found = overrides.planned(asked, own, labels(everything), attached, problems)
     message = creation.checked_message(command.message, "message", problems)

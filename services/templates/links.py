@@ -17,14 +17,14 @@ class FileLinks:
     expires_at: int | None
 
     def to_file(self, file: BlobRef, name: str) -> str:
-        return self._url(file, names.file_name(name), None)
+        return self._url(links.FileLink(file.key, file.media_type, names.file_name(name), self.expires_at))
 
-    def to_preview(self, file: BlobRef, name: str) -> str:
-        """A picture of the first page."""
-        return self._url(file, names.file_name(name).removesuffix(".pdf") + ".png", 1)
+    def to_preview(self, file: BlobRef, name: str, fields_of: links.FieldsOf) -> str:
+        """A picture of the first page; of another one, and with the fields, when the link is asked for that."""
+        file_name = names.file_name(name).removesuffix(".pdf") + ".png"
+        return self._url(links.FileLink(file.key, file.media_type, file_name, self.expires_at, 1, fields_of))
 
-    def _url(self, file: BlobRef, file_name: str, page: int | None) -> str:
-        link = links.FileLink(file.key, file.media_type, file_name, self.expires_at, page)
+    def _url(self, link: links.FileLink) -> str:
         return links.url(self.base_url, self.secret, link)
 
 

@@ -7,12 +7,14 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts import field_boxes as boxes
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid, not_found
+from contracts.links import FieldsOf
 from contracts.rpc import templates as rpc
 from contracts.runtime import listing
 from contracts.runtime.listing import Listing, Span
-from contracts.types import Actor, Page, Pagination, Role, StoredDocument, Template
+from contracts.types import Actor, FieldBoxes, FieldDefinition, Page, Pagination, Role, StoredDocument, Template
 from services.templates import names
 from services.templates.access import visible_to
 from services.templates.links import FileLinks, LinkMaker
@@ -69,6 +71,17 @@ def shared(session: Session, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot
     if row is None:
         raise not_found("Template")
     return _snapshot(row, _documents_of(session, [row.id])[row.id])
+
+
+def field_boxes(session: Session, request: rpc.GetFieldBoxes) -> FieldBoxes:
+    """Where the fields are on a document, as it is now; for whoever has a link to its pictures."""
+    found = session.execute(_ROWS.where(_columns.id == request.id)).one_or_none()
+    documents = _documents_of(session, [request.id])[request.id] if found is not None else []
+    if found is None or request.document_uuid not in {one.uuid for one in documents}:
+        raise not_found("Document")
+    fields = [FieldDefinition.model_validate(one) for one in found.fields]
+    roles = [party["uuid"] for party in found.parties]
+    return FieldBoxes(boxes=boxes.field_boxes(fields, roles, request.document_uuid, documents[0].uuid))
 
 
 def _snapshot(row: Any, documents: Sequence[Any]) -> rpc.TemplateSnapshot:
@@ -241,7 +254,7 @@ def _document(row: Any, links: FileLinks) -> dict[str, Any]:
         "name": row.name,
         "filename": names.file_name(row.name),
         "url": links.to_file(file, row.name),
-        "preview_image_url": links.to_preview(file, row.name),
+        "preview_image_url": links.to_preview(file, row.name, FieldsOf("templates", row.template_id, row.uuid)),
         "sha256": file.sha256,
         "original_sha256": row.original["sha256"],
         "pages": row.pages,

@@ -12,7 +12,7 @@ from contracts.rpc import templates as rpc
 from contracts.runtime import outbox
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles, subscribes
-from contracts.types import DryRun, Page, Removed, Role, StoredDocument, Template
+from contracts.types import DryRun, FieldBoxes, Page, Removed, Role, StoredDocument, Template
 from services.templates import (
     commands,
     composing,
@@ -161,6 +161,10 @@ class TemplatesService:
     @handles(rpc.SNAPSHOT)
     def snapshot(self, request: rpc.GetTemplate) -> rpc.TemplateSnapshot:
         return self.context.database.look_up(queries.snapshot, request)
+
+    @handles(rpc.FIELD_BOXES)
+    def field_boxes(self, request: rpc.GetFieldBoxes) -> FieldBoxes:
+        return self.context.database.look_up(queries.field_boxes, request)
 
     @handles(rpc.FILL)
     def fill(self, request: rpc.FillTemplate) -> rpc.TemplateSnapshot:

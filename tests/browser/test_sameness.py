@@ -28,7 +28,7 @@ pytestmark = pytest.mark.browser
 
 WIDTH = 700
 """Pixels of a page on the screen, one of the widths that pages are drawn at: so the browser scales nothing."""
-VIEW = {"width": 718, "height": 900}
+VIEW = {"width": 718, "height": 1020}
 
 UNDRESS = """(rules) => {
     const own = new CSSStyleSheet();
@@ -166,18 +166,19 @@ def test_the_filled_form_looks_as_the_sealed_file_will(suite: RunningSuite, open
     values = {name: value for name, _, value, _, _ in VALUES if value is not None}
     signer = {"role": "Signer", "email": "ana@example.com", "name": "Ana Kowalska", "values": values}
     (submitter,) = suite.api("POST", "/submissions", {"template_id": made["id"], "submitters": [signer]})
-    page = open_page(f"/s/{submitter['slug']}", VIEW)
+    page = open_page(f"/s/{submitter['slug']}", VIEW, reduced_motion="reduce")
     by_hand(Signer(page))
     shown = screenshots(page)
+    drafts = previews(suite, submitter["submission_id"])
     page.reload()
     Signer(page).start()
     page.get_by_role("button", name="Complete").click()
     Signer(page).is_done()
     sealed = sealed_pages(suite, submitter["submission_id"])
     stamp = next(one["areas"][0] for one in fields if one["name"] == "Stamp")
-    for number, (screen, paper) in enumerate(zip(shown, sealed, strict=True), start=1):
-        left_out = pixels(stamp, paper.size)
-        screen, paper = without(screen, left_out), without(paper, left_out)
+    for number, pictures in enumerate(zip(shown, sealed, drafts, strict=True), start=1):
+        screen, paper, draft = (without(picture, pixels(stamp, picture.size)) for picture in pictures)
+        assert compared(draft, paper).share == 0
         for one in fields:
             box = pixels(one["areas"][number - 1], paper.size)
             comparison = compared(screen, paper, box)
@@ -220,8 +221,28 @@ def sealed_pages(suite: RunningSuite, submission_id: int) -> list[Image.Image]:
 
     wait_until(completed, what="the sealed file")
     (link,) = suite.api("GET", f"/submissions/{submission_id}/documents")["documents"]
-    data = requests.get(link["url"], timeout=30).content
-    return [Image.open(io.BytesIO(draw_page(data, number, WIDTH))).convert("RGB") for number in (1, 2, 3)]
+    data = fetched(link["url"])
+    sealed = [Image.open(io.BytesIO(draw_page(data, number, WIDTH))).convert("RGB") for number in (1, 2, 3)]
+    for one, other in zip(previews(suite, submission_id), sealed, strict=True):
+        assert compared(one, other).largest == 0
+    return sealed
+
+
+def previews(suite: RunningSuite, submission_id: int) -> list[Image.Image]:
+    """The pages as the API shows them: as they are filled in so far, or sealed. With the boxes of the fields they differ."""
+    (link,) = suite.api("GET", f"/submissions/{submission_id}/documents")["documents"]
+    address = f"{link['preview_image_url']}?width={WIDTH}&page="
+    found = [Image.open(io.BytesIO(fetched(f"{address}{number}"))).convert("RGB") for number in (1, 2, 3)]
+    boxed = Image.open(io.BytesIO(fetched(f"{address}3&fields=true")))
+    assert compared(found[2], boxed).ink > compared(found[2], found[2]).ink * 1.5
+    assert requests.get(f"{address}4", timeout=30).status_code == 422
+    return found
+
+
+def fetched(url: str) -> bytes:
+    answer = requests.get(url, timeout=30)
+    assert answer.status_code == 200, answer.text[:500]
+    return answer.content
 
 
 def test_a_text_without_room_is_refused_at_its_field_while_it_is_typed(

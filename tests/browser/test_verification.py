@@ -111,3 +111,35 @@ def test_a_signer_verifies_himself_and_comes_back_to_where_he_was(
     watch.expected += ["403"]
     expect(lost.get_by_role("heading", level=1)).to_have_text("This does not belong to this page")
     picture(lost, "verification-lost-phone")
+
+
+def test_in_a_frame_it_leads_to_a_window_of_its_own(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch, identity_provider: ProviderProcess
+) -> None:
+    """No provider lets itself be shown in a frame. The headers that forbid framing are taken away, as FRAME_ANCESTORS does."""
+    identity_provider.wait()
+    made = template(suite, field("Identity", "verification", line=2), name="Framed")
+    (party,) = invite(suite, made)
+    page = open_page("/")
+
+    def framed(route: Route) -> None:
+        answer = route.fetch()
+        forbidding = ("x-frame-options", "content-security-policy")
+        kept = {name: value for name, value in answer.headers.items() if name not in forbidding}
+        route.fulfill(response=answer, headers=kept)
+
+    page.route(f"**/s/{party['slug']}", framed)
+    page.route("**/frame", lambda route: route.fulfill(content_type="text/html", body=frame_of(party["slug"])))
+    page.goto(f"{suite.base_url}/frame")
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("button", name="Start").click()
+    expect(frame.get_by_text("This needs a window of its own.")).to_be_visible()
+    with page.expect_popup() as opened:
+        frame.get_by_role("link", name=VERIFY).click()
+    own = opened.value
+    watch.on(own, urlsplit(suite.base_url).netloc)
+    expect(own.get_by_role("button", name=VERIFY)).to_be_focused()
+
+
+def frame_of(slug: str) -> str:
+    return f'<!doctype html><title>Portal</title><iframe src="/s/{slug}" width="800" height="700"></iframe>'

@@ -16,7 +16,7 @@ from contracts.types import FieldType
 from docs import make_fields
 from docs.field_specimens import ATTRIBUTES, TYPES, Specimen
 from services.gateway import errors, specification
-from services.rendering.jobs import tag_grammar
+from services.rendering.jobs import docx_package, forms, intake, preflight, tag_grammar
 
 SPECIMENS = [one for one in (*TYPES, *ATTRIBUTES) if one.lines]
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,6 +89,18 @@ def test_every_error_code_is_documented_with_its_status() -> None:
     assert list(table) == told
     assert table == {code: str(errors.answer(ServiceError(code, "x"), "r")[0]) for code in told}
     assert set(STATUS) <= set(told)
+
+
+def test_every_code_of_a_report_is_documented() -> None:
+    """Codes stand in the code in two ways: as an argument, or as a key of a table of sentences."""
+    rendering_ = ROOT / "services" / "rendering"
+    files = [rendering_ / "tasks.py", rendering_ / "service.py", *(rendering_ / "jobs").glob("*.py")]
+    files += (ROOT / "services" / "templates").glob("*.py")
+    written = {code for file in files for code in re.findall(r'(?:code=|\bnotice\(\s*)"(\w+)"', file.read_text())}
+    written |= {f"{kind}_removed" for kind in intake._REMOVED} | {code for code, _ in docx_package._LEFT_OUT.values()}
+    written |= {*forms._LEFT, *preflight._PAGES}
+    text = (ROOT / "docs" / "preflight.md").read_text()
+    assert sorted(first_column(text, "Code")) == sorted(written)
 
 
 def test_every_event_has_somebody_who_takes_it() -> None:

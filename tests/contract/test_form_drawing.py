@@ -8,8 +8,9 @@ import pytest
 
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
+from contracts.rpc.templates import GetFieldBoxes
 from contracts.types import Account, Condition, Submission
-from services.submissions import forms
+from services.submissions import documents, forms
 from tests.contract.test_submissions_database import refusal
 from tests.support.submissions import NOW, SITE, Desk, create_command, field, template
 
@@ -112,3 +113,16 @@ def test_nobody_draws_with_what_is_not_his_or_when_it_is_not_his_turn(desk: Draw
     desk.complete(first, {name.uuid: "Ana", sign.uuid: his})
     assert refusal(lambda: desk.drawn(first)).details == [{"field": "state", "reason": "completed"}]
     assert held(desk.drawn(second, {other.uuid: his})) == {"name": "Ana", "sign": his}
+
+
+def test_boxes_of_a_submission_name_what_is_empty(desk: DrawingDesk) -> None:
+    place = {"x": 0.1, "y": 0.2, "w": 0.3, "h": 0.04}
+    filled, empty = field(A, "filled", areas=[place]), field(B, "empty", areas=[place, {**place, "page": 2}])
+    made = desk.begin(filled, empty)
+    desk.save(made.submitters[0].slug, {filled.uuid: "Ana"})
+    uuid = desk.drawn(made.submitters[0].slug).documents[0].uuid
+    wanted = GetFieldBoxes(id=made.id, document_uuid=uuid)
+    found = desk.database.read(documents.field_boxes, wanted).boxes
+    assert [(one.page, one.label, one.role) for one in found] == [(1, "", 0), (1, "empty", 1), (2, "empty", 1)]
+    for other in (wanted.model_copy(update={"id": 10**9}), wanted.model_copy(update={"document_uuid": "x"})):
+        assert refusal(lambda: desk.database.read(documents.field_boxes, other)).code == "not_found"  # noqa: B023

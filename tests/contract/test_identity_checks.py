@@ -131,6 +131,7 @@ def test_nobody_can_say_that_he_is_verified(desk: IdentityDesk) -> None:
         {"value": "{{name}}"},
         {"readonly": True},
         {"preferences": {"method": "none"}},
+        {"preferences": {"method": "qes"}},
     ]
     for override in overrides:
         given = [rpc.FieldOverride(name="Identity", **override)]

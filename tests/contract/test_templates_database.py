@@ -185,6 +185,22 @@ def test_links_in_answers_expire_and_links_in_events_do_not(database: Database) 
     assert links.read("for tests", stated["preview_image_url"].split("/")[4]).page == 1
 
 
+def test_a_link_to_pictures_knows_the_fields_as_they_are_now(database: Database) -> None:
+    tags = [TagField(name=name, areas=[Area(x=0.1, y=0.2, w=0.3, h=0.04)]) for name in ("Name", "Town")]
+    made = create(database, documents=[*ready("one"), *ready("two", tags=tags)])
+    first, second = made.documents
+    assert second.preview_image_url is not None
+    link = links.read("for tests", second.preview_image_url.split("/")[4])
+    assert link.fields_of == links.FieldsOf("templates", made.id, second.uuid)
+    wanted = rpc.GetFieldBoxes(id=made.id, document_uuid=second.uuid)
+    found = database.read(queries.field_boxes, wanted).boxes
+    assert [(one.x, one.h, one.page, one.label) for one in found] == [(0.1, 0.04, 1, "Name"), (0.1, 0.04, 1, "Town")]
+    assert database.read(queries.field_boxes, wanted.model_copy(update={"document_uuid": first.uuid})).boxes == []
+    for other in (wanted.model_copy(update={"id": made.id + 1}), wanted.model_copy(update={"document_uuid": "x"})):
+        with pytest.raises(ServiceError, match="not found"):
+            database.read(queries.field_boxes, other)
+
+
 def test_names_when_none_is_given(database: Database) -> None:
     assert create(database, documents=ready("first", "second")).name == "first"
     page = [rpc.HtmlDocumentInput(html="<p>")]

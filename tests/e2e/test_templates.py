@@ -86,7 +86,12 @@ def test_several_documents(suite: RunningSuite) -> None:
     assert [each["name"] for each in made["documents"]] == ["one", "two", "three"]
     uuids = [each["uuid"] for each in made["documents"]]
     assert [each["areas"][0]["attachment_uuid"] for each in made["fields"]] == uuids
-    assert requests.get(made["documents"][1]["preview_image_url"], timeout=30).headers["Content-Type"] == "image/png"
+    preview = made["documents"][1]["preview_image_url"]
+    plain, boxed = (requests.get(preview + more, timeout=30) for more in ("", "?fields=true"))
+    assert (plain.headers["Content-Type"], boxed.headers["Content-Type"]) == ("image/png", "image/png")
+    assert plain.content != boxed.content
+    suite.api("PUT", f"/templates/{made['id']}", {"fields": made["fields"][:1]})
+    assert requests.get(f"{preview}?fields=true", timeout=30).content == plain.content
     # One bad document of three: nothing is made.
     before = suite.api("GET", "/templates", params={"q": "Half", "limit": 100})["data"]
     documents[2]["file"] = encoded(b"not a PDF")

@@ -9,6 +9,9 @@ import sys
 BENCHMARKS = {
     "seal": "fill and seal of 10 and 500 pages, beside pyHanko as documented and @libpdf/core",
     "docx": "DOCX to PDF, second document, beside a cold soffice",
+    "html": "HTML to PDF, beside a cold Chromium",
+    "text_tags": "finding and removing the tags of 100 pages, beside pdftotext and pdfium",
+    "merging": "ten files of ten pages, beside qpdf",
     "rpc_round_trip": "a call over the bus, beside a bare pika echo service",
     "gateway": "requests per second, beside bare Flask under gunicorn",
     "completion": "last signature to completed, beside sealing in one process",

@@ -177,6 +177,8 @@ ODD: dict[str, tuple[Callable[[], bytes], set[str]]] = {
     "updated": (updated, set()),
     "broken cross-references": (lambda: pdf_files.broken_cross_references(page()), {"repaired"}),
     "cut off": (lambda: page()[: page().rindex(b"xref\n")], {"repaired"}),
+    "a trailer without size": (lambda: page().replace(b"/Size ", b"/Sise "), {"repaired"}),
+    "operators that are none": (lambda: document(_MARK + "\xd0\xff Q\x04 QQQQ\n", _MARK), set()),
     "a wrong length": (wrong_length, {"repaired"}),
     "encrypted with AES-256": (lambda: pdf_files.encrypted(page()), {"decrypted"}),
     "encrypted with AES-128": (lambda: pdf_files.encrypted(page(), revision=4), {"decrypted"}),
@@ -188,6 +190,11 @@ ODD: dict[str, tuple[Callable[[], bytes], set[str]]] = {
     "damaged picture": (damaged_picture, {"picture_damaged"}),
     "a font that is missing": (missing_font, {"fonts_missing"}),
     "signed": (lambda: pdf_files.signed(page()), {"signed"}),
+    "signed, with object streams": (
+        lambda: pdf_files.signed(rewritten(object_stream_mode=pikepdf.ObjectStreamMode.generate)),
+        {"signed"},
+    ),
+    "signed after a later revision": (lambda: pdf_files.signed(updated()), {"signed"}),
     "certified, notes allowed": (
         lambda: pdf_files.signed(page(rotate=180), certified=3),
         {"signed", "pages_turned"},

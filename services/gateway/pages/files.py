@@ -1,18 +1,27 @@
-"""``/file/<token>/<filename>``: links to files, made by any service, served here (contracts.links)."""
+"""``/file/<token>/<filename>``: links to files, made by any service, served here (contracts.links).
+
+A link to pictures of a document takes ``?page=2``, ``?width=700`` (or 1400, 2100) and ``?fields=true``: with the boxes of its
+fields.
+"""
 
 import hashlib
+import re
 from functools import lru_cache
 
 import flask
 
 from contracts import links
 from contracts.blobs import BlobRef
-from contracts.errors import ServiceError, not_found
+from contracts.errors import ServiceError, invalid, not_found
+from contracts.rpc import submissions, templates
 from contracts.runtime import clock
 from contracts.runtime.blobstore import is_key
+from contracts.types import FieldBox, FieldBoxes
 from services.gateway.pages.context import PagesContext
 from services.gateway.pages.delivery import file_headers, stored_file
 from services.gateway.pages.pictures import nearest_width, picture
+
+_BOXES = {"templates": templates.FIELD_BOXES, "submissions": submissions.FIELD_BOXES}
 
 
 def routes(context: PagesContext) -> flask.Blueprint:
@@ -30,14 +39,39 @@ def routes(context: PagesContext) -> flask.Blueprint:
         if link.page is None:
             answer = stored_file(context.blobs, link.key, link.media_type, link.filename)
         else:
-            width = nearest_width(flask.request.args.get("width"))
-            answer = picture(context, reference(link.key, "application/pdf"), link.page, width)
+            asked = flask.request.args
+            boxes = _boxes(context, link) if asked.get("fields") == "true" else None
+            file_ = reference(link.key, "application/pdf")
+            of_template = link.fields_of is not None and link.fields_of.service == "templates"
+            width = nearest_width(asked.get("width"))
+            answer = picture(context, file_, _page(link), width, boxes, keep=of_template)
         if link.expires_at is not None:
             # Whoever has the link may read the file, so a script on another site that was given it may too.
             answer.headers["Access-Control-Allow-Origin"] = "*"
         return file_headers(answer)
 
     return blueprint
+
+
+def _page(link: links.FileLink) -> int:
+    """The page that is asked for, by default that of the link."""
+    asked = flask.request.args.get("page")
+    if asked is None:
+        return link.page or 1
+    if not re.fullmatch(r"[1-9][0-9]{0,4}", asked, re.ASCII):
+        raise invalid("page must be the number of a page, from 1", "page", "must be the number of a page, from 1")
+    return int(asked)
+
+
+def _boxes(context: PagesContext, link: links.FileLink) -> list[FieldBox]:
+    """The boxes of the fields on the document, as they are now."""
+    if link.fields_of is None:
+        reason = "are not known of this document"
+        raise invalid(f"fields {reason}", "fields", reason)
+    call = _BOXES[link.fields_of.service]
+    wanted = templates.GetFieldBoxes(id=link.fields_of.id, document_uuid=link.fields_of.document_uuid)
+    found: FieldBoxes = context.bus.call(call, wanted)
+    return found.boxes
 
 
 def _link(context: PagesContext, token: str) -> links.FileLink:

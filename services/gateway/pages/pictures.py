@@ -1,11 +1,14 @@
 """Pages of documents as pictures, drawn by the rendering service from the very bytes that will be sealed."""
 
+import contextlib
 import hashlib
 
 import flask
 
 from contracts.blobs import BlobRef
+from contracts.errors import ServiceError
 from contracts.rpc import rendering
+from contracts.types import FieldBox
 from services.gateway.pages.context import PagesContext
 
 WIDTHS = (700, 1400, 2100)
@@ -23,14 +26,30 @@ def nearest_width(asked: str | None) -> int:
     return next((width for width in WIDTHS if width >= wanted), WIDTHS[-1])
 
 
-def picture(context: PagesContext, file: BlobRef, page: int, width: int) -> flask.Response:
-    """The PNG of ``page`` (from 1). A document never changes, so the browser may keep it; nobody between us may."""
-    etag = hashlib.sha256(f"{file.sha256}/{page}/{width}".encode()).hexdigest()[:32]
+def picture(
+    context: PagesContext,
+    file: BlobRef,
+    page: int,
+    width: int,
+    boxes: list[FieldBox] | None = None,
+    *,
+    keep: bool = True,
+) -> flask.Response:
+    """The PNG of ``page`` (from 1). A document never changes, so the browser may keep it; nobody between us may. ``boxes`` of
+    its fields, which may change, are drawn over it; None: none are asked for. Without ``keep`` the picture is not kept on our
+    side: somebody's values are on it."""
+    shown = [box for box in boxes or [] if box.page == page]
+    said = f"{file.sha256}/{page}/{width}" + "".join(box.model_dump_json() for box in shown)
+    etag = hashlib.sha256(said.encode()).hexdigest()[:32]
     if etag in flask.request.if_none_match:
         answer = flask.Response(status=304)
     else:
-        drawn: BlobRef = context.bus.call(rendering.DRAW_PAGE, rendering.DrawPage(file=file, page=page, width=width))
+        order = rendering.DrawPage(file=file, page=page, width=width, boxes=shown, keep=keep)
+        drawn: BlobRef = context.bus.call(rendering.DRAW_PAGE, order)
         answer = flask.Response(context.blobs.get(drawn), mimetype=drawn.media_type)
+        if not keep:
+            with contextlib.suppress(ServiceError):  # then the daily sweep removes it
+                context.blobs.delete(drawn.key)
     answer.set_etag(etag)
-    answer.headers["Cache-Control"] = _PRIVATE_FOR_AN_HOUR
+    answer.headers["Cache-Control"] = _PRIVATE_FOR_AN_HOUR if boxes is None else "private, no-cache"
     return answer

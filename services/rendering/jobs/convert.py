@@ -7,6 +7,7 @@ import logging
 import re
 import sys
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import cssselect2
@@ -57,8 +58,12 @@ html { font-family: "Liberation Serif", "Noto Serif", serif }
         padding-bottom: %(margin)s } }
 .countersign-header { position: running(countersign-header) }
 .countersign-footer { position: running(countersign-footer) }
-.countersign-header .pageNumber::after, .countersign-footer .pageNumber::after { content: counter(page) }
-.countersign-header .totalPages::after, .countersign-footer .totalPages::after { content: counter(pages) }
+"""
+_FILLED_IN = """
+%(within)s .pageNumber::after { content: counter(page) }
+%(within)s .totalPages::after { content: counter(pages) }
+%(within)s .title::after { content: %(title)s }
+%(within)s .date::after { content: %(date)s }
 """
 _RECURSION = 10_000
 """WeasyPrint calls itself some five times for each level of nesting; Python 3.11 keeps such calls off the C stack."""
@@ -95,19 +100,21 @@ def html_to_pdf(
     name: str = "document",
     *,
     assets: Mapping[str, bytes] | None = None,
+    today: date | None = None,
 ) -> tuple[bytes, list[TagField], list[Notice]]:
     """The PDF, its fields and what was left out of it.
 
-    ``header`` and ``footer`` are repeated on every page; in them ``<span class="pageNumber">`` and
-    ``<span class="totalPages">`` are filled in. ``assets`` has the files that the document may load, by URL (see
-    ``html_assets.external_urls``). Raises Refused for HTML that is too large, too deep or cannot be laid out.
+    ``header`` and ``footer`` are repeated on every page; in them elements of the classes ``pageNumber``, ``totalPages``,
+    ``title`` (the document's own, else its name) and ``date`` (``today``) are filled in, as browsers do. ``assets`` has the
+    files that the document may load, by URL (see ``html_assets.external_urls``). Raises Refused for HTML that is too large,
+    too deep or cannot be laid out.
     """
     if size.lower() not in SIZES:
         raise Refused(f"size must be one of {', '.join(word.title() for word in SIZES)}.")
     fetcher = ClosedFetcher(assets or {})
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION))
     try:
-        return _convert(html, header, footer, SIZES[size.lower()], name, fetcher)
+        return _convert(html, header, footer, SIZES[size.lower()], name, fetcher, today)
     except MemoryError as error:
         raise Refused("The HTML is too large to be laid out.") from error
     except _BROKEN_LAYOUT as error:
@@ -115,15 +122,26 @@ def html_to_pdf(
 
 
 def _convert(
-    html: str, header: str | None, footer: str | None, size: str, name: str, fetcher: ClosedFetcher
+    html: str,
+    header: str | None,
+    footer: str | None,
+    size: str,
+    name: str,
+    fetcher: ClosedFetcher,
+    today: date | None,
 ) -> tuple[bytes, list[TagField], list[Notice]]:
     root = _parse(html)
     body = root.find("body")
     assert body is not None, "an HTML parser always makes a body"
+    titles = [clean("".join(element.itertext())) for element in root.iter("title")]
+    filled_in = {
+        "title": _css_string(titles[0] if titles else clean(name)),
+        "date": _css_string(today.strftime("%m/%d/%Y") if today else ""),
+    }
     heights = {}
     for place, source in (("footer", footer), ("header", header)):
         if source and source.strip():
-            heights[place] = _height(_part(source, place), size, fetcher)
+            heights[place] = _height(_part(source, place), size, fetcher, filled_in)
             body.insert(0, _part(source, place))
     # The first child of the body: a running element is only seen from its own page on.
     _check_limits(root)
@@ -135,6 +153,7 @@ def _convert(
         "top": _margin(heights.get("header")),
         "bottom": _margin(heights.get("footer")),
     }
+    style += _FILLED_IN % {"within": ":is(.countersign-header, .countersign-footer)", **filled_in}
     document = _render(root, style, fetcher)
     if len(document.pages) > MOST_PAGES:
         raise Refused(f"The HTML makes {len(document.pages):,} pages; at most {MOST_PAGES:,} are allowed.")
@@ -170,7 +189,7 @@ def _part(source: str, place: str) -> Any:
     return part
 
 
-def _height(part: Any, size: str, fetcher: ClosedFetcher) -> float:
+def _height(part: Any, size: str, fetcher: ClosedFetcher, filled_in: Mapping[str, str]) -> float:
     """CSS pixels that the header or footer needs, so that the text can be kept clear of it."""
     root = tinyhtml5.parse("<body></body>", namespace_html_elements=False)
     _check_limits(part)
@@ -182,6 +201,7 @@ def _height(part: Any, size: str, fetcher: ClosedFetcher) -> float:
     style = (
         STYLE + f"@page {{ size: {size}; margin: 0 {_MARGIN} }} body {{ margin: 0 }} #measured {{ overflow: hidden }}"
     )
+    style += _FILLED_IN % {"within": "#measured", **filled_in}
     pages = _render(root, style, fetcher).pages
     _, top, _, bottom = pages[0].anchors.get("measured", (0, 0, 0, 0))
     return float(min(max(bottom - top, 0), pages[0].height / 3))
@@ -189,6 +209,11 @@ def _height(part: Any, size: str, fetcher: ClosedFetcher) -> float:
 
 def _margin(height: float | None) -> str:
     return _MARGIN if height is None else f"calc({_MARGIN} + {height + _GAP:.2f}px)"
+
+
+def _css_string(text: str) -> str:
+    """Every character as its number: nothing in it is CSS."""
+    return '"' + "".join(f"\\{ord(character):06x}" for character in text) + '"'
 
 
 def _render(root: Any, style: str, fetcher: ClosedFetcher) -> Any:

@@ -4,6 +4,7 @@ in it would be found. What the font program itself knows is written down as /ToU
 
 import io
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,8 +25,11 @@ _LARGEST_MAP = 60_000
 
 _DEEPEST_FORM = 4
 _MOST_FONTS = 500
-_FEWEST = 3
-"""Characters that must be contradicted before a /ToUnicode is taken for wrong."""
+_FEWEST = 5
+_NEARLY_ALL = 0.8
+"""Characters that must be contradicted before a /ToUnicode is taken for wrong, at least, and of all that can be compared."""
+
+_PRESENTATION_FORMS = range(0xFB00, 0xFF00)
 
 _KNOWN_COLLECTIONS = ("GB1", "CNS1", "Japan1", "Korea1", "KR")
 """Readers know the characters of these without being told."""
@@ -134,8 +138,13 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
 
 def _contradicts(said: Mapping[int, str], known: Mapping[int, str]) -> bool:
     both = [code for code in said if code in known]
-    wrong = sum(_says_nothing(said[code]) or said[code][:1] != known[code][:1] for code in both)
-    return wrong >= _FEWEST and wrong * 2 > len(both)
+    wrong = sum(_says_nothing(said[code]) or _letter(said[code]) != _letter(known[code]) for code in both)
+    return wrong >= _FEWEST and wrong >= _NEARLY_ALL * len(both)
+
+
+def _letter(text: str) -> str:
+    """What all forms of a letter have in common: small capitals, presentation forms of Arabic, ligatures."""
+    return unicodedata.normalize("NFKC", text).casefold()[:1]
 
 
 def _says_nothing(text: str) -> bool:
@@ -204,10 +213,14 @@ def _characters_of_glyphs(font: TTFont) -> dict[int, str]:
     if "cmap" in font:
         for code, name in sorted((font.getBestCmap() or {}).items(), reverse=True):
             if name in numbers and not _says_nothing(chr(code)):
-                found[numbers[name]] = chr(code)
+                found[numbers[name]] = _plain(code)
     if not found:
         found = {number: toUnicode(name)[:1] for number, name in enumerate(order) if toUnicode(name)[:1]}
     return found
+
+
+def _plain(code: int) -> str:
+    return unicodedata.normalize("NFKC", chr(code)) if code in _PRESENTATION_FORMS else chr(code)
 
 
 def _written(known: Mapping[int, str]) -> bytes:

@@ -27,20 +27,23 @@ _NUMBERED_DATES = (
 )
 """What the number in ``AFDate_Format(4)`` stands for, in the order of Acrobat's own list."""
 _PLACEHOLDER = re.compile(r"\s*(?:[-–—_.…]*|(?:please\s+)?(?:select|choose)\b.*)\s*", re.IGNORECASE)
+_SMALLEST_CELL = 3.0
+"""Points; no letter would be read in less."""
 _ESCAPED = re.compile(r"(?:#[89a-fA-F][0-9a-fA-F])+")
 _FONT_SIZE = re.compile(r"([\d.]+)\s+Tf")
 
 
 @dataclass
 class Widget:
-    """A place of a form field on a page: ``inherited`` has what the field and its ancestors say, ``kid`` its place among the
-    field's widgets, ``turned`` by how many degrees (counter-clockwise) it stands askew for the reader."""
+    """A place of a form field on a page: ``inherited`` has what the field and its ancestors say, ``width`` is in points,
+    ``kid`` its place among the field's widgets, ``turned`` by how many degrees (counter-clockwise) it stands askew."""
 
     annotation: pikepdf.Dictionary
     key: Any
     name: str
     inherited: dict[str, Any]
     area: Area
+    width: float = 0.0
     kid: int = 0
     turned: int = 0
 
@@ -94,7 +97,8 @@ def _text(field: TagField, widgets: Sequence[Widget], flags: int) -> bool:
     if size and 1 <= float(number_of(size[1])) <= 500:
         field.preferences["font_size"] = round(number_of(size[1]))
     length = whole_of(get("/MaxLen"))
-    if flags & _COMB and 0 < length <= 500:
+    narrowest = min(widget.width for widget in widgets)
+    if flags & _COMB and 0 < length <= 500 and narrowest / length >= _SMALLEST_CELL:
         field.type = FieldType.CELLS
         for area in field.areas:
             area.cell_w = area.w / length

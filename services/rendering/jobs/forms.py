@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
+from zlib import crc32
 
 import pikepdf
 
@@ -12,12 +13,15 @@ from contracts.types import Area, Notice
 from services.rendering.jobs.form_kinds import Widget, field_of, holds_value
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, clip, rectangle_to_area
 from services.rendering.jobs.pdf_values import items_of, number_of, text_of, whole_of
-from services.rendering.jobs.tag_values import clean
+from services.rendering.jobs.tag_values import LONGEST_NAME, clean
 
 _HIDDEN = 1 << 1 | 1 << 5
 """Annotation flags Hidden and NoView."""
 _DEEPEST_FIELD = 64
 _MOST_NAMED = 20
+_LONGEST_PATH = 100_000
+_SMALLEST = 4.0
+"""Points, in width and height: text is never drawn smaller. Forms keep data of their own in dots."""
 _SHOWN_TEXT = re.compile(rb"/Tx\s+BMC.*?\bEMC\b", re.DOTALL)
 _NOWHERE = Area(x=0, y=0, w=0, h=0)
 _OF_THE_FORM = ("/DA", "/Q")
@@ -33,6 +37,10 @@ _LEFT = {
     "form_field_off_page": (
         "lies off its page or has no size; it became no field",
         "lie off their pages or have no size; they became no fields",
+    ),
+    "form_field_too_small": (
+        "is too small for anything to be read in it; it became no field",
+        "are too small for anything to be read in them; they became no fields",
     ),
     "form_field_turned": (
         "is turned on its page; what is filled in stands upright there",
@@ -88,7 +96,10 @@ class _Told:
         if fields:
             kinds = Counter(field.type.value for field in fields)
             counted = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
-            message = f"{len(fields):,} form field{'s' * (len(fields) > 1)} of the PDF became fields: {counted}."
+            became = (
+                "form fields of the PDF became fields" if len(fields) > 1 else "form field of the PDF became a field"
+            )
+            message = f"{len(fields):,} {became}: {counted}."
             told.append(Notice(code="form_fields_imported", message=message, document=self._document))
         for code, found in self._names.items():
             if found:
@@ -138,8 +149,10 @@ def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], told: _Told) -> Ite
             if not shown or whole_of(annotation.get("/F")) & _HIDDEN:
                 if widget.kind != "/Sig" or "/V" not in widget.inherited:  # Most signatures are not meant to be seen.
                     told.add("form_field_hidden" if shown else "form_field_off_page", widget)
+            elif min(shown.width, shown.height) < _SMALLEST:
+                told.add("form_field_too_small", widget)
             else:
-                widget.area = rectangle_to_area(shown, visible, page=number)
+                widget.area, widget.width = rectangle_to_area(shown, visible, page=number), shown.width
                 widget.turned = (_turn(annotation) - visible.rotation) % 360
                 yield widget
 
@@ -164,7 +177,13 @@ def _widget(
         own = [kid.objgen for kid in items_of(field.get("/Kids")) if isinstance(kid, pikepdf.Dictionary)]
         kids[key] = {kid: index for index, kid in enumerate(own)}
     kid = kids[key].get(annotation.objgen, len(kids[key]))
-    return Widget(annotation, key, clean(".".join(names)), inherited, _NOWHERE.model_copy(), kid)
+    return Widget(annotation, key, _name(".".join(names)), inherited, _NOWHERE.model_copy(), kid=kid)
+
+
+def _name(path: str) -> str:
+    """Forms made from XFA have paths for names; two that begin with the same 255 characters stay two."""
+    whole = clean(path, _LONGEST_PATH)
+    return whole if len(whole) <= LONGEST_NAME else f"{whole[: LONGEST_NAME - 9].rstrip()}~{crc32(whole.encode()):08x}"
 
 
 def _clear(widget: Widget) -> None:

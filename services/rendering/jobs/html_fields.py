@@ -26,8 +26,10 @@ SIZES = {
     "date": "110px; height: 20px",
     "datenow": "110px; height: 20px",
     "phone": "140px; height: 20px",
+    "email": "160px; height: 20px",
     "select": "160px; height: 20px",
     "multi-select": "160px; height: 20px",
+    "multiselect": "160px; height: 20px",
     "multiple": "160px; height: 20px",
     "cells": "200px; height: 24px",
     "file": "160px; height: 20px",
@@ -35,6 +37,7 @@ SIZES = {
     "verification": "160px; height: 28px",
     "signature": "180px; height: 56px",
     "initials": "80px; height: 40px",
+    "initial": "80px; height: 40px",
     "image": "160px; height: 110px",
     "stamp": "160px; height: 80px",
     "checkbox": "16px; height: 16px",
@@ -85,7 +88,7 @@ def mark_fields(root: Any, *, document: str) -> HtmlFields:
     for parent, element in _field_elements(root):
         name = element.tag.removesuffix(_SUFFIX)
         try:
-            parsed = tag_from_attributes(_attributes(name, element), name="")
+            parsed = tag_from_attributes(_attributes(name, element), name="", options=_options(element))
         except NotATag as reason:
             message = f"<{clean(element.tag)}> is not a field: {reason}; it stays as text."
             fields.report.append(Notice(code="unknown_tag", message=message, document=document))
@@ -162,9 +165,6 @@ def _attributes(name: str, element: Any) -> dict[str, str]:
         attributes["hidden"] = element.get("hidden") or "true"
         del element.attrib["hidden"]
     attributes["type"] = _TYPES.get(name, name)
-    options = [clean("".join(child.itertext())) for child in element if child.tag == "option"]
-    if options and "options" not in attributes:
-        attributes["options"] = ",".join(options)
     if name == "heading" and "default" not in attributes:
         attributes["default"] = "".join(element.itertext())
     for side in ("width", "height"):
@@ -172,6 +172,12 @@ def _attributes(name: str, element: Any) -> dict[str, str]:
         if re.fullmatch(r"\d{1,5}(px)?", size):
             element.set("style", f"{side}: {size.removesuffix('px')}px; {element.get('style', '')}")
     return attributes
+
+
+def _options(element: Any) -> list[str]:
+    """``<select-field><option>One</option>...``: their texts may have commas."""
+    texts = [clean("".join(child.itertext())) for child in element if child.tag == "option"]
+    return [text for text in texts if text]
 
 
 def _visible(page: LaidOutPage) -> VisiblePage:

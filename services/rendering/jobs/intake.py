@@ -37,6 +37,9 @@ SMALLEST_PAGE, LARGEST_PAGE = 3.0, 14_400.0
 """Units of default user space (ISO 32000-2, annex C)."""
 
 _FARTHEST = 1_000_000.0
+_WIDEST = 100 * LARGEST_PAGE
+"""Points; half a kilometre."""
+_OTHER_ENCRYPTION = re.compile(r"unsupported (?:security handler|encryption filter|/R or /V)", re.IGNORECASE)
 _AFTER_END = re.compile(rb"\s{0,8}")
 
 
@@ -112,15 +115,7 @@ def _prepare_unsigned(
     flatten: bool,
     surroundings: Surroundings | None,
 ) -> Prepared:
-    report: list[Notice] = []
-    if damaged:
-        report.append(Notice(code="repaired", message="The PDF was damaged and has been repaired.", document=name))
-    if pdf.is_encrypted:
-        message = "The PDF was encrypted without a password to open it; it is stored decrypted."
-        report.append(Notice(code="decrypted", message=message, document=name))
-    if signatures.usage_rights:
-        message = "Adobe Reader's usage rights were removed; they do not survive any change."
-        report.append(Notice(code="usage_rights_removed", message=message, document=name))
+    report = _mended_notices(pdf, signatures, damaged=damaged, name=name)
     report += page_notices(pdf, pages, document=name)
     report += drop_xfa(pdf, data, document=name)
     fields = [] if flatten else form_fields(pdf, pages, document=name, report=report)
@@ -144,6 +139,19 @@ def _prepare_unsigned(
     if len(fields) > MOST_FIELDS:
         raise Refused(f"The document has more than {MOST_FIELDS:,} fields.")
     return Prepared(file, _sizes(pages), fields, signed=False, report=report + found.report)
+
+
+def _mended_notices(pdf: pikepdf.Pdf, signatures: ExistingSignatures, *, damaged: bool, name: str) -> list[Notice]:
+    report = []
+    if damaged:
+        report.append(Notice(code="repaired", message="The PDF was damaged and has been repaired.", document=name))
+    if pdf.is_encrypted:
+        message = "The PDF was encrypted without a password to open it; it is stored decrypted."
+        report.append(Notice(code="decrypted", message=message, document=name))
+    if signatures.usage_rights:
+        message = "Adobe Reader's usage rights were removed; they do not survive any change."
+        report.append(Notice(code="usage_rights_removed", message=message, document=name))
+    return report
 
 
 def _prepare_signed(
@@ -248,6 +256,10 @@ def _open(data: bytes, limits: Limits) -> Iterator[pikepdf.Pdf]:
         # pikepdf answers a wrong type in a hostile file with any of these.
         if "no pages" in str(error):
             raise Refused("The PDF has no pages.") from error
+        if _OTHER_ENCRYPTION.search(str(error)):
+            raise Refused(
+                "The PDF is encrypted for certificates or by a rights management; remove that first."
+            ) from error
         raise Refused("The PDF is damaged and could not be repaired.") from error
 
 
@@ -276,6 +288,8 @@ def _check_size(page: pikepdf.Page, visible: VisiblePage, number: int) -> None:
         raise Refused(f"Page {number} of the PDF is larger than {LARGEST_PAGE:,.0f} units.")
     if min(box.width, box.height) < SMALLEST_PAGE:
         raise Refused(f"Page {number} of the PDF is smaller than {SMALLEST_PAGE:.0f} units.")
+    if not SMALLEST_PAGE <= min(visible.width, visible.height) <= max(visible.width, visible.height) <= _WIDEST:
+        raise Refused(f"Page {number} of the PDF has a unit (UserUnit) that makes it {visible.width:g} points wide.")
 
 
 def _has_garbled_size(warnings: Sequence[str]) -> bool:
@@ -287,6 +301,8 @@ def _has_garbled_size(warnings: Sequence[str]) -> bool:
 
 
 def _normalise(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage]) -> None:
+    if "/Size" not in pdf.trailer:
+        pdf.trailer["/Size"] = 0  # qpdf writes the right number, but only into a trailer that has one.
     for key in ("/Perms", "/DSS"):
         if key in pdf.Root:
             del pdf.Root[key]

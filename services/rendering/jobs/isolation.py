@@ -29,9 +29,14 @@ def isolate(pdf: pikepdf.Pdf, page: pikepdf.Page) -> None:
 
 def _operators(page: pikepdf.Page) -> list[str]:
     try:
-        return [str(item.operator) for item in pikepdf.parse_content_stream(page, _OPERATORS)]
+        return [_name_of(item.operator) for item in pikepdf.parse_content_stream(page, _OPERATORS)]
     except (pikepdf.PdfError, TypeError):
         return []
+
+
+def _name_of(operator: pikepdf.Operator) -> str:
+    """What is no operator at all need not be text either."""
+    return bytes(operator.unparse()).decode("latin-1")
 
 
 def _wrapped(pdf: pikepdf.Pdf, page: pikepdf.Page, streams: list[Stream]) -> Stream:
@@ -67,7 +72,7 @@ def _brackets(operators: list[str]) -> tuple[bytes, bytes]:
         elif operator == "Q" and "q" not in open_:
             # It would restore the state that our own q saved, and what follows would be drawn outside of it.
             missing += 1
-        else:
+        elif operator in _OPENERS:
             _close(open_, operator)
     closing = [_CLOSES[operator] for operator in reversed(open_)]
     return b"q " * (missing + 1), "\n".join(["", *closing, "Q"]).encode()

@@ -2,10 +2,13 @@
 
 import io
 import math
+from collections.abc import Sequence
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_raw
+from PIL import Image
 
+from contracts.types import FieldBox
 from services.rendering.jobs.pdfium_text import open_document
 from services.rendering.jobs.refused import Refused
 
@@ -13,8 +16,8 @@ MOST_WIDTH = 4_000
 MOST_PIXELS = 24_000_000
 
 
-def draw_page(data: bytes, page: int, width: int = 1400) -> bytes:
-    """PNG of the visible page, upright, with form fields and annotations; ``page`` from 1.
+def draw_page(data: bytes, page: int, width: int = 1400, boxes: Sequence[FieldBox] = ()) -> bytes:
+    """PNG of the visible page, upright, with form fields and annotations; ``page`` from 1. ``boxes`` are drawn over it.
 
     ``width`` in pixels is kept unless the picture would have more than 24 million of them.
     """
@@ -30,7 +33,12 @@ def draw_page(data: bytes, page: int, width: int = 1400) -> bytes:
         except pdfium.PdfiumError as error:
             raise Refused(f"Page {page} cannot be drawn.") from error
         out = io.BytesIO()
-        bitmap.to_pil().convert("RGB").save(out, "PNG", compress_level=4)
+        picture: Image.Image = bitmap.to_pil()
+        if boxes:
+            from services.rendering.jobs.field_boxes import with_boxes
+
+            picture = with_boxes(picture, boxes, (float(opened.get_width()), float(opened.get_height())))
+        picture.convert("RGB").save(out, "PNG", compress_level=4)
         return out.getvalue()
 
 

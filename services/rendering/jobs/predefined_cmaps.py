@@ -6,13 +6,17 @@ from typing import NamedTuple
 
 
 class PredefinedCMap(NamedTuple):
-    """``first`` is the CID of the blank (U+0020); the other ASCII characters follow it."""
+    """``first`` is the CID of the blank (U+0020), and the other ASCII characters follow it; ``blank``: its CID where it stands
+    elsewhere."""
 
     length: Callable[[int], int]
     first: int
+    blank: int | None = None
 
     def cid(self, code: int) -> int:
         """-1 (the default width) for everything beyond ASCII."""
+        if code == 0x20 and self.blank is not None:
+            return self.blank
         return self.first + code - 0x20 if 0x20 <= code <= 0x7E else -1
 
 
@@ -45,9 +49,9 @@ def _japanese_euc(lead: int) -> int:
 
 
 PREDEFINED = {
-    "/GB-EUC-H": PredefinedCMap(_mac_euc, 814),
+    "/GB-EUC-H": PredefinedCMap(_mac_euc, 813, 7716),
     "/GBpc-EUC-H": PredefinedCMap(_mac_euc, 1),
-    "/GBK-EUC-H": PredefinedCMap(_high_bit, 814),
+    "/GBK-EUC-H": PredefinedCMap(_high_bit, 813, 7716),
     "/GBKp-EUC-H": PredefinedCMap(_high_bit, 1),
     "/UniGB-UCS2-H": PredefinedCMap(_two, 1),
     "/UniGB-UTF16-H": PredefinedCMap(_two, 1),

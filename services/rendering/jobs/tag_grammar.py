@@ -15,7 +15,7 @@ from typing import Any
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, FieldType
 from services.rendering.jobs import tag_values
-from services.rendering.jobs.tag_values import LONGEST_NAME, MOST_OPTIONS, clean
+from services.rendering.jobs.tag_values import LONGEST_NAME, clean
 
 _TYPE_WORDS = {kind.value: kind for kind in FieldType} | {
     "datenow": FieldType.DATE,
@@ -116,14 +116,18 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
         except ValueError as reason:
             parsed.remarks.append(f"the attribute “{clean(key)}” {reason} and was left out")
     if options and "options" not in attributes:
-        parsed.tag.options = list(dict.fromkeys(map(clean, options)))[:MOST_OPTIONS]
+        try:
+            parsed.tag.options = tag_values.options(options)
+        except ValueError as reason:
+            parsed.remarks.append(f"the list of options {reason} and was left out")
     _finish(parsed, word)
     return parsed
 
 
 def as_type(parsed: ParsedTag, word: str) -> ParsedTag:
     """A tag that does not say its type, read as one of that type: another tag of the same field says it."""
-    known = tag_from_attributes({**parsed.said, "type": word}, name=parsed.tag.name, options=parsed.tag.options)
+    options = [option for option in parsed.tag.options if option != parsed.option]
+    known = tag_from_attributes({**parsed.said, "type": word}, name=parsed.tag.name, options=options)
     for key, value in parsed.tag.preferences.items():
         known.tag.preferences.setdefault(key, value)
     return known

@@ -212,8 +212,9 @@ def _bidirectional(text: PageText, span: Span) -> Iterator[str]:
     """From where the glyphs stand, left to right, back to the order in which they were written: in a paragraph that is
     written from right to left, or from left to right."""
     first, last = text.character_index(span.ranges[0][0]), text.character_index(span.ranges[-1][1] - 1)
-    glyphs = sorted((one for one in text.characters(first, last) if not one.generated), key=lambda one: one.x)
-    shown = "".join(glyph.text for glyph in glyphs)
+    glyphs = [one for one in text.characters(first, last) if not one.generated]
+    # The letters of a ligature all stand in the same place, in the order of the line.
+    shown = "".join(glyph.text for glyph in sorted(glyphs, key=lambda one: round(one.x, 1)))
     for right_to_left in (True, False):
         yield bidi.logical_order(shown, right_to_left=right_to_left).strip("{} ")
 

@@ -3,7 +3,7 @@ that begins with the attribute's name."""
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 
 LONGEST_NAME = 255
@@ -126,10 +126,15 @@ def url(value: str) -> str:
 
 
 def text_list(value: str) -> list[str]:
-    options = [option for option in map(option_text, value.split(",")) if option]
-    if len(options) > MOST_OPTIONS:
+    return options(value.split(","))
+
+
+def options(texts: Sequence[str]) -> list[str]:
+    """Each once, without blank ones."""
+    found = list(dict.fromkeys(option for option in map(option_text, texts) if option))
+    if len(found) > MOST_OPTIONS:
         raise ValueError(f"has more than {MOST_OPTIONS} options")
-    return list(dict.fromkeys(options))
+    return found
 
 
 def one_of(*words: str) -> Callable[[str], str]:

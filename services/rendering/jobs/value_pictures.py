@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import pikepdf
 import pypdfium2 as pdfium
-import pypdfium2.raw as pdfium_raw
-from pikepdf import Array, Dictionary, Name
 from PIL import Image, ImageChops
 
 from contracts.rpc.rendering import AreaToDraw, DrawnArea, DrawValues
@@ -28,6 +26,7 @@ from services.rendering.jobs.image_objects import PictureEmbedder
 from services.rendering.jobs.pages import MOST_WIDTH, scale_of
 from services.rendering.jobs.pdfium_text import open_document
 from services.rendering.jobs.places import FieldRefused, Filling
+from services.rendering.jobs.transparent_paper import Window, append_sheet, rendered, saved
 
 _MARGIN = 8.0
 """Points around an area that are looked at: letters reach out of their boxes, and so does the line of a strike."""
@@ -48,17 +47,6 @@ class _Sheet(NamedTuple):
     number: int
     area: Area
     is_photograph: bool
-
-
-class _Window(NamedTuple):
-    """A part of a picture of ``width`` x ``height`` pixels of the whole page."""
-
-    left: int
-    top: int
-    right: int
-    bottom: int
-    width: int
-    height: int
 
 
 def draw_values(request: DrawValues, attachments: Mapping[str, bytes]) -> list[DrawnArea]:
@@ -108,25 +96,12 @@ class _Paper:
             return answer.model_copy(update={"problem": refused.reason}), None
         if canvas.is_empty:
             return answer, None
-        self._append(canvas)
+        append_sheet(self._pdf, canvas)
         return answer, _Sheet(len(self._pdf.pages) - 1, area, item.field.type is FieldType.IMAGE)
 
     def saved(self) -> bytes:
-        if not self._pdf.pages:
-            self._pdf.add_blank_page()
         self._fonts.finish()
-        buffer = io.BytesIO()
-        self._pdf.save(buffer, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
-        return buffer.getvalue()
-
-    def _append(self, canvas: Canvas) -> None:
-        page = Dictionary(
-            Type=Name.Page,
-            MediaBox=Array([0, 0, round(canvas.page.width, 3), round(canvas.page.height, 3)]),
-            Resources=Dictionary(XObject=Dictionary(Values=canvas.form(self._pdf))),
-            Contents=self._pdf.make_stream(b"/Values Do"),
-        )
-        self._pdf.pages.append(pikepdf.Page(self._pdf.make_indirect(page)))
+        return saved(self._pdf)
 
 
 def _with_picture(answer: DrawnArea, page: pdfium.PdfPage, sheet: _Sheet, width: int) -> DrawnArea:
@@ -134,7 +109,7 @@ def _with_picture(answer: DrawnArea, page: pdfium.PdfPage, sheet: _Sheet, width:
     pixels = (window.right - window.left) * (window.bottom - window.top)
     if pixels > _MOST_PIXELS:
         window = _window(page, sheet.area, scale_of(page, int(width * math.sqrt(_MOST_PIXELS / pixels))))
-    picture = _rendered(page, window)
+    picture = rendered(page, window)
     ink = picture.getchannel("A").getbbox()
     if ink is None:
         return answer
@@ -151,12 +126,12 @@ def _with_picture(answer: DrawnArea, page: pdfium.PdfPage, sheet: _Sheet, width:
     )
 
 
-def _window(page: pdfium.PdfPage, area: Area, scale: float) -> _Window:
+def _window(page: pdfium.PdfPage, area: Area, scale: float) -> Window:
     """The area with a margin, in whole pixels of the page's picture."""
     across, down = float(page.get_width()), float(page.get_height())
     width, height = math.ceil(across * scale), math.ceil(down * scale)
     box = area_to_rectangle(area, upright_page(across, down))
-    return _Window(
+    return Window(
         left=min(max(math.floor((box.left - _MARGIN) * scale), 0), width - 1),
         top=min(max(math.floor((down - box.top - _MARGIN) * scale), 0), height - 1),
         right=max(min(math.ceil((box.right + _MARGIN) * scale), width), 1),
@@ -164,16 +139,6 @@ def _window(page: pdfium.PdfPage, area: Area, scale: float) -> _Window:
         width=width,
         height=height,
     )
-
-
-def _rendered(page: pdfium.PdfPage, window: _Window) -> Image.Image:
-    """RGBA. As pdfium draws the whole page, but for what is outside the window."""
-    across, down = max(window.right - window.left, 1), max(window.bottom - window.top, 1)
-    bitmap = pdfium.PdfBitmap.new_native(across, down, pdfium_raw.FPDFBitmap_BGRA, rev_byteorder=True)
-    place = (-window.left, -window.top, window.width, window.height, 0)
-    pdfium_raw.FPDF_RenderPageBitmap(bitmap, page, *place, pdfium_raw.FPDF_REVERSE_BYTE_ORDER)
-    picture: Image.Image = bitmap.to_pil()
-    return picture
 
 
 def _encoded(picture: Image.Image, *, is_photograph: bool) -> tuple[bytes, str]:

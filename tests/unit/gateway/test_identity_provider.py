@@ -149,7 +149,7 @@ def test_a_short_token_is_completed_by_the_userinfo_endpoint(provider: Provider)
     provider.userinfo["sub"] = "another"
     assert problem(provider) == IdentityProblem.FAILED
     provider.answer = lambda path: (500, {}) if path == "/userinfo" else None
-    assert problem(provider) == IdentityProblem.FAILED
+    assert problem(provider) == IdentityProblem.UNREACHABLE
 
 
 @pytest.mark.parametrize(
@@ -216,6 +216,7 @@ def test_the_method_of_the_field_is_kept(provider: Provider) -> None:
     assert problem(provider, method="qes") == IdentityProblem.WEAK
     assert come_back(provider, client(provider), "aes").acr == "urn:password"
     assert come_back(provider, client(provider), None).acr == "urn:password"
+    assert problem(provider, client(provider, acr_values={}), "qes") == IdentityProblem.WEAK
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,16 @@ import pytest
 
 from contracts import links
 from contracts.blobs import BlobRef
-from contracts.links import FileLink
-from contracts.rpc import rendering
+from contracts.links import FieldsOf, FileLink
+from contracts.rpc import rendering, submissions, templates
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
+from contracts.types import FieldBox, FieldBoxes
 from services.gateway.pages.delivery import content_disposition
 from tests.unit.gateway_pages.conftest import KEY, RecordingBus
 
 SECRET = "secret of the links"
+OF_TEMPLATE = FieldsOf("templates", 7, "d1")
 CONTENT = bytes(range(256)) * 40
 
 
@@ -151,14 +153,63 @@ def test_a_link_without_end_needs_the_key_of_an_active_user(client: Any, pdf: Bl
 
 
 def test_a_link_to_a_page_gives_its_picture(client: Any, bus: RecordingBus, pdf: BlobRef, drawn: BlobRef) -> None:
-    address = path(pdf, page=3, media_type="image/png", filename="page.png")
+    address = path(pdf, page=3, filename="page.png", fields_of=OF_TEMPLATE)
     answer = client.get(f"{address}?width=600")
     assert (answer.status_code, answer.data, answer.mimetype) == (200, b"\x89PNG drawn", "image/png")
     (asked,) = bus.requests(rendering.DRAW_PAGE)
-    assert (asked.file, asked.page, asked.width) == (pdf, 3, 700)
+    assert (asked.file, asked.page, asked.width, asked.boxes, asked.keep) == (pdf, 3, 700, [], True)
     assert client.get(address, headers={"If-None-Match": "nothing"}).status_code == 200
     again = client.get(f"{address}?width=600", headers={"If-None-Match": answer.headers["ETag"]})
     assert again.status_code == 304
+
+
+def test_a_picture_shows_another_page_and_the_fields_as_they_are_now(
+    client: Any, bus: RecordingBus, pdf: BlobRef, drawn: BlobRef, blobs: BlobStore
+) -> None:
+    boxes = [FieldBox(x=0.1, y=0.2, w=0.3, h=0.04, page=page, label="Name") for page in (1, 2, 2)]
+    bus.answers[templates.FIELD_BOXES] = FieldBoxes(boxes=boxes)
+    address = path(pdf, page=1, filename="page.png", fields_of=OF_TEMPLATE)
+    answer = client.get(f"{address}?page=2&fields=true")
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "private, no-cache")
+    assert bus.requests(templates.FIELD_BOXES) == [templates.GetFieldBoxes(id=7, document_uuid="d1")]
+    (asked,) = bus.requests(rendering.DRAW_PAGE)
+    assert (asked.page, asked.width, asked.boxes, asked.keep) == (2, 1400, boxes[1:], True)
+    seen = {"If-None-Match": answer.headers["ETag"]}
+    assert client.get(f"{address}?page=2&fields=true", headers=seen).status_code == 304
+    bus.answers[templates.FIELD_BOXES] = FieldBoxes(boxes=boxes[:2])
+    assert client.get(f"{address}?page=2&fields=true", headers=seen).status_code == 200
+    assert client.get(f"{address}?page=2", headers=seen).status_code == 200
+    assert blobs.exists(drawn.key)
+
+
+@pytest.mark.parametrize("fields_of", [FieldsOf("submissions", 7, "d1"), None])
+def test_no_picture_of_somebody_s_values_is_kept(
+    client: Any, bus: RecordingBus, pdf: BlobRef, drawn: BlobRef, blobs: BlobStore, fields_of: FieldsOf | None
+) -> None:
+    bus.answers[submissions.FIELD_BOXES] = FieldBoxes(boxes=[])
+    address = path(pdf, page=1, filename="page.png", fields_of=fields_of)
+    refused = client.get(f"{address}?fields=true") if fields_of is None else None
+    assert refused is None or refused.json["details"] == [
+        {"field": "fields", "reason": "are not known of this document"}
+    ]
+    answer = client.get(f"{address}?fields={'true' if fields_of else 'false'}")
+    assert (answer.status_code, answer.data) == (200, b"\x89PNG drawn")
+    assert [one.keep for one in bus.requests(rendering.DRAW_PAGE)] == [False]
+    assert not blobs.exists(drawn.key)
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "1.5", "", "100000", "٣"])
+def test_a_page_that_is_no_number_is_refused(client: Any, bus: RecordingBus, pdf: BlobRef, page: str) -> None:
+    answer = client.get(path(pdf, page=1, fields_of=OF_TEMPLATE), query_string={"page": page})
+    assert (answer.status_code, answer.json["details"][0]["field"]) == (422, "page")
+    assert bus.asked == []
+
+
+def test_what_a_link_says_comes_back_and_older_ones_are_read() -> None:
+    link = FileLink("a/b", "application/pdf", "ü.pdf", 17, 1, OF_TEMPLATE)
+    assert links.read(SECRET, links.sign(SECRET, link)) == link
+    for older in (FileLink("a/b", "application/pdf", "x.pdf"), FileLink("a/b", "application/pdf", "x.png", 17, 3)):
+        assert links.read(SECRET, links.sign(SECRET, older)) == older
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import io
 import struct
 import threading
 import zlib
+from datetime import date
 
 import pikepdf
 import pypdfium2 as pdfium
@@ -85,6 +86,28 @@ def test_header_and_footer_are_on_every_page_and_count_them():
     assert has_color(data)
 
 
+def test_header_and_footer_say_title_and_date_as_browsers_do():
+    header = '<p class="title"></p>'
+    footer = '<span class="date"></span> <span class=pageNumber></span>'
+    data, _, _ = html_to_pdf("<title>My “own” \\title</title>x", header, footer, name="n", today=date(2026, 11, 2))
+    assert sorted(texts(data)[0].split()) == sorted(["My", "“own”", "\\title", "x", "11/02/2026", "1"])
+    data, _, _ = html_to_pdf("x <b class=date></b>", header, name='"; } * { display: none')
+    assert texts(data)[0].split() == ["x", '";', "}", "*", "{", "display:", "none"]
+
+
+def test_text_stays_clear_of_a_long_title():
+    data, [field], _ = html_to_pdf(
+        f"<title>{'long ' * 100}</title><text-field name=a></text-field>",
+        "<div class=title style='font-size: 20px'></div>",
+    )
+    with pdfium.PdfDocument(data) as document:
+        text = document[0].get_textpage()
+        lowest = min(
+            text.get_charbox(index)[1] for index in range(text.count_chars()) if text.get_text_range(index, 1).strip()
+        )
+    assert 792 - field.areas[0].y * 792 < lowest
+
+
 def test_text_stays_clear_of_a_high_header():
     _, [field], _ = html_to_pdf("<text-field name=a></text-field>", '<div style="height: 200px">Header</div>')
     assert field.areas[0].y * 11 * 96 > 200
@@ -147,6 +170,31 @@ def test_nothing_of_the_tag_is_left_in_the_file():
     [
         ("<multi-select-field name=a options='x,y'></multi-select-field>", {"type": "multiple", "options": ["x", "y"]}),
         ("<select-field name=a><option>x</option><option value=1>y</option></select-field>", {"options": ["x", "y"]}),
+        (
+            "<select-field name=a><option>Doe, Jane</option><option>Roe</option></select-field>",
+            {"options": ["Doe, Jane", "Roe"]},
+        ),
+        ("<radio-field name=a option='Doe, Jane'></radio-field>", {"options": ["Doe, Jane"], "type": "radio"}),
+        ("<email-field name=a></email-field>", {"type": "text"}),
+        ("<date-field name=a default='01/02/2026'></date-field>", {"default_value": "2026-01-02"}),
+        (
+            "<stamp-field name=a readonly=true position=background></stamp-field>",
+            {"preferences": {"position": "background"}},
+        ),
+        (
+            "<verification-field name=a method=qes></verification-field>",
+            {"type": "verification", "preferences": {"method": "qes"}},
+        ),
+        (
+            "<text-field name=a title=T description=D condition='B:x' pattern='[a-z]+' valign=top font-type=bold></text-field>",
+            {
+                "title": "T",
+                "description": "D",
+                "condition": "B:x",
+                "validation": {"pattern": "[a-z]+"},
+                "preferences": {"valign": "top", "font_type": "bold"},
+            },
+        ),
         ("<date-field name=a format=DD/MM/YYYY readonly></date-field>", {"type": "date", "readonly": True}),
         ("<datenow-field name=a></datenow-field>", {"type": "date", "default_value": "{{date}}"}),
         ("<checkbox-field name=a required=false></checkbox-field>", {"type": "checkbox", "required": False}),
@@ -165,6 +213,16 @@ def test_attributes(html, expected):
     for key, value in expected.items():
         assert getattr(field, key) == value
     assert field.areas[0].w > 0.01
+
+
+def test_every_tag_has_a_size_of_its_own():
+    """Those of the peer facts and every type there is."""
+    words = "text signature initials date number image phone stamp file checkbox radio select multi-select payment verification"
+    kinds = {*words.split(), "cells", "datenow", "heading", *(str(kind) for kind in FieldType)}
+    _, fields, report = html_to_pdf("".join(f"<p><{kind}-field name={kind}></{kind}-field>" for kind in sorted(kinds)))
+    assert report == []
+    assert [field.name for field in fields] == sorted(kinds)
+    assert all(area.w > 0.01 and area.h > 0.01 for field in fields for area in field.areas)
 
 
 def test_fields_inside_fields_are_fields():

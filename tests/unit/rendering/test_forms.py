@@ -7,10 +7,14 @@ import pypdfium2 as pdfium
 import pytest
 from pikepdf import Array, Dictionary, Name, String
 
-from contracts.types import FieldType
+from contracts.rpc.rendering import FieldValue
+from contracts.types import FieldDefinition, FieldType
+from services.rendering.jobs.fill import fill_into
 from services.rendering.jobs.intake import Prepared, prepare
+from services.rendering.jobs.reading import is_found
 from services.rendering.jobs.refused import Refused
 from tests.support import pdf_files
+from tests.support.drawing import DOCUMENT, request, stored, text_in
 from tests.support.pdf_files import field
 
 
@@ -60,6 +64,10 @@ def test_dates_are_known_by_their_script():
 def test_cells_have_their_width():
     found = one(field("Tx", "IBAN", (100, 600, 340, 620), Ff=1 << 24, MaxLen=24))
     assert found.areas[0].cell_w * 612 == pytest.approx(10)
+
+
+def test_a_comb_of_cells_that_hold_no_letter_is_a_text():
+    assert one(field("Tx", "A", (100, 600, 200, 620), Ff=1 << 24, MaxLen=100)).type is FieldType.TEXT
 
 
 @pytest.mark.parametrize(
@@ -231,6 +239,7 @@ def test_each_field_is_accounted_for():
         field("Tx", "Unseen", (100, 360, 300, 380), F=32),
         field("Tx", "Far", (100, 9000, 200, 9020)),
         field("Sig", "No size", (0, 0, 0, 0)),
+        field("Tx", "Dot", (300, 300, 303, 320)),
         field("Tx", "Askew", (500, 100, 520, 300), MK=Dictionary(R=90)),
     )
     assert notices(prepared) == {
@@ -241,6 +250,7 @@ def test_each_field_is_accounted_for():
         "form_field_hidden": "The form fields “Secret” and “Unseen” are hidden in the PDF; they became no fields.",
         "form_field_off_page": "The form fields “Far” and “No size” lie off their pages or have no size; they became no "
         "fields.",
+        "form_field_too_small": "The form field “Dot” is too small for anything to be read in it; it became no field.",
         "form_field_turned": "The form field “Askew” is turned on its page; what is filled in stands upright there.",
     }
     assert [found.name for found in prepared.fields] == ["Full name", "Town", "Agreed", "Askew"]
@@ -311,6 +321,16 @@ def test_two_fields_of_one_name_are_one_unless_their_types_differ():
         (FieldType.TEXT, 2),
         (FieldType.SIGNATURE, 1),
     ]
+
+
+def test_long_names_that_begin_alike_stay_apart():
+    path = "form[0].page[0].part[0]." * 20
+    names = [
+        found.name for found in take(field("Tx", f"{path}a"), field("Tx", f"{path}b", (100, 500, 300, 530))).fields
+    ]
+    assert len(set(names)) == 2
+    assert {len(name) for name in names} == {255}
+    assert all(name.startswith(path[:240]) for name in names)
 
 
 def test_a_widget_that_is_listed_twice_counts_once():
@@ -393,3 +413,82 @@ def test_the_xfa_part_of_a_signed_form_stays_and_is_told_of():
     prepared = prepare(data, name="form")
     assert prepared.file == data
     assert "xfa_kept" in notices(prepared)
+
+
+# Filled in
+
+
+RECTANGLES = {
+    "Full name": (120, 600, 320, 620),
+    "IBAN": (120, 560, 320, 580),
+    "Born": (120, 520, 220, 540),
+    "Land": (120, 480, 220, 500),
+    "Agreed": (120, 440, 135, 455),
+    "Already": (120, 400, 320, 420),
+}
+VALUES = {
+    "Full name": "Zoë Ångström",
+    "IBAN": "DE02",
+    "Born": "1999-12-31",
+    "Land": "FR",
+    "Agreed": True,
+    "Pay": "cash",
+}
+READ = {
+    "Full name": "Zoë Ångström",
+    "IBAN": "DE02",
+    "Born": "31.12.1999",
+    "Land": "FR",
+    "Agreed": "✔",
+    "Already": "Bergen",
+}
+CARD, CASH = (240, 440, 255, 455), (270, 440, 285, 455)
+
+
+def whole_form(**page) -> bytes:
+    """One field of each kind, and one that somebody filled in."""
+    script = Dictionary(S=Name.JavaScript, JS=String('AFDate_FormatEx("dd.mm.yyyy");'))
+    given = [
+        field("Tx", "Full name", RECTANGLES["Full name"], DA=String("/Helv 10 Tf 0 g")),
+        field("Tx", "IBAN", RECTANGLES["IBAN"], Ff=1 << 24, MaxLen=20),
+        field("Tx", "Born", RECTANGLES["Born"], AA=Dictionary(F=script)),
+        field("Ch", "Land", RECTANGLES["Land"], Ff=1 << 17, Opt=Array([String("DE"), String("FR")])),
+        field("Btn", "Agreed", RECTANGLES["Agreed"], AP=on("Yes")),
+        field("Tx", "Already", RECTANGLES["Already"], V=String("Bergen")),
+    ]
+    with pikepdf.open(io.BytesIO(pdf_files.with_form(*given, **page))) as pdf:
+        parent = pdf.make_indirect(Dictionary(FT=Name.Btn, Ff=1 << 15, T=String("Pay"), Kids=Array([])))
+        for state, box in (("card", CARD), ("cash", CASH)):
+            kid = Dictionary(Type=Name.Annot, Subtype=Name.Widget, Parent=parent, AP=on(state), Rect=Array(list(box)))
+            parent.Kids.append(pdf.make_indirect(kid))
+        pdf.pages[0].obj.Annots.extend(list(parent.Kids))
+        pdf.Root.AcroForm.Fields.append(parent)
+        return pdf_files.saved(pdf)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [{}, {"rotate": 90}, {"rotate": 180, "crop": (100, 380, 400, 640)}, {"rotate": 270, "user_unit": 2}],
+    ids=str,
+)
+def test_what_is_filled_in_stands_where_the_form_had_it(page):
+    prepared = prepare(whole_form(**page), name="form")
+    assert {found.name for found in prepared.fields} == {*VALUES}
+    items = []
+    for found in prepared.fields:
+        definition = found.model_dump(exclude={"role", "condition"})
+        definition["areas"] = [area.model_copy(update={"attachment_uuid": DOCUMENT}) for area in found.areas]
+        kept = FieldDefinition(uuid=found.name, submitter_uuid="s", role="First", **definition)
+        items.append(FieldValue(field=kept, value=VALUES[found.name], submitter_id=1))
+    sizes = [(size.width, size.height) for size in prepared.pages]
+    with pikepdf.open(io.BytesIO(prepared.file)) as pdf:
+        fill_into(pdf, stored(sizes), request(*items), {})
+        assert "/AcroForm" not in pdf.Root
+        data = pdf_files.saved(pdf)
+    for name, text in READ.items():
+        assert is_found(text, text_in(data, 1, RECTANGLES[name])), name
+    cells = [(120 + 10 * number, 560, 130 + 10 * number, 580) for number in range(5)]
+    if page.get("rotate", 0) == 0:  # Else the page turns what the form meant to be read from left to right.
+        assert [text_in(data, 1, cell).strip() for cell in cells] == [*"DE02", ""]
+    assert is_found("✔", text_in(data, 1, CASH))
+    assert text_in(data, 1, CARD).strip() == ""

@@ -104,6 +104,11 @@ def test_what_readers_would_guess_about_is_said_plainly():
 # What is refused
 
 
+def with_handler(standard: bytes, other: bytes) -> bytes:
+    """Encrypted by something that is not in the standard."""
+    return pdf_files.encrypted(pdf_files.document()).replace(standard, other)
+
+
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
@@ -118,7 +123,20 @@ def test_what_readers_would_guess_about_is_said_plainly():
         (pdf_files.document(media=(0, 0, 2, 300)), "Page 1 of the PDF is smaller than 3 units."),
         (pdf_files.document(media=(0, 0, 0, 300)), "Page 1 of the PDF has a page size that makes no sense."),
         (pdf_files.document(media=(1e9, 0, 1e9 + 500, 300)), "Page 1 of the PDF is larger"),
+        (
+            pdf_files.document(media=(0, 0, 300, 300), user_unit=1e6),
+            "a unit (UserUnit) that makes it 3e+08 points wide",
+        ),
+        (
+            pdf_files.document(media=(0, 0, 300, 300), user_unit=0.001),
+            "a unit (UserUnit) that makes it 0.3 points wide",
+        ),
         (pdf_files.image_bomb(), "a picture of 50000 x 50000 pixels"),
+        (
+            with_handler(b"/Filter /Standard", b"/Filter /AdobeXYZ"),
+            "encrypted for certificates or by a rights management",
+        ),
+        (with_handler(b"/V 5", b"/V 9"), "encrypted for certificates or by a rights management"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

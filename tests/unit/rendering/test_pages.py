@@ -5,11 +5,15 @@ import io
 import pikepdf
 import pytest
 from pikepdf import Dictionary, String
-from PIL import Image
+from PIL import Image, ImageChops
 
+from contracts.types import FieldBox
+from services.rendering.jobs.fill import fill_into
+from services.rendering.jobs.geometry import visible_page
 from services.rendering.jobs.pages import MOST_PIXELS, draw_page
 from services.rendering.jobs.refused import Refused
 from tests.support import pdf_files
+from tests.support.drawing import area, blank_pdf, field_value, request, stored
 
 
 def drawn(data: bytes, page: int = 1, width: int = 400) -> Image.Image:
@@ -36,6 +40,31 @@ def test_second_page():
     data = pdf_files.document("", pdf_files.filled_rectangle(0, 0, 612, 792))
     assert red(drawn(data)) is None
     assert red(drawn(data, page=2)) is not None
+
+
+def test_boxes_of_fields_are_where_their_values_will_be():
+    """On a turned and cropped page with a user unit, too: values are drawn into the frames."""
+    pdf = blank_pdf()
+    page = pdf.pages[0].obj
+    page.Rotate, page.CropBox, page.UserUnit = 90, pikepdf.Array([20, 30, 600, 780]), 1.5
+    visible = visible_page(pdf.pages[0])
+    place = area(0.2, 0.3, 0.4, 0.05)
+    item = field_value("text", "Ana", place, preferences={"background": "red"})
+    document = stored([(visible.width, visible.height)])
+    fill_into(pdf, document, request(item, documents=[document]), {})
+    box = FieldBox(x=0.2, y=0.3, w=0.4, h=0.05, page=1, label="Vorname ü 名", role=6)
+    plain, boxed = (
+        Image.open(io.BytesIO(draw_page(pdf_files.saved(pdf), 1, 1000, boxes))).convert("RGB") for boxes in ((), [box])
+    )
+    changed = ImageChops.difference(plain, boxed).getbbox()
+    assert changed == pytest.approx(red(plain), abs=1)
+    assert ImageChops.difference(plain, boxed).crop((230, 200, 400, 280)).getbbox() is not None
+
+
+def test_boxes_too_small_for_their_name_and_off_the_page_are_no_trouble():
+    odd = [(0.5, 0.5, 0.0, 0.0), (0.1, 0.1, -0.2, 0.1), (-1, -1, 0.1, 0.1), (0.9, 0.9, 5, 5), (0.1, 0.1, 0.002, 0.4)]
+    boxes = [FieldBox(x=x, y=y, w=w, h=h, page=1, label="long name " * 10) for x, y, w, h in odd]
+    assert Image.open(io.BytesIO(draw_page(pdf_files.document(""), 1, 300, boxes))).width == 300
 
 
 @pytest.mark.parametrize("page", [0, -1, 2])

@@ -1,24 +1,18 @@
 """Field tags: found in any font, turned into fields, and erased without a trace and without moving anything else."""
 
 import io
-import re
-import subprocess
-from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import pikepdf
-import pypdfium2 as pdfium
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageChops
 
 from contracts.types import FieldType
-from services.rendering.jobs.intake import Prepared, prepare
 from services.rendering.jobs.pdfium_text import open_document, open_page_text
 from services.rendering.jobs.refused import Refused
 from tests.support import pdf_files, pdf_fonts
+from tests.support.tags import assert_only_tags_are_gone, codes, pdfium_text, take, words
 
 FONTS = {
     "identity": pdf_fonts.composite,
@@ -28,95 +22,10 @@ FONTS = {
 }
 
 
-def take(data: bytes, **options) -> Prepared:
-    return prepare(data, name="contract", **options)
-
-
-def codes(prepared: Prepared) -> list[str]:
-    return [notice.code for notice in prepared.report]
-
-
 def field_of(text: str):
     prepared = take(pdf_files.document(pdf_files.line(text)))
     assert len(prepared.fields) == 1, prepared.report
     return prepared.fields[0]
-
-
-@dataclass(frozen=True)
-class Word:
-    """As poppler reads it; points, origin top left."""
-
-    text: str
-    page: int
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def is_at(self, other: "Word") -> bool:
-        near = max(abs(self.left - other.left), abs(self.top - other.top), abs(self.right - other.right))
-        return self.text == other.text and self.page == other.page and near < 0.01
-
-
-def words(data: bytes, folder: Path) -> list[Word]:
-    file = folder / "words.pdf"
-    file.write_bytes(data)
-    out = subprocess.run(
-        ["pdftotext", "-bbox", "-cropbox", file, "-"], capture_output=True, text=True, check=True
-    ).stdout
-    found = []
-    for page, part in enumerate(out.split("<page ")[1:], 1):
-        for box in re.finditer(r'<word xMin="(.*?)" yMin="(.*?)" xMax="(.*?)" yMax="(.*?)">(.*?)</word>', part):
-            found.append(Word(box[5], page, *(float(box[number]) for number in range(1, 5))))
-    return sorted(found, key=lambda word: (word.text, word.page, word.top, word.left))
-
-
-def drawn(data: bytes, folder: Path, name: str) -> list[Image.Image]:
-    """Pages as poppler draws them, one pixel a point."""
-    (folder / f"{name}.pdf").write_bytes(data)
-    subprocess.run(
-        ["pdftoppm", "-r", "72", folder / f"{name}.pdf", folder / name], check=True, stderr=subprocess.DEVNULL
-    )
-    return [Image.open(page).convert("L") for page in sorted(folder.glob(f"{name}-*.ppm"))]
-
-
-def assert_only_tags_are_gone(data: bytes, gone: set[str], folder: Path) -> Prepared:
-    """Poppler finds the words in ``gone`` (pieces of tags) no more and all others where they were; outside of them no pixel
-    differs; and pdfium finds no brace."""
-    kept, removed = take(data, remove_tags=False), take(data)
-    assert "tag_not_removed" not in codes(removed), removed.report
-    before, after = words(kept.file, folder), words(removed.file, folder)
-    assert gone <= {word.text for word in before}
-    remaining = [word for word in before if word.text not in gone]
-    assert [word.text for word in after] == [word.text for word in remaining]
-    assert all(one.is_at(other) for one, other in zip(after, remaining, strict=True))
-    assert "{" not in pdfium_text(removed.file)
-    old, new = drawn(kept.file, folder, "old"), drawn(removed.file, folder, "new")
-    for number, (one, other) in enumerate(zip(old, new, strict=True), 1):
-        boxes = [
-            (word.left, word.top, word.right, word.bottom)
-            for word in before
-            if word.text in gone and word.page == number
-        ]
-        for area in (area for field in removed.fields for area in field.areas if area.page == number):
-            left, top = area.x * one.width, area.y * one.height
-            boxes.append((left, top, left + area.w * one.width, top + area.h * one.height))
-        for left, top, right, bottom in boxes:
-            for picture in (one, other):
-                picture.paste(255, (round(left) - 3, round(top) - 3, round(right) + 3, round(bottom) + 3))
-        assert ImageChops.difference(one, other).getbbox() is None
-    return removed
-
-
-def pdfium_text(data: bytes) -> str:
-    texts = []
-    with pdfium.PdfDocument(data) as document:
-        for page in document:
-            text = page.get_textpage()
-            texts.append(text.get_text_range())
-            text.close()
-            page.close()
-    return "\n".join(texts)
 
 
 # Finding and erasing

@@ -2,15 +2,18 @@
 
 import base64
 import io
+from contextlib import ExitStack
 from typing import Any
 
 import pikepdf
 import pytest
 from pikepdf import Array
-from PIL import Image
+from PIL import Image, ImageChops
 
+from contracts.errors import ServiceError
 from contracts.rpc.rendering import AreaToDraw, DrawnArea, DrawValues, FieldValue, FillRequest
 from contracts.types import Account
+from services.rendering import renderer
 from services.rendering.jobs.fill import fill_into
 from services.rendering.jobs.geometry import visible_page
 from services.rendering.jobs.pages import draw_page
@@ -142,6 +145,20 @@ def test_laid_over_the_page_they_are_the_filled_file(
     assert comparison.share < 0.001, comparison
 
 
+def test_a_stamp_in_the_background_is_multiplied_with_what_is_under_it() -> None:
+    """As a browser does it with ``mix-blend-mode: multiply`` (services/gateway/pages/static/document.css)."""
+    pdf = blank_pdf(content=b"0.5 0.9 0.6 rg 100 500 200 200 re f")
+    empty = Image.open(io.BytesIO(draw_page(saved(pdf), 1))).convert("RGB")
+    item = field_value("stamp", PHOTO, area(0.1, 0.1, 0.5, 0.3), preferences={"position": "background"})
+    filled = request(item, attachments=ATTACHMENTS)
+    (answer,) = drawn(filled)
+    layer = laid_over(Image.new("RGB", empty.size, "white"), [answer])
+    fill_into(pdf, stored(), filled, FILES)
+    sealed = Image.open(io.BytesIO(draw_page(saved(pdf), 1)))
+    assert compared(sealed, ImageChops.multiply(empty, layer)).share < 0.001
+    assert compared(sealed, laid_over(empty, [answer])).share > 0.1
+
+
 def test_a_note_beside_a_signature_and_a_party_s_time_zone_are_in_the_picture() -> None:
     item = field_value("signature", SIGNATURE, area(0.1, 0.1, 0.5, 0.06))
     filled = request(item, attachments=ATTACHMENTS)
@@ -201,3 +218,17 @@ def test_a_picture_of_a_whole_page_stays_small_and_what_is_too_much_is_asked_for
     picture = Image.open(io.BytesIO(base64.b64decode(first.picture or "")))
     assert 1_800_000 < picture.width * picture.height <= 2_050_000
     assert (first.y, first.h) == (0, 1)
+
+
+def test_previews_leave_a_child_to_what_comes_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renderer, "PREVIEW_WAIT", 0.01)
+    for children, at_once in ((1, 1), (2, 1), (4, 3)):
+        previews = renderer.Previews(children)
+        with ExitStack() as under_way:
+            for _ in range(at_once):
+                under_way.enter_context(previews.turn())
+            with pytest.raises(ServiceError) as refused, previews.turn():
+                pass
+            assert refused.value.code == "unavailable"
+        with previews.turn():
+            pass

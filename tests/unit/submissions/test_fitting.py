@@ -11,9 +11,11 @@ from contracts.errors import ServiceError
 from contracts.rpc import rendering
 from contracts.types import Account, FieldDefinition
 from services.rendering.jobs import fill
-from services.submissions import fitting
+from services.submissions import creation, fitting
 from services.submissions.filling import Signing
 from tests.support.drawing import area, field_value, party, request, stored
+from tests.support.submissions import Limits, create_command, template
+from tests.support.submissions import field as form_field
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -137,3 +139,19 @@ def test_what_of_a_party_is_drawn() -> None:
     ]
     assert found[1].field.default_value == "For Ana"
     assert len(fitting.entries(own, values, signing, 3, {}, stamped=True)) == 2
+
+
+def test_a_proof_must_fit_before_anybody_has_proved_anything() -> None:
+    account = Account(identity_checks_available=True)
+
+    def asked(width: float, height: float) -> fitting.Question:
+        where = area(0.1, 0.1, width, height)
+        found = template(form_field(name="Identity", type="verification", required=False, areas=[where]))
+        where.attachment_uuid = found.documents[0].uuid
+        plan = creation.planned(create_command(found, {}, account=account), found, Limits(), NOW)
+        return fitting.of_plan(plan, found, account, NOW)
+
+    fitting.refuse(Rendering(), asked(0.3, 0.03))
+    with pytest.raises(ServiceError) as refused:
+        fitting.refuse(Rendering(), asked(0.01, 0.005))
+    assert refused.value.details[0]["field"] == "fields.Identity"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.types import Area, Condition
+from contracts.types import Account, Area, Condition
 from services.submissions import creation
 from tests.support.submissions import NOW, Limits, create_command, field, template
 
@@ -46,6 +46,18 @@ def test_roles_become_one_with_the_fields_of_both() -> None:
     assert [each.submitter_uuid for each in found.fields if each.role == "A"] == ["uuid of A"] * 2, (
         "the template is as it was"
     )
+
+
+def test_the_stricter_proof_of_identity_is_asked_for() -> None:
+    account = Account(identity_checks_available=True, identity_checks_qes_available=True)
+    for methods in (("aes", "qes"), ("qes", "aes"), ("qes", None)):
+        fields = [
+            field(role, "Identity", "verification", preferences={"method": method} if method else {})
+            for role, method in zip("AB", methods, strict=True)
+        ]
+        found = template(*fields)
+        made = creation.planned(create_command(found, {"roles": ["A", "B"]}, account=account), found, Limits(), NOW)
+        assert [one.preferences for one in made.fields] == [{"method": "qes"}]
 
 
 def test_the_new_role_may_be_named_and_filled() -> None:

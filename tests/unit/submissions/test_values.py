@@ -109,6 +109,7 @@ def test_blank_is_no_value(kind: FieldType, blank: Any) -> None:
         ("signature", "x" * 65),
         ("file", [["a", "b"]]),
         ("heading", "text"),
+        ("verification", "verified"),
         ("strikethrough", True),
         ("payment", "5"),
     ],

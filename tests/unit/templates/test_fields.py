@@ -123,6 +123,7 @@ def test_options_must_be_distinct_and_few(options: list[str]) -> None:
         ("number", {"format": "EUR"}, {"format": "eur"}),
         ("signature", {"format": "drawn", "reasons": ["Approved"]}, {"format": "drawn", "reasons": ["Approved"]}),
         ("payment", {"price": "9.5", "currency": "eur"}, {"price": 9.5, "currency": "EUR"}),
+        ("verification", {"method": "QES"}, {"method": "qes"}),
         ("payment", {"payment_url": " https://pay.example.com/1 "}, {"payment_url": "https://pay.example.com/1"}),
     ],
 )
@@ -148,6 +149,7 @@ def test_preferences_are_kept_in_one_spelling(kind: str, preferences: dict[str, 
         ("number", "format", "gulden"),
         ("signature", "format", "DD/MM/YYYY"),
         ("signature", "reasons", "Approved"),
+        ("verification", "method", "seal"),
         ("payment", "price", -1),
         ("payment", "payment_url", "javascript:alert(1)"),
         ("payment", "payment_url", "https://a b"),
@@ -228,7 +230,10 @@ def test_defaults_of_choices_are_among_their_options() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "given"),
-    [("number", "four"), ("date", "soon"), ("checkbox", "perhaps"), ("text", {"a": 1}), ("image", "A" * 10_001)],
+    [
+        *(("number", "four"), ("date", "soon"), ("checkbox", "perhaps"), ("text", {"a": 1}), ("image", "A" * 10_001)),
+        *(("verification", "verified"), ("verification", "{{name}}")),
+    ],
 )
 def test_default_values_of_another_type_are_refused(kind: str, given: Any) -> None:
     assert refused(type=kind, default_value=given)[0]["field"] == "documents[0].fields[1].default_value"

@@ -128,7 +128,8 @@ export class ValuePictures {
   }
 
   async #lay(box, wanted, { picture, problem, x, y, w, h }) {
-    const image = picture ? el("img", { class: "sheet__value", src: picture, alt: "", "aria-hidden": true }) : null;
+    const kind = liesBehind(box.field) ? "sheet__value sheet__value--behind" : "sheet__value";
+    const image = picture ? el("img", { class: kind, src: picture, alt: "", "aria-hidden": true }) : null;
     if (image) {
       const place = { left: x, top: y, width: w, height: h };
       // Browsers cut lengths off to 1/64 pixel: half of that makes it rounding, so that pixels meet those of the screen.
@@ -169,4 +170,9 @@ export class ValuePictures {
       this.state.judge(field, problem ? reasonText(field, problem) : null);
     }
   }
+}
+
+/** What is under such a stamp shows through it. */
+function liesBehind({ type, preferences }) {
+  return type === "stamp" && String(preferences?.position ?? "").toLowerCase() === "background";
 }
