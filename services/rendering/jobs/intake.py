@@ -184,7 +184,10 @@ def _prepare_signed(
     if "/XFA" in pdf.Root.get("/AcroForm", {}):
         report.append(_kept_xfa(pdf, data, name))
     fields = form_fields(pdf, pages, document=name, report=report)
-    found = find_tags(data, pages, document=name)
+    # `pdf` is thrown away: its fonts are mended to read the tags.
+    fonts = mend_fonts(pdf, document=name)
+    report += [notice for notice in fonts if notice.code != "font_mended"]
+    found = find_tags(saved(pdf) if fonts else data, pages, document=name)
     report += content_notices(pdf, found.textless, document=name)
     fields = tag_fields(found.tags, document=name, report=found.report) + fields
     if found.tags:

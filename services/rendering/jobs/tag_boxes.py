@@ -62,16 +62,19 @@ class Neighbours:
         return [visible.from_default_space(Rectangle(*box)) for box in boxes]
 
 
-def field_box(parsed: ParsedTag, line: Rectangle, visible: VisiblePage, neighbours: Neighbours) -> Rectangle | None:
-    """Where the field goes, in upright points; None when the tag is not on the visible page. ``line`` is the box of the
-    tag's text."""
+def field_box(
+    parsed: ParsedTag, lines: Sequence[Rectangle], visible: VisiblePage, neighbours: Neighbours
+) -> Rectangle | None:
+    """Where the field goes, in upright points; None when the tag is not on the visible page. ``lines`` are the boxes of the
+    tag's text: one that is broken over lines is where most of it is."""
     tag = parsed.tag
+    line = max(lines, key=lambda one: one.width)
     pixel = visible.width / TAG_PIXELS
     width = parsed.width * pixel if parsed.width else line.width
     height = parsed.height * pixel if parsed.height else line.height
     box = Rectangle(line.left, line.top - height, line.left + width, line.top)
     if not parsed.height and tag.type in _WANTED_HEIGHT:
-        box = _grow(box, _WANTED_HEIGHT[tag.type] * visible.height, visible, neighbours)
+        box = _grow(box, _WANTED_HEIGHT[tag.type] * visible.height, visible, neighbours, own=lines)
     elif not parsed.width and not parsed.height and _is_mark(parsed):
         side = max(line.height, _SMALLEST_MARK)
         middle = (line.top + line.bottom) / 2
@@ -88,15 +91,30 @@ def _is_mark(parsed: ParsedTag) -> bool:
     return parsed.tag.type == FieldType.CHECKBOX or parsed.option is not None
 
 
-def _grow(box: Rectangle, wanted: float, visible: VisiblePage, neighbours: Neighbours) -> Rectangle:
-    """To a height of ``wanted``: upwards as far as there is room, then downwards."""
-    floor, ceiling = _free_space(box, neighbours.texts, (0.0, visible.height))
+def _grow(
+    box: Rectangle, wanted: float, visible: VisiblePage, neighbours: Neighbours, own: Sequence[Rectangle]
+) -> Rectangle:
+    """To a height of ``wanted``: upwards as far as there is room, then downwards. The tag's ``own`` lines are room."""
+    texts = neighbours.texts
+    if len(own) > 1:
+        texts = [other for other in texts if not any(_is_inside(other, line) for line in own)]
+    floor, ceiling = _free_space(box, texts, (0.0, visible.height))
     if ceiling > box.top + _LITTLE or floor < box.bottom - _LITTLE:
         floor, ceiling = _free_space(box, neighbours.drawn, (floor, ceiling))
         floor, ceiling = _inside_frames(box, neighbours.drawn, (floor, ceiling))
     top = max(box.top, min(ceiling, box.bottom + wanted))
     bottom = min(box.bottom, max(floor, top - wanted))
     return Rectangle(box.left, bottom, box.right, top)
+
+
+def _is_inside(box: Box, line: Rectangle) -> bool:
+    left, bottom, right, top = box
+    return (
+        left >= line.left - _GAP
+        and right <= line.right + _GAP
+        and bottom >= line.bottom - _GAP
+        and top <= line.top + _GAP
+    )
 
 
 def _free_space(box: Rectangle, others: Sequence[Box], free: tuple[float, float]) -> tuple[float, float]:

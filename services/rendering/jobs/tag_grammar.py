@@ -99,10 +99,10 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
     word = attributes.get("type", "text").strip().lower()
     if word not in _TYPE_WORDS:
         raise NotATag(_NOT_OFFERED.get(word) or f"the type “{clean(word)}” does not exist")
-    named = attributes.get("name", name)
+    named = clean(attributes.get("name", name), LONGEST_NAME + 1)
     said = {"type": word} if "type" in attributes else {}
-    parsed = ParsedTag(Tag(name=clean(named), type=_TYPE_WORDS[word]), said=said)
-    if len(clean(named, LONGEST_NAME + 1)) > LONGEST_NAME:
+    parsed = ParsedTag(Tag(name=named[:LONGEST_NAME].rstrip(), type=_TYPE_WORDS[word]), said=said)
+    if len(named) > LONGEST_NAME:
         parsed.remarks.append(f"the name is cut to {LONGEST_NAME} characters")
     for key, value in attributes.items():
         if key in ("type", "name"):

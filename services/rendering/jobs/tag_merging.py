@@ -33,6 +33,7 @@ def _one_field(group: list[FoundTag], document: str, report: list[Notice]) -> Ta
     first = group[0].parsed
     field = first.tag.to_field(group[0].area)
     said = dict(first.said)
+    differing: set[str] = set()
     for tag in group[1:]:
         if not _is_drawn_there_already(tag.area, field.areas):
             field.areas.append(tag.area)
@@ -43,7 +44,8 @@ def _one_field(group: list[FoundTag], document: str, report: list[Notice]) -> Ta
             if attribute not in said:
                 said[attribute] = value
                 _take_over(field, tag.parsed.tag, _NAMES.get(attribute, attribute))
-            elif said[attribute] != value:
+            elif said[attribute] != value and attribute not in differing:
+                differing.add(attribute)
                 message = f"The tags of the field “{field.name}” contradict each other about {attribute}; the first one counts."
                 report.append(Notice(code="tag_differs", message=message, document=document, page=tag.page))
     field.type = kind

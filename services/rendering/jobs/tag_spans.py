@@ -23,7 +23,6 @@ Range = tuple[int, int]
 """Positions in a page's text, the end not included."""
 
 _BRACES = re.compile(r"([{}]) ?\1(?!\1)")
-_CLOSING = re.compile(r"\} ?\}")
 _PLACEHOLDER = r"=\s*\{\{\s*[a-z]{2,6}\s*\}\}"
 """A default such as ``{{date}}`` inside a tag."""
 
@@ -33,6 +32,9 @@ _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _LINE_BREAK = re.compile(r"\s*[\r\n]+\s*")
 _HYPHEN = re.compile("[\ufffe\x02]")
 """What pdfium makes of a hyphen at the end of a line; it drops the line's end."""
+
+_MOST_BROKEN = 500
+"""On a page; more are no contract."""
 
 _MOST_BREAKS = 4
 _SHOWN_UNCLOSED = 60
@@ -68,7 +70,8 @@ class Inert(Protocol):
 def tag_spans(text: PageText, visible: VisiblePage, surroundings: Inert | None = None) -> list[Span]:
     """In the order of the page's text."""
     spans = list(_in_order(text, surroundings))
-    if all(span.problem is None and not _is_broken(text, span) for span in spans):
+    broken = sum(span.problem is not None or _is_broken(text, span) for span in spans)
+    if broken == 0 or broken > _MOST_BROKEN:
         return spans
     return _in_columns(text, visible, spans, surroundings)
 
@@ -101,6 +104,11 @@ def _in_order(text: PageText, surroundings: Inert | None) -> Iterator[Span]:
             continue
         if surroundings is not None and surroundings.is_inert(text, start, opening.end()):
             continue
+        closing = text.text.find("}}", opening.end())
+        if not may_be_mirrored and surroundings is None and _is_plain(text.text, opening, closing):
+            end = closing + 2
+            yield Span([(start, end)], [(opening.end(), closing)])
+            continue
         right_to_left = may_be_mirrored and _RIGHT_TO_LEFT.search(_line_around(text.text, start)) is not None
         if right_to_left:
             # Braces are mirrored there: either pair may open, and a tag ends on its line.
@@ -122,12 +130,21 @@ def _in_order(text: PageText, surroundings: Inert | None) -> Iterator[Span]:
         yield Span([(start, end)], [(match.start(2), match.end(2) + more)], right_to_left=right_to_left)
 
 
+def _is_plain(text: str, opening: re.Match[str], closing: int) -> bool:
+    """As nearly all tags are: nothing between its braces has to be looked at."""
+    start = opening.end()
+    return (
+        opening[0] == "{{"
+        and 0 <= closing - start <= LONGEST_TAG
+        and text.find("{", start, closing) < 0
+        and text.find("} }", start, closing + 1) < 0
+    )
+
+
 def _problem(text: str, start: int) -> str:
-    closing = _CLOSING.search(text, start)
     following = text.find("{{", start + 2)
-    if closing and (following < 0 or closing.start() < following) and closing.start() - start > LONGEST_TAG:
-        return f"is longer than {LONGEST_TAG:,} characters"
-    return "is not closed"
+    closing = text.find("}}", start, following if following >= 0 else len(text))
+    return f"is longer than {LONGEST_TAG:,} characters" if closing - start > LONGEST_TAG else "is not closed"
 
 
 def _is_broken(text: PageText, span: Span) -> bool:
@@ -194,7 +211,9 @@ def _readings(text: PageText, span: Span) -> Iterator[str]:
         yield from _bidirectional(text, span)
     inside = "\n".join(text.text[start:end] for start, end in span.inside)
     loose = span.inside[0][0] - span.ranges[0][0] > 2  # The braces themselves are apart.
-    if not loose:
+    if not loose and inside.isascii() and inside.isprintable():
+        yield inside
+    elif not loose:
         hyphens = ("-", "") if _HYPHEN.search(inside) else ("-",)
         for hyphen in hyphens:
             pieces = _LINE_BREAK.split(_HYPHEN.sub(hyphen, inside))

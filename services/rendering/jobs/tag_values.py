@@ -64,9 +64,10 @@ def iso_date(value: str, date_format: str) -> str:
 
 
 def text(value: str) -> str:
-    if len(clean(value, LONGEST_VALUE + 1)) > LONGEST_VALUE:
+    found = clean(value, LONGEST_VALUE + 1)
+    if len(found) > LONGEST_VALUE:
         raise ValueError(f"is longer than {LONGEST_VALUE:,} characters")
-    return clean(value, LONGEST_VALUE)
+    return found
 
 
 def boolean(value: str) -> bool:
@@ -190,9 +191,10 @@ def pattern(value: str) -> str:
 
 
 def option_text(value: str) -> str:
-    if len(clean(value, LONGEST_NAME + 1)) > LONGEST_NAME:
+    found = clean(value, LONGEST_NAME + 1)
+    if len(found) > LONGEST_NAME:
         raise ValueError(f"is longer than {LONGEST_NAME} characters")
-    return clean(value)
+    return found
 
 
 def option(value: str) -> str:

@@ -132,8 +132,8 @@ def _read_page(
             notice("unknown_tag", f"“{shown}” on page {page} is not a field: {reason}; it stays as text.")
             continue
         characters = [(text.character_index(start), text.character_index(end - 1)) for start, end in span.ranges]
-        widest = _widest_line(text, characters, visible)
-        box = widest and field_box(parsed, widest, visible, neighbours)
+        boxes = _line_boxes(text, characters, visible)
+        box = field_box(parsed, boxes, visible, neighbours) if boxes else None
         if not box:
             notice("tag_outside_page", f"“{shown}” lies outside the visible part of page {page}.")
             continue
@@ -170,8 +170,8 @@ def _behind(text: PageText, span: Span) -> tuple[float, float] | None:
     return text.origins(index, index)[0]
 
 
-def _widest_line(text: PageText, characters: Sequence[tuple[int, int]], visible: VisiblePage) -> Rectangle | None:
-    """The box of the tag's text, in upright points; of a tag that is broken over lines, the line with most of it."""
+def _line_boxes(text: PageText, characters: Sequence[tuple[int, int]], visible: VisiblePage) -> list[Rectangle]:
+    """The boxes of the tag's text, in upright points, one for each line that it is broken over."""
     lines: list[Rectangle] = []
     stretches = [box for first, last in characters for box in text.rectangles(first, last - first + 1)]
     for other in stretches:
@@ -187,5 +187,4 @@ def _widest_line(text: PageText, characters: Sequence[tuple[int, int]], visible:
             )
         else:
             lines.append(part)
-    widest = max(lines, key=lambda one: one.width, default=None)
-    return widest if widest and widest.width > 0 and widest.height > 0 else None
+    return [line for line in lines if line.width > 0 and line.height > 0]

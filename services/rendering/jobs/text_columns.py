@@ -4,6 +4,7 @@ Pages are often drawn row by row, through columns and the cells of a table. A ta
 not in the next column.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -44,6 +45,7 @@ class Columns:
             box = text.glyph_box(index)
             if box is not None and not text.is_generated(index):
                 self._add(position, visible.from_default_space(box))
+        self._from_below = sorted(self._stretches, key=_top)
 
     def _add(self, position: int, box: Rectangle) -> None:
         last = self._stretches[-1] if self._stretches else None
@@ -56,15 +58,17 @@ class Columns:
 
     def leaves_column(self, start: int, end: int) -> bool:
         """Whether the text from ``start`` to ``end`` jumps over a gap within a line."""
-        passed = [stretch for stretch in self._stretches if stretch.start < end and stretch.end > start]
+        passed = self._stretches[self._index(start) : self._index(end - 1) + 1]
         return any(
             one.is_on_line_of(other.box) for index, one in enumerate(passed) for other in passed[index + 1 : index + 3]
         )
 
     def below(self, start: int) -> Iterator[tuple[int, int]]:
         """From ``start`` to the end of its stretch, then each line below it in the same column, as positions."""
-        current = next((one for one in self._stretches if one.start <= start < one.end), None)
-        if current is None:
+        if not self._stretches:
+            return
+        current: _Stretch | None = self._stretches[self._index(start)]
+        if current is None or not current.start <= start < current.end:
             return
         yield start, current.end
         column = current.box
@@ -75,18 +79,27 @@ class Columns:
             column = _around(column, current.box)
             yield current.start, current.end
 
+    def _index(self, position: int) -> int:
+        """Of the last stretch that begins there or before it."""
+        return max(bisect_right(self._stretches, position, key=lambda one: one.start) - 1, 0)
+
     def _next_line(self, line: _Stretch, column: Rectangle) -> _Stretch | None:
         middle = (line.box.top + line.box.bottom) / 2
         lowest = line.box.bottom - _FARTHEST_LINE * line.box.height
+        begin = bisect_right(self._from_below, lowest, key=_top)
+        end = bisect_left(self._from_below, middle + 0.5 * line.box.height, key=_top)
         candidates = [
             other
-            for other in self._stretches
-            if lowest < other.box.top < middle + 0.5 * line.box.height
-            and (other.box.top + other.box.bottom) / 2 < middle
+            for other in self._from_below[begin:end]
+            if (other.box.top + other.box.bottom) / 2 < middle
             and not other.is_on_line_of(line.box)
             and min(other.box.right, column.right) > max(other.box.left, column.left)
         ]
         return max(candidates, key=lambda one: (round(one.box.top), -one.box.left), default=None)
+
+
+def _top(stretch: _Stretch) -> float:
+    return stretch.box.top
 
 
 def _around(one: Rectangle, other: Rectangle) -> Rectangle:

@@ -83,6 +83,15 @@ def test_cells_of_a_table_and_columns_of_a_page():
     assert "tag_not_removed" not in codes(prepared)
 
 
+def test_a_signature_that_is_broken_over_lines_has_their_room():
+    content = "60 640 200 70 re S BT /F1 12 Tf 14 TL 72 690 Td ({{Sign) Tj T* (here;type=signature;) Tj T* (role=Buyer}}) Tj ET"
+    [field] = take(pdf_files.document(content)).fields
+    area = field.areas[0]
+    top, bottom = 792 * (1 - area.y), 792 * (1 - area.y - area.h)
+    assert top - bottom > 30
+    assert 640 <= bottom < top <= 710.01
+
+
 def test_where_a_line_ends_there_was_a_blank_or_nothing():
     content = (
         "BT /F1 12 Tf 14 TL 72 700 Td (x {{Full) Tj T* (Name;type=sig) Tj T* (nature;role=The) Tj T* (Buyer}} y) Tj ET"
@@ -220,6 +229,18 @@ def test_fonts_without_a_true_map_of_characters(wrong, tmp_path):
     removed = assert_only_tags_are_gone(pdf_files.saved(pdf), {"{{Name;type=date;role=Buyer}}"}, tmp_path)
     assert [(field.name, field.role) for field in removed.fields] == [("Name", "Buyer")]
     assert codes(removed) == ["font_mended"]
+
+
+def test_tags_of_signed_files_are_read_in_such_fonts_too():
+    pdf = pikepdf.new()
+    font, encode = pdf_fonts.composite(pdf, to_unicode=False)
+    text = encode("{{Name;type=date}}").hex()
+    pdf_files.add_page(pdf, f"BT /F9 12 Tf 72 700 Td <{text}> Tj ET", fonts={"/F9": font})
+    data = pdf_files.signed(pdf_files.saved(pdf))
+    prepared = take(data)
+    assert prepared.file == data
+    assert [field.name for field in prepared.fields] == ["Name"]
+    assert codes(prepared) == ["signed", "tags_kept"]
 
 
 def test_fonts_that_nobody_can_read_are_named():
