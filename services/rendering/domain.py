@@ -1,8 +1,9 @@
-"""Rules of sealing: what a failure means, where files go, which level was reached. No database, no clock, no files."""
+"""Rules of sealing: what a failure means, where files go, which level was reached; and how much is drawn at once. No database,
+no clock, no files."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -56,3 +57,14 @@ def trial_pages(count: int, most: int = 20) -> Sequence[int]:
     if count <= most:
         return range(1, count + 1)
     return sorted({1 + round(index * (count - 1) / (most - 1)) for index in range(most)})
+
+
+def affordable(needed: Sequence[Mapping[str, int]], most: int) -> int:
+    """How many of the first things can be had when each needs files (their sizes by name), which are fetched once, and no more
+    than ``most`` bytes of them are to be in memory; one at least."""
+    known: dict[str, int] = {}
+    for count, files in enumerate(needed):
+        known.update(files)
+        if count and sum(known.values()) > most:
+            return count
+    return len(needed)

@@ -27,6 +27,8 @@ MOST_WIDTH = 4_000
 _ASSET_BYTES, _ASSETS_AT_MOST = 10 * 2**20, 25 * 2**20
 _ASSET_SECONDS = 5.0
 _ROUNDS_OF_ASSETS = 3
+PICTURES_AT_ONCE = 40 * 2**20
+"""Bytes of the files that are drawn in one preview; what is more is asked for again."""
 _RESULT_TIMES_UPLOAD = 8
 """A merged or sealed file may be larger than what may be uploaded, within reason."""
 
@@ -117,14 +119,16 @@ class RenderingService:
     @handles(rpc.DRAW_VALUES)
     def draw_values(self, request: rpc.DrawValues) -> rpc.DrawnValues:
         """Nothing of it is kept: it is what somebody is just typing."""
-        named = {
-            str(uuid)
-            for one in request.values
-            if one.field.type is not FieldType.FILE
-            for uuid in (one.value if isinstance(one.value, list) else [one.value])
+        sizes = {one.uuid: one.file.size for one in request.attachments}
+        pictures = {
+            one.field.uuid: {uuid: sizes[uuid] for uuid in _named(one) if uuid in sizes} for one in request.values
         }
-        files = [self._fetch(one.file) if one.uuid in named else b"" for one in request.attachments]
-        return rpc.DrawnValues(areas=self.context.renderer.draw_values(request, files))
+        needed = [pictures.get(area.field_uuid, {}) for area in request.areas]
+        areas = request.areas[: domain.affordable(needed, PICTURES_AT_ONCE)]
+        fetched = {uuid for files in needed[: len(areas)] for uuid in files}
+        files = [self._fetch(one.file) if one.uuid in fetched else b"" for one in request.attachments]
+        wanted = request.model_copy(update={"areas": areas})
+        return rpc.DrawnValues(areas=self.context.renderer.draw_values(wanted, files))
 
     @handles(rpc.PREPARE_IMAGE)
     def prepare_image(self, request: rpc.PrepareImage) -> BlobRef:
@@ -272,6 +276,12 @@ class RenderingService:
         with for_caller("check_seal"):
             sealer.check(data, pages=unsigned.answer["pages"])
         return data, [*unsigned.answer["warnings"], *(notice.message for notice in assurance.notices)]
+
+
+def _named(item: rpc.FieldValue) -> list[str]:
+    """The attachments whose pictures are drawn for a value; of files only the names are."""
+    value = item.value if isinstance(item.value, list) else [item.value]
+    return [] if item.field.type is FieldType.FILE else [one for one in value if isinstance(one, str)]
 
 
 def _one_file(file: BlobRef) -> Made:

@@ -85,9 +85,10 @@ def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) 
     doubtful = [entry for entry in question.entries if not is_certain(entry)]
     if not doubtful:
         return
+    named = {area.attachment_uuid for entry in doubtful for area in entry.field.areas}
     asked = rendering.CheckValues(
         account=question.account,
-        documents=list(question.documents),
+        documents=[one for one in question.documents if one.uuid in named or one.uuid == first],
         values=[
             rendering.FieldValue(field=entry.field, value=entry.value, submitter_id=entry.party) for entry in doubtful
         ],

@@ -28,9 +28,9 @@ from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
 from contracts.runtime.topology import event_exchange
-from contracts.types import Area, FieldType
+from contracts.types import Area, FieldBox, FieldType
 from deploy.rabbitmq import PrivateBroker
-from services.rendering.models import SealJob
+from services.rendering.models import Result, SealJob
 from tests.support import drawing, processes
 from tests.support.pdf_files import document, encrypted, flate_bomb, line, signed
 from tests.support.postgres import PrivatePostgres
@@ -123,6 +123,20 @@ class Running:
             return [(row[0], row[1]) for row in database.read(lambda session: session.execute(rows).all())]
         finally:
             database.dispose()
+
+    def results(self) -> int:
+        """How many answers are kept to be given again."""
+        database = Database(self.database_url)
+        try:
+            return int(
+                database.read(lambda session: session.scalar(sa.select(sa.func.count()).select_from(Result))) or 0
+            )
+        finally:
+            database.dispose()
+
+    def keys(self) -> set[str]:
+        """All files that there are."""
+        return {str(path) for path in (self.folder / "blobs").rglob("*") if path.is_file()}
 
     def sealed_files(self, submission: int) -> list[str]:
         folder = self.folder / "blobs" / "submissions" / str(submission)
@@ -227,6 +241,27 @@ def test_a_page_is_drawn_once(service: Running) -> None:
         assert picture.width == 300
     with pytest.raises(ServiceError, match="has no page 3"):
         service.client.call(rendering.DRAW_PAGE, request.model_copy(update={"page": 3}))
+
+
+def test_nothing_is_kept_of_a_page_with_values_and_of_a_preview(service: Running) -> None:
+    file = service.upload(contract_pdf(1))
+    kept = service.client.call(rendering.DRAW_PAGE, rendering.DrawPage(file=file, page=1, width=200))
+    assert kept.key.startswith("rendering/")
+    results, blobs = service.results(), service.keys()
+    box = FieldBox(x=0.1, y=0.1, w=0.5, h=0.1, page=1, label="Name")
+    for boxes in ([], [box]):
+        wanted = rendering.DrawPage(file=file, page=1, width=200, boxes=boxes, keep=False)
+        drawn = service.client.call(rendering.DRAW_PAGE, wanted)
+        assert drawn.key.startswith("incoming/")
+        assert (drawn.sha256 == kept.sha256) == (not boxes)
+        service.blobs.delete(drawn.key)
+    items = [drawing.field_value("text", "Ana"), drawing.field_value("file", ["f"])]
+    # The bytes of a file are not asked for: its name is drawn.
+    filled = drawing.request(*items, attachments=[drawing.attachment("f", "Plan.pdf")])
+    areas = [rendering.AreaToDraw(field_uuid=one.field.uuid, area=0) for one in items]
+    answer = service.client.call(rendering.DRAW_VALUES, rendering.DrawValues(**dict(filled), areas=areas, width=800))
+    assert [one.field_uuid for one in answer.areas if one.picture] == [one.field.uuid for one in items]
+    assert (service.results(), service.keys()) == (results, blobs)
 
 
 def test_pictures_and_signatures(service: Running) -> None:

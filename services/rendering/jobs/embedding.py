@@ -15,6 +15,7 @@ import io
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby, repeat
 
 import pikepdf
@@ -80,6 +81,10 @@ class FontEmbedder:
 
     def show(self, clusters: Sequence[Cluster], right_to_left: Sequence[bool] | None, size: float) -> list[str]:
         """Operators that draw ``clusters`` from left to right, for use between BT and ET."""
+        first = clusters[0].font if clusters else None
+        if first and right_to_left is None and not first.is_cff and all(one.font is first for one in clusters):
+            used = self._used.get(first) or self._use(first)
+            return [f"/{used.name} {size:g} Tf", _forward_codes(used, clusters)]  # most lines of most forms
         out: list[str] = []
         pairs = zip(clusters, right_to_left or repeat(False), strict=False)
         for font, group in groupby(pairs, key=lambda pair: pair[0].font):
@@ -111,6 +116,12 @@ def _codes(used: _Used, run: Iterable[tuple[Cluster, bool]]) -> str:
         # By identity first: the clusters of simple text are made once per font.
         code = (seen_backward if is_backward else seen).get(cluster)
         numbers.append(code if code is not None else _code(used, cluster, is_backward))
+    return "<" + "".join([f"{number:04X}" for number in numbers]) + "> Tj"
+
+
+def _forward_codes(used: _Used, clusters: Sequence[Cluster]) -> str:
+    seen = used.seen
+    numbers = [code if (code := seen.get(one)) is not None else _code(used, one, False) for one in clusters]
     return "<" + "".join([f"{number:04X}" for number in numbers]) + "> Tj"
 
 
@@ -238,6 +249,16 @@ def _write_font(
 
 
 def _subset(font: Font, glyphs: set[int]) -> tuple[bytes, dict[int, int]]:
+    return _subset_of_one(font, *glyphs) if len(glyphs) == 1 else _made_subset(font, glyphs)
+
+
+@lru_cache(maxsize=64)
+def _subset_of_one(font: Font, glyph: int) -> tuple[bytes, dict[int, int]]:
+    """Nearly every form has check marks, and no other glyph of their font."""
+    return _made_subset(font, {glyph})
+
+
+def _made_subset(font: Font, glyphs: set[int]) -> tuple[bytes, dict[int, int]]:
     """A font program with just these glyphs, and their new numbers. Of a CFF font only the ``CFF`` table, whose charset
     keeps the old numbers as CIDs."""
     plan_input = hb.SubsetInput()

@@ -20,8 +20,10 @@ _HIDDEN = 1 << 1 | 1 << 5
 _DEEPEST_FIELD = 64
 _MOST_NAMED = 20
 _LONGEST_PATH = 100_000
-_SMALLEST = 4.0
-"""Points, in width and height: text is never drawn smaller. Forms keep data of their own in dots."""
+_SMALLEST = 2.0
+"""Points, in width and height. Forms keep data of their own in dots."""
+_LOWEST_LINE = 8.0
+"""Points that a text needs; some forms draw a frame around a widget that is lower."""
 _SHOWN_TEXT = re.compile(rb"/Tx\s+BMC.*?\bEMC\b", re.DOTALL)
 _NOWHERE = Area(x=0, y=0, w=0, h=0)
 _OF_THE_FORM = ("/DA", "/Q")
@@ -152,6 +154,7 @@ def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], told: _Told) -> Ite
             elif min(shown.width, shown.height) < _SMALLEST:
                 told.add("form_field_too_small", widget)
             else:
+                shown = _with_room(shown, visible) if widget.kind in ("/Tx", "/Ch") else shown
                 widget.area, widget.width = rectangle_to_area(shown, visible, page=number), shown.width
                 widget.turned = (_turn(annotation) - visible.rotation) % 360
                 yield widget
@@ -197,6 +200,12 @@ def _clear(widget: Widget) -> None:
     shown = appearances.get("/N") if isinstance(appearances, pikepdf.Dictionary) else None
     if isinstance(shown, pikepdf.Stream):
         shown.write(_SHOWN_TEXT.sub(b"", shown.read_bytes()))
+
+
+def _with_room(box: Rectangle, visible: VisiblePage) -> Rectangle:
+    """As high as a line of text at least, where the page allows it."""
+    more = max(_LOWEST_LINE - box.height, 0) / 2
+    return clip(Rectangle(box.left, box.bottom - more, box.right, box.top + more), visible) or box
 
 
 def _turn(annotation: pikepdf.Dictionary) -> int:

@@ -96,6 +96,9 @@ class VisiblePage:
 
     def to_default_space(self, rectangle: Rectangle) -> Rectangle:
         """From upright points; for example the ``/Rect`` of an annotation."""
+        if self.rotation == 0 and self.user_unit == 1:
+            x, y = self.matrix.e, self.matrix.f
+            return Rectangle(rectangle[0] + x, rectangle[1] + y, rectangle[2] + x, rectangle[3] + y)
         return self.matrix.bounds(rectangle)
 
     def from_default_space(self, rectangle: Rectangle) -> Rectangle:

@@ -17,6 +17,7 @@ import pikepdf
 from contracts.rpc.rendering import TagField
 from contracts.types import Notice, PageSize
 from services.rendering.jobs.active_content import remove_active_content
+from services.rendering.jobs.cut_off import check_complete
 from services.rendering.jobs.damaged_pictures import blank, damaged_pictures
 from services.rendering.jobs.drawn_forms import check_drawn_forms
 from services.rendering.jobs.existing_signatures import ExistingSignatures, existing_signatures
@@ -83,6 +84,7 @@ def prepare(
         damaged = bool(warnings)
         if _has_garbled_size(warnings):
             raise Refused("A page of the PDF has a size that makes no sense.")
+        check_complete(pdf, warnings)
         check_streams(pdf, limits.streams)
         check_drawn_forms(pdf)
         signatures = existing_signatures(pdf)

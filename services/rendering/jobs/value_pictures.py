@@ -8,7 +8,8 @@ pages, not the document, so a value of a large document costs no more than one o
 import base64
 import io
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import pikepdf
@@ -37,6 +38,9 @@ _MOST_PIXELS = 2_000_000
 _MOST_BYTES = 3_000_000
 """Of the pictures of one answer."""
 
+_SECONDS = 2.0
+"""That the pictures of one answer may take, half of them for laying out. Photographs of a telephone take a fifth each."""
+
 _SMALL_ENOUGH = 40_000
 _OPAQUE, _QUALITY = 255, 90
 
@@ -49,16 +53,25 @@ class _Sheet(NamedTuple):
     is_photograph: bool
 
 
-def draw_values(request: DrawValues, attachments: Mapping[str, bytes]) -> list[DrawnArea]:
-    """The areas in the order in which they were asked for; the last ones are missing when the answer would become too large.
-    ``attachments``: the bytes of the request's pictures by uuid. An area that is none, or of a field without value, is blank.
-    """
+def draw_values(
+    request: DrawValues, attachments: Mapping[str, bytes], clock: Callable[[], float] = time.monotonic
+) -> list[DrawnArea]:
+    """The areas in the order in which they were asked for; the last ones are missing when the answer would become too large or
+    would take too long, never the first. ``attachments``: the bytes of the request's pictures by uuid. An area that is none,
+    or of a field without value, is blank."""
+    until = clock() + _SECONDS
     paper = _Paper(request, attachments)
-    answers = [paper.add(wanted) for wanted in request.areas]
+    answers: list[tuple[DrawnArea, _Sheet | None]] = []
+    for wanted in request.areas:
+        if answers and clock() > until - _SECONDS / 2:
+            break
+        answers.append(paper.add(wanted))
     drawn: list[DrawnArea] = []
     size = 0
     with open_document(paper.saved()) as document:
         for answer, sheet in answers:
+            if drawn and clock() > until:
+                break
             if sheet is not None:
                 answer = _with_picture(answer, document[sheet.number], sheet, min(request.width, MOST_WIDTH))
             size += len(answer.picture or "")

@@ -66,6 +66,11 @@ def test_cells_have_their_width():
     assert found.areas[0].cell_w * 612 == pytest.approx(10)
 
 
+def test_a_text_has_room_for_a_line():
+    [area] = one(field("Tx", "A", (100, 600, 200, 603))).areas
+    assert ((1 - area.y) * 792, area.h * 792) == (pytest.approx(605.5), pytest.approx(8))
+
+
 def test_a_comb_of_cells_that_hold_no_letter_is_a_text():
     assert one(field("Tx", "A", (100, 600, 200, 620), Ff=1 << 24, MaxLen=100)).type is FieldType.TEXT
 
@@ -239,7 +244,7 @@ def test_each_field_is_accounted_for():
         field("Tx", "Unseen", (100, 360, 300, 380), F=32),
         field("Tx", "Far", (100, 9000, 200, 9020)),
         field("Sig", "No size", (0, 0, 0, 0)),
-        field("Tx", "Dot", (300, 300, 303, 320)),
+        field("Tx", "Dot", (300, 300, 301, 320)),
         field("Tx", "Askew", (500, 100, 520, 300), MK=Dictionary(R=90)),
     )
     assert notices(prepared) == {

@@ -172,6 +172,34 @@ def test_a_truncated_file_is_repaired_or_refused():
         assert "repaired" in codes(prepared)
 
 
+def test_a_file_that_lost_what_it_refers_to_is_refused():
+    data = pdf_files.document(pdf_files.line("First"), pdf_files.line("Second"))
+    whole = data[: data.rindex(b"xref\n0")]
+    assert texts(take(whole + b"trailer\n<< /Root 1 0 R").file) == ["First", "Second"]
+    for cut in range(data.index(b"stream") + 10, len(whole) - 30, 7):
+        with pytest.raises(Refused, match=r"parts of it are missing|could not be repaired|no pages"):
+            take(data[:cut])
+
+
+def test_a_download_that_was_interrupted_is_refused():
+    """A linearized file has a trailer at its beginning: qpdf makes a document of any part of it, with fewer pages."""
+    words = [pdf_files.line(f"Page {number}") for number in range(5)]
+    with pikepdf.open(io.BytesIO(pdf_files.document(*words))) as pdf:
+        data = pdf_files.saved(pdf, linearize=True, object_stream_mode=pikepdf.ObjectStreamMode.generate)
+    for cut in range(500, len(data) - 100, 49):
+        with pytest.raises(Refused, match=r"parts of it are missing|could not be repaired"):
+            take(data[:cut])
+
+
+def test_a_reference_to_nothing_is_no_damage():
+    data = changed(
+        pdf_files.document(pdf_files.line("Text")), lambda pdf: pdf.Root.__setitem__("/Extra", pdf.Root.Pages)
+    )
+    dangling = data.replace(b"/Extra 2 0 R", b"/Extra 9 0 R")
+    assert dangling != data
+    assert texts(take(dangling).file) == ["Text"]
+
+
 # What is packed small
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import itertools
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,7 +14,7 @@ from PIL import Image, ImageChops
 from contracts.errors import ServiceError
 from contracts.rpc.rendering import AreaToDraw, DrawnArea, DrawValues, FieldValue, FillRequest
 from contracts.types import Account
-from services.rendering import renderer
+from services.rendering import domain, renderer
 from services.rendering.jobs.fill import fill_into
 from services.rendering.jobs.geometry import visible_page
 from services.rendering.jobs.pages import draw_page
@@ -218,6 +219,25 @@ def test_a_picture_of_a_whole_page_stays_small_and_what_is_too_much_is_asked_for
     picture = Image.open(io.BytesIO(base64.b64decode(first.picture or "")))
     assert 1_800_000 < picture.width * picture.height <= 2_050_000
     assert (first.y, first.h) == (0, 1)
+
+
+def test_what_takes_too_long_is_left_out_and_asked_for_again_but_never_the_first() -> None:
+    items = [field_value("text", str(number)) for number in range(4)]
+    filled = request(*items)
+    areas = [AreaToDraw(field_uuid=one.field.uuid, area=0) for one in items]
+    order = DrawValues(**dict(filled), areas=areas)
+    for step, count in ((10.0, 1), (0.5, 2), (0.0, 4)):
+        ticks = itertools.count()
+        answers = draw_values(order, {}, clock=lambda: next(ticks) * step)  # noqa: B023
+        assert [one.field_uuid for one in answers] == [one.field.uuid for one in items[:count]]
+        assert all(one.picture for one in answers)
+
+
+def test_no_more_files_are_fetched_at_once_than_there_is_room_for() -> None:
+    assert domain.affordable([], 10) == 0
+    assert domain.affordable([{"a": 100}, {}, {"b": 1}], 10) == 1
+    assert domain.affordable([{"a": 5}, {"a": 5}, {"b": 5}, {"c": 1}, {}], 10) == 3
+    assert domain.affordable([{}, {"a": 11}], 10) == 1
 
 
 def test_previews_leave_a_child_to_what_comes_in(monkeypatch: pytest.MonkeyPatch) -> None:
