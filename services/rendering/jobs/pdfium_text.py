@@ -28,6 +28,8 @@ def _fast(function: Any, result: Any, *arguments: Any) -> Any:
 
 _address, _int = ctypes.c_void_p, ctypes.c_int
 _get_origin = _fast(pdfium_raw.FPDFText_GetCharOrigin, _int, _address, _int, _address, _address)
+_get_index = _fast(pdfium_raw.FPDFText_GetCharIndexFromTextIndex, _int, _address, _int)
+_count_rectangles = _fast(pdfium_raw.FPDFText_CountRects, _int, _address, _int, _int)
 _get_rectangle = _fast(pdfium_raw.FPDFText_GetRect, _int, _address, _int, *[_address] * 4)
 _get_object = _fast(pdfium_raw.FPDFPage_GetObject, _address, _address, _int)
 _get_type = _fast(pdfium_raw.FPDFPageObj_GetType, _int, _address)
@@ -77,6 +79,9 @@ class PageText:
         if self._count > _MOST_CHARACTERS:
             self.close()
             raise Refused(f"Page {index + 1} of the PDF has more than {_MOST_CHARACTERS:,} characters.")
+        self._address = ctypes.cast(self._text_page, ctypes.c_void_p).value
+        self._numbers = (ctypes.c_double * 4)()
+        self._places = range(ctypes.addressof(self._numbers), ctypes.addressof(self._numbers) + 32, 8)
         buffer = (ctypes.c_ushort * (self._count + 1))()
         length = max(pdfium_raw.FPDFText_GetText(self._text_page, 0, self._count, buffer) - 1, 0)
         self.text: str = bytes(memoryview(buffer)[:length]).decode("utf-16-le", "surrogatepass")
@@ -94,7 +99,7 @@ class PageText:
         """From a position in ``text`` to the index that the other methods take."""
         if self._has_surrogates:
             position = len(self.text[:position].encode("utf-16-le", "surrogatepass")) // 2
-        return int(pdfium_raw.FPDFText_GetCharIndexFromTextIndex(self._text_page, position))
+        return int(_get_index(self._address, position))
 
     def is_generated(self, index: int) -> bool:
         return bool(pdfium_raw.FPDFText_IsGenerated(self._text_page, index) == 1)
@@ -128,10 +133,8 @@ class PageText:
 
     def origins(self, first: int, last: int) -> list[tuple[float, float]]:
         """Where the glyphs start on their baselines; both ends included."""
-        numbers = (ctypes.c_double * 2)()
-        x = ctypes.addressof(numbers)
-        y = x + 8
-        page = ctypes.cast(self._text_page, ctypes.c_void_p).value
+        numbers, page = self._numbers, self._address
+        x, y, *_ = self._places
         found = []
         for index in range(first, last + 1):
             _get_origin(page, index, x, y)
@@ -154,12 +157,11 @@ class PageText:
         return self._boxes(0, -1)
 
     def _boxes(self, first: int, count: int) -> list[Box]:
-        numbers = (ctypes.c_double * 4)()
-        left, top, right, bottom = range(ctypes.addressof(numbers), ctypes.addressof(numbers) + 32, 8)
-        page = ctypes.cast(self._text_page, ctypes.c_void_p).value
+        numbers, page = self._numbers, self._address
+        left, top, right, bottom = self._places
         return [
             (numbers[0], numbers[3], numbers[2], numbers[1])
-            for index in range(min(pdfium_raw.FPDFText_CountRects(self._text_page, first, count), _MOST_BOXES))
+            for index in range(min(_count_rectangles(page, first, count), _MOST_BOXES))
             if _get_rectangle(page, index, left, top, right, bottom)
         ]
 
