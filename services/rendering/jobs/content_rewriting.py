@@ -9,7 +9,7 @@ from typing import Any
 
 import pikepdf
 
-from services.rendering.jobs.glyphs import Content, Glyphs
+from services.rendering.jobs.content_model import Content, Glyphs
 from services.rendering.jobs.pdf_values import text_of
 
 _TAG = re.compile(r"\{\{[^{}]*\}\}")

@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
+from services.rendering.jobs.content_model import Content, Glyphs
 from services.rendering.jobs.geometry import Rectangle
-from services.rendering.jobs.glyphs import Content, Glyphs
 from services.rendering.jobs.tags import TagLine
 
 Place = tuple[float, float]
