@@ -256,6 +256,8 @@ def _surely_fits(
         return False
     size = paper.SMALLEST_SIZE
     if field.type is FieldType.CELLS:
+        if "\n" in text:  # a cell of two lines
+            return False
         cell = (area.cell_w or 0) * width / area.w if area.w else 0
         count = max(len(text), 1)
         narrow = min(cell, width / count) if cell > 0 else width / max(count, round(width / height) if height else 1)
