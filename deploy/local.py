@@ -201,7 +201,7 @@ def side_by_side() -> list[str]:
     """Pytest's arguments for all tests: each worker has its own broker and databases, and takes one group after the other (see
     tests/conftest.py), the longest folders first."""
     workers = min(4, len(os.sched_getaffinity(0)))
-    return ["--numprocesses", str(workers), "--dist", "loadgroup", "--no-loadscope-reorder"] if workers > 1 else []
+    return ["--numprocesses", str(workers), "--dist", "loadscope", "--no-loadscope-reorder"] if workers > 1 else []
 
 
 def become(arguments: list[str]) -> int:

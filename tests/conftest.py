@@ -1,6 +1,6 @@
 """Real parts for every test: a broker, a PostgreSQL cluster, databases. Each is started when the first test asks for it.
 
-Side by side (``--dist loadgroup``), all tests that share a running suite go to one worker, so that it is started once; of the
+Side by side (``--dist loadscope``), all tests that share a running suite go to one worker, so that it is started once; of the
 others, those of a file stay together.
 """
 
@@ -20,29 +20,23 @@ from tests.support.identity_provider import ProviderProcess
 from tests.support.postgres import PrivatePostgres
 from tests.support.suite import RunningSuite, start_suite
 
-SUITES = ("sqlite_suite", "postgresql_suite")
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist puts the group behind the test's id
-def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    for item in items:
-        given = item.callspec.params if hasattr(item, "callspec") else {}
-        used = {*item.fixturenames, *map(str, given.values()), f"{given.get('suite')}_suite"}
-        for suite in SUITES:
-            if suite in used:
-                item.add_marker(pytest.mark.xdist_group(suite))
-                break
+_SHARING = ("tests/browser/", "tests/e2e/", "tests/contract/test_role_matrix.py")
+_OWN_SUITE = ("test_generated_calls.py", "test_mail_server.py", "test_sealing_troubles.py")
 
 
 class BySuiteOrFile(LoadScopeScheduling):
+    """By the tests' names, as that is all the process knows that gives them out: with PostgreSQL they say so."""
+
     def _split_scope(self, nodeid: str) -> str:
-        test, _, group = nodeid.rpartition("@")
-        return group if group in SUITES else (test or nodeid).partition("::")[0]
+        file, _, test = nodeid.partition("::")
+        if not file.startswith(_SHARING) or file.endswith(_OWN_SUITE):
+            return file
+        return "PostgreSQL" if "postgresql" in test else "SQLite"
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    return BySuiteOrFile(config, log) if config.getoption("dist") == "loadgroup" else None
+    return BySuiteOrFile(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.fixture(scope="session")

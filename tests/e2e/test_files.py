@@ -71,7 +71,8 @@ def test_links_expire_and_cannot_be_made_up(suite: RunningSuite, template: dict[
     token = token_of(url)
     link = links.read(secret_of(suite), token)
     assert link.expires_at is not None
-    for bad in (f"{token[:-4]}AAAA", f"A{token[1:]}", token[:20], "x", "%00", "%ff", token + token, "x" * 1900):
+    other = "B" if token.startswith("A") else "A"
+    for bad in (f"{token[:-4]}AAAA", f"{other}{token[1:]}", token[:20], "x", "%00", "%ff", token + token, "x" * 1900):
         answer = requests.get(f"{suite.base_url}/file/{bad}/a.pdf", timeout=30)
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), bad
     forged = links.url(suite.base_url, "another secret", link)

@@ -32,7 +32,10 @@ tells of more than the peer's does, also of what no submitter did."""
 PDF = agreement_pdf()
 DOCX = docx(paragraph("For [[customer]]"), paragraph("{{Name;role=Seller}}"))
 HTML = '<p>Name <text-field name="Name" role="Seller" style="width: 120px; height: 20px"></text-field></p>'
-FORMS = {"with the prefix": ("/api", "sqlite_suite"), "without the prefix": ("", "postgresql_suite")}
+FORMS = {
+    "with the prefix, sqlite": ("/api", "sqlite_suite"),
+    "without the prefix, postgresql": ("", "postgresql_suite"),
+}
 """Each path form is walked on one kind of database: the two have nothing to do with one another."""
 KINDS = {"python": published.PythonClient, "javascript": published.JavaScriptClient}
 
