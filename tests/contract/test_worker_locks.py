@@ -1,5 +1,5 @@
 """Database code on SQLite runs in real threads of a worker: no lock that two of them share may be a green one,
-neither SQLAlchemy's own nor that of the loggers it asks."""
+neither SQLAlchemy's own, nor that of the loggers it asks, nor Babel's."""
 
 import subprocess
 import sys
@@ -39,5 +39,32 @@ print(sum(pool.imap(lambda _: tpool.execute(work), range(16))))
 
 def test_sessions_in_many_threads_at_once_come_to_an_end() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=90, check=False)
+    assert "different thread" not in done.stderr
+    assert done.stdout.strip() == "16", done.stderr[-2000:]
+
+
+DATES = """
+import sys
+from contracts.runtime.worker.patch import patch
+patch()
+import eventlet
+from eventlet import tpool
+from babel import localedata
+from babel.dates import get_month_names
+sys.setswitchinterval(1e-4)
+
+def work():
+    for locale in ("de", "fr"):
+        localedata._cache.clear()
+        get_month_names("wide", locale=locale)
+    return 1
+
+pool = eventlet.GreenPool()
+print(sum(pool.imap(lambda _: tpool.execute(work), range(16))))
+"""
+
+
+def test_dates_are_put_into_words_in_many_threads_at_once() -> None:
+    done = subprocess.run([sys.executable, "-c", DATES], capture_output=True, text=True, timeout=90, check=False)
     assert "different thread" not in done.stderr
     assert done.stdout.strip() == "16", done.stderr[-2000:]

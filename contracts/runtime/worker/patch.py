@@ -17,6 +17,7 @@ def patch() -> None:
 
         eventlet.monkey_patch()
     _keep_real_locks_in_logging()
+    _keep_a_real_lock_in_babel()
     _resolve_in_a_thread()
 
 
@@ -41,6 +42,18 @@ def _keep_real_locks_in_logging() -> None:
     for reference in logging._handlerList:  # type: ignore[attr-defined]
         if (handler := reference()) is not None:
             handler.createLock()
+
+
+def _keep_a_real_lock_in_babel() -> None:
+    """It loads the names of months under a lock, in whatever thread a date is put into words. Importing it before would not do:
+    eventlet makes existing re-entrant locks green."""
+    try:
+        from babel import localedata
+    except ImportError:  # a service that puts no dates into words is installed without
+        return
+    from eventlet import patcher
+
+    localedata._cache_lock = patcher.original("threading").RLock()
 
 
 def _resolve_in_a_thread() -> None:
