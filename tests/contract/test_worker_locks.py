@@ -4,12 +4,19 @@ neither SQLAlchemy's own, nor that of the loggers it asks, nor Babel's."""
 import subprocess
 import sys
 
-PROGRAM = """
+PATCHED = """
 import sys
 from contracts.runtime.worker.patch import patch
 patch()
 import eventlet
 from eventlet import tpool
+"""
+AT_ONCE = """
+pool = eventlet.GreenPool()
+print(sum(pool.imap(lambda _: tpool.execute(work), range(16))))
+"""
+
+SESSIONS = """
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, configure_mappers, mapped_column
 
@@ -31,24 +38,14 @@ def work():
             session.scalars(sa.select(Thing)).all()
     engine.dispose()
     return 1
-
-pool = eventlet.GreenPool()
-print(sum(pool.imap(lambda _: tpool.execute(work), range(16))))
 """
 
 
 def test_sessions_in_many_threads_at_once_come_to_an_end() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=90, check=False)
-    assert "different thread" not in done.stderr
-    assert done.stdout.strip() == "16", done.stderr[-2000:]
+    assert_it_ends(f"{PATCHED}{SESSIONS}{AT_ONCE}")
 
 
 DATES = """
-import sys
-from contracts.runtime.worker.patch import patch
-patch()
-import eventlet
-from eventlet import tpool
 from babel import localedata
 from babel.dates import get_month_names
 sys.setswitchinterval(1e-4)
@@ -58,13 +55,14 @@ def work():
         localedata._cache.clear()
         get_month_names("wide", locale=locale)
     return 1
-
-pool = eventlet.GreenPool()
-print(sum(pool.imap(lambda _: tpool.execute(work), range(16))))
 """
 
 
 def test_dates_are_put_into_words_in_many_threads_at_once() -> None:
-    done = subprocess.run([sys.executable, "-c", DATES], capture_output=True, text=True, timeout=90, check=False)
+    assert_it_ends(f"{PATCHED}{DATES}{AT_ONCE}")
+
+
+def assert_it_ends(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=90, check=False)
     assert "different thread" not in done.stderr
     assert done.stdout.strip() == "16", done.stderr[-2000:]
