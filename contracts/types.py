@@ -250,6 +250,13 @@ class PageRequest(Tolerant):
     before: int | None = None
 
 
+class PageSize(Tolerant):
+    """Width and height of the visible page, upright, in points."""
+
+    width: float
+    height: float
+
+
 class TemplateDocument(Tolerant):
     """``url`` and ``preview_image_url`` expire; each read gives fresh ones. Sizes are points (1/72 inch), upright.
 
@@ -264,14 +271,7 @@ class TemplateDocument(Tolerant):
     preview_image_url: str | None = None
     sha256: str
     original_sha256: str | None = None
-    pages: list["PageSize"] = Field(default_factory=list)
-
-
-class PageSize(Tolerant):
-    """Width and height of the visible page, upright, in points."""
-
-    width: float
-    height: float
+    pages: list[PageSize] = Field(default_factory=list)
 
 
 class Person(Tolerant):
@@ -352,7 +352,7 @@ class DryRunDocument(Tolerant):
     """A document that would be kept; ``sha256`` is of what was sent in. Sizes are points, upright."""
 
     name: str
-    pages: list["PageSize"]
+    pages: list[PageSize]
     signed: bool = False
     sha256: str
 
@@ -385,6 +385,14 @@ class DryRun(Tolerant):
     fields: list[FieldDefinition] = Field(default_factory=list)
     documents: list[DryRunDocument] = Field(default_factory=list)
     submitters: list[DryRunSubmitter] | None = None
+
+
+class Consent(Tolerant):
+    """What a submitter agreed to before he completed, and when."""
+
+    agreed_at: Moment
+    text: str
+    url: str | None = None
 
 
 class Submitter(Tolerant):
@@ -421,15 +429,7 @@ class Submitter(Tolerant):
     template: TemplateReference | None = None
     submission_events: list[SubmissionEvent] | None = None
     fields: list[FieldDefinition] | None = None
-    consent: "Consent | None" = None
-
-
-class Consent(Tolerant):
-    """What a submitter agreed to before he completed, and when."""
-
-    agreed_at: Moment
-    text: str
-    url: str | None = None
+    consent: Consent | None = None
 
 
 class Submission(Tolerant):

@@ -1,9 +1,11 @@
 """A contract only grows: services are deployed one at a time, so old and new run side by side."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from contracts import schemas_record
 
@@ -52,6 +54,18 @@ def test_nothing_was_taken_away(name: str) -> None:
     assert name in CURRENT, "a call or event is gone; it goes only when nobody uses it any more"
     for part, schema in RECORDED[name].items():
         assert breaks(schema, CURRENT[name][part], schema, CURRENT[name][part], part) == []
+
+
+def test_models_are_complete_when_they_are_imported() -> None:
+    """Else the first call that needs one completes it, with all others waiting."""
+    assert [model.__name__ for model in models(BaseModel) if not model.__pydantic_complete__] == []
+
+
+def models(above: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for model in above.__subclasses__():
+        if model.__module__.startswith("contracts."):
+            yield model
+        yield from models(model)
 
 
 def test_everything_is_recorded() -> None:

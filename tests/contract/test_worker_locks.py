@@ -1,5 +1,5 @@
-"""Database code on SQLite runs in real threads of a worker: no lock that two of them share may be a green one,
-neither SQLAlchemy's own, nor that of the loggers it asks, nor Babel's."""
+"""Database code on SQLite runs in real threads of a worker, and shares locks there that belong to libraries: SQLAlchemy's, those
+of the loggers it asks, Babel's, pydantic's. Green threads wait for the same ones. None of them may wait for ever."""
 
 import subprocess
 import sys
@@ -60,6 +60,106 @@ def work():
 
 def test_dates_are_put_into_words_in_many_threads_at_once() -> None:
     assert_it_ends(f"{PATCHED}{DATES}{AT_ONCE}")
+
+
+MODELS = """
+from pydantic import BaseModel
+sys.setswitchinterval(1e-4)
+
+def incomplete():
+    class Outer(BaseModel):
+        inner: "Inner | None" = None
+
+    class Inner(BaseModel):
+        value: int = 0
+
+    Outer._names = {"Inner": Inner}
+    return Outer
+
+outers = [incomplete() for _ in range(60)]
+
+def work():
+    for outer in outers:
+        outer.model_rebuild(_types_namespace=outer._names)
+        assert outer.model_validate({"inner": {"value": 1}}).inner.value == 1
+    return 1
+"""
+
+
+def test_models_are_completed_in_many_threads_at_once() -> None:
+    assert_it_ends(f"{PATCHED}{MODELS}{AT_ONCE}")
+
+
+COUNTING = """
+import threading
+sys.setswitchinterval(1e-6)
+lock, again, counted = threading.Lock(), threading.RLock(), [0]
+
+def work():
+    for _ in range(2000):
+        with again, again, lock:
+            seen = counted[0]
+            counted[0] = seen + 1
+    return 1
+
+def work_in_the_event_loop():
+    for _ in range(200):
+        with again, lock:
+            seen = counted[0]
+            eventlet.sleep(0)
+            counted[0] = seen + 1
+    return 1
+
+green = [eventlet.spawn(work_in_the_event_loop) for _ in range(10)]
+"""
+COUNTED = """
+[one.wait() for one in green]
+assert counted[0] == 16 * 2000 + 10 * 200, counted
+"""
+
+
+def test_green_and_real_threads_share_locks() -> None:
+    assert_it_ends(f"{PATCHED}{COUNTING}{AT_ONCE}{COUNTED}")
+
+
+GIVING_UP = """
+import threading, time
+lock, began = threading.Lock(), time.monotonic()
+
+def work():
+    return int(lock.acquire(timeout=0.05))
+
+with lock:
+    assert not lock.acquire(False) and lock.locked()
+    assert [eventlet.spawn(work).wait(), tpool.execute(work)] == [0, 0]
+assert not lock.locked()
+
+
+def wait(number):
+    assert lock.acquire(timeout=10)
+    order.append(number)
+
+
+order = []
+lock.acquire()
+waiting = [eventlet.spawn(wait, number) for number in range(3)]
+eventlet.sleep(0)
+for number in range(3):
+    lock.release()
+    while len(order) <= number:
+        eventlet.sleep(0)
+assert order == [0, 1, 2]
+assert lock.locked()
+lock.release()
+try:
+    lock.release()
+except RuntimeError:
+    print(16)
+"""
+
+
+def test_waiting_ends_when_it_was_said_to() -> None:
+    assert_it_ends(f"{PATCHED}{GIVING_UP}")
 
 
 def assert_it_ends(program: str) -> None:

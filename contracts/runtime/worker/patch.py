@@ -1,4 +1,4 @@
-"""Makes the standard library cooperative. Imports nothing of ours: whatever is imported before it keeps what it had."""
+"""Makes the standard library cooperative. Imports nothing of ours but the lock: what is imported before keeps what it had."""
 
 import os
 import warnings
@@ -10,50 +10,22 @@ def patch() -> None:
     os.environ["PSYCOPG_WAIT_FUNC"] = "wait_selector"
     # eventlet's own resolver knows less than the C library's; that one runs in a real thread instead, below.
     os.environ["EVENTLET_NO_GREENDNS"] = "yes"
-    _keep_real_locks_in_sqlalchemy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import eventlet
 
+        _lock_real_threads_too()
         eventlet.monkey_patch()
-    _keep_real_locks_in_logging()
-    _keep_a_real_lock_in_babel()
     _resolve_in_a_thread()
 
 
-def _keep_real_locks_in_sqlalchemy() -> None:
-    """SQLAlchemy numbers its sessions and its loads under locks that its modules make when they are imported.
+def _lock_real_threads_too() -> None:
+    """Every lock made from now on is one that real threads may share with green ones: see ``lock``."""
+    from eventlet.green import thread
 
-    On SQLite, database code runs in several real threads. When two of them want one green lock, the second is woken in the
-    wrong thread, fails with "Cannot switch to a different thread", and the lock is never free again: the service hangs.
-    Nothing waits while it holds these locks, so real ones never keep the event loop.
-    """
-    import sqlalchemy.orm  # noqa: F401
+    from contracts.runtime.worker.lock import Lock
 
-
-def _keep_real_locks_in_logging() -> None:
-    """SQLAlchemy asks its loggers whether they want to know, which is decided under a lock: see above why a real one."""
-    import logging
-
-    from eventlet import patcher
-
-    logging.threading = patcher.original("threading")  # type: ignore[attr-defined]
-    logging._lock = logging.threading.RLock()  # type: ignore[attr-defined]
-    for reference in logging._handlerList:  # type: ignore[attr-defined]
-        if (handler := reference()) is not None:
-            handler.createLock()
-
-
-def _keep_a_real_lock_in_babel() -> None:
-    """It loads the names of months under a lock, in whatever thread a date is put into words. Importing it before would not do:
-    eventlet makes existing re-entrant locks green."""
-    try:
-        from babel import localedata
-    except ImportError:  # a service that puts no dates into words is installed without
-        return
-    from eventlet import patcher
-
-    localedata._cache_lock = patcher.original("threading").RLock()
+    thread.Lock = thread.LockType = Lock
 
 
 def _resolve_in_a_thread() -> None:

@@ -39,7 +39,7 @@ def serve(names: tuple[str, ...]) -> int:
     for name, own in zip(names, settings, strict=True):
         process.wait_for(f"{name} schema", partial(process.check_schema, name, own.database_url))
     runner = _runner(names, settings)
-    configure_mappers()  # under a lock that two threads must never want at once (see ``patch``)
+    configure_mappers()  # now, not in somebody's first call
     for name, own in zip(names, settings, strict=True):
         _check_start(name, own)
         _prepare(name)
