@@ -162,11 +162,16 @@ class CreateSubmission(NewSubmission):
 
 
 class CreateSubmissions(Tolerant):
-    """Several at once, all or none. The ``request_id`` and ``actor`` of each are those of the whole."""
+    """Several at once, all or none. The ``request_id`` and ``actor`` of each are those of the whole.
+
+    ``own``: where they were written as ``submissions[]``, which keys each of them was given itself and not by the whole;
+    refusals then name those as ``submissions[0].<key>``.
+    """
 
     request_id: str
     actor: Actor
     submissions: list[CreateSubmission]
+    own: list[list[str]] = Field(default_factory=list)
 
 
 class Submissions(Tolerant):
@@ -595,8 +600,8 @@ CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
 CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, timeout=120)
 TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
 TRY_ONE_OFF = Rpc("submissions", "try_one_off", CreateOneOff, DryRun, timeout=120)
-CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, timeout=60)
-TRY_MANY = Rpc("submissions", "try_many", CreateSubmissions, DryRun, timeout=60)
+CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, timeout=120)
+TRY_MANY = Rpc("submissions", "try_many", CreateSubmissions, DryRun, timeout=120)
 GET = Rpc("submissions", "get", GetSubmission, Submission)
 LIST = Rpc("submissions", "list", ListSubmissions, Page[Submission])
 FIELD_BOXES = Rpc("submissions", "field_boxes", GetFieldBoxes, FieldBoxes)
