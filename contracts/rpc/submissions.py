@@ -310,10 +310,11 @@ class ConsentAsked(Tolerant):
 
 
 class PartyToInvite(Tolerant):
-    """A role whose signer this signer names when he completes."""
+    """A role whose signer this signer names when he completes; with ``needs_phone`` he has to give a telephone number, too."""
 
     uuid: str
     role: str
+    needs_phone: bool = False
 
 
 class CodeAsked(Tolerant):
@@ -386,6 +387,7 @@ class Invited(Tolerant):
     role: str | None = None
     email: str | None = None
     name: str | None = None
+    phone: str | None = None
 
 
 class InviteAndComplete(CompleteForm):
