@@ -598,6 +598,12 @@ class CheckLinkCode(LinkVisit):
     code: str
 
 
+class AccountPictures(Tolerant):
+    """Keys of files that were once fetched for the account (its logo, its stamp)."""
+
+    keys: list[str]
+
+
 CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
 CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, timeout=120)
 TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
@@ -615,6 +621,7 @@ RETRY_SEAL = Rpc("submissions", "retry_seal", RetrySeal, Submission)
 GET_SUBMITTER = Rpc("submissions", "get_submitter", GetSubmitter, Submitter)
 LIST_SUBMITTERS = Rpc("submissions", "list_submitters", ListSubmitters, Page[Submitter])
 UPDATE_SUBMITTER = Rpc("submissions", "update_submitter", UpdateSubmitter, Submitter, timeout=30)
+PICTURES_IN_USE = Rpc("submissions", "pictures_in_use", AccountPictures, AccountPictures)
 OPEN_FORM = Rpc("submissions", "open_form", OpenForm, SigningForm)
 VIEW_FORM = Rpc("submissions", "view_form", Visit, Done)
 SAVE_VALUES = Rpc("submissions", "save_values", SaveValues, Done)

@@ -28,6 +28,7 @@ from contracts.types import (
     Submitter,
 )
 from services.submissions import (
+    branding_pictures,
     bulk,
     code_commands,
     commands,
@@ -169,6 +170,10 @@ class SubmissionsService:
     def retry_seal(self, command: rpc.RetrySeal) -> Submission:
         _known(command, id="Submission")
         return self.context.database.write(commands.retry_seal, command, self._site, now())
+
+    @handles(rpc.PICTURES_IN_USE)
+    def pictures_in_use(self, query: rpc.AccountPictures) -> rpc.AccountPictures:
+        return rpc.AccountPictures(keys=self.context.database.read(branding_pictures.in_use, query.keys))
 
     @handles(rpc.GET_SUBMITTER)
     def get_submitter(self, query: rpc.GetSubmitter) -> Submitter:
