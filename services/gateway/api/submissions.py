@@ -163,16 +163,30 @@ async def seal(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.RETRY_SEAL, exchange, id=exchange.arguments["id"])
 
 
+async def dutystamp(context: GatewayContext, exchange: Exchange) -> Any:
+    return await _refused_there(context, exchange, "dutystamp")
+
+
+async def certsign(context: GatewayContext, exchange: Exchange) -> Any:
+    return await _refused_there(context, exchange, "certsign")
+
+
+async def _refused_there(context: GatewayContext, exchange: Exchange, what: str) -> Any:
+    """Of a submission that the caller cannot see, not even this is said."""
+    await context.ask(rpc.GET, exchange, id=exchange.arguments["id"])
+    raise _not_configured(what, what)
+
+
 def permanently(exchange: Exchange) -> bool:
     """A DELETE says it in the query or in the body."""
     return bool(exchange.arguments.get("permanently") or (exchange.body or {}).get("permanently"))
 
 
 def refuse_what_is_not_there_yet(body: dict[str, Any], path: str = "") -> None:
-    """Features that the specification has and we do not yet: asked for, they are refused by name, never ignored."""
+    """Features that need a provider, which there is none of: asked for, they are refused by name, never ignored."""
     for name in ("dutystamp", "certsign"):
         if (body.get(name) or {}).get("enabled"):
-            raise _not_yet(f"{path}{name}.enabled", name)
+            raise _not_configured(f"{path}{name}.enabled", name)
     _refuse(body, path)
     _refuse(body.get("preferences") or {}, f"{path}preferences.")
     for index, submitter in enumerate(body.get("submitters", [])):
@@ -182,11 +196,11 @@ def refuse_what_is_not_there_yet(body: dict[str, Any], path: str = "") -> None:
 def _refuse(values: dict[str, Any], prefix: str) -> None:
     for name in _LATER_FLAGS:
         if values.get(name) is True:
-            raise _not_yet(prefix + name, name)
+            raise _not_configured(prefix + name, name)
 
 
-def _not_yet(field: str, what: str) -> Exception:
-    return invalid(f"{what} is not available yet", field, "is not available yet")
+def _not_configured(field: str, what: str) -> Exception:
+    return invalid(f"{what} is not configured", field, "is not configured")
 
 
 def _submitter(entry: dict[str, Any]) -> dict[str, Any]:
