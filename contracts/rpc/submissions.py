@@ -14,6 +14,7 @@ from contracts.types import (
     Account,
     Actor,
     Attachment,
+    Condition,
     DocumentLink,
     DryRun,
     FieldBoxes,
@@ -271,10 +272,13 @@ class OpenForm(Visit):
 
 
 class FormDocument(Tolerant):
+    """``conditions``: it is shown only while these hold of what the signer fills in; others are decided already."""
+
     uuid: str
     name: str
     pages: list[PageSize]
     url: str | None = None
+    conditions: list[Condition] = Field(default_factory=list)
 
 
 class FormField(FieldDefinition):

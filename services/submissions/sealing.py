@@ -52,11 +52,22 @@ def fill_request(
     account = Account.model_validate(snapshot.account)
     fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
     values = _values_so_far(row, fields, submitters, account)
-    filled = _on_paper(row, fields, values, submitters, account, row.updated_at)
+    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
+    filled = _on_paper(row, fields, values, submitters, account, row.updated_at, hidden)
     reasons = {uuid: reason for one in submitters for uuid, reason in one.reasons.items()}
-    return _request(
+    made = _request(
         row, snapshot, submitters, attachments, filled, reasons, [_party(one) for one in submitters], base_url
     )
+    return _without_documents(made, hidden)
+
+
+def _without_documents(made: FillRequest, hidden: Collection[str]) -> FillRequest:
+    """What conditions hide is in no file: neither the documents nor the places of fields on them."""
+    documents = [one for one in made.documents if one.uuid not in hidden]
+    if len(documents) == len(made.documents):
+        return made
+    values = [one.model_copy(update={"field": conditions.on_shown_documents(one.field, hidden)}) for one in made.values]
+    return made.model_copy(update={"documents": documents, "values": values})
 
 
 @dataclass(frozen=True)
@@ -86,10 +97,11 @@ def preview_request(
     done = [one for one in submitters if one.completed_at is not None and one.id != signer.row.id]
     values = {uuid: value for one in done for uuid, value in one.values.items()} | dict(signer.values)
     reasons = {uuid: reason for one in done for uuid, reason in one.reasons.items()} | dict(signer.reasons)
+    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
     done_ids = {one.id for one in done}
     filled = [
         one
-        for one in _on_paper(row, fields, values, submitters, account, signer.at)
+        for one in _on_paper(row, fields, values, submitters, account, signer.at, hidden)
         if one.field.uuid in wanted and _may_see(one, signer.row.id, done_ids)
     ]
     parties = [_party(one) if one.id != signer.row.id else _as_completed(signer) for one in submitters]
@@ -178,10 +190,11 @@ def _on_paper(
     submitters: Sequence[SubmitterRow],
     account: Account,
     pending_at: datetime,
+    hidden: Collection[str],
 ) -> list[FieldValue]:
-    """The fields that are there, with what goes into them; ``pending_at`` is the moment for parties that are not done."""
+    """The fields that are not ``hidden``, with what goes into them; ``pending_at`` is the moment for parties that are not
+    done."""
     owners = {one.party_uuid: one for one in submitters}
-    hidden = conditions.hidden(fields, values)
     filled = []
     for field in fields:
         owner, value = owners.get(field.submitter_uuid), values.get(field.uuid)
