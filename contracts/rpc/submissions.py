@@ -422,8 +422,11 @@ class FormPage(Tolerant):
 
 
 class FormFile(Tolerant):
+    """``footer`` is the line that every page gets at its foot, empty for none."""
+
     file: BlobRef
     pages: list[PageSize]
+    footer: str = ""
 
 
 class DrawForm(Visit):

@@ -105,7 +105,9 @@ class Settings(ServiceSettings):
     account_phone_otp_webhook_token: SecretStr | None = Field(
         default=None, description="bearer token that is sent along to it"
     )
-    account_with_signature_id: bool = Field(default=False, description="print an id beside each signature")
+    account_with_signature_id: bool = Field(
+        default=False, description="print an id beside each signature, and the document's at the foot of each page"
+    )
     account_bcc_emails: str = Field(default="", description="addresses that get a copy of every completion mail")
 
     @field_validator(

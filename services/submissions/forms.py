@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts import paper
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
@@ -88,7 +89,9 @@ def file_of(session: Session, query: rpc.FormPage, site: Site, now: datetime) ->
             document = StoredDocument.model_validate(one)
             if conditions.settled(document.conditions, own, done) is None:
                 break
-            return rpc.FormFile(file=document.file, pages=document.pages)
+            account = Account.model_validate(opened.snapshot.account)
+            footer = "" if document.signed else paper.page_footer(account, opened.row.slug)
+            return rpc.FormFile(file=document.file, pages=document.pages, footer=footer)
     raise not_found("Document")
 
 
