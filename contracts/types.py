@@ -129,6 +129,7 @@ class Account(Tolerant):
     documents_copy_email_attach_audit: bool = True
     documents_copy_email_attach_documents: bool = True
     with_signature_id: bool = False
+    with_file_links: bool = False
     sms_available: bool = False
     phone_codes_available: bool = False
     identity_checks_available: bool = False

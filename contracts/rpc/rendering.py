@@ -126,13 +126,15 @@ class UndrawableText(Tolerant):
 
 
 class FilledAttachment(Tolerant):
-    """A file behind a value. Pictures are PNG or JPEG, checked and re-encoded when they came in."""
+    """A file behind a value. Pictures are PNG or JPEG, checked and re-encoded when they came in. ``url`` is where its name on
+    paper leads; empty: to the page of the submission."""
 
     uuid: str
     filename: str
     file: BlobRef
     created_at: Moment
     branding: bool = False
+    url: str = ""
 
 
 class FieldValue(Tolerant):

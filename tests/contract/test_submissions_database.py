@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from contracts import links
 from contracts.audit_chain import START, next_hash
 from contracts.errors import ServiceError
 from contracts.events import REGISTRY, MailOutcome
@@ -1126,3 +1127,17 @@ def test_a_document_that_others_decided_about_is_not_shown_to_later_signers(desk
         assert [one.conditions for one in shown.documents] == [[]] * documents, "it is decided"
         assert [one.uuid for one in shown.fields] == (fields or ["kind", "number", "name", "later", "own"])
         desk.complete(second, {"own": "x"} if fields else {"own": "x", "later": "y"})
+
+
+def test_names_of_files_on_paper_lead_to_them_where_the_account_wants_that(desk: Desk) -> None:
+    found = template(field(name="Papers", uuid="papers", type="file"))
+    for wanted in (True, False):
+        slug = desk.create(found, {}, account=Account(with_file_links=wanted)).submitters[0].slug
+        desk.complete(slug, {"papers": [desk.attach(slug, "file")]})
+    linked, plain = (one["data"]["attachments"][0] for one in desk.events("sealing.due"))
+    assert plain["url"] == ""
+    token = linked["url"].removeprefix(f"{SITE.base_url}/file/").split("/")[0]
+    link = links.read(SITE.link_secret, token)
+    assert (link.key, link.filename) == (linked["file"]["key"], "x.png")
+    assert not link.expired(NOW + timedelta(days=36_500))
+    assert link.expires_at is not None, "no API key is needed"
