@@ -37,6 +37,9 @@ _PERSON = ("name", "email", "phone")
 
 # Of the size of the text. No letter of those that ``needs_font_check`` lets pass is wider, no line needs more.
 _WIDEST, _TALLEST = 1.5, 1.45
+_SLIM_WIDTH, _LATIN_WIDTH = 0.7, 1.05
+_SLIM = frozenset("abcdefghijklnopqrstuvxyz0123456789 .,:;-/()'\"!?àáäéèëíóöüñçß")
+_LAST_LATIN = "\u017f"
 _INSIDE = 0.92
 """Of an area's width, at least, is left between its margins."""
 _STAMP_LINES, _STAMP_SIZE, _STAMP_INSIDE = 6, 3.0, 0.85
@@ -170,8 +173,9 @@ def of_form(
     of_others: Mapping[str, Any],
     now: datetime,
 ) -> Question:
-    """For a signer: what he sends, or on completion all that he would leave. He knows nothing of paths: fields are named by
-    uuid and called as on the page. What is no value at all is not looked at, it is refused for another reason."""
+    """For a signer: what he sends, or on completion all that he would leave and that was not stored before, and so looked at
+    then. He knows nothing of paths: fields are named by uuid and called as on the page. What is no value at all is not
+    looked at, it is refused for another reason."""
     fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
     own = {field.uuid: field for field in fields if field.submitter_uuid == submitter.party_uuid}
     values = dict(submitter.values)
@@ -185,9 +189,14 @@ def of_form(
     shown = [
         replace(entry, path=entry.field.uuid, label=filling.label(entry.field))
         for entry in question.entries
-        if entry.field.uuid in asked and entry.field.uuid not in hidden
+        if entry.field.uuid in asked and entry.field.uuid not in hidden and not _is_stored(entry, submitter)
     ]
     return replace(question, entries=shown)
+
+
+def _is_stored(entry: Entry, submitter: SubmitterRow) -> bool:
+    """False for what is drawn without having been given, as a date of today or a stamp."""
+    return entry.value is not None and submitter.values.get(entry.field.uuid) == entry.value
 
 
 @dataclass(frozen=True)
@@ -265,15 +274,22 @@ def _surely_fits(
     room = width * _INSIDE
     if room < _WIDEST * size:
         return False
-    widths = [len(line) * _WIDEST * size / room for line in text.split("\n")]
+    widths = [_width(line) * size / room for line in text.split("\n")]
     # Of two lines that follow each other the second begins with what did not go onto the first.
     lines = sum(1 if width <= 1 else 1 + int(2 * width) for width in widths)
     return lines * _TALLEST * size <= height
 
 
+def _width(line: str) -> float:
+    """More than a line needs in any of our fonts, of the size of its text."""
+    return sum(_SLIM_WIDTH if one in _SLIM else _LATIN_WIDTH if one <= _LAST_LATIN else _WIDEST for one in line)
+
+
 def _stamp_surely_fits(party: rendering.PartySummary, width: float, height: float) -> bool:
-    lines = (party.name or "", party.email or party.phone or "", f"Role: {party.role}", "-" * _LONGEST_STAMP_LINE)
+    lines = (party.name or "", party.email or party.phone or "", f"Role: {party.role}", "M" * _LONGEST_STAMP_LINE)
     if any(rules.needs_font_check(line) for line in lines):
         return False
-    widest = max(map(len, lines)) * _WIDEST * _STAMP_SIZE
-    return widest <= width * _STAMP_INSIDE and height * _STAMP_INSIDE >= _STAMP_LINES * _TALLEST * _STAMP_SIZE
+    return (
+        max(map(_width, lines)) * _STAMP_SIZE <= width * _STAMP_INSIDE
+        and height * _STAMP_INSIDE >= _STAMP_LINES * _TALLEST * _STAMP_SIZE
+    )

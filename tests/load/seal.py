@@ -9,12 +9,10 @@ with the key held open. pyHanko's: the form filled and flattened with pikepdf, s
 it. Prints medians and the medians of the per-round ratios. `in_process_completion` is the floor for the whole suite's figure.
 """
 
-import gc
 import hashlib
 import io
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,11 +40,12 @@ from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.jobs.intake import prepare
 from services.rendering.jobs.signature_image import draw_signature
 from services.rendering.jobs.text import FontEmbedder, Style, draw, layout
+from tests.load.figures import interleaved
 from tests.load.libpdf_process import LibPdf
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES
 from tests.support.sealing import assert_sealed, trail
 
-ROUNDS = 31
+ROUNDS = 61
 PYHANKO, LIBPDF, OURS = "pyHanko as documented", "@libpdf/core", "ours"
 WIDTH, HEIGHT = 595, 842
 _WORDS = "The parties agree that what is written here is what they mean, and nothing that is not written here. "
@@ -175,7 +174,7 @@ def compare(pages: int, bits: int, rounds: int, targets: dict[str, float]) -> No
             shown = text_of(sealed)
             assert all(f"Value f{number}" in shown for number in range(8)), f"{who} lost values"
         _must_be_clean(ours(data, request, identity), identity, folder)
-        times = paired(contenders, rounds)
+        times = interleaved(contenders, rounds)
         libpdf.close()
     print(f"Fill and seal, {pages} pages, RSA-{bits}:")
     for who, taken in times.items():
@@ -197,23 +196,6 @@ def _must_be_clean(sealed: bytes, identity: SealIdentity, folder: Path) -> None:
 def text_of(data: bytes) -> str:
     with pypdfium2.PdfDocument(data) as document:
         return " ".join(page.get_textpage().get_text_range() for page in document)
-
-
-def paired(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Every round runs each contender once, in turning order, so that what else the machine does hits all alike."""
-    names = list(contenders)
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for contender in contenders.values():
-        for _ in range(3):
-            contender()
-    for number in range(rounds):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            gc.collect()
-            began = time.perf_counter()
-            contenders[name]()
-            times[name].append(time.perf_counter() - began)
-    return times
 
 
 def _identity(bits: int) -> SealIdentity:
@@ -348,7 +330,7 @@ def main() -> None:
     compare(10, 2048, ROUNDS, {PYHANKO: 0.06, LIBPDF: 0.5})
     compare(500, 2048, ROUNDS // 3, {LIBPDF: 1.05})
     complete = in_process_completion(agreement_pdf())
-    taken = paired({"complete": complete}, 40)["complete"]
+    taken = interleaved({"complete": complete}, 40)["complete"]
     print(f"Seal and audit trail of an agreement in one process: {statistics.median(taken) * 1e3:.1f} ms")
 
 

@@ -1,5 +1,7 @@
 """A page's own content, closed off: whatever it leaves open must not move, hide or clip what is drawn after it."""
 
+import re
+
 import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream
 
@@ -9,6 +11,12 @@ _END = "CountersignEnd"
 _OPERATORS = f"q Q BT ET BMC BDC EMC {_END}"
 _CLOSES = {"q": "Q", "BT": "ET", "BMC": "EMC", "BDC": "EMC"}
 _OPENERS = {"Q": {"q"}, "ET": {"BT"}, "EMC": {"BMC", "BDC"}}
+_COUNTED = {name.encode(): name for name in (*_CLOSES, *_OPENERS)}
+# Strings without strings in them, flat dictionaries, hexadecimal strings, names (ISO 32000-2, 7.2.3 and 7.3).
+_OPERANDS = re.compile(
+    rb"\((?:[^()\\]|\\.)*\)|<<[^<>()%]*>>|<[0-9A-Fa-f\s]*>|/[^\x00\t\n\x0b\f\r ()<>\[\]{}/%]*|[\[\]]", re.DOTALL
+)
+_UNUSUAL = re.compile(rb"[()<>{}%\x00\x0b]")
 
 
 def isolate(pdf: pikepdf.Pdf, page: pikepdf.Page) -> None:
@@ -17,14 +25,32 @@ def isolate(pdf: pikepdf.Pdf, page: pikepdf.Page) -> None:
     contents = page.obj.get("/Contents")
     parts = contents if isinstance(contents, pikepdf.Array) else [contents]
     streams = [part for part in parts if isinstance(part, Stream)]
-    page.obj.Contents = Array([*streams, pdf.make_stream(f"\n{_END}\n".encode())])
-    operators = _operators(page)
-    if operators[-1:] != [_END]:
-        # It ends within a string or an inline picture, which would swallow what comes after it.
-        page.obj.Contents = Array([_wrapped(pdf, page, streams)])
-        return
-    before, after = _brackets(operators[:-1])
+    operators = _plain_operators(streams)
+    if operators is None:
+        page.obj.Contents = Array([*streams, pdf.make_stream(f"\n{_END}\n".encode())])
+        operators = _operators(page)
+        if operators[-1:] != [_END]:
+            # It ends within a string or an inline picture, which would swallow what comes after it.
+            page.obj.Contents = Array([_wrapped(pdf, page, streams)])
+            return
+    before, after = _brackets(operators)
     page.obj.Contents = Array([pdf.make_stream(before), *streams, pdf.make_stream(after)])
+
+
+def _plain_operators(streams: list[Stream]) -> list[str] | None:
+    """Those that matter, of content that can be read without a parser, as most can, in a tenth of its time. None of other
+    content: comments, inline pictures, nested strings, anything that does not end."""
+    try:
+        content = b"\n".join(stream.read_bytes() for stream in streams)
+    except pikepdf.PdfError:
+        return None
+    words = _OPERANDS.sub(b" ", content)
+    if _UNUSUAL.search(words) is not None:
+        return None
+    found = words.split()
+    if b"BI" in found or b"ID" in found:
+        return None
+    return [_COUNTED[word] for word in found if word in _COUNTED]
 
 
 def _operators(page: pikepdf.Page) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from contracts.errors import ServiceError
 from contracts.rpc import rendering
 from contracts.types import Account, FieldDefinition
-from services.rendering.jobs import fill
+from services.rendering.jobs import fill, fonts
 from services.submissions import creation, fitting
 from services.submissions.filling import Signing
 from tests.support.drawing import area, field_value, party, request, stored
@@ -87,10 +87,21 @@ def test_a_stamp_that_is_not_asked_about_fits(name: str, width: float, height: f
         assert fill.faults(request(item, parties=[party(name=name), party(2)])) == {}
 
 
+@pytest.mark.parametrize("family", fonts.FAMILIES)
+@pytest.mark.parametrize("bold", [False, True])
+@pytest.mark.parametrize("italic", [False, True])
+def test_no_letter_is_wider_than_it_is_taken_for(family: str, bold: bool, italic: bool) -> None:
+    font = fonts.primary(fonts.Face(family, bold, italic))
+    letters = [one for one in map(chr, range(32, 0x2200)) if not fitting.rules.needs_font_check(one) and font.has(one)]
+    assert len(letters) > 500
+    assert [one for one in letters if font.advance(font.glyph(one)) > 1000 * fitting._width(one)] == []
+
+
 def test_usual_values_are_not_asked_about() -> None:
     asked = Rendering()
     usual = [
         field_value("text", "Ana Kowalska", area(0.1, 0.1, 0.3, 0.02)),
+        field_value("text", "Zoë Łukasz Ångström", area(0.1, 0.1, 0.2, 0.016)),
         field_value("text", "12 Long Street, 10115 Berlin, Germany", area(0.1, 0.1, 0.4, 0.04)),
         field_value("date", "2026-03-04", area(0.1, 0.1, 0.15, 0.02), preferences={"format": "D MMMM YYYY"}),
         field_value("number", 1234.5, area(0.1, 0.1, 0.15, 0.02), preferences={"format": "usd"}),
