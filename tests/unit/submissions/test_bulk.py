@@ -7,10 +7,10 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.types import DocxSource, FieldType
+from contracts.types import FieldType
 from services.submissions import bulk
 from services.submissions.creation import Plan
-from tests.support.submissions import ADMIN, NOW, Limits, create_command, field, template, two_signers
+from tests.support.submissions import ADMIN, NOW, Limits, create_command, field, template, two_signers, with_variables
 
 
 class FewFiles(Limits):
@@ -72,9 +72,7 @@ def test_files_of_all_submissions_are_counted_together() -> None:
 
 
 def test_documents_are_filled_once_for_the_same_variables() -> None:
-    found = two_signers()
-    source = DocxSource(variables={})
-    found = found.model_copy(update={"documents": [found.documents[0].model_copy(update={"docx": source})]})
+    found = with_variables()
     filled: list[dict[str, Any]] = []
 
     def fill(_one: rpc.CreateSubmission, snapshot: TemplateSnapshot, given: dict[str, Any]) -> TemplateSnapshot:
