@@ -16,9 +16,12 @@ from contracts.types import Submission
 from services.submissions import commands, creation, queries, variables
 from services.submissions.creation import Limits, Plan
 from services.submissions.preparing import Prepared, Workshop
+from services.submissions.problems import with_more, without_more
 from services.submissions.site import Site
 
-MOST = 100
+MOST, MOST_SUBMITTERS = 100, 1_000
+"""Of one request, which is written down in one transaction: others wait for it."""
+
 MOST_FILLED = 10
 """Filling Word documents takes a second or more: more of it would outlast the request."""
 _MOST_TOLD = 100
@@ -28,6 +31,8 @@ def each(command: rpc.CreateSubmissions) -> list[rpc.CreateSubmission]:
     """The single requests. Each has an id of its own, which follows from that of the whole."""
     if not 0 < len(command.submissions) <= MOST:
         raise invalid(f"From 1 to {MOST} submissions can be created at once", "submissions")
+    if sum(len(one.submitters) for one in command.submissions) > MOST_SUBMITTERS:
+        raise _too_many(MOST_SUBMITTERS, "submitters")
     return [
         one.model_copy(update={"request_id": f"{command.request_id}/{number}", "actor": command.actor})
         for number, one in enumerate(command.submissions)
@@ -115,8 +120,15 @@ def planned(
             refusals.append(refused)
     if refusals:
         faults = distinct(detail for refused in refusals for detail in refused.details)
-        raise ServiceError("invalid", refusals[0].message, faults)
+        raise ServiceError("invalid", with_more(without_more(refusals[0].message), len(faults)), faults)
+    if sum(len(plan.sources) for plan in plans) > limits.max_attachments:
+        raise _too_many(limits.max_attachments, "files and pictures")
     return plans
+
+
+def _too_many(most: int, things: str) -> ServiceError:
+    reason = f"must not have more than {most} {things} in all"
+    return invalid(f"submissions {reason}", "submissions", reason)
 
 
 def distinct(faults: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -146,6 +146,7 @@ def _refused_whole(suite: RunningSuite, path: str, people: dict[str, Any]) -> No
         ({"submissions": [{**people, "certsign": {"enabled": True}}]}, ["submissions[0].certsign.enabled"]),
         ({"submissions": [{**people, "template_id": 1_000_000}]}, ["submissions[0].template_id"]),
         ({"submissions": [people] * 101}, ["submissions"]),
+        ({"submissions": [{"submitters": people["submitters"] * 25}] * 21}, ["submissions"]),
         ({"submissions": [people], **people}, ["submissions"]),
         ({"emails": "one@example.com", **people}, ["emails"]),
         ({"emails": "one@example.com", "submissions": [people]}, ["emails"]),
