@@ -163,11 +163,16 @@ class CreateSubmission(NewSubmission):
 
 
 class CreateSubmissions(Tolerant):
-    """Several at once, all or none. The ``request_id`` and ``actor`` of each are those of the whole."""
+    """Several at once, all or none. The ``request_id`` and ``actor`` of each are those of the whole.
+
+    ``own``: where they were written as ``submissions[]``, which keys each of them was given itself and not by the whole;
+    refusals then name those as ``submissions[0].<key>``.
+    """
 
     request_id: str
     actor: Actor
     submissions: list[CreateSubmission]
+    own: list[list[str]] = Field(default_factory=list)
 
 
 class Submissions(Tolerant):
@@ -309,10 +314,11 @@ class ConsentAsked(Tolerant):
 
 
 class PartyToInvite(Tolerant):
-    """A role whose signer this signer names when he completes."""
+    """A role whose signer this signer names when he completes; with ``needs_phone`` he has to give a telephone number, too."""
 
     uuid: str
     role: str
+    needs_phone: bool = False
 
 
 class CodeAsked(Tolerant):
@@ -385,6 +391,7 @@ class Invited(Tolerant):
     role: str | None = None
     email: str | None = None
     name: str | None = None
+    phone: str | None = None
 
 
 class InviteAndComplete(CompleteForm):
@@ -598,12 +605,18 @@ class CheckLinkCode(LinkVisit):
     code: str
 
 
+class AccountPictures(Tolerant):
+    """Keys of files that were once fetched for the account (its logo, its stamp)."""
+
+    keys: list[str]
+
+
 CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
 CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, timeout=120)
 TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
 TRY_ONE_OFF = Rpc("submissions", "try_one_off", CreateOneOff, DryRun, timeout=120)
-CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, timeout=60)
-TRY_MANY = Rpc("submissions", "try_many", CreateSubmissions, DryRun, timeout=60)
+CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, timeout=120)
+TRY_MANY = Rpc("submissions", "try_many", CreateSubmissions, DryRun, timeout=120)
 GET = Rpc("submissions", "get", GetSubmission, Submission)
 LIST = Rpc("submissions", "list", ListSubmissions, Page[Submission])
 FIELD_BOXES = Rpc("submissions", "field_boxes", GetFieldBoxes, FieldBoxes)
@@ -615,6 +628,7 @@ RETRY_SEAL = Rpc("submissions", "retry_seal", RetrySeal, Submission)
 GET_SUBMITTER = Rpc("submissions", "get_submitter", GetSubmitter, Submitter)
 LIST_SUBMITTERS = Rpc("submissions", "list_submitters", ListSubmitters, Page[Submitter])
 UPDATE_SUBMITTER = Rpc("submissions", "update_submitter", UpdateSubmitter, Submitter, timeout=30)
+PICTURES_IN_USE = Rpc("submissions", "pictures_in_use", AccountPictures, AccountPictures)
 OPEN_FORM = Rpc("submissions", "open_form", OpenForm, SigningForm)
 VIEW_FORM = Rpc("submissions", "view_form", Visit, Done)
 SAVE_VALUES = Rpc("submissions", "save_values", SaveValues, Done)

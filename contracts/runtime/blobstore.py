@@ -93,6 +93,15 @@ class BlobStore:
             removed += 1
         return removed
 
+    def older(self, prefix: str, before: datetime) -> list[str]:
+        """The keys under ``prefix`` (a folder, with its slash) that were put before that moment, with the names of what a
+        killed process had not finished writing."""
+        return list(self._place.older(prefix, before))
+
+    def remove_listed(self, key: str) -> None:
+        """Remove what ``older`` named."""
+        self._place.delete(key)
+
     def get(self, ref: BlobRef | str) -> bytes:
         """The bytes. BlobMissing when there are none; with a BlobRef also BlobDamaged when they are others."""
         key = ref.key if isinstance(ref, BlobRef) else ref

@@ -13,7 +13,6 @@ statistics that know nothing of parts of texts, of joined tables, or of where al
 The ids alone are found here; the page's rows are read by them.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,18 +22,14 @@ from sqlalchemy.orm import Session
 
 from contracts.runtime import search
 
-WINDOW, SCATTERED, WIDE = 1_000, 250, 20_000
+WINDOW, SCATTERED, WIDE = 1_000, 100, 20_000
 """The first window; the same along an index of another condition, where each row is on a page of its own; the second."""
 FEW = 2
 """So many found in the first window make the second worth its while."""
 COMMON = 0.008
 """A term that this share of a window's rows contain is not looked up in the search index: it would be found everywhere."""
-MANY = 500
-"""So many rows of some blocks are not collected and sorted."""
-AT_ONCE = 8
-"""So many blocks are asked for at once."""
-LONG = 1 << search.BLOCK_BITS[2]
-"""In so many ids a common term is not looked up in the widest blocks."""
+MANY = 200
+"""So many rows that the search index finds are looked at in one go."""
 
 Conditions = Sequence[sa.ColumnElement[bool]]
 
@@ -99,16 +94,16 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
     if listing.plain:
         return _walked(session, listing, span, [])
     window = SCATTERED if listing.exact else WINDOW
-    found, complete = _in_window(session, listing, span, search_for, window)
+    found, highest = _in_window(session, listing, span, search_for, window)
     matches = len(found)
-    if not complete and matches >= FEW and not listing.exact:
-        found, complete = _in_window(session, listing, span, search_for, WIDE)
-    if complete:
+    if highest and matches >= FEW and not listing.exact:
+        found, highest = _in_window(session, listing, span, search_for, WIDE)
+    if highest is None:
         return found
     postgresql = session.get_bind().dialect.name == "postgresql"
     if listing.term and _is_rare(session, listing, span, window, matches):
         if postgresql:
-            return _looked_up(session, listing, span)
+            return _looked_up(session, listing, span, highest)
         narrowed = search.matching_rows(listing.table, listing.text, listing.term)
         return _walked(session, listing, span, [narrowed, *search_for])
     if listing.filters and postgresql:
@@ -118,11 +113,14 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
     return _walked(session, listing, span, search_for)
 
 
-def _in_window(session: Session, listing: Listing, span: Span, more: Conditions, window: int) -> tuple[list[int], bool]:
-    """What fits among the next rows, and whether that is all that is wanted or all there is."""
-    edge = session.scalar(_window(listing, span, listing.key).offset(window - 1).limit(1))
-    found = _walked(session, listing, span if edge is None else span.until(edge), more)
-    return found, edge is None or len(found) >= span.wanted
+def _in_window(
+    session: Session, listing: Listing, span: Span, more: Conditions, window: int
+) -> tuple[list[int], int | None]:
+    """What fits among the next rows, and the highest id of all; None when that is all that is wanted or all there is."""
+    highest = sa.select(sa.func.max(listing.key)).scalar_subquery()
+    edge = session.execute(_window(listing, span, listing.key.label("id"), highest).offset(window - 1).limit(1)).first()
+    found = _walked(session, listing, span if edge is None else span.until(edge.id), more)
+    return found, None if edge is None or len(found) >= span.wanted else edge[1]
 
 
 def _walked(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
@@ -136,26 +134,38 @@ def _collected(session: Session, listing: Listing, span: Span, more: Conditions)
     return list(session.scalars(sa.select(few.c.id).order_by(span.order(few.c.id)).limit(span.wanted)))
 
 
-def _looked_up(session: Session, listing: Listing, span: Span) -> list[int]:
-    """PostgreSQL: what the search index finds, in one part of the ids after the other, and more and more of them at once."""
-    highest = session.scalar(sa.select(sa.func.max(listing.key))) or 0
+def _looked_up(session: Session, listing: Listing, span: Span, highest: int) -> list[int]:
+    """PostgreSQL: what the search index finds, in one part of the ids after the other. A part that has many is divided, and the
+    smallest parts are walked along, where the wanted ones soon come."""
     low = max(0, -1 if span.after is None else span.after + 1)
     high = highest if span.before is None else min(highest, span.before - 1)
-    common = high - low > LONG and _estimated(session, listing) > COMMON * highest
-    blocks = search.blocks(low, high, backward=span.backward, widest=1 if common else 2)
+    blocks = search.blocks(low, high, backward=span.backward)
     known = _known(listing, span)
     found: list[int] = []
-    for level, same in itertools.groupby(blocks, key=lambda block: block.level):
-        at_once = 1 if common and level else AT_ONCE
-        while len(found) < span.wanted and (together := list(itertools.islice(same, at_once))):
-            found += _in_blocks(session, listing, replace(span, wanted=span.wanted - len(found)), known, together)
-    return found
+    while blocks and len(found) < span.wanted:
+        rows = session.execute(known, search.keys(blocks)).all()
+        complete, rest = (len(blocks), []) if len(rows) < MANY else _until(blocks, rows[-1].place - 1, span)
+        fitting = sorted((row.place, row.id if not span.backward else -row.id) for row in rows if row.fits)
+        found += [abs(id_) for place, id_ in fitting if place <= complete]
+        if len(found) < span.wanted and complete < len(blocks) and blocks[complete].level == 0:
+            ids = blocks[complete].ids
+            within = (listing.key >= ids.start, listing.key < ids.stop)
+            own = replace(span, wanted=span.wanted - len(found))
+            found += _walked(session, listing, own, [*within, search.contains_unindexed(listing.text, listing.term)])
+        blocks = rest
+    return found[: span.wanted]
+
+
+def _until(blocks: list[search.Block], complete: int, span: Span) -> tuple[int, list[search.Block]]:
+    """How many blocks were read to their ends, and which are to be read next: the parts of the next one, those behind it."""
+    parts = blocks[complete].parts
+    return complete, [*(reversed(parts) if span.backward else parts), *blocks[complete + 1 :]]
 
 
 def _known(listing: Listing, span: Span) -> sa.Select[Any]:
-    """MANY of the rows that the search index finds in some blocks, and whether they fit."""
+    """The first MANY rows that the search index finds in some blocks, by the ``place`` of their block (from 1), and whether
+    they fit. The blocks are read one after the other, and none behind the one that makes it MANY."""
     # The other conditions are only computed at first: as conditions, they would have their indexes read along with this one.
-    # Materialized, so that the limit does not lure the database to read the table instead.
     fits = sa.and_(
         sa.true(),
         *listing.exact,
@@ -163,38 +173,12 @@ def _known(listing: Listing, span: Span) -> sa.Select[Any]:
         *span.of(listing.key),
         search.contains_unindexed(listing.text, listing.term),
     )
+    block = search.asked_blocks()
     found = sa.select(listing.key.label("id"), fits.label("fits")).select_from(listing.source)
-    found = found.where(search.in_blocks(listing.table, listing.text, listing.term))
-    few = found.cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
-    return sa.select(few.c.id, few.c.fits).limit(MANY)
-
-
-def _in_blocks(
-    session: Session, listing: Listing, span: Span, known: sa.Select[Any], blocks: list[search.Block]
-) -> list[int]:
-    """The first ones of these blocks. Few: all of them, sorted. Many: of one part after the other, and of the smallest parts
-    along the ids, where they soon come."""
-    rows = session.execute(known, search.keys(blocks)).all()
-    if len(rows) < MANY:
-        return sorted((row.id for row in rows if row.fits), reverse=span.backward)[: span.wanted]
-    if len(blocks) == 1 and blocks[0].level == 0:
-        ids = blocks[0].ids
-        within = (listing.key >= ids.start, listing.key < ids.stop)
-        return _walked(session, listing, span, [*within, search.contains_unindexed(listing.text, listing.term)])
-    parts = blocks if len(blocks) > 1 else blocks[0].parts[:: -1 if span.backward else 1]
-    found: list[int] = []
-    for part in parts:
-        if len(found) < span.wanted:
-            found += _in_blocks(session, listing, replace(span, wanted=span.wanted - len(found)), known, [part])
-    return found
-
-
-def _estimated(session: Session, listing: Listing) -> int:
-    """How many rows have the term, as PostgreSQL guesses from its sample: a common one is seen there, however new it is."""
-    wanted = sa.select(listing.key).where(search.contains(listing.text, listing.term))
-    compiled = wanted.compile(session.get_bind(), compile_kwargs={"render_postcompile": True})
-    plan = session.connection().exec_driver_sql(f"EXPLAIN (FORMAT JSON) {compiled}", compiled.params)
-    return int(plan.scalar_one()[0]["Plan"]["Plan Rows"])
+    found = found.where(search.in_block(listing.table, listing.text, listing.term, block.c.key))
+    # A subquery with OFFSET is planned on its own: the limit cannot lure the database to read the table instead.
+    own = found.offset(sa.literal_column("0")).lateral("found")
+    return sa.select(block.c.place, own.c.id, own.c.fits).select_from(block.join(own, sa.true())).limit(MANY)
 
 
 def _all(listing: Listing, span: Span, more: Conditions) -> sa.Select[Any]:

@@ -9,10 +9,11 @@ The index only says where to look: what matches is decided by ``contains``, the 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from contracts.errors import ServiceError
@@ -20,6 +21,8 @@ from contracts.errors import ServiceError
 SHORTEST = 3
 BLOCK_BITS = (13, 16, 19)
 """A block of level 0 has 2**13 ids, and so on; ``_MAKE_BLOCKS`` says the same."""
+WIDEST = 1
+"""The widest level that is asked for: all rows of a block that have a common term are found before the first one is seen."""
 
 _MISSING = (
     "the PostgreSQL extension pg_trgm is missing in this database and cannot be created by this user: have its owner or a"
@@ -61,28 +64,37 @@ class Block(NamedTuple):
 
     @property
     def parts(self) -> list["Block"]:
-        """The blocks of the next lower level, ascending."""
+        """The blocks of the next lower level, ascending; none of the lowest."""
+        if self.level == 0:
+            return []
         bits = BLOCK_BITS[self.level - 1]
         return [Block(self.level - 1, at >> bits) for at in self.ids[:: 1 << bits]]
 
 
-def blocks(low: int, high: int, *, backward: bool, widest: int) -> Iterator[Block]:
-    """All ids from ``low`` to ``high``, and some around: small blocks first, then larger ones up to the level ``widest``."""
+def blocks(low: int, high: int, *, backward: bool) -> list[Block]:
+    """All ids from ``low`` to ``high``, and some around: small blocks first, then larger ones."""
     at = first = ((high >> BLOCK_BITS[0]) + 1 if backward else low >> BLOCK_BITS[0]) << BLOCK_BITS[0]
+    sizes = [1 << bits for bits in BLOCK_BITS[: WIDEST + 1]]
+    found = []
     while at > low if backward else at <= high:
-        sizes = [1 << bits for bits in BLOCK_BITS[: widest + 1]]
         level = max(
             number for number, size in enumerate(sizes) if number == 0 or (at % size == 0 and abs(at - first) >= size)
         )
         size = sizes[level]
-        yield Block(level, (at - size if backward else at) // size)
+        found.append(Block(level, (at - size if backward else at) // size))
         at += -size if backward else size
+    return found
 
 
-def in_blocks(table: sa.Table, column: Any, term: str) -> sa.ColumnElement[bool]:
-    """PostgreSQL: the rows of the blocks in the parameter ``keys`` (see ``keys``) that the index finds for ``term``; asks for
-    ``contains`` beside it."""
-    here = sa.func.search_blocks(table.c.id, type_=_NUMBERS).overlap(sa.bindparam("keys", type_=_NUMBERS))
+def asked_blocks() -> Any:
+    """PostgreSQL: the blocks in the parameter ``keys`` (see ``keys``), each with its ``key`` and its ``place`` from 1."""
+    asked = sa.func.unnest(sa.bindparam("keys", type_=_NUMBERS))
+    return asked.table_valued("key", with_ordinality="place").render_derived(name="block")
+
+
+def in_block(table: sa.Table, column: Any, term: str, key: Any) -> sa.ColumnElement[bool]:
+    """PostgreSQL: the rows of one block that the index finds for ``term``; asks for ``contains`` beside it."""
+    here = sa.func.search_blocks(table.c.id, type_=_NUMBERS).overlap(postgresql.array([key], type_=sa.BigInteger))
     if _TRIGRAM.search(term):
         return sa.and_(here, contains(column, term))
     size = min(len(term), 2)

@@ -60,6 +60,8 @@ ROLES: dict[str, frozenset[Role]] = {
     "submissions.update": _EDITORS,
     "submissions.remove": _EDITORS,
     "submissions.seal": _EDITORS,
+    "submissions.dutystamp": _EDITORS,
+    "submissions.certsign": _EDITORS,
     "submitters.search": _ALL,
     "submitters.get": _ALL,
     "submitters.update": _EDITORS,

@@ -1,5 +1,6 @@
-"""What the gateway's background process does besides the runtime's own loops: it removes uploads that nobody took over and
-answers that nobody asks for again, and tells the other services who the admins are."""
+"""What the gateway's background process does besides the runtime's own loops: it removes uploads that nobody took over,
+pictures of the account that nothing shows any more and answers that nobody asks for again, and tells the other services who
+the admins are."""
 
 from datetime import timedelta
 
@@ -8,7 +9,7 @@ from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from services.gateway import commands, queries, repeats
+from services.gateway import account_pictures, commands, queries, repeats
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)
@@ -30,8 +31,11 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         if database.read(queries.admins_untold):
             database.write(commands.tell_admins)
 
+    sweep_pictures = account_pictures.Sweep(database, blobs, account_pictures.asking(settings.amqp_url))
+
     return [
         Every("sweep-incoming", timedelta(hours=1), sweep),
+        Every("sweep-account-pictures", account_pictures.PAUSE, sweep_pictures),
         Every("forget-repeats", timedelta(hours=1), forget),
         # Compared with what was told last: nothing that changes a user must think of it, and an upgrade tells by itself.
         Every("tell-admins", timedelta(seconds=10), tell_admins),

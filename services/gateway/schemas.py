@@ -168,12 +168,16 @@ def _beginning(value: Any) -> Any:
 
 
 def _told(schema: dict[str, Any], error: Any, name: str | None) -> tuple[str, str, str]:
-    """Field, reason, and the sentence with the place, in the words of peer-facts 2.9."""
+    """Field, reason, and the sentence with the place, in the words of peer-facts 2.9. Where one of several keys is missing, and
+    the words have ``{name}``, it is told of the first of them."""
     keyword, where = error.kind.name, list(error.instance_path)
     if keyword == "required":
         where.append(error.kind.value)
+    node = _node(schema, error.schema_path[:-1])
+    text = node.get("x-messages", {}).get(keyword)
+    if keyword == "anyOf" and text and "{name}" in text and set(node["anyOf"][0]) == {"required"}:
+        where.append(node["anyOf"][0]["required"][0])
     about = path(where) if where and isinstance(where[-1], int) else str(where[-1]) if where else name or "body"
-    text = _node(schema, error.schema_path[:-1]).get("x-messages", {}).get(keyword)
     text = text or f"{{name}} {_reason(keyword, error.kind.value)}"
     message = text.replace("{name}", about)
     names_itself = "{name}" in text

@@ -4,10 +4,30 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
 from services.submissions import erasing
 from services.submissions.branding import PICTURES, blobs_of
+from services.submissions.models import SnapshotRow
 from services.submissions.preparing import Prepared
 from services.submissions.store import Loaded
+
+
+def in_use(session: Session, keys: Sequence[str]) -> list[str]:
+    """Those of the account's pictures that a submission was made with: it shows them for as long as it is there."""
+    on_postgresql = session.get_bind().dialect.name == "postgresql"
+    held = [
+        sa.literal_column(f"(account #>> '{{{picture},key}}'::text[])", sa.Text)
+        if on_postgresql
+        else sa.literal_column(f"json_extract(account, '$.{picture}.key')", sa.Text)
+        for picture in PICTURES.values()
+    ]
+    return [key for key in keys if any(_holds(session, column, key) for column in held)]
+
+
+def _holds(session: Session, column: sa.ColumnElement[str], key: str) -> bool:
+    return bool(session.scalar(sa.select(sa.exists(sa.select(SnapshotRow.submission_id).where(column == key)))))
 
 
 def record(found: Loaded, prepared: Sequence[Prepared], now: datetime) -> None:

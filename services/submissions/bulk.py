@@ -1,26 +1,38 @@
 """Several submissions in one request: all of them or none, and each once however often the request comes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy.orm import Session
 
-from contracts.errors import invalid
+from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import Submission
-from services.submissions import commands, queries, variables
-from services.submissions.creation import Plan
-from services.submissions.preparing import Prepared
+from services.submissions import commands, creation, queries, variables
+from services.submissions.creation import Limits, Plan
+from services.submissions.preparing import Prepared, Workshop
+from services.submissions.problems import with_more, without_more
 from services.submissions.site import Site
 
-MOST = 100
+MOST, MOST_SUBMITTERS = 100, 1_000
+"""Of one request, which is written down in one transaction: others wait for it."""
+
+MOST_FILLED = 10
+"""Filling Word documents takes a second or more: more of it would outlast the request."""
+_MOST_TOLD = 100
 
 
 def each(command: rpc.CreateSubmissions) -> list[rpc.CreateSubmission]:
     """The single requests. Each has an id of its own, which follows from that of the whole."""
     if not 0 < len(command.submissions) <= MOST:
         raise invalid(f"From 1 to {MOST} submissions can be created at once", "submissions")
+    if sum(len(one.submitters) for one in command.submissions) > MOST_SUBMITTERS:
+        raise _too_many(MOST_SUBMITTERS, "submitters")
     return [
         one.model_copy(update={"request_id": f"{command.request_id}/{number}", "actor": command.actor})
         for number, one in enumerate(command.submissions)
@@ -34,25 +46,121 @@ def remembered(session: Session, asked: Sequence[rpc.CreateSubmission]) -> list[
     return [queries.remembered(session, rpc.CREATE, one) for one in asked]  # type: ignore[misc]
 
 
-def refuse_variables(snapshots: Iterable[TemplateSnapshot]) -> None:
-    """Each submission of such a template has documents of its own, which take a second to make."""
-    if any(variables.asked_for(one) for one in snapshots):
-        reason = "has documents with variables: POST /submissions once for each"
-        raise invalid(f"template_id {reason}", "template_id", reason)
+@contextlib.contextmanager
+def named(command: rpc.CreateSubmissions, number: int) -> Iterator[None]:
+    """What the submission of this number is refused for, with the keys called as the request has them."""
+    try:
+        yield
+    except ServiceError as refused:
+        if refused.code != "invalid" or not command.own:
+            raise
+        own, before = set(command.own[number]), f"submissions[{number}]."
+        details = [{**one, "field": _called(str(one["field"]), own, before)} for one in refused.details]
+        message = re.sub(r"`(?=submitters\b)", f"`{before}", refused.message)
+        raise ServiceError("invalid", message, details) from refused
+
+
+def _called(field: str, own: set[str], before: str) -> str:
+    """Keys that this submission did not give itself are those of the whole request."""
+    first = re.split(r"[.\[]", field, maxsplit=1)[0]
+    return before + field if first in own else field
+
+
+def bases(
+    command: rpc.CreateSubmissions,
+    asked: Sequence[rpc.CreateSubmission],
+    limits: Limits,
+    snapshot: Callable[[rpc.CreateSubmission], TemplateSnapshot],
+    fill: Callable[[rpc.CreateSubmission, TemplateSnapshot, dict[str, Any]], TemplateSnapshot],
+) -> list[TemplateSnapshot]:
+    """What each is made from. Documents with variables are filled once for all submissions that give them the same."""
+    found: dict[int, TemplateSnapshot] = {}
+    filled: dict[tuple[int, str], TemplateSnapshot] = {}
+    made = []
+    for number, one in enumerate(asked):
+        if one.template_id not in found:
+            found[one.template_id] = snapshot(one)
+        template = found[one.template_id]
+        with named(command, number):
+            if template.archived or not variables.asked_for(template):
+                made.append(template)
+                continue
+            given = variables.merged(one, limits.max_values_bytes)
+            key = template.id, json.dumps(given, sort_keys=True)
+            if key not in filled:
+                _refuse_more(filled)
+                filled[key] = fill(one, template, given)
+        made.append(filled[key])
+    return made
+
+
+def _refuse_more(filled: dict[tuple[int, str], TemplateSnapshot]) -> None:
+    if len(filled) >= MOST_FILLED:
+        reason = f"must not be more than {MOST_FILLED} different ones in one request: each has documents of its own"
+        raise invalid(f"variables {reason}", "variables", reason)
+
+
+def planned(
+    command: rpc.CreateSubmissions,
+    asked: Sequence[rpc.CreateSubmission],
+    found: Sequence[TemplateSnapshot],
+    limits: Limits,
+    now: datetime,
+) -> list[Plan]:
+    """As ``creation.planned``; one refusal names the faults of all."""
+    plans: list[Plan] = []
+    refusals: list[ServiceError] = []
+    for number, (one, basis) in enumerate(zip(asked, found, strict=True)):
+        try:
+            with named(command, number):
+                plans.append(creation.planned(one, basis, limits, now))
+        except ServiceError as refused:
+            if refused.code != "invalid":
+                raise
+            refusals.append(refused)
+    if refusals:
+        faults = distinct(detail for refused in refusals for detail in refused.details)
+        raise ServiceError("invalid", with_more(without_more(refusals[0].message), len(faults)), faults)
+    if sum(len(plan.sources) for plan in plans) > limits.max_attachments:
+        raise _too_many(limits.max_attachments, "files and pictures")
+    return plans
+
+
+def _too_many(most: int, things: str) -> ServiceError:
+    reason = f"must not have more than {most} {things} in all"
+    return invalid(f"submissions {reason}", "submissions", reason)
+
+
+def distinct(faults: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each fault once: what is wrong with the whole request is wrong with each of its submissions."""
+    return list({(one["field"], one["reason"]): one for one in faults}.values())[:_MOST_TOLD]
+
+
+def prepared(workshop: Workshop, command: rpc.CreateSubmissions, plans: Sequence[Plan]) -> list[Prepared]:
+    """The files that the submissions ask for, or a ServiceError; then none of them is left."""
+    made: list[Prepared] = []
+    try:
+        for number, plan in enumerate(plans):
+            with named(command, number):
+                made += workshop.prepared(plan.sources)
+    except BaseException:
+        workshop.discard(made)
+        raise
+    return made
 
 
 def create(
     session: Session,
     asked: Sequence[rpc.CreateSubmission],
-    templates: Mapping[int, TemplateSnapshot],
+    found: Sequence[TemplateSnapshot],
     plans: Sequence[Plan],
-    prepared: Sequence[Prepared],
+    files: Sequence[Prepared],
     site: Site,
     now: datetime,
 ) -> list[Submission]:
     """All of them in one transaction."""
     made = []
-    for one, plan in zip(asked, plans, strict=True):
-        mine = [file for file in prepared if file.source in plan.sources]
-        made.append(commands.create(session, one, templates[one.template_id], plan, mine, site, now))
+    for one, basis, plan in zip(asked, found, plans, strict=True):
+        mine = [file for file in files if file.source in plan.sources]
+        made.append(commands.create(session, one, basis, plan, mine, site, now))
     return made

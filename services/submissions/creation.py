@@ -129,7 +129,10 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         _submitter(index, given, party, overrides, template, request, chosen, problems)
         for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
     ]
-    by_sms = sms.wishes(request, [one.phone for one in made], problems)
+    reached = [
+        bool(one.phone) or invites.needs_phone(one, inviter) for one, inviter in zip(made, inviters, strict=True)
+    ]
+    by_sms = sms.wishes(request, reached, problems)
     submitters = [
         replace(one, preferences={**one.preferences, "send_sms": wanted}, invited_by=inviter)
         for one, wanted, inviter in zip(made, by_sms, inviters, strict=True)
@@ -228,7 +231,7 @@ def _submitter(
     brand = branding.planned(given, request, party.uuid, f"{path}.", problems)
     kept |= brand.preferences
     kept |= code_requirements(given, chosen)
-    check_code_addresses(kept, email or given.invite_by, phone, path, problems)
+    check_code_addresses(kept, email or given.invite_by, phone or given.invite_by, path, problems)
     return PlannedSubmitter(
         party=party,
         group=_group(index, given.order, path, problems),

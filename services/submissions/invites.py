@@ -5,6 +5,7 @@ without that signer's completion, however often the step is sent or whatever die
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,18 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc.submissions import CompleteForm, InviteAndComplete, Invited, NewSubmitter, PartyToInvite
 from contracts.types import Party, SubmitterStatus
 from services.submissions import store, trail
-from services.submissions.addresses import BadAddress, email, name
+from services.submissions.addresses import BadAddress, email, name, phone
 from services.submissions.models import SubmissionRow, SubmitterRow
+from services.submissions.one_time_codes import PHONE, REQUIRED_BY
 from services.submissions.preparing import Prepared
 from services.submissions.problems import Problems
 from services.submissions.store import Loaded
 
 if TYPE_CHECKING:
     from services.submissions.creation import PlannedSubmitter
+
+
+_NEEDS_PHONE = REQUIRED_BY[PHONE]
 
 
 def inviters(submitters: Sequence[NewSubmitter], parties: Sequence[Party], problems: Problems) -> list[str | None]:
@@ -76,10 +81,19 @@ def waiting(submitters: Sequence["PlannedSubmitter"], prepared: Sequence[Prepare
     ]
 
 
+def needs_phone(planned: "PlannedSubmitter", inviter: str | None) -> bool:
+    """Whether the one who names this party has to give a telephone number: for its code, when the request has none."""
+    return inviter is not None and not planned.phone and bool(planned.preferences.get(_NEEDS_PHONE))
+
+
 def asked(row: SubmissionRow, submitter: SubmitterRow) -> list[PartyToInvite]:
     """The roles that this signer has yet to name somebody for."""
     return [
-        PartyToInvite(uuid=one["party_uuid"], role=one["role"])
+        PartyToInvite(
+            uuid=one["party_uuid"],
+            role=one["role"],
+            needs_phone=not one["phone"] and bool(one["preferences"].get(_NEEDS_PHONE)),
+        )
         for one in row.invitees
         if one["by"] == submitter.party_uuid
     ]
@@ -97,7 +111,7 @@ def named(found: Loaded, inviter: SubmitterRow, command: CompleteForm, now: date
     given = command.submitters if isinstance(command, InviteAndComplete) else []
     chosen = _chosen(waiting, given)
     known = {one["party_uuid"]: one for one in found.row.invitees}
-    rows = [_row(found, known[uuid], *contact, now) for uuid, contact in chosen.items()]
+    rows = [_row(found, known[uuid], contact, now) for uuid, contact in chosen.items()]
     if not rows:
         return []
     found.session.add_all(rows)
@@ -109,41 +123,61 @@ def named(found: Loaded, inviter: SubmitterRow, command: CompleteForm, now: date
     return [trail.Line(trail.NAME_PARTY, inviter.id, {"email": one.email, "role": one.role}) for one in rows]
 
 
-def _chosen(waiting: Sequence[PartyToInvite], given: Sequence[Invited]) -> dict[str, tuple[str, str | None]]:
-    """E-mail address and name for each role that is waited for, and for no other."""
+@dataclass(frozen=True)
+class _Contact:
+    email: str
+    name: str | None
+    phone: str | None
+
+
+def _chosen(waiting: Sequence[PartyToInvite], given: Sequence[Invited]) -> dict[str, _Contact]:
+    """Who it is for each role that is waited for, and for no other."""
     by_uuid = {one.uuid: one for one in waiting}
     by_role = {one.role.strip().lower(): one for one in waiting}
-    chosen: dict[str, tuple[str, str | None]] = {}
+    chosen: dict[str, _Contact] = {}
     for index, one in enumerate(given):
         path = f"submitters[{index}]"
         party = by_uuid.get(one.uuid or "") or (None if one.uuid else by_role.get((one.role or "").strip().lower()))
         if party is None or party.uuid in chosen:
             raise invalid("Nobody is to be invited for this role", f"{path}.{'uuid' if one.uuid else 'role'}")
-        if not (one.email or "").strip():
-            raise _missing(party, f"{path}.email")
-        try:
-            chosen[party.uuid] = email(str(one.email)), name(one.name)
-        except BadAddress as bad:
-            raise invalid(f"The e-mail address of {party.role} {bad.reason}", f"{path}.email", bad.reason) from None
+        chosen[party.uuid] = _contact(party, one, path)
     for party in waiting:
         if party.uuid not in chosen:
             raise _missing(party, "submitters")
     return chosen
 
 
+def _contact(party: PartyToInvite, given: Invited, path: str) -> _Contact:
+    """A number is taken only where one is asked for: the sender decides what this signer may say of others."""
+    if not (given.email or "").strip():
+        raise _missing(party, f"{path}.email")
+    try:
+        address, called = email(str(given.email)), name(given.name)
+    except BadAddress as bad:
+        raise invalid(f"The e-mail address of {party.role} {bad.reason}", f"{path}.email", bad.reason) from None
+    if not party.needs_phone:
+        return _Contact(address, called, None)
+    if not (given.phone or "").strip():
+        raise invalid(f"The telephone number of {party.role} is required", f"{path}.phone", "is required")
+    try:
+        return _Contact(address, called, phone(str(given.phone)))
+    except BadAddress as bad:
+        raise invalid(f"The telephone number of {party.role} {bad.reason}", f"{path}.phone", bad.reason) from None
+
+
 def _missing(party: PartyToInvite, path: str) -> ServiceError:
     return invalid(f"The e-mail address of {party.role} is required", path, "is required")
 
 
-def _row(found: Loaded, invitee: dict[str, Any], address: str, called: str | None, now: datetime) -> SubmitterRow:
+def _row(found: Loaded, invitee: dict[str, Any], contact: _Contact, now: datetime) -> SubmitterRow:
     return SubmitterRow(
         submission_id=found.row.id,
         position=invitee["position"],
         party_uuid=invitee["party_uuid"],
         role=invitee["role"],
-        email=address,
-        name=called or invitee["name"],
-        phone=invitee["phone"],
+        email=contact.email,
+        name=contact.name or invitee["name"],
+        phone=invitee["phone"] or contact.phone,
         external_id=invitee["external_id"],
         slug=store.new_slug(),
         group=invitee["group"],

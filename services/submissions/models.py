@@ -136,6 +136,16 @@ class SnapshotRow(Base):
     parties: Mapped[list[dict[str, Any]]] = mapped_column(Json)
     account: Mapped[dict[str, Any]] = mapped_column(Json)
 
+    __table_args__ = tuple(
+        sa.Index(
+            f"ix_snapshots_account_{picture}",
+            sa.text(f"(account #>> '{{{picture},key}}'::text[])"),
+            postgresql_where=sa.text(f"(account #>> '{{{picture},key}}'::text[]) IS NOT NULL"),
+            postgresql_using="btree",
+        ).ddl_if(dialect="postgresql")
+        for picture in ("logo", "stamp")
+    )
+
 
 class SubmitterRow(Base):
     """One party. ``values`` by field uuid; a key with null was emptied by the signer, so that no default comes back.

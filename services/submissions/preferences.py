@@ -17,21 +17,21 @@ TOGGLES = (
     "documents_copy_email_attach_documents",
 )
 CODES = ("require_email_2fa", "require_phone_2fa")
-NOT_YET = ("certsign_sign_enabled",)
+NOT_CONFIGURED = ("certsign_sign_enabled",)
 """What must not be promised before it is there: a code that is never asked for protects nobody."""
 
 
 def checked(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     """The known keys with their values in their types; others are dropped."""
     found: dict[str, Any] = {}
-    for key in (*TOGGLES, *CODES, *NOT_YET, "shared_link_2fa"):
+    for key in (*TOGGLES, *CODES, *NOT_CONFIGURED, "shared_link_2fa"):
         if given.get(key) is None:
             continue
         flag = _boolean(given[key])
         if flag is None:
             problems.add(f"preferences.{key}", "must be true or false")
-        elif flag and key in NOT_YET:
-            problems.add(f"preferences.{key}", "is not available yet")
+        elif flag and key in NOT_CONFIGURED:
+            problems.add(f"preferences.{key}", "is not configured")
         else:
             found[key] = flag
     if given.get("submitters_order") is not None:

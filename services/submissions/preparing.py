@@ -231,12 +231,20 @@ def keeping(workshop: Workshop, composition: B) -> Iterator[B]:
 
 
 @contextlib.contextmanager
-def throwing_away(workshop: Workshop, composition: Composition) -> Iterator[None]:
-    """What came with a dry run goes with it."""
+def keeping_all(workshop: Workshop, compositions: Sequence[B]) -> Iterator[list[B]]:
+    """As ``keeping``, for submissions that are written down together: each has its own copy of the documents."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(keeping(workshop, one)) for one in compositions]
+
+
+@contextlib.contextmanager
+def throwing_away(workshop: Workshop, *compositions: Composition | TemplateSnapshot) -> Iterator[None]:
+    """What came with a dry run, or was made for it, goes with it."""
     try:
         yield
     finally:
-        _remove(workshop.blobs, {key for key in _keys(composition.documents) if key.startswith(INCOMING)})
+        keys = {key for one in compositions for key in _keys(one.documents)}
+        _remove(workshop.blobs, {key for key in keys if key.startswith(INCOMING)})
 
 
 def _keys(documents: Sequence[StoredDocument]) -> set[str]:

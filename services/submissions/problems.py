@@ -1,5 +1,7 @@
 """Everything that is wrong with a request, collected, so that the API user can mend it in one go."""
 
+import re
+
 from contracts.errors import ServiceError
 
 _SHOWN = 50
@@ -25,6 +27,15 @@ class Problems:
         """Raises ServiceError("invalid") when there was any problem; the first one is the message."""
         if self._message is None:
             return
-        more = len(self._found) - 1
-        rest = f" (and {more} more problem{'s' if more > 1 else ''})" if more else ""
-        raise ServiceError("invalid", f"{self._message}{rest}", list(self._found[:_SHOWN]))
+        raise ServiceError("invalid", with_more(self._message, len(self._found)), list(self._found[:_SHOWN]))
+
+
+def with_more(message: str, found: int) -> str:
+    """The first problem in words, and how many there are besides."""
+    more = found - 1
+    return f"{message} (and {more} more problem{'s' if more > 1 else ''})" if more > 0 else message
+
+
+def without_more(message: str) -> str:
+    """The first problem alone."""
+    return re.sub(r" \(and \d+ more problems?\)$", "", message)

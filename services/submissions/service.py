@@ -1,6 +1,6 @@
 """Entrypoints: contract in, one call, contract out. What is slow (other services, files, HTTP) is done before the write."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -28,6 +28,7 @@ from contracts.types import (
     Submitter,
 )
 from services.submissions import (
+    branding_pictures,
     bulk,
     code_commands,
     commands,
@@ -65,7 +66,6 @@ class SubmissionsService:
     @handles(rpc.CREATE)
     def create(self, command: rpc.CreateSubmission) -> Submission:
         require_writer(command.actor)
-        _known(command, template_id="Template")
         if (done := self._remembered(rpc.CREATE, command)) is not None:
             return done
         template = self._template(command)
@@ -85,16 +85,16 @@ class SubmissionsService:
     @handles(rpc.TRY_CREATE)
     def try_create(self, command: rpc.CreateSubmission) -> DryRun:
         require_writer(command.actor)
-        _known(command, template_id="Template")
         template = self._template(command)
-        return trying.tried(self._workshop, [command], template, self.context.settings, now())
+        with preparing.throwing_away(self._workshop, template):
+            return trying.tried(self._workshop, [(command, template)], self.context.settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
         require_writer(command.actor)
         composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command, self.context.settings))
         with preparing.throwing_away(self._workshop, composition):
-            return trying.tried(self._workshop, [command], composition, self.context.settings, now())
+            return trying.tried(self._workshop, [(command, composition)], self.context.settings, now())
 
     @handles(rpc.CREATE_MANY)
     def create_many(self, command: rpc.CreateSubmissions) -> rpc.Submissions:
@@ -102,24 +102,33 @@ class SubmissionsService:
         asked, database = bulk.each(command), self.context.database
         if (done := database.look_up(bulk.remembered, asked)) is not None:
             return rpc.Submissions(data=done)
-        snapshots = self._templates(asked)
-        plans = [creation.planned(one, snapshots[one.template_id], self.context.settings, now()) for one in asked]
-        for one, plan in zip(asked, plans, strict=True):
-            self._check_fit(fitting.of_plan(plan, snapshots[one.template_id], one.account, now()), plan.texts)
-        made = self._workshop.prepared([source for plan in plans for source in plan.sources])
-        created = preparing.taken_over(
-            self._workshop,
-            made,
-            lambda files: database.write(bulk.create, asked, snapshots, plans, files, self._site, now()),
-        )
+        bases = self._bases(command, asked)
+        plans = bulk.planned(command, asked, bases, self.context.settings, now())
+        for number, (one, basis, plan) in enumerate(zip(asked, bases, plans, strict=True)):
+            with bulk.named(command, number):
+                self._check_fit(fitting.of_plan(plan, basis, one.account, now()), plan.texts)
+        made = bulk.prepared(self._workshop, command, plans)
+        with preparing.keeping_all(self._workshop, bases) as kept:
+            created = preparing.taken_over(
+                self._workshop,
+                made,
+                lambda files: database.write(bulk.create, asked, kept, plans, files, self._site, now()),
+            )
         return rpc.Submissions(data=created)
 
     @handles(rpc.TRY_MANY)
     def try_many(self, command: rpc.CreateSubmissions) -> DryRun:
         require_writer(command.actor)
         asked = bulk.each(command)
-        template = self._templates(asked)[asked[0].template_id]
-        return trying.tried(self._workshop, asked, template, self.context.settings, now())
+        bases = self._bases(command, asked)
+        with preparing.throwing_away(self._workshop, *bases):
+            return trying.tried(
+                self._workshop,
+                list(zip(asked, bases, strict=True)),
+                self.context.settings,
+                now(),
+                lambda number: bulk.named(command, number),
+            )
 
     @handles(rpc.GET)
     def get(self, query: rpc.GetSubmission) -> Submission:
@@ -161,6 +170,10 @@ class SubmissionsService:
     def retry_seal(self, command: rpc.RetrySeal) -> Submission:
         _known(command, id="Submission")
         return self.context.database.write(commands.retry_seal, command, self._site, now())
+
+    @handles(rpc.PICTURES_IN_USE)
+    def pictures_in_use(self, query: rpc.AccountPictures) -> rpc.AccountPictures:
+        return rpc.AccountPictures(keys=self.context.database.read(branding_pictures.in_use, query.keys))
 
     @handles(rpc.GET_SUBMITTER)
     def get_submitter(self, query: rpc.GetSubmitter) -> Submitter:
@@ -348,23 +361,25 @@ class SubmissionsService:
 
     def _template(self, command: rpc.CreateSubmission) -> templates.TemplateSnapshot:
         """The template, filled with the request's variables where its documents ask for some."""
-        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
-        template = self.context.bus.call(templates.SNAPSHOT, wanted)
+        template = self._snapshot(command)
         if template.archived or not variables.asked_for(template):
             return template
-        given = variables.merged(command, self.context.settings.max_values_bytes)
-        return self.context.bus.call(templates.FILL, variables.fill(command, template, given))
+        return self._filled(command, template, variables.merged(command, self.context.settings.max_values_bytes))
 
-    def _templates(self, asked: Iterable[rpc.CreateSubmission]) -> dict[int, templates.TemplateSnapshot]:
-        """By id. Those with variables are refused: each submission would have documents of its own, which take a second."""
-        snapshots = {}
-        for one in asked:
-            _known(one, template_id="Template")
-            if one.template_id not in snapshots:
-                wanted = templates.GetTemplate(actor=one.actor, id=one.template_id)
-                snapshots[one.template_id] = self.context.bus.call(templates.SNAPSHOT, wanted)
-        bulk.refuse_variables(snapshots.values())
-        return snapshots
+    def _bases(
+        self, command: rpc.CreateSubmissions, asked: Sequence[rpc.CreateSubmission]
+    ) -> Sequence[templates.TemplateSnapshot]:
+        return bulk.bases(command, asked, self.context.settings, self._snapshot, self._filled)
+
+    def _snapshot(self, command: rpc.CreateSubmission) -> templates.TemplateSnapshot:
+        _known(command, template_id="Template")
+        wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
+        return self.context.bus.call(templates.SNAPSHOT, wanted)
+
+    def _filled(
+        self, command: rpc.CreateSubmission, template: templates.TemplateSnapshot, given: dict[str, Any]
+    ) -> templates.TemplateSnapshot:
+        return self.context.bus.call(templates.FILL, variables.fill(command, template, given))
 
     @property
     def _workshop(self) -> Workshop:

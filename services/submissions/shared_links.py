@@ -23,7 +23,7 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.outbox import emit
 from contracts.types import LINK_FORM_FIELDS, Actor, Party, Role, SubmissionStatus
-from services.submissions import commands, creation, one_time_codes, rates, store, trail
+from services.submissions import commands, creation, one_time_codes, rates, store, trail, variables
 from services.submissions.creation import LINK, Plan
 from services.submissions.domain import FormState
 from services.submissions.models import SubmissionRow, SubmitterRow
@@ -50,8 +50,8 @@ class Contact:
 
 
 def party_of(template: TemplateSnapshot) -> Party:
-    """The one role that a visitor can take. ServiceError when the link cannot be used: archived, nothing to fill in, or
-    several people are to sign, and nobody says who the others are."""
+    """The one role that a visitor can take. ServiceError when the link cannot be used: archived, nothing to fill in, several
+    people are to sign and nobody says who the others are, or the documents have variables and nobody says what stands there."""
     signing = [one for one in template.parties if any(field.submitter_uuid == one.uuid for field in template.fields)]
     if template.archived:
         raise _unusable("archived", "This document has been removed.")
@@ -60,6 +60,9 @@ def party_of(template: TemplateSnapshot) -> Party:
     if len(signing) > 1:
         message = "Several people have to sign this document: its sender must invite each of them."
         raise _unusable("several", message)
+    if variables.asked_for(template):
+        message = "This document is made for each person separately: its sender must invite you."
+        raise _unusable("variables", message)
     return signing[0]
 
 

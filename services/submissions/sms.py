@@ -15,8 +15,8 @@ _NO_PROVIDER = "needs an SMS provider (SMS_URL)"
 _NO_PHONE = "needs a phone"
 
 
-def wishes(request: NewSubmission, phones: Sequence[str | None], problems: Problems) -> list[bool]:
-    """For each submitter, whether his invitation goes by SMS, too. ``phones``: their numbers, as checked.
+def wishes(request: NewSubmission, reached: Sequence[bool], problems: Problems) -> list[bool]:
+    """For each submitter, whether his invitation goes by SMS, too. ``reached``: who has a number, or will have one by then.
 
     ``send_sms`` of the submission is for everybody who has a number; that of a submitter is about him alone.
     """
@@ -27,16 +27,16 @@ def wishes(request: NewSubmission, phones: Sequence[str | None], problems: Probl
     if not request.account.sms_available:
         for path in where:
             problems.add(path, _NO_PROVIDER, NOT_CONFIGURED)
-    for index, (one, phone) in enumerate(zip(request.submitters, phones, strict=True)):
-        if one.send_sms and not phone:
+    for index, (one, has_number) in enumerate(zip(request.submitters, reached, strict=True)):
+        if one.send_sms and not has_number:
             problems.add(
                 f"submitters[{index}].phone",
                 "is required by send_sms",
                 f"send_sms needs phone in `submitters[{index}]`.",
             )
-    if request.send_sms and not any(phones):
+    if request.send_sms and not any(reached):
         problems.add("send_sms", _NO_PHONE, "send_sms needs a submitter with a phone.")
-    return [bool(wanted and phone) for wanted, phone in zip(asked, phones, strict=True)]
+    return [bool(wanted) and has_number for wanted, has_number in zip(asked, reached, strict=True)]
 
 
 def check_change(command: UpdateSubmitter, problems: Problems) -> None:

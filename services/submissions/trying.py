@@ -1,32 +1,43 @@
 """``dry_run``: what a creating call would make, with everything that it would be refused for. Nothing is stored."""
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from contracts.errors import ServiceError
 from contracts.rpc.submissions import NewSubmission
 from contracts.rpc.templates import Composition
 from contracts.types import DryRun, DryRunDocument, DryRunSubmitter
-from services.submissions import creation, fitting
+from services.submissions import bulk, creation, fitting
 from services.submissions.creation import Basis, Limits, Plan
 from services.submissions.preparing import Workshop
 
 
-def tried(workshop: Workshop, commands: Sequence[NewSubmission], basis: Basis, limits: Limits, now: datetime) -> DryRun:
-    """Refusals that name fields become ``problems``; pictures are fetched and drawn, and thrown away. Several commands are
-    submissions on the same basis that differ by their submitters only: all of these are told."""
+def tried(
+    workshop: Workshop,
+    asked: Sequence[tuple[NewSubmission, Basis]],
+    limits: Limits,
+    now: datetime,
+    named: Callable[[int], contextlib.AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
+) -> DryRun:
+    """Refusals that name fields become ``problems``; pictures are fetched and drawn, and thrown away. Of several submissions in
+    one request all submitters are told; ``named`` gives the keys of one of them their names in the request."""
+    basis = asked[0][1]
     problems = list(basis.problems) if isinstance(basis, Composition) else []
     plans: list[Plan] = []
-    try:
-        plans = [creation.planned(command, basis, limits, now) for command in commands]
-        for command, plan in zip(commands, plans, strict=True):
-            fitting.refuse(workshop.bus, fitting.of_plan(plan, basis, command.account, now), plan.texts)
-            workshop.discard(workshop.prepared(plan.sources))
-    except ServiceError as refused:
-        if refused.code != "invalid":
-            raise
-        found = [{key: str(value) for key, value in detail.items()} for detail in refused.details]
-        problems += found or [{"field": "", "reason": refused.message}]
+    for number, (command, its_basis) in enumerate(asked):
+        try:
+            with named(number):
+                plan = creation.planned(command, its_basis, limits, now)
+                plans.append(plan)
+                fitting.refuse(workshop.bus, fitting.of_plan(plan, its_basis, command.account, now), plan.texts)
+                workshop.discard(workshop.prepared(plan.sources))
+        except ServiceError as refused:
+            if refused.code != "invalid":
+                raise
+            found = [{key: str(value) for key, value in detail.items()} for detail in refused.details]
+            problems += found or [{"field": "", "reason": refused.message}]
+    problems = bulk.distinct(problems)
     fields = plans[0].fields if plans else basis.fields
     return DryRun(
         accepted=not problems,

@@ -107,7 +107,12 @@ def refuse_early(command: rpc.ChangeDocuments, template: rpc.TemplateSnapshot) -
 
 
 def planned(
-    command: rpc.ChangeDocuments, template: rpc.TemplateSnapshot, ready: Sequence[Ready | None], limits: Limits
+    command: rpc.ChangeDocuments,
+    template: rpc.TemplateSnapshot,
+    ready: Sequence[Ready | None],
+    limits: Limits,
+    *,
+    trial: bool = False,
 ) -> Exchange:
     """The documents after the change, with the fields on them. ``ready`` has what each entry of the command sends in."""
     there = template.documents
@@ -132,7 +137,7 @@ def planned(
     conditions = {kept_as[one.uuid]: one.conditions for one in there if one.conditions and one.uuid in kept_as}
     left = combining.without(Definition(template.parties, template.fields, conditions=conditions), gone)
     fields = [coming[i].fields for i in sorted(coming)]
-    definition = domain.extended(left, fields, [one.uuid for one in documents], limits)
+    definition = domain.extended(left, fields, [one.uuid for one in documents], limits, trial=trial)
     report = [
         *(notice for one in coming.values() for notice in one.report),
         *left.notices,
@@ -160,14 +165,19 @@ def change(
 
     def decide() -> Template:
         store.write(row, exchange.definition)
-        about = {one.name for one in row.documents} - {one.name for one in exchange.documents}
-        kept = [notice for notice in map(Notice.model_validate, row.report) if notice.document not in about]
-        store.put_documents(row, exchange.documents, [*kept, *exchange.report])
+        store.put_documents(row, exchange.documents, report_after(row, exchange))
         row.updated_at = now
         session.flush()
         return store.announced(session, TEMPLATE_UPDATED, row, links, now)
 
     return once(session, rpc.CHANGE_DOCUMENTS, command.request_id, decide)
+
+
+def report_after(row: TemplateRow, exchange: Exchange) -> list[Notice]:
+    """What is said of the documents that stay, then of those that came."""
+    about = {one.name for one in row.documents} - {one.name for one in exchange.documents}
+    kept = [notice for notice in map(Notice.model_validate, row.report) if notice.document not in about]
+    return [*kept, *exchange.report]
 
 
 def _targets(changes: Sequence[rpc.DocumentChange], there: Sequence[StoredDocument]) -> dict[int, StoredDocument]:

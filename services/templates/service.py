@@ -154,6 +154,23 @@ class TemplatesService:
             self._discard_files(new)
         return done
 
+    @handles(rpc.TRY_CHANGE_DOCUMENTS)
+    def try_change_documents(self, command: rpc.ChangeDocuments) -> DryRun:
+        template = self.context.database.look_up(document_commands.present, command)
+        document_commands.refuse_early(command, template)
+        ready = self._prepared_changes(command)
+        whole: Sequence[StoredDocument] = []
+        try:
+            limits = self.context.settings.limits()
+            exchange = document_commands.planned(command, template, ready, limits, trial=True)
+            if command.merge and len(exchange.documents) > 1:
+                whole = [self._joiner.joined(exchange.documents, template.name, "merge")]
+                exchange = document_commands.in_one(exchange, whole[0])
+            return self.context.database.look_up(trying.change, command, exchange)
+        finally:
+            self._discard_files(whole)
+            self._discard_made([one for one in ready if one is not None])
+
     @handles(rpc.SHARED)
     def shared(self, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot:
         return self.context.database.look_up(queries.shared, request)

@@ -8,6 +8,7 @@ from contracts.rpc import templates as rpc
 from contracts.types import DryRun, DryRunDocument, Notice, StoredDocument
 from services.templates import document_commands, domain, queries, store
 from services.templates.access import require_owner, require_writer
+from services.templates.document_commands import Exchange
 from services.templates.domain import Definition, Limits
 from services.templates.preparing import Ready
 
@@ -42,6 +43,14 @@ def clone(session: Session, command: rpc.CloneTemplate) -> DryRun:
     documents = [queries.stored(one) for one in source.documents]
     report = [Notice.model_validate(one) for one in source.report]
     return _told(title or domain.clone_name(source.name), store.definition_of(source), documents, report)
+
+
+def change(session: Session, command: rpc.ChangeDocuments, exchange: Exchange) -> DryRun:
+    """PUT /templates/:id/documents."""
+    row = queries.found(session, command.actor, command.id)
+    require_owner(command.actor, row)
+    report = document_commands.report_after(row, exchange)
+    return _told(row.name, exchange.definition, exchange.documents, report)
 
 
 def _told(

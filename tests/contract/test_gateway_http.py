@@ -107,8 +107,18 @@ def test_what_is_not_there_yet_is_refused_by_name(
         "POST", "/submissions", json={"template_id": 1, "submitters": [{"email": "a@example.com"}], **extra}
     )
     assert (answer.status_code, answer.json()["details"][0]["field"]) == (422, field)
-    assert "not available yet" in answer.json()["error"]
+    assert "not configured" in answer.json()["error"]
     assert services.requests == []
+
+
+@pytest.mark.parametrize("what", ["dutystamp", "certsign"])
+def test_what_has_no_provider_cannot_be_tried_again(gateway: RunningGateway, services: Services, what: str) -> None:
+    services.answers["submissions.get"] = SUBMISSION
+    answer = gateway.call("POST", f"/api/submissions/31/{what}", json={"enabled": True})
+    assert (answer.status_code, answer.json()["error"]) == (422, f"{what} is not configured")
+    assert gateway.call("POST", f"/submissions/31/{what}").status_code == 422
+    services.answers["submissions.get"] = not_found("Submission")
+    assert gateway.call("POST", f"/submissions/31/{what}").status_code == 404
 
 
 def test_a_refusal_of_a_service_comes_out_with_its_details(gateway: RunningGateway, services: Services) -> None:

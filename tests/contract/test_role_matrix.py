@@ -105,6 +105,8 @@ MATRIX: dict[str, Row] = {
     "submissions.update": Row(CHANGE_VISIBLE, lambda _: {"name": "Renamed"}),
     "submissions.remove": Row(CHANGE_VISIBLE),
     "submissions.seal": Row(CHANGE_VISIBLE, done=422),
+    "submissions.dutystamp": Row(CHANGE_VISIBLE, done=422),
+    "submissions.certsign": Row(CHANGE_VISIBLE, done=422),
     "submitters.search": Row(EVERYBODY, query={"limit": 100}),
     "submitters.get": Row(READ),
     "submitters.update": Row(CHANGE_VISIBLE, lambda _: {"name": "Renamed"}),

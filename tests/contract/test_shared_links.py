@@ -15,7 +15,7 @@ from contracts.runtime.clock import uuid7
 from contracts.types import Account
 from services.submissions import creation, forms, shared_links
 from tests.contract.test_submissions_database import assert_chain_holds, assert_told_in_order, at_once, refusal
-from tests.support.submissions import ADMIN, SITE, Desk, field, template, two_signers
+from tests.support.submissions import ADMIN, SITE, Desk, field, template, two_signers, with_variables
 
 LIMITS = SimpleNamespace(shared_link_starts_per_visitor=60, shared_link_starts=2_000)
 
@@ -141,6 +141,7 @@ def test_what_is_asked_for_is_required_and_all_else_is_left_out(door: Door) -> N
         (two_signers(), "several"),
         (template(field(), archived=True), "archived"),
         (template(roles=("Nobody",)), "empty"),
+        (with_variables(), "variables"),
     ],
 )
 def test_links_that_nobody_can_use_say_why(door: Door, found: TemplateSnapshot, reason: str) -> None:

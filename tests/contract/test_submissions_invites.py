@@ -8,7 +8,7 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
-from contracts.types import SubmissionStatus
+from contracts.types import Account, SubmissionStatus
 from services.submissions import form_commands
 from tests.contract.test_submissions_database import assert_chain_holds, at_once, refusal
 from tests.support.submissions import SITE, Desk, field, template
@@ -79,6 +79,32 @@ def test_the_named_party_is_there_when_the_inviter_has_completed(desk: Desk) -> 
     assert shown.sealing_status is None
     desk.complete(shown.submitters[1].slug)
     assert desk.get(made.id).sealing_status is not None
+
+
+def test_who_must_pass_a_code_by_phone_is_named_with_a_number(desk: Desk) -> None:
+    """Its sender does not know it yet; without a number nobody could ever open the form."""
+    account = Account(phone_codes_available=True, sms_available=True)
+    later = {"role": "B", "email": None, "invite_by": "A", "require_phone_2fa": True}
+    wish: dict[str, Any] = {"account": account, "send_sms": True}
+    made = desk.create(three(), {"role": "A"}, later, **wish)
+    slug = made.submitters[0].slug
+    assert [(one.role, one.needs_phone) for one in desk.form(slug).invites] == [("B", True)]
+    person = {"role": "B", "email": "bea@example.com"}
+    for phone in (None, "", "bea", "0171 123456"):
+        error = refusal(lambda phone=phone: invite(desk, slug, {**person, "phone": phone}))  # type: ignore[misc]
+        assert error.details[0]["field"] == "submitters[0].phone"
+    invite(desk, slug, {**person, "phone": "+44 20 7946-0018"})
+    second = desk.get(made.id).submitters[1]
+    assert (second.phone, desk.form(second.slug).state) == ("+442079460018", "code")
+    assert [one["data"]["phone"] for one in desk.events("sms.due")] == ["+442079460018"]
+    # A number that the sender gave stays, and of others none is taken.
+    known = desk.create(three(), {"role": "A"}, {**later, "phone": "+14155550123"}, **wish)
+    plain = desk.create(three(), {"role": "A"}, {"role": "B", "email": None, "invite_by": "A"})
+    for submission, expected in ((known, "+14155550123"), (plain, None)):
+        slug = submission.submitters[0].slug
+        assert not desk.form(slug).invites[0].needs_phone
+        invite(desk, slug, {**person, "phone": "+442079460018"})
+        assert desk.get(submission.id).submitters[1].phone == expected
 
 
 def test_of_two_at_once_one_counts(desk: Desk) -> None:

@@ -5,11 +5,17 @@ import html
 import re
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 from email.message import EmailMessage
 
 import pytest
 import requests
 
+from contracts.rpc.submissions import PICTURES_IN_USE, AccountPictures
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.client import RpcClient
+from contracts.runtime.clock import now
+from services.gateway.account_pictures import PREFIX
 from tests.support.agreement import agreement_pdf, sign
 from tests.support.docx_files import docx, paragraph
 from tests.support.logos import BLUE, RED, LogoServer, share_of
@@ -123,6 +129,19 @@ def test_a_whole_submission_of_word_is_branded(suite: RunningSuite, logos: LogoS
     assert share_of(RED, sealed) == 0
 
 
+def _account_pictures_in_use(suite: RunningSuite) -> list[bytes]:
+    """Of those that were ever set, those that submissions show, asked as the gateway's background process asks."""
+    settings = suite.environment(suite.programs["gateway"])
+    blobs = BlobStore.from_url(settings["BLOB_URL"])
+    there = blobs.older(PREFIX, now() + timedelta(seconds=1))
+    client = RpcClient(settings["AMQP_URL"])
+    try:
+        keys = client.call(PICTURES_IN_USE, AccountPictures(keys=there)).keys
+    finally:
+        client.close()
+    return [blobs.get(key) for key in keys]
+
+
 def _both(suite: RunningSuite, *addresses: str) -> list[EmailMessage] | None:
     found = [mails_to(suite, address)[1:] for address in addresses]
     return [mails[0] for mails in found] if all(found) else None
@@ -154,6 +173,7 @@ def test_branding_is_changed_cleared_and_falls_back_to_the_account(
     assert name == "Mine"
     assert picture not in (None, of_account)
     assert page(suite, buyer["slug"]) == ("Both", of_account), "what it was made under"
+    assert of_account in _account_pictures_in_use(suite), "so it stays in the store"
     half = {"name": "Half", "logo_url": f"{logos.root}/bomb.png"}
     refused = suite.api("PUT", f"/submitters/{seller['id']}", half, status=422)
     assert refused["details"][0]["field"] == "logo_url"

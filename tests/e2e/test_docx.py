@@ -95,7 +95,38 @@ def test_a_template_with_variables_is_filled_for_each_submission(suite: RunningS
     assert (after["fields"], after["variables_schema"]) == (template["fields"], template["variables_schema"])
     clone = suite.api("POST", f"/templates/{template['id']}/clone", {})
     assert clone["variables_schema"] == template["variables_schema"]
+    _several_with_variables(suite, template["id"])
     _refusals_of_variables(suite, template["id"], clone["id"])
+
+
+def _several_with_variables(suite: RunningSuite, template_id: int) -> None:
+    """Each submission has documents of its own: two share what they are filled with, the third has a number of its own."""
+    people = [{**SELLER, "completed": True}, {**BUYER, "completed": True}]
+    variables = {**VARIABLES, "number": 21, "furnished": False}
+    body = {
+        "template_id": template_id,
+        "send_email": False,
+        "variables": variables,
+        "submissions": [
+            {"name": "one", "submitters": people},
+            {"name": "two", "submitters": people},
+            {"name": "three", "submitters": people, "variables": {**variables, "number": 23}},
+        ],
+    }
+    assert suite.api("POST", "/submissions?dry_run=true", body)["accepted"]
+    made = suite.api("POST", "/submissions", body)
+    ids = list(dict.fromkeys(each["submission_id"] for each in made))
+    sealed = {one["name"]: one for one in (completed(suite, each) for each in ids)}
+    assert [one["variables"]["number"] for one in sealed.values()] == [21, 21, 23]
+    suite.api("DELETE", f"/submissions/{sealed['one']['id']}", {"permanently": True})
+    for name, number in (("two", 21), ("three", 23)):
+        link = suite.api("GET", f"/submissions/{sealed[name]['id']}/documents")["documents"][0]["url"]
+        assert f"Lease no. {number}" in pdf_text(fetched(link))
+    emails = {"template_id": template_id, "emails": "a@example.com, b@example.com", "variables": variables}
+    assert suite.api("POST", "/submissions/emails", emails, params={"dry_run": "true"})["accepted"]
+    wrong = {**body, "submissions": [body["submissions"][0], {**body["submissions"][1], "variables": {"rent": 1}}]}
+    refused = suite.api("POST", "/submissions", wrong, status=422)
+    assert refused["details"][0]["field"] == "submissions[1].variables"
 
 
 def _refusals_of_variables(suite: RunningSuite, template_id: int, clone_id: int) -> None:
@@ -114,8 +145,6 @@ def _refusals_of_variables(suite: RunningSuite, template_id: int, clone_id: int)
         {"template_id": template_id, **people, "variables": {**VARIABLES, "number": 1}},
     )
     assert tried["accepted"]
-    emails = {"template_id": template_id, "emails": "a@example.com, b@example.com", "variables": VARIABLES}
-    assert "variables" in suite.api("POST", "/submissions/emails", emails, status=422)["error"]
     merge = suite.api(
         "PUT", f"/templates/{clone_id}/documents", {"documents": [_pdf("more")], "merge": True}, status=422
     )

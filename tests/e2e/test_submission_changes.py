@@ -105,6 +105,63 @@ def test_one_submission_for_each_address(suite: RunningSuite, template: dict[str
     assert count() == 4
 
 
+def test_several_submissions_in_one_body(suite: RunningSuite, template: dict[str, Any]) -> None:
+    people = {
+        "submitters": [{"role": "Seller", "email": "sam@example.com"}, {"role": "Buyer", "email": "bo@example.com"}]
+    }
+    path = f"/templates/{template['id']}/submissions"
+    own = {**people, "name": "Two", "order": "random", "send_email": "true", "message": {"subject": "Two", "body": "b"}}
+    body = {"name": "All", "send_email": False, "submissions": [people, own]}
+    tried = suite.api("POST", path, body, params={"dry_run": "true"})
+    assert (tried["accepted"], tried["name"], len(tried["submitters"])) == (True, "All", 4)
+    key = {"Idempotency-Key": uuid.uuid4().hex}
+    made = suite.call("POST", "/submissions", {**body, "template_id": template["id"]}, headers=key).json()
+    again = suite.call("POST", "/submissions", {**body, "template_id": template["id"]}, headers=key).json()
+    assert [each["id"] for each in again] == [each["id"] for each in made]
+    assert [(each["role"], each["preferences"]["send_email"]) for each in made] == [
+        ("Seller", False), ("Buyer", False), ("Seller", True), ("Buyer", True),
+    ]  # fmt: skip
+    first, second = (suite.api("GET", f"/submissions/{made[place]['submission_id']}") for place in (0, 2))
+    assert [(each["name"], each["order"]) for each in (first, second)] == [("All", "preserved"), ("Two", "random")]
+    emails = {"template_id": template["id"], "emails": "one@example.com, two@example.com", "send_email": False}
+    listed = suite.api("POST", "/submissions", emails)
+    assert [(each["email"], each["role"]) for each in listed] == [
+        ("one@example.com", "Seller"), ("two@example.com", "Seller"),
+    ]  # fmt: skip
+    assert set(suite.api("POST", "/submissions/init", emails)) == {"submitters"}
+    alone = suite.api("POST", "/submissions/init", {**emails, "emails": ["one@example.com"]})
+    assert alone["submitters"][0]["submission_id"] == alone["id"]
+    _refused_whole(suite, path, people)
+
+
+def _refused_whole(suite: RunningSuite, path: str, people: dict[str, Any]) -> None:
+    """Nothing is made when one of them is wrong, and the refusal says which, and of what is wrong for all that it is."""
+    before = len(suite.api("GET", path, params={"limit": 100})["data"])
+    stranger = {"submitters": [*people["submitters"], {"role": "Nobody", "email": "no@example.com"}]}
+    for body, fields in (
+        ({"submissions": [people, stranger]}, ["submissions[1].submitters"]),
+        ({"submissions": [{"submitters": []}]}, ["submissions[0].submitters"]),
+        ({"submissions": [{**people, "expire_at": "2020-01-01"}, people]}, ["submissions[0].expire_at"]),
+        ({"submissions": [people, people], "expire_at": "2020-01-01"}, ["expire_at"]),
+        ({"submissions": [{**people, "certsign": {"enabled": True}}]}, ["submissions[0].certsign.enabled"]),
+        ({"submissions": [{**people, "template_id": 1_000_000}]}, ["submissions[0].template_id"]),
+        ({"submissions": [people] * 101}, ["submissions"]),
+        ({"submissions": [{"submitters": people["submitters"] * 25}] * 21}, ["submissions"]),
+        ({"submissions": [people], **people}, ["submissions"]),
+        ({"emails": "one@example.com", **people}, ["emails"]),
+        ({"emails": "one@example.com", "submissions": [people]}, ["emails"]),
+        ({"emails": "nobody"}, ["emails"]),
+        ({}, ["submitters"]),
+    ):
+        refused = suite.api("POST", path, body, status=422)
+        assert [each["field"] for each in refused["details"]] == fields, refused
+    faults = {"submissions": [stranger, {**people, "name": "x" * 300}]}
+    tried = suite.api("POST", path, faults, params={"dry_run": "true"})
+    assert not tried["accepted"]
+    assert [each["field"] for each in tried["problems"]] == ["submissions[0].submitters", "submissions[1].name"]
+    assert len(suite.api("GET", path, params={"limit": 100})["data"]) == before
+
+
 def test_the_events_of_a_submission_by_pages(suite: RunningSuite, template: dict[str, Any]) -> None:
     seller, buyer = send(suite, template["id"])
     sign(suite, seller["slug"], SELLER_VALUES)

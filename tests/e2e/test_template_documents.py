@@ -35,12 +35,16 @@ def fields(template: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
 
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
-    documents = [
+    body = {"documents": _lease_and_annex(), "name": "Lease"}
+    made: dict[str, Any] = suite.api("POST", "/templates/pdf", body)
+    return made
+
+
+def _lease_and_annex() -> list[dict[str, Any]]:
+    return [
         {"name": "lease", "file": pdf("{{City;role=Buyer}}", "{{Rent;type=number;role=Seller}}")},
         {"name": "annex", "file": pdf("{{City;role=Buyer}}", "{{Key;role=Buyer}}")},
     ]
-    made: dict[str, Any] = suite.api("POST", "/templates/pdf", {"documents": documents, "name": "Lease"})
-    return made
 
 
 def test_merged_templates(suite: RunningSuite, template: dict[str, Any]) -> None:
@@ -129,6 +133,31 @@ def test_documents_are_added_exchanged_and_removed(suite: RunningSuite, template
     drafts = suite.api("GET", f"/submissions/{sent[0]['submission_id']}/documents")["documents"]
     assert [one["name"] for one in drafts] == ["lease", "annex"]
     assert "Before" in pdf_text(fetched(drafts[1]["url"]))
+
+
+def test_a_change_of_documents_is_tried(suite: RunningSuite, template: dict[str, Any]) -> None:
+    path = f"/templates/{template['id']}/documents"
+    off = {"file": pdf("{{Broken;type=nonsense}}"), "name": "odd"}
+    for body in (
+        {"documents": [{"html": html("Extra"), "name": "first", "position": 0}]},
+        {"documents": [{"file": pdf("plain"), "position": 0, "replace": True}, {"name": "annex", "remove": True}]},
+        {"documents": [off], "merge": True},
+    ):
+        tried = suite.api("PUT", f"{path}?dry_run=true", body)
+        assert (tried["dry_run"], tried["accepted"], tried["name"]) == (True, True, "Lease")
+        read = suite.api("GET", f"/templates/{template['id']}")
+        assert (read["updated_at"], fields(read)) == (template["updated_at"], fields(template))
+        made = suite.api("PUT", path, body)
+        assert names(tried) == names(made)
+        assert [one["name"] for one in tried["fields"]] == [one["name"] for one in made["fields"]]
+        assert (tried["report"], tried["roles"]) == (made["report"], made["roles"])
+        back = {"documents": [*[{"name": name, "remove": True} for name in names(made)], *_lease_and_annex()]}
+        template = suite.api("PUT", path, back)
+    assert any("nonsense" in one["message"] for one in tried["report"])
+    outside = {"html": "<p>x <text-field name='x' type='nonsense'></text-field></p>", "position": 9, "replace": True}
+    refused = suite.api("PUT", f"{path}?dry_run=true", {"documents": [outside]}, status=422)
+    assert refused["details"][0]["field"] == "documents[0].position"
+    suite.api("PUT", "/templates/1000000/documents?dry_run=true", {"merge": True}, status=404)
 
 
 def test_a_change_that_cannot_be_made_changes_nothing(suite: RunningSuite, template: dict[str, Any]) -> None:

@@ -211,6 +211,9 @@ def test_changes(suite: RunningSuite) -> None:
     body = {"name": "After", "external_id": key, "folder_name": "Moved", "roles": ["Vendor", "Buyer", "Witness"]}
     changed = suite.api("PUT", path, body)
     assert (changed["name"], changed["external_id"], changed["folder_name"]) == ("After", key, "Moved")
+    for folder, expected in ((None, "Moved"), ("", "Default"), ("Moved", "Moved")):
+        moved = suite.api("PUT", path, {"folder_name": folder})
+        assert moved["folder_name"] == expected
     assert changed["roles"] == ["Vendor", "Buyer", "Witness"]
     assert [each["uuid"] for each in changed["submitters"]][:2] == roles
     assert {each["role"] for each in changed["fields"]} == {"Vendor", "Buyer"}

@@ -19,6 +19,7 @@ from contracts.runtime.database import Database
 from contracts.types import (
     Account,
     Actor,
+    DocxSource,
     FieldDefinition,
     FieldType,
     PageSize,
@@ -98,6 +99,13 @@ def template(
 
 def two_signers(**more: Any) -> TemplateSnapshot:
     return template(field("First Party", "Name"), field("Second Party", "Name"), **more)
+
+
+def with_variables(**more: Any) -> TemplateSnapshot:
+    """A template whose document is a DOCX with something to fill in for each submission."""
+    found = template(field(), **more)
+    source = DocxSource(variables={"rent": {"type": "string"}})
+    return found.model_copy(update={"documents": [found.documents[0].model_copy(update={"docx": source})]})
 
 
 def create_command(found: TemplateSnapshot, *submitters: dict[str, Any], **more: Any) -> rpc.CreateSubmission:

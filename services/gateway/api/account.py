@@ -6,6 +6,7 @@ from contracts.errors import invalid
 from contracts.runtime.clock import now
 from contracts.types import Account, Reminders
 from services.gateway import commands, phone_otp, queries, repeats
+from services.gateway.account_pictures import PICTURES
 from services.gateway.api import branding
 from services.gateway.api.bodies import given
 from services.gateway.context import GatewayContext
@@ -38,7 +39,7 @@ DELAYS = (
     ),
 )
 
-_KEPT = tuple(branding.PICTURES.values())
+_KEPT = tuple(PICTURES.values())
 """What was fetched from an address; the address is what is shown."""
 
 _NO_SETTINGS = (

@@ -7,12 +7,9 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
 from contracts.types import Account, FieldType
 from services.gateway import files
+from services.gateway.account_pictures import PICTURES, PREFIX
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Exchange
-
-PICTURES = {"logo_url": "logo", "stamp_url": "stamp"}
-PREFIX = "branding/"
-"""Of the files that submissions refer to when they were made under these settings: they are never removed."""
 
 
 async def pictures(

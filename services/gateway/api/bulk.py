@@ -1,4 +1,4 @@
-"""Many addresses in one body (``POST /submissions/emails``)."""
+"""Several submissions in one body: ``submissions``, or ``emails`` with one submission for each address."""
 
 import re
 from typing import Any
@@ -8,6 +8,33 @@ from services.gateway.formats import is_email
 
 MOST = 100
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")
+
+
+WAYS = ("submitters", "submissions", "emails")
+_OF_ALL = ("submissions", "emails", "email", "template_id")
+
+
+def way(body: dict[str, Any]) -> str:
+    """How the body of POST /submissions says who is to sign, one of ``WAYS``. Raises ServiceError ``invalid`` when it says so
+    in several ways: nobody could tell who was meant."""
+    given = [name for name in WAYS if name in body or (name == "emails" and "email" in body)]
+    if len(given) > 1:
+        reason = f"must not be given together with {given[0]}"
+        raise invalid(f"{given[1]} {reason}", given[1], reason)
+    return given[0]
+
+
+def entries(body: dict[str, Any], template_id: int) -> tuple[list[dict[str, Any]], list[list[str]]]:
+    """Each of ``submissions`` as a body of its own, what it leaves out as the whole has it; and the keys it has itself."""
+    common = {key: value for key, value in body.items() if key not in _OF_ALL}
+    for index, entry in enumerate(body["submissions"]):
+        if str(entry.get("template_id") or template_id) != str(template_id):
+            raise invalid(
+                "All submissions of one request are made from the same template",
+                f"submissions[{index}].template_id",
+                "must be that of the whole request",
+            )
+    return [{**common, **entry} for entry in body["submissions"]], [list(entry) for entry in body["submissions"]]
 
 
 def addresses(body: dict[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """Submissions (specification 4.3)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from contracts.errors import invalid
@@ -46,26 +47,49 @@ async def init(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def emails(context: GatewayContext, exchange: Exchange) -> Any:
     """One submission for each address, on the template's first role."""
-    found = bulk.addresses(exchange.body)
-    template_id = exchange.body["template_id"]
-    exchange.body["submitters"] = []
-    wish = {
-        **await wished(context, exchange.body),
-        "template_id": template_id,
-        "request_id": "",
-        "actor": actor(exchange),
-    }
-    wishes = [{**wish, "submitters": [{"email": email}]} for email in found]
-    answer = await context.ask(rpc.TRY_MANY if dry_run(exchange) else rpc.CREATE_MANY, exchange, submissions=wishes)
-    if dry_run(exchange):
-        return answer
-    return [submitter for one in answer["data"] for submitter in one["submitters"]]
+    return created_submitters(exchange, await _by_email(context, exchange, exchange.body["template_id"]))
 
 
 async def created(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
-    """The submission that the body describes, made from this template; or what it would be."""
+    """The submission that the body describes, made from this template; or what it would be. Of several submissions only their
+    submitters are told."""
+    way = bulk.way(exchange.body)
+    if way == "emails":
+        return await _by_email(context, exchange, template_id)
+    if way == "submissions":
+        return await _one_by_one(context, exchange, template_id)
     call = rpc.TRY_CREATE if dry_run(exchange) else rpc.CREATE
     return await context.ask(call, exchange, template_id=template_id, **await wished(context, exchange.body))
+
+
+async def _by_email(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
+    found = bulk.addresses(exchange.body)
+    wish = await wished(context, {**exchange.body, "submitters": []})
+    wishes = [{**wish, "submitters": [{"email": email}]} for email in found]
+    return await _made(context, exchange, template_id, wishes)
+
+
+async def _one_by_one(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
+    bodies, own = bulk.entries(exchange.body, template_id)
+    refuse_what_is_not_there_yet(exchange.body)
+    for index, entry in enumerate(exchange.body["submissions"]):
+        refuse_what_is_not_there_yet(entry, f"submissions[{index}].")
+    account = await context.account()
+    wishes = [{"account": account, **_wish(body)} for body in bodies]
+    return await _made(context, exchange, template_id, wishes, own=own)
+
+
+async def _made(
+    context: GatewayContext, exchange: Exchange, template_id: int, wishes: Sequence[dict[str, Any]], **more: Any
+) -> Any:
+    """All of them, or what they would be. One alone is answered as such."""
+    each = {"template_id": template_id, "request_id": "", "actor": actor(exchange)}
+    call = rpc.TRY_MANY if dry_run(exchange) else rpc.CREATE_MANY
+    answer = await context.ask(call, exchange, submissions=[{**each, **wish} for wish in wishes], **more)
+    if dry_run(exchange):
+        return answer
+    made = answer["data"]
+    return made[0] if len(made) == 1 else {"submitters": [one for each in made for one in each["submitters"]]}
 
 
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
@@ -97,13 +121,16 @@ async def one_off(context: GatewayContext, exchange: Exchange, **intake: Any) ->
 async def wished(context: GatewayContext, body: dict[str, Any]) -> dict[str, Any]:
     """What all ways of making a submission have in common."""
     refuse_what_is_not_there_yet(body)
+    return {"account": await context.account(), **_wish(body)}
+
+
+def _wish(body: dict[str, Any]) -> dict[str, Any]:
     more = given(body, *_PLAIN)
     if order := body.get("order") or body.get("submitters_order"):
         more["order"] = order
     if body.get("expire_at"):
         more["expire_at"] = parse_moment(body["expire_at"])
-    submitters = [_submitter(entry) for entry in body["submitters"]]
-    return {"account": await context.account(), "submitters": submitters, **more}
+    return {"submitters": [_submitter(entry) for entry in body["submitters"]], **more}
 
 
 def created_submitters(exchange: Exchange, made: dict[str, Any]) -> Any:
@@ -136,30 +163,44 @@ async def seal(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.RETRY_SEAL, exchange, id=exchange.arguments["id"])
 
 
+async def dutystamp(context: GatewayContext, exchange: Exchange) -> Any:
+    return await _refused_there(context, exchange, "dutystamp")
+
+
+async def certsign(context: GatewayContext, exchange: Exchange) -> Any:
+    return await _refused_there(context, exchange, "certsign")
+
+
+async def _refused_there(context: GatewayContext, exchange: Exchange, what: str) -> Any:
+    """Of a submission that the caller cannot see, not even this is said."""
+    await context.ask(rpc.GET, exchange, id=exchange.arguments["id"])
+    raise _not_configured(what, what)
+
+
 def permanently(exchange: Exchange) -> bool:
     """A DELETE says it in the query or in the body."""
     return bool(exchange.arguments.get("permanently") or (exchange.body or {}).get("permanently"))
 
 
-def refuse_what_is_not_there_yet(body: dict[str, Any]) -> None:
-    """Features that the specification has and we do not yet: asked for, they are refused by name, never ignored."""
+def refuse_what_is_not_there_yet(body: dict[str, Any], path: str = "") -> None:
+    """Features that need a provider, which there is none of: asked for, they are refused by name, never ignored."""
     for name in ("dutystamp", "certsign"):
         if (body.get(name) or {}).get("enabled"):
-            raise _not_yet(f"{name}.enabled", name)
-    _refuse(body, "")
-    _refuse(body.get("preferences") or {}, "preferences.")
+            raise _not_configured(f"{path}{name}.enabled", name)
+    _refuse(body, path)
+    _refuse(body.get("preferences") or {}, f"{path}preferences.")
     for index, submitter in enumerate(body.get("submitters", [])):
-        _refuse(submitter, f"submitters[{index}].")
+        _refuse(submitter, f"{path}submitters[{index}].")
 
 
 def _refuse(values: dict[str, Any], prefix: str) -> None:
     for name in _LATER_FLAGS:
         if values.get(name) is True:
-            raise _not_yet(prefix + name, name)
+            raise _not_configured(prefix + name, name)
 
 
-def _not_yet(field: str, what: str) -> Exception:
-    return invalid(f"{what} is not available yet", field, "is not available yet")
+def _not_configured(field: str, what: str) -> Exception:
+    return invalid(f"{what} is not configured", field, "is not configured")
 
 
 def _submitter(entry: dict[str, Any]) -> dict[str, Any]:

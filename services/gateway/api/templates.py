@@ -56,7 +56,8 @@ async def merge(context: GatewayContext, exchange: Exchange) -> Any:
 async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
     entries = body.get("documents") or []
-    async with files.uploads(context, adopted=True) as uploads:
+    call = rpc.TRY_CHANGE_DOCUMENTS if dry_run(exchange) else rpc.CHANGE_DOCUMENTS
+    async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
         texts = {i: entry["file"] for i, entry in enumerate(entries) if entry.get("file") and not entry.get("remove")}
         stored = await uploads.add({f"documents[{i}].file": text for i, text in texts.items()})
         sent = dict(zip(texts, stored, strict=True))
@@ -64,9 +65,7 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
             {**given(entry, "name", "html", "position", "replace", "remove"), "file": sent.get(i)}
             for i, entry in enumerate(entries)
         ]
-        return await context.ask(
-            rpc.CHANGE_DOCUMENTS, exchange, id=exchange.arguments["id"], documents=changes, **given(body, "merge")
-        )
+        return await context.ask(call, exchange, id=exchange.arguments["id"], documents=changes, **given(body, "merge"))
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:

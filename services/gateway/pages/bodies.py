@@ -70,12 +70,16 @@ def answers(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def invited(body: dict[str, Any]) -> list[dict[str, str]]:
-    """``submitters`` of a signer who invites others: ``email`` and ``uuid`` or ``role`` of each, perhaps ``name``."""
+    """``submitters`` of a signer who invites others: ``email`` and ``uuid`` or ``role`` of each, maybe ``name``, ``phone``."""
     given = body.get("submitters", [])
     if not isinstance(given, list) or len(given) > MOST_INVITED or not all(isinstance(one, dict) for one in given):
         raise _refused("submitters", f"must be an array of at most {MOST_INVITED} objects")
     return [
-        {key: text(one, key, limit=FILENAME_LENGTH) for key in ("uuid", "role", "email", "name") if one.get(key)}
+        {
+            key: text(one, key, limit=FILENAME_LENGTH)
+            for key in ("uuid", "role", "email", "name", "phone")
+            if one.get(key)
+        }
         for one in given
     ]
 

@@ -114,4 +114,6 @@ def _unusable(template: TemplateSnapshot) -> str | None:
         return "archived"
     if not signing:
         raise not_found("Template")
-    return "several" if len(signing) > 1 else None
+    if len(signing) > 1:
+        return "several"
+    return "variables" if any(document.docx is not None for document in template.documents) else None

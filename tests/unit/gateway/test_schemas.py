@@ -50,6 +50,18 @@ def submission(**more: Any) -> dict[str, Any]:
         (submission(template_id=1.5), "template_id must be an Integer", "template_id"),
         (submission(template_id=True), "template_id must be an Integer", "template_id"),
         (submission(submitters=[]), "submitters is required", "submitters"),
+        ({"template_id": 1}, "submitters is required", "submitters"),
+        ({"template_id": 1, "submissions": []}, "submissions is required", "submissions"),
+        (
+            {"template_id": 1, "submissions": [{}]},
+            "submitters is required in `submissions[0]`.",
+            "submissions[0].submitters",
+        ),
+        (
+            {"template_id": 1, "submissions": [{"submitters": [{"email": "x"}]}]},
+            "email is invalid in `submissions[0].submitters[0]`.",
+            "submissions[0].submitters[0].email",
+        ),
         (submission(submitters={}), "submitters must be an Array", "submitters"),
         (submission(submitters=[5]), "submitters[0] must be an Object", "submitters[0]"),
         (submission(submitters=[{}] * 51), "submitters must have at most 50 entries", "submitters"),
@@ -125,6 +137,8 @@ def test_html_or_documents() -> None:
     assert refused(HTML, {}).message == "html is required"
     assert HTML.accept({"documents": [{"html": "<p>x</p>"}]})
     assert refused(HTML, {"html": "x", "size": "A9"}).details[0]["field"] == "size"
+    options = refused(TEMPLATE_CHANGE, {"fields": [{"name": "a", "type": "select", "options": ["x", None]}]})
+    assert options.message == "fields[0].options[1] must be a String"
 
 
 def test_a_hostile_array_is_refused_and_only_its_beginning_is_told() -> None:

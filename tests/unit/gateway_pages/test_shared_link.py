@@ -8,7 +8,7 @@ import pytest
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import submissions, templates
 from contracts.runtime.clock import now
-from tests.support.submissions import field, template, two_signers
+from tests.support.submissions import field, template, two_signers, with_variables
 from tests.unit.gateway_pages.conftest import RecordingBus
 
 PASSED = submissions.PassedCode(method="email", proof="the-proof", expires_at=now() + timedelta(hours=12))
@@ -39,6 +39,7 @@ def test_the_page_asks_for_what_the_template_wants(client: Any, door: RecordingB
     [
         (template(field(), archived=True), 200, "has been removed"),
         (two_signers(), 422, "Several people"),
+        (with_variables(), 422, "made for each person"),
         (template(roles=("Nobody",)), 404, "nothing at this address"),
         (not_found("Template"), 404, "nothing at this address"),
     ],

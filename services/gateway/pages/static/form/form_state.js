@@ -20,7 +20,7 @@ export class FormState extends EventTarget {
     /** The box that he has to tick; sent with the last step only. */
     this.consent = false;
     /** Whom he names for the roles that come after him: `{ email, name }` by the role's uuid. */
-    this.invited = new Map(form.invites.map(({ uuid }) => [uuid, { email: "", name: "" }]));
+    this.invited = new Map(form.invites.map(({ uuid }) => [uuid, { email: "", name: "", phone: "" }]));
     this.drafts = drafts;
     /** Why an answer has no place on the document, by the field's uuid. */
     this.undrawable = new Map();

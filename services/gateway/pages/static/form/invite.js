@@ -1,8 +1,9 @@
 // Whom the signer names for the roles that come after him.
 import { announce, el } from "./dom.js";
 import { t } from "./texts.js";
+import { isPhone } from "./validation.js";
 
-/** An e-mail address, and a name if he likes, for each of `state.form.invites`. */
+/** An e-mail address, a telephone number where one is needed, and a name if he likes, for each of `state.form.invites`. */
 export function inviteFields(state) {
   return el(
     "section",
@@ -13,58 +14,57 @@ export function inviteFields(state) {
   );
 }
 
-/** True when everybody has been named; else the first one who has not is asked for. */
+/** True when everybody has been named; else what is missing first is asked for. */
 export function refuseWithoutInvited(state, place) {
-  for (const { uuid } of state.form.invites) {
-    const input = place.querySelector(`#invite-${CSS.escape(uuid)}`);
-    if (state.invited.get(uuid).email && input.validity.valid) continue;
-    const sentence = t(state.invited.get(uuid).email ? "problem.invite" : "problem.required.invite");
-    input.setAttribute("aria-invalid", "true");
-    place.querySelector(`#invite-${CSS.escape(uuid)}-problem`).textContent = sentence;
-    announce(sentence);
-    input.focus();
-    input.closest(".invite__person").scrollIntoView({ block: "nearest" });
-    return false;
+  for (const { uuid, needs_phone } of state.form.invites) {
+    const { email, phone } = state.invited.get(uuid);
+    const id = `invite-${CSS.escape(uuid)}`;
+    const address = place.querySelector(`#${id}`);
+    if (!email || !address.validity.valid) return refuse(place, id, t(email ? "problem.invite" : "problem.required.invite"));
+    if (needs_phone && !isPhone(phone)) return refuse(place, `${id}-phone`, t("problem.phone"));
   }
   return true;
 }
 
-function person(state, { uuid, role }) {
+function refuse(place, id, sentence) {
+  const input = place.querySelector(`#${id}`);
+  input.setAttribute("aria-invalid", "true");
+  place.querySelector(`#${id}-problem`).textContent = sentence;
+  announce(sentence);
+  input.focus();
+  input.closest(".invite__person").scrollIntoView({ block: "nearest" });
+  return false;
+}
+
+function person(state, { uuid, role, needs_phone }) {
   const id = `invite-${uuid}`;
   const named = state.invited.get(uuid);
+  return el(
+    "div",
+    { class: "invite__person" },
+    asked(named, "email", { id, type: "email", maxlength: 254 }, t("invite.email", { role })),
+    needs_phone ? asked(named, "phone", { id: `${id}-phone`, type: "tel", maxlength: 30 }, t("invite.phone", { role }), t("invite.phone_hint")) : null,
+    asked(named, "name", { id: `${id}-name`, type: "text", maxlength: 200 }, t("invite.name", { role })),
+  );
+}
+
+/** One input with its label, perhaps a hint, and room for what is wrong with it. */
+function asked(named, key, attributes, label, hint = null) {
+  const { id } = attributes;
   const problem = el("p", { class: "problem", id: `${id}-problem`, role: "alert" });
-  const email = el("input", {
-    type: "email",
-    id,
+  const input = el("input", {
+    ...attributes,
     class: "input",
-    value: named.email,
-    maxlength: 254,
+    value: named[key],
     autocomplete: "off",
-    "aria-describedby": `${id}-problem`,
+    "aria-describedby": hint ? `${id}-problem ${id}-hint` : `${id}-problem`,
     on: {
       input: () => {
-        named.email = email.value.trim();
-        email.removeAttribute("aria-invalid");
+        named[key] = input.value.trim();
+        input.removeAttribute("aria-invalid");
         problem.textContent = "";
       },
     },
   });
-  const name = el("input", {
-    type: "text",
-    id: `${id}-name`,
-    class: "input",
-    value: named.name,
-    maxlength: 200,
-    autocomplete: "off",
-    on: { input: () => (named.name = name.value.trim()) },
-  });
-  return el(
-    "div",
-    { class: "invite__person" },
-    el("label", { for: id }, t("invite.email", { role })),
-    email,
-    problem,
-    el("label", { for: `${id}-name` }, t("invite.name", { role })),
-    name,
-  );
+  return [el("label", { for: id }, label), input, hint ? el("p", { class: "soft", id: `${id}-hint` }, hint) : null, problem];
 }

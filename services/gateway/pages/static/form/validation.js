@@ -29,7 +29,7 @@ function wrongKind(field, value) {
     case "date":
       return isDate(value) || (hasTime(field.preferences?.format) && isMoment(value)) ? null : t("problem.date");
     case "phone":
-      return /^\+[1-9][0-9]{4,14}$/.test(withoutSeparators(value)) ? null : t("problem.phone");
+      return isPhone(value) ? null : t("problem.phone");
     case "text":
     case "cells":
       return [...value].length > LONGEST_TEXT ? t("problem.long") : null;
@@ -61,6 +61,8 @@ function brokenRule(field, value) {
       return null;
   }
 }
+
+export const isPhone = (value) => /^\+[1-9][0-9]{4,14}$/.test(withoutSeparators(value));
 
 export const withoutSeparators = (phone) => phone.replace(/[\s().\-/]/g, "");
 
