@@ -1,5 +1,6 @@
 """How a field's value reads, on paper and on the signing page (peer facts 4.2). Nothing here knows of PDF."""
 
+import hashlib
 import re
 from datetime import UTC, date, datetime, time, tzinfo
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
@@ -55,6 +56,17 @@ def display(field: FieldDefinition, value: Any, account: Account) -> str:
     if value is None or value == "" or value == []:
         return ""
     return masked(_plain(field, value, account), field.preferences.get("mask"))
+
+
+def document_id(submission_slug: str) -> str:
+    """What every page of a submission's documents can be told by: 32 hexadecimal digits that only it has. Not a proof of
+    anything, and the slug cannot be had from it (peer facts 4.2: MD5, upper case)."""
+    return hashlib.md5(submission_slug.encode(), usedforsecurity=False).hexdigest().upper()
+
+
+def page_footer(account: Account, submission_slug: str) -> str:
+    """The line at the foot of every page, empty where the account wants none."""
+    return f"Document ID: {document_id(submission_slug)}" if account.with_signature_id and submission_slug else ""
 
 
 def _plain(field: FieldDefinition, value: Any, account: Account) -> str:

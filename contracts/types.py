@@ -129,6 +129,7 @@ class Account(Tolerant):
     documents_copy_email_attach_audit: bool = True
     documents_copy_email_attach_documents: bool = True
     with_signature_id: bool = False
+    with_file_links: bool = False
     sms_available: bool = False
     phone_codes_available: bool = False
     identity_checks_available: bool = False
@@ -282,8 +283,11 @@ class Person(Tolerant):
 
 
 class SchemaItem(Tolerant):
+    """A document of a template, in order. It is shown and sealed only when its ``conditions`` hold, as a field is."""
+
     attachment_uuid: str
     name: str
+    conditions: list[Condition] = Field(default_factory=list)
 
 
 class Template(Tolerant):
@@ -543,7 +547,7 @@ class DocxSource(Tolerant):
 class StoredDocument(Tolerant):
     """A document of a template or submission, between services. ``file`` is the normalised PDF that is filled and sealed;
     ``original`` is what was sent in, whose hash the audit trail states. With ``docx`` the original has variables, and ``file``
-    shows them as they were typed."""
+    shows them as they were typed. It is shown and sealed only when its ``conditions`` hold."""
 
     uuid: str
     name: str
@@ -552,3 +556,4 @@ class StoredDocument(Tolerant):
     pages: list[PageSize]
     signed: bool = False
     docx: DocxSource | None = None
+    conditions: list[Condition] = Field(default_factory=list)

@@ -178,7 +178,8 @@ ATTRIBUTES = [
     Specimen(("mask",), "`mask=true` hides every character, `mask=2` all but the first two, `mask=-2` all but the last two; "
              "also on the audit trail, in the API of viewers and in events.",
              ("Account: {{Account;mask=-4;width=600}}",), {"Account": "AT61 1904 3002 3457"}),
-    Specimen(("one_time_code",), "Of phone fields: the number is confirmed with a code that is sent to it."),
+    Specimen(("one_time_code",), "Of phone fields: the number is confirmed with a code that is sent to it, wherever the "
+             "account can send one, unless this is `false`; `true` refuses submissions where none can be sent."),
     Specimen(("reasons",), "Of signature fields: the reasons to choose from, separated by commas; the chosen one is printed."),
     Specimen(("method",), "Of verification fields: `aes` or `qes`."),
     Specimen(("position",), "Of stamps: `background` lets what is printed under it show through, `foreground` does not."),

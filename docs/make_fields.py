@@ -107,7 +107,7 @@ def seal_with(data: bytes, pages: list[PageSize], fields: Sequence[FieldDefiniti
         for name, value in given.items()
     }
     values = filling.with_defaults(fields, values, signing)
-    hidden = conditions.hidden(fields, values)
+    hidden = conditions.hidden(fields, {}, values)
     files = attachments()
     request = FillRequest(
         submission_id=1,

@@ -77,8 +77,17 @@ class PreparedDocument(Tolerant):
     variables: dict[str, Any] = Field(default_factory=dict)
 
 
+class PageFooter(Tolerant):
+    """The line at the foot of a page that is ``width`` x ``height`` points, upright."""
+
+    text: str
+    width: float
+    height: float
+
+
 class DrawPage(Tolerant):
-    """``page`` from 1; ``width`` of the picture in pixels; ``boxes`` are drawn over it, those of this page.
+    """``page`` from 1; ``width`` of the picture in pixels; ``boxes`` are drawn over it, those of this page; ``footer`` is what
+    the documents of a submission get there.
     Without ``keep`` nothing is kept to be given again, because somebody's values are on the page: the picture is among the
     incoming files then, and the caller removes it."""
 
@@ -86,6 +95,7 @@ class DrawPage(Tolerant):
     page: int
     width: int = 1400
     boxes: list[FieldBox] = Field(default_factory=list)
+    footer: PageFooter | None = None
     keep: bool = True
 
 
@@ -116,13 +126,15 @@ class UndrawableText(Tolerant):
 
 
 class FilledAttachment(Tolerant):
-    """A file behind a value. Pictures are PNG or JPEG, checked and re-encoded when they came in."""
+    """A file behind a value. Pictures are PNG or JPEG, checked and re-encoded when they came in. ``url`` is where its name on
+    paper leads; empty: to the page of the submission."""
 
     uuid: str
     filename: str
     file: BlobRef
     created_at: Moment
     branding: bool = False
+    url: str = ""
 
 
 class FieldValue(Tolerant):

@@ -14,6 +14,7 @@ from contracts.types import (
     Account,
     Actor,
     Attachment,
+    Condition,
     DocumentLink,
     DryRun,
     FieldBoxes,
@@ -276,10 +277,13 @@ class OpenForm(Visit):
 
 
 class FormDocument(Tolerant):
+    """``conditions``: it is shown only while these hold of what the signer fills in; others are decided already."""
+
     uuid: str
     name: str
     pages: list[PageSize]
     url: str | None = None
+    conditions: list[Condition] = Field(default_factory=list)
 
 
 class FormField(FieldDefinition):
@@ -425,8 +429,11 @@ class FormPage(Tolerant):
 
 
 class FormFile(Tolerant):
+    """``footer`` is the line that every page gets at its foot, empty for none."""
+
     file: BlobRef
     pages: list[PageSize]
+    footer: str = ""
 
 
 class DrawForm(Visit):

@@ -51,13 +51,15 @@ class FieldInput(FieldContent):
 class DocumentInput(Tolerant):
     """One document of POST /templates/pdf. The gateway has put the bytes into the blob store.
 
-    ``position`` (from 0) is used where documents can be put somewhere, such as in one-off submissions.
+    ``position`` (from 0) is used where documents can be put somewhere, such as in one-off submissions. The document is shown
+    and sealed only when its ``conditions`` hold; they name fields of the request by the uuid that it gives them.
     """
 
     name: str
     file: BlobRef
     fields: list[FieldInput] = Field(default_factory=list)
     position: int | None = None
+    conditions: list[Condition] = Field(default_factory=list)
 
 
 class HtmlDocumentInput(Tolerant):
@@ -134,9 +136,14 @@ class FillTemplate(GetTemplate):
     variables: dict[str, Any] = Field(default_factory=dict)
 
 
+class ConditionsOfDocument(Tolerant):
+    attachment_uuid: str
+    conditions: list[Condition] = Field(default_factory=list)
+
+
 class UpdateTemplate(Tolerant):
     """Only what is set changes (``model_fields_set``). ``roles`` renames by position and appends; ``fields`` replaces;
-    ``preferences`` merge, None takes one away."""
+    ``document_schema`` replaces the conditions of the documents that it names; ``preferences`` merge, None takes one away."""
 
     request_id: str
     actor: Actor
@@ -147,6 +154,7 @@ class UpdateTemplate(Tolerant):
     roles: list[str] | None = None
     fields: list[FieldInput] | None = None
     submitters: list[Party] | None = None
+    document_schema: list[ConditionsOfDocument] | None = None
     archived: bool | None = None
     shared_link: bool | None = None
     preferences: dict[str, Any] | None = None

@@ -231,7 +231,7 @@ class DueWork(Loop):
     def _due(self, limit: int) -> tuple[list[Any], float]:
         """Looks before it claims: on SQLite a transaction that may write makes every other writer wait, for nothing."""
         pause = self._database.read(self._seconds_until_due)
-        return ([], pause) if pause > 0 else self._database.write(self._claim, limit)
+        return ([], pause) if pause > 0 else self._database.write_unsynced(self._claim, limit)
 
     def _seconds_until_due(self, session: Session) -> float:
         moment = now()

@@ -40,8 +40,10 @@ POSTGRES_OPTIONS = (
     "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
 )
 _WRITE = "countersign_write"
+_UNSYNCED = "countersign_unsynced"
 _WORK = "countersign_work"
 _TRIES = 4
+_DO_NOT_SYNC = sa.text("SET LOCAL synchronous_commit = off")
 
 offload: Callable[..., Any] | None = None
 """Set by the worker: runs a function in a real thread while the event loop goes on (SQLite only)."""
@@ -120,11 +122,13 @@ class Database:
         must have no effect but through the session. Raises ServiceError("unavailable") when the database cannot be reached,
         is full, or is locked for too long.
         """
-        with self._in_turn():
-            result, tables = self._in_thread(self._write, use_case, args, kwargs)
-        if tables:
-            self.wake(tables)
-        return result  # type: ignore[no-any-return]
+        return self._written(use_case, args, kwargs, {_WRITE: True})  # type: ignore[no-any-return]
+
+    def write_unsynced(self, use_case: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """As ``write``, but the commit does not wait for the disk (SQLite: ``synchronous = NORMAL``, PostgreSQL:
+        ``synchronous_commit = off``). A power cut may undo it, ``kill -9`` does not. For what is harmless to lose: leases,
+        and that something was published. Measured: 0.1 ms instead of 2."""
+        return self._written(use_case, args, kwargs, {_WRITE: True, _UNSYNCED: True})  # type: ignore[no-any-return]
 
     def read(self, query: Callable[Concatenate[Session, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run ``query(session, ...)`` in one read-only transaction, once more when the connection turned out to be dead."""
@@ -149,6 +153,13 @@ class Database:
         for engine in list(self._engines.values()):
             engine.dispose()
 
+    def _written(self, use_case: Callable[..., Any], args: Any, kwargs: Any, options: dict[str, bool]) -> Any:
+        with self._in_turn():
+            result, tables = self._in_thread(self._write, use_case, args, kwargs, options)
+        if tables:
+            self.wake(tables)
+        return result
+
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
         if not self.sqlite:
@@ -166,13 +177,17 @@ class Database:
             return function(*args)
         return offload(contextvars.copy_context().run, function, *args)
 
-    def _write(self, use_case: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Set[str]]:
+    def _write(
+        self, use_case: Callable[..., Any], args: Any, kwargs: Any, options: dict[str, bool]
+    ) -> tuple[Any, Set[str]]:
         for attempt in range(1, _TRIES + 1):
             try:
                 with (
                     _translated(),
-                    Session(self.engine.execution_options(**{_WRITE: True}), expire_on_commit=False) as session,
+                    Session(self.engine.execution_options(**options), expire_on_commit=False) as session,
                 ):
+                    if _UNSYNCED in options and not self.sqlite:
+                        session.execute(_DO_NOT_SYNC)
                     result = use_case(session, *args, **kwargs)
                     session.commit()
                     return result, session.info.get(_WORK, frozenset())
@@ -294,10 +309,13 @@ def _open_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    write = bool(connection.get_execution_options().get(_WRITE))
+    options = connection.get_execution_options()
+    write = _WRITE in options
     # Straight to the driver: what SQLAlchemy does around each statement costs ten times the statement itself.
     driver: Any = connection.connection.driver_connection
     driver.execute(f"PRAGMA query_only = {0 if write else 1}")
+    if write:
+        driver.execute(f"PRAGMA synchronous = {'NORMAL' if _UNSYNCED in options else 'FULL'}")
     driver.execute("BEGIN IMMEDIATE" if write else "BEGIN")
 
 

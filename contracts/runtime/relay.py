@@ -61,7 +61,7 @@ class Relay(Loop):
         if self._database.sqlite:
             published = self._turn_with_lease()
         else:
-            published = self._database.write(self._turn_with_lock)
+            published = self._database.write_unsynced(self._turn_with_lock)
         self._measure()
         return 0.0 if published == BATCH else self.poll_seconds
 
@@ -82,12 +82,12 @@ class Relay(Loop):
             return 0
         if moment >= self._renew_at:
             # Another relay may have published these rows meanwhile, so they are read again once nobody else may.
-            if not self._database.write(_take_lease, self._name, moment):
+            if not self._database.write_unsynced(_take_lease, self._name, moment):
                 return 0
             self._renew_at = moment + LEASE / 2
             rows = self._database.read(_waiting, now())
         outcomes = self._publish(rows)
-        self._database.write(_settle, rows, outcomes, now())
+        self._database.write_unsynced(_settle, rows, outcomes, now())
         return _confirmed(outcomes)
 
     def _publish(self, rows: Sequence[Row[Any]]) -> dict[str, str]:

@@ -23,6 +23,7 @@ _PICTURES = (
     (b"GIF8", "image/gif"),
     (b"II*\0", "image/tiff"),
     (b"MM\0*", "image/tiff"),
+    (b"BM", "image/bmp"),
 )
 _HEIC = frozenset({b"ftypheic", b"ftypheix", b"ftypmif1"})
 _OUTCOME_UNKNOWN = frozenset({"unavailable", "internal"})
@@ -139,6 +140,8 @@ def media_type(data: bytes) -> str:
         return "image/webp"
     if data[4:12] in _HEIC:
         return "image/heic"
+    if data[4:12] == b"ftypavif":
+        return "image/avif"
     # A DOCX is a ZIP; before Office 2007 and with a password it is a compound file, which deserves its own refusal.
     return DOCX if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")) else "application/octet-stream"
 

@@ -105,7 +105,13 @@ class Settings(ServiceSettings):
     account_phone_otp_webhook_token: SecretStr | None = Field(
         default=None, description="bearer token that is sent along to it"
     )
-    account_with_signature_id: bool = Field(default=False, description="print an id beside each signature")
+    account_with_signature_id: bool = Field(
+        default=False, description="print an id beside each signature, and the document's at the foot of each page"
+    )
+    account_with_file_links: bool = Field(
+        default=False,
+        description="names of attached files on paper lead to the files, not to the page of the submission",
+    )
     account_bcc_emails: str = Field(default="", description="addresses that get a copy of every completion mail")
 
     @field_validator(
@@ -201,6 +207,7 @@ class Settings(ServiceSettings):
             documents_copy_email_attach_audit=self.account_documents_copy_email_attach_audit,
             documents_copy_email_attach_documents=self.account_documents_copy_email_attach_documents,
             with_signature_id=self.account_with_signature_id,
+            with_file_links=self.account_with_file_links,
             bcc_emails=self.account_bcc_emails,
             sms_available=self.sms_url is not None or self.smtp_url is None,
             phone_codes_available=self.account_phone_otp_webhook_url is not None,

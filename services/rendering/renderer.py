@@ -12,7 +12,16 @@ from datetime import date, datetime
 from typing import Any
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc.rendering import CheckValues, DrawnArea, DrawValues, FillRequest, SealRequest, TagField, Verification
+from contracts.rpc.rendering import (
+    CheckValues,
+    DrawnArea,
+    DrawValues,
+    FillRequest,
+    PageFooter,
+    SealRequest,
+    TagField,
+    Verification,
+)
 from contracts.runtime import observe
 from contracts.types import FieldBox, FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
@@ -250,8 +259,16 @@ class Renderer:
         arguments = {"files": len(files), "title": title, "seal": True, **place.arguments()}
         return _unsigned(*self._hostile("combine", arguments, [*files, *place.material.parts]))
 
-    def draw_page(self, data: bytes, page: int, width: int, boxes: Sequence[FieldBox] = ()) -> bytes:
-        arguments = {"page": page, "width": width, "boxes": [box.model_dump() for box in boxes]}
+    def draw_page(
+        self,
+        data: bytes,
+        page: int,
+        width: int,
+        boxes: Sequence[FieldBox] = (),
+        footer: PageFooter | None = None,
+    ) -> bytes:
+        below = footer.model_dump() if footer else None
+        arguments = {"page": page, "width": width, "boxes": [box.model_dump() for box in boxes], "footer": below}
         return self._hostile("draw_page", arguments, [data])[1][0]
 
     def draw_values(self, request: DrawValues, attachments: Sequence[bytes]) -> list[DrawnArea]:

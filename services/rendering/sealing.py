@@ -200,7 +200,7 @@ class _Attempt:
             summaries = [one.summary(one.level if assurance.stamped else domain.LEVELS[0]) for one in sealed]
             trail, trail_level = self._audit_trail(summaries, attachments, assurance, others)
             levels = [one.level for one in sealed]
-            if not assurance.stamped and set(levels) != {domain.LEVELS[0]}:
+            if not assurance.stamped and set(levels) - {domain.LEVELS[0]}:
                 raise JobFailed("check_seal", f"a seal without time-stamp was read back as {levels}")
             return DocumentsSealed(
                 submission_id=request.submission_id,

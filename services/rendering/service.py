@@ -103,14 +103,17 @@ class RenderingService:
         boxes = [box for box in request.boxes if box.page == request.page]
 
         def drawn(prefix: str) -> BlobRef:
-            picture = self.context.renderer.draw_page(self._fetch(request.file), request.page, width, boxes)
+            picture = self.context.renderer.draw_page(
+                self._fetch(request.file), request.page, width, boxes, request.footer
+            )
             return self.context.blobs.put(picture, _picture_type(picture), prefix)
 
         if not request.keep:
             return drawn(INCOMING)
         digest = f"{request.file.sha256}:{request.page}:{width}"
-        if boxes:
-            digest = domain.digest_of({"page": digest, "boxes": [box.model_dump() for box in boxes]})
+        if boxes or request.footer:
+            footer = {"footer": request.footer.model_dump()} if request.footer else {}
+            digest = domain.digest_of({"page": digest, "boxes": [box.model_dump() for box in boxes], **footer})
         sources = [request.file.sha256]
         return BlobRef.model_validate(
             self.context.results.get("page", digest, lambda: _one_file(drawn(PREFIX)), sources=sources)

@@ -15,7 +15,7 @@ from typing import Any
 import pikepdf
 
 from contracts.blobs import BlobRef
-from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, SealRequest, VerifiedSignature
+from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, PageFooter, SealRequest, VerifiedSignature
 from contracts.types import Account, Area, FieldBox, FieldDefinition, FieldType, Notice, PageSize, StoredDocument
 from services.rendering import domain
 from services.rendering.frames import Bytes
@@ -414,7 +414,8 @@ def draw_page(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     from services.rendering.jobs.pages import draw_page as draw
 
     boxes = [FieldBox.model_validate(one) for one in arguments["boxes"]]
-    return {}, [draw(parts[0], arguments["page"], arguments["width"], boxes)]
+    footer = PageFooter.model_validate(arguments["footer"]) if arguments["footer"] else None
+    return {}, [draw(parts[0], arguments["page"], arguments["width"], boxes, footer)]
 
 
 def draw_values(arguments: Arguments, parts: Sequence[bytes]) -> Answer:

@@ -105,9 +105,7 @@ def order_seal(telling: Telling) -> None:
     """Ask rendering for the sealing that the row's ``seal_id`` names; asked twice it is done once."""
     found = telling.found
     lines = trail.lines_of(found.session, [found.row.id])
-    order = sealing.seal_request(
-        found.row, found.snapshot, found.submitters, telling.attachments, lines, telling.site.base_url
-    )
+    order = sealing.seal_request(found.row, found.snapshot, found.submitters, telling.attachments, lines, telling.site)
     emit(found.session, events.SEALING_DUE, order, subject=telling.subject)
 
 

@@ -24,6 +24,19 @@ def changed_requirements(command: UpdateSubmitter) -> dict[str, bool | None]:
     return {key: True if wanted else None for key, wanted in given.items() if wanted is not None}
 
 
+def asking_for_codes(fields: Iterable[FieldDefinition], account: Account) -> list[FieldDefinition]:
+    """The number in a phone field is confirmed with a code wherever one can be sent, unless the field says that it is not
+    (peer facts 3.1, 6.5)."""
+    if not account.phone_codes_available:
+        return list(fields)
+    return [
+        one.model_copy(update={"preferences": {**one.preferences, "one_time_code": True}})
+        if one.type is FieldType.PHONE and one.preferences.get("one_time_code") is None
+        else one
+        for one in fields
+    ]
+
+
 def check_available(
     given: Iterable[tuple[str, NewSubmitter]],
     preferences: Mapping[str, Any],

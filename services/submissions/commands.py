@@ -191,7 +191,7 @@ def finish_values(
     account = queries.account_of(found.snapshot)
     filled = filling.with_defaults(own, values, signing(found.row, submitter, now, account))
     others = {uuid: value for one in found.submitters if one.id != submitter.id for uuid, value in one.values.items()}
-    kept, faults = filling.finished(own, found.fields, filled, others)
+    kept, faults = filling.finished(own, found.fields, found.document_conditions, filled, others)
     _drop_unused(found, submitter, kept, now)
     submitter.values = kept
     submitter.reasons, without_reason = reasons.of_signed(own, kept, submitter.reasons)
@@ -233,7 +233,9 @@ def _decided(telling: Telling, decision: domain.Decision) -> None:
 
 def _with_documents(made: Submission, composition: Composition, plan: Plan) -> Submission:
     """The answer to a one-off submission says what became of the documents: there is no template to ask."""
-    items = [SchemaItem(attachment_uuid=one.uuid, name=one.name) for one in composition.documents]
+    items = [
+        SchemaItem(attachment_uuid=one.uuid, name=one.name, conditions=one.conditions) for one in composition.documents
+    ]
     return made.model_copy(update={"document_schema": items, "fields": plan.fields, "report": composition.report})
 
 

@@ -1,43 +1,88 @@
-"""Conditions of fields (peer facts 4.3): a field is there only when other fields have certain values.
+"""Conditions of fields and documents (peer facts 4.3): they are there only when fields have certain values.
 
 The list is an AND; an item with ``operation: or`` is OR-ed with the item before it: ``[A, B, C or]`` is A AND (B OR C). A
-hidden field has no value, also for the conditions of others. The browser follows the same rules; the server decides.
+hidden field has no value, also for the conditions of others, and a field whose every place is on hidden documents is hidden.
+The browser follows the same rules; the server decides.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from contracts.types import Condition, FieldDefinition
 
+OfDocuments = Mapping[str, Sequence[Condition]]
+"""The conditions of the documents that have any, by the document's uuid."""
 
-def hidden(fields: Iterable[FieldDefinition], values: Mapping[str, Any]) -> set[str]:
-    """The uuids of the fields that are not there, given the ``values`` by field uuid of all parties.
 
-    Fields are decided after those that they depend on, without recursion: a chain may be as long as the fields are many. In
-    a circle, the field that is met again counts as visible.
+def of_documents(documents: Iterable[Mapping[str, Any]]) -> dict[str, list[Condition]]:
+    """``documents``: JSON of StoredDocuments, as a submission keeps it."""
+    return {
+        one["uuid"]: [Condition.model_validate(item) for item in one["conditions"]]
+        for one in documents
+        if one.get("conditions")
+    }
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """When a field or document is there: every group holds, and if it has ``papers`` one of these documents is there."""
+
+    groups: Sequence[Sequence[Condition]]
+    papers: Sequence[str] = ()
+
+    @property
+    def needed(self) -> list[str]:
+        return [*(item.field_uuid for group in self.groups for item in group), *self.papers]
+
+
+def hidden(fields: Iterable[FieldDefinition], documents: OfDocuments, values: Mapping[str, Any]) -> set[str]:
+    """The uuids of the fields and documents that are not there, given the ``values`` by field uuid of all parties.
+
+    What is conditional is decided after that which it depends on, without recursion: a chain may be as long as the fields are
+    many. In a circle, what is met again counts as visible.
     """
-    conditional = {field.uuid: grouped(field.conditions) for field in fields if field.conditions}
+    rules = _rules(fields, documents)
     visible: dict[str, bool] = {}
     begun: set[str] = set()
 
     def value_of(uuid: str) -> Any:
         return values.get(uuid) if visible.get(uuid, True) else None
 
-    for first in conditional:
+    for first in rules:
         waiting = [first]
         while waiting:
             uuid = waiting[-1]
+            rule = rules[uuid]
             if uuid not in begun:
                 begun.add(uuid)
-                needed = {item.field_uuid for group in conditional[uuid] for item in group}
-                waiting += [other for other in needed if other in conditional and other not in begun]
+                # The first one that is needed is decided first, as in the browser.
+                waiting += [other for other in reversed(rule.needed) if other in rules and other not in begun]
                 continue
             waiting.pop()
             if uuid not in visible:
                 visible[uuid] = all(
-                    any(holds(item, value_of(item.field_uuid)) for item in group) for group in conditional[uuid]
-                )
+                    any(holds(item, value_of(item.field_uuid)) for item in group) for group in rule.groups
+                ) and (not rule.papers or any(visible.get(paper, True) for paper in rule.papers))
     return {uuid for uuid, shown in visible.items() if not shown}
+
+
+def on_shown_documents(field: FieldDefinition, hidden: Collection[str]) -> FieldDefinition:
+    """The field without its places on hidden documents."""
+    areas = [area for area in field.areas if area.attachment_uuid not in hidden]
+    return field if len(areas) == len(field.areas) else field.model_copy(update={"areas": areas})
+
+
+def _rules(fields: Iterable[FieldDefinition], documents: OfDocuments) -> dict[str, _Rule]:
+    """By uuid, of what can be hidden at all."""
+    rules = {uuid: _Rule(grouped(conditions)) for uuid, conditions in documents.items()}
+    for field in fields:
+        papers = list(dict.fromkeys(area.attachment_uuid for area in field.areas)) if documents else []
+        if any(paper not in documents for paper in papers):
+            papers = []
+        if field.conditions or papers:
+            rules[field.uuid] = _Rule(grouped(field.conditions), papers)
+    return rules
 
 
 def grouped(conditions: Sequence[Condition]) -> list[list[Condition]]:
@@ -56,7 +101,7 @@ def settled(
 ) -> list[Condition] | None:
     """What is left to decide in the browser: conditions on fields outside ``changing`` are decided here and dropped.
 
-    None when the field can never be shown. So a signer's page needs no values of others.
+    None when the field or document can never be shown. So a signer's page needs no values of others.
     """
     left: list[Condition] = []
     for group in grouped(conditions):

@@ -27,7 +27,12 @@ from services.submissions import (
 )
 from services.submissions import values as rules
 from services.submissions.branding import Branding
-from services.submissions.code_requirements import check_available, check_code_addresses, code_requirements
+from services.submissions.code_requirements import (
+    asking_for_codes,
+    check_available,
+    check_code_addresses,
+    code_requirements,
+)
 from services.submissions.identity_requirements import check_identity_available
 from services.submissions.naming import labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
@@ -141,7 +146,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         preferences=chosen,
         given_preferences=wished,
         details=_details(request, problems),
-        fields=_fields(template, parties, found, problems),
+        fields=asking_for_codes(_fields(template, parties, found, problems), request.account),
         submitters=submitters,
         sources=[source for overrides in found for source in overrides.sources]
         + [source for one in submitters for source in one.branding.sources],

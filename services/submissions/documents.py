@@ -35,7 +35,7 @@ class Documents:
     site: Site
 
     def of(self, query: rpc.GetDocuments) -> SubmissionDocuments:
-        state = self.database.read(state_of, query, self.site.base_url)
+        state = self.database.read(state_of, query, self.site)
         if state.filled is not None and state.kept is None:
             state = self._drafted(state)
         files = (state.kept or {}).get("documents", [])
@@ -57,7 +57,7 @@ class Documents:
 
     def combined(self, query: rpc.GetSubmission) -> None:
         """Make the one PDF of all sealed documents, if there are several and it is not there yet."""
-        state = self.database.read(state_of, rpc.GetDocuments(actor=query.actor, id=query.id), self.site.base_url)
+        state = self.database.read(state_of, rpc.GetDocuments(actor=query.actor, id=query.id), self.site)
         if state.filled is None and state.kept is not None and len(state.kept["documents"]) > 1:
             self._merged(state)
 
@@ -98,13 +98,13 @@ class State:
     filled: rendering.FillRequest | None
 
 
-def state_of(session: Session, query: rpc.GetDocuments, base_url: str) -> State:
+def state_of(session: Session, query: rpc.GetDocuments, site: Site) -> State:
     row, template = queries.found(session, query.actor, query.id)
     title = present.title(row, template)
     if row.results:
         return State(row.id, title, row.values_version, row.results, None)
     loaded = store.loaded(session, row)
-    filled = sealing.fill_request(row, loaded.snapshot, loaded.submitters, loaded.attachments, base_url)
+    filled = sealing.fill_request(row, loaded.snapshot, loaded.submitters, loaded.attachments, site)
     current = row.drafts if row.drafts and row.drafts["version"] == row.values_version else None
     return State(row.id, title, row.values_version, current, filled)
 
@@ -118,7 +118,7 @@ def field_boxes(session: Session, request: GetFieldBoxes) -> FieldBoxes:
         raise not_found("Document")
     parties = [one.party_uuid for one in loaded.submitters]
     there = [one for one in loaded.fields if one.submitter_uuid in parties]
-    filled = sealing.fill_request(loaded.row, loaded.snapshot, loaded.submitters, loaded.attachments, "").values
+    filled = sealing.fill_request(loaded.row, loaded.snapshot, loaded.submitters, loaded.attachments, None).values
     shown = {one.field.uuid for one in filled}
     return FieldBoxes(boxes=boxes.field_boxes(there, parties, request.document_uuid, documents[0], shown))
 

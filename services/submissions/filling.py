@@ -97,14 +97,15 @@ def tried(
 def finished(
     own: Sequence[FieldDefinition],
     everything: Sequence[FieldDefinition],
+    documents: conditions.OfDocuments,
     values: Mapping[str, Any],
     of_others: Mapping[str, Any],
 ) -> tuple[dict[str, Any], Faults]:
     """The values as they are when the party completes, and what speaks against it.
 
-    Fields that conditions hide lose their value and are not required.
+    Fields that conditions hide, their own or their documents', lose their value and are not required.
     """
-    hidden = conditions.hidden(everything, {**of_others, **values})
+    hidden = conditions.hidden(everything, documents, {**of_others, **values})
     kept = {uuid: value for uuid, value in values.items() if uuid not in hidden}
     return kept, broken(own, kept, hidden) + [
         (field, field.validation.get("message") or "is required")

@@ -184,10 +184,15 @@ def of_form(
             if uuid in own and not own[uuid].readonly:
                 values[uuid] = rules.coerce(own[uuid], raw)
     question = _of_submitter(snapshot, fields, _Drawn(submitter, submitter, values, False, {}), now)
-    hidden = conditions.hidden(fields, {**of_others, **values})
+    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), {**of_others, **values})
     asked = own if isinstance(command, rpc.CompleteForm) else command.values
     shown = [
-        replace(entry, path=entry.field.uuid, label=filling.label(entry.field))
+        replace(
+            entry,
+            field=conditions.on_shown_documents(entry.field, hidden),
+            path=entry.field.uuid,
+            label=filling.label(entry.field),
+        )
         for entry in question.entries
         if entry.field.uuid in asked and entry.field.uuid not in hidden and not _is_stored(entry, submitter)
     ]

@@ -68,7 +68,7 @@ def save(session: Session, command: rpc.SaveValues, limits: Limits, site: Site, 
             raise refused_for_page(refused) from None
         values = _received(found, submitter, command.values, limits, at)
         own = found.fields_of(submitter)
-        hidden = conditions.hidden(found.fields, {**found.values, **values})
+        hidden = conditions.hidden(found.fields, found.document_conditions, {**found.values, **values})
         changed = [field for field in own if field.uuid in command.values]
         filling.refuse(filling.broken(changed, values, hidden))
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.blobs import BlobRef
+from contracts import paper
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
@@ -77,10 +77,21 @@ def file_of(session: Session, query: rpc.FormPage, site: Site, now: datetime) ->
     opened = _passed(session, query, site, now)
     if opened.state not in (FormState.OPEN, FormState.COMPLETED):
         raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
+    is_open = opened.state is FormState.OPEN
+    own = {
+        one["uuid"]
+        for one in opened.snapshot.fields
+        if is_open and one["submitter_uuid"] == opened.submitter.party_uuid
+    }
+    done = {uuid: value for one in opened.submitters if one.completed_at for uuid, value in one.values.items()}
     for one in opened.snapshot.documents:
         if one["uuid"] == query.document_uuid:
             document = StoredDocument.model_validate(one)
-            return rpc.FormFile(file=document.file, pages=document.pages)
+            if conditions.settled(document.conditions, own, done) is None:
+                break
+            account = Account.model_validate(opened.snapshot.account)
+            footer = "" if document.signed else paper.page_footer(account, opened.row.slug)
+            return rpc.FormFile(file=document.file, pages=document.pages, footer=footer)
     raise not_found("Document")
 
 
@@ -214,12 +225,16 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
     own = [field for field in everything if field.submitter_uuid == opened.submitter.party_uuid]
     mine = filling.with_defaults(own, opened.submitter.values, signing(opened.row, opened.submitter, now, account))
     done = {uuid: value for one in opened.submitters if one.completed_at for uuid, value in one.values.items()}
-    hidden = conditions.hidden(everything, {**done, **mine})
     owners = {one.party_uuid: one for one in opened.submitters}
     changing = {field.uuid for field in own}
+    shown.documents, never = _documents(opened.snapshot, changing, done, links)
+    # A document that may yet appear brings the fields of others that are on it.
+    hidden = conditions.hidden(everything, {}, {**done, **mine})
     for field in everything:
         whose = owners.get(field.submitter_uuid)
         if whose is None:  # a party that is yet to be invited
+            continue
+        if field.areas and all(area.attachment_uuid in never for area in field.areas):
             continue
         if whose.id == opened.submitter.id:
             made = _own_field(field, changing, mine, done, account, signing(opened.row, whose, now, account))
@@ -236,7 +251,6 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: 
             shown.fields.append(made)
     code_commands.show_confirmed(session, opened.submitter, shown.fields, site)
     identity_checks.show(session, opened.submitter, shown.fields)
-    shown.documents = [_document(one, links) for one in opened.snapshot.documents]
     visible = {uuid for field in shown.fields for uuid in rules.attachments_in(field, field.value)}
     attachments = store.attachments_of(session, [opened.row.id])
     shown.attachments = [
@@ -304,11 +318,24 @@ def _shown_field(
     )
 
 
-def _document(stored: Mapping[str, Any], links: Any) -> rpc.FormDocument:
-    document = StoredDocument.model_validate(stored)
-    file: BlobRef = document.file
-    url = links.to_pdf(file.model_dump(), document.name)
-    return rpc.FormDocument(uuid=document.uuid, name=document.name, pages=document.pages, url=url)
+def _documents(
+    snapshot: SnapshotRow, own: Collection[str], done: Mapping[str, Any], links: FileLinks
+) -> tuple[list[rpc.FormDocument], set[str]]:
+    """The documents that are there or may appear while this signer fills in his fields (``own``), and the uuids of those that
+    cannot."""
+    found: list[rpc.FormDocument] = []
+    never: set[str] = set()
+    for one in snapshot.documents:
+        document = StoredDocument.model_validate(one)
+        left = conditions.settled(document.conditions, own, done)
+        if left is None:
+            never.add(document.uuid)
+            continue
+        url = links.to_pdf(document.file.model_dump(), document.name)
+        found.append(
+            rpc.FormDocument(uuid=document.uuid, name=document.name, pages=document.pages, url=url, conditions=left)
+        )
+    return found, never
 
 
 def _redirect(opened: Opened) -> str | None:

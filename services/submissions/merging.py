@@ -4,13 +4,15 @@ The template is made into one that has a single role in their place; everything 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from contracts.rpc.submissions import NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
-from contracts.types import FieldDefinition, Party
+from contracts.types import FieldDefinition, Party, StoredDocument
 from services.submissions.problems import Problems
+
+Conditional = TypeVar("Conditional", FieldDefinition, StoredDocument)
 
 Basis = TemplateSnapshot | Composition
 """What submissions are made of: a template, or the documents of a one-off submission."""
@@ -93,14 +95,20 @@ def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
             continue
         same[key] = len(fields)
         fields.append(field.model_copy(update={"submitter_uuid": party.uuid, "role": party.name}))
-    return template.model_copy(update={"parties": left, "fields": [_following(one, kept_as) for one in fields]})
+    changes: dict[str, Any] = {
+        "parties": left,
+        "fields": [_following(one, kept_as) for one in fields],
+        "documents": [_following(one, kept_as) for one in template.documents],
+    }
+    return template.model_copy(update=changes)
 
 
-def _following(field: FieldDefinition, kept_as: dict[str, str]) -> FieldDefinition:
+def _following(one: Conditional, kept_as: dict[str, str]) -> Conditional:
     """Conditions on a field that was merged into another ask that one."""
-    if not any(one.field_uuid in kept_as for one in field.conditions):
-        return field
+    if not any(condition.field_uuid in kept_as for condition in one.conditions):
+        return one
     conditions = [
-        one.model_copy(update={"field_uuid": kept_as.get(one.field_uuid, one.field_uuid)}) for one in field.conditions
+        condition.model_copy(update={"field_uuid": kept_as.get(condition.field_uuid, condition.field_uuid)})
+        for condition in one.conditions
     ]
-    return field.model_copy(update={"conditions": conditions})
+    return one.model_copy(update={"conditions": conditions})

@@ -18,6 +18,7 @@ from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType, S
 from services.submissions import branding, conditions, filling, placeholders, trail
 from services.submissions import values as rules
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
+from services.submissions.site import Site
 
 
 def seal_request(
@@ -26,10 +27,10 @@ def seal_request(
     submitters: Sequence[SubmitterRow],
     attachments: Sequence[AttachmentRow],
     lines: Sequence[TrailRow],
-    base_url: str,
+    site: Site | None,
 ) -> SealRequest:
     """Everything for the sealing that the row's ``seal_id`` names. Asked for again it says the same."""
-    filled = fill_request(row, snapshot, submitters, attachments, base_url)
+    filled = fill_request(row, snapshot, submitters, attachments, site)
     if row.seal_id is None or row.signed_at is None:
         raise ValueError(f"submission {row.id} is not signed")
     return SealRequest(
@@ -46,17 +47,27 @@ def fill_request(
     snapshot: SnapshotRow,
     submitters: Sequence[SubmitterRow],
     attachments: Sequence[AttachmentRow],
-    base_url: str,
+    site: Site | None,
 ) -> FillRequest:
-    """Documents with what has been filled in so far; of parties that are not done also their defaults."""
+    """Documents with what has been filled in so far; of parties that are not done also their defaults. Without a ``site``
+    nothing is linked."""
     account = Account.model_validate(snapshot.account)
     fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
     values = _values_so_far(row, fields, submitters, account)
-    filled = _on_paper(row, fields, values, submitters, account, row.updated_at)
+    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
+    filled = _on_paper(row, fields, values, submitters, account, row.updated_at, hidden)
     reasons = {uuid: reason for one in submitters for uuid, reason in one.reasons.items()}
-    return _request(
-        row, snapshot, submitters, attachments, filled, reasons, [_party(one) for one in submitters], base_url
-    )
+    made = _request(row, snapshot, submitters, attachments, filled, reasons, [_party(one) for one in submitters], site)
+    return _without_documents(made, hidden)
+
+
+def _without_documents(made: FillRequest, hidden: Collection[str]) -> FillRequest:
+    """What conditions hide is in no file: neither the documents nor the places of fields on them."""
+    documents = [one for one in made.documents if one.uuid not in hidden]
+    if len(documents) == len(made.documents):
+        return made
+    values = [one.model_copy(update={"field": conditions.on_shown_documents(one.field, hidden)}) for one in made.values]
+    return made.model_copy(update={"documents": documents, "values": values})
 
 
 @dataclass(frozen=True)
@@ -86,14 +97,15 @@ def preview_request(
     done = [one for one in submitters if one.completed_at is not None and one.id != signer.row.id]
     values = {uuid: value for one in done for uuid, value in one.values.items()} | dict(signer.values)
     reasons = {uuid: reason for one in done for uuid, reason in one.reasons.items()} | dict(signer.reasons)
+    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
     done_ids = {one.id for one in done}
     filled = [
         one
-        for one in _on_paper(row, fields, values, submitters, account, signer.at)
+        for one in _on_paper(row, fields, values, submitters, account, signer.at, hidden)
         if one.field.uuid in wanted and _may_see(one, signer.row.id, done_ids)
     ]
     parties = [_party(one) if one.id != signer.row.id else _as_completed(signer) for one in submitters]
-    return _request(row, snapshot, submitters, attachments, filled, reasons, parties, "")
+    return _request(row, snapshot, submitters, attachments, filled, reasons, parties, None)
 
 
 def _may_see(one: FieldValue, signer_id: int, done: Collection[int]) -> bool:
@@ -117,9 +129,10 @@ def _request(
     on_paper: Sequence[FieldValue],
     reasons: Mapping[str, str],
     parties: list[PartySummary],
-    base_url: str,
+    site: Site | None,
 ) -> FillRequest:
     account = Account.model_validate(snapshot.account)
+    links = site.printed() if site and account.with_file_links else None
     filled, stamps = branding.stamped(on_paper, submitters, account)
     used = {uuid for one in filled for uuid in rules.attachments_in(one.field, one.value)}
     return FillRequest(
@@ -135,6 +148,7 @@ def _request(
                 filename=one.filename,
                 file=BlobRef.model_validate(one.file),
                 created_at=one.created_at,
+                url=links.to(one.file, one.filename) if links else "",
             )
             for one in attachments
             if one.uuid in used
@@ -142,7 +156,7 @@ def _request(
         + stamps,
         parties=parties,
         notes=_notes(filled, reasons, account),
-        base_url=base_url,
+        base_url=site.base_url if site else "",
     )
 
 
@@ -178,10 +192,11 @@ def _on_paper(
     submitters: Sequence[SubmitterRow],
     account: Account,
     pending_at: datetime,
+    hidden: Collection[str],
 ) -> list[FieldValue]:
-    """The fields that are there, with what goes into them; ``pending_at`` is the moment for parties that are not done."""
+    """The fields that are not ``hidden``, with what goes into them; ``pending_at`` is the moment for parties that are not
+    done."""
     owners = {one.party_uuid: one for one in submitters}
-    hidden = conditions.hidden(fields, values)
     filled = []
     for field in fields:
         owner, value = owners.get(field.submitter_uuid), values.get(field.uuid)

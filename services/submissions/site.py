@@ -8,6 +8,8 @@ from typing import Any
 
 from contracts import links
 
+_ALWAYS = 253_402_300_799
+"""The last second of the year 9999."""
 _NOT_IN_FILE_NAMES = re.compile(r'[\x00-\x1f\\/:*?"<>|]')
 
 
@@ -33,6 +35,11 @@ class Site:
     def mailed(self, now: datetime) -> "FileLinks":
         """For mails whose files are too big to be attached: their readers have no API key and do not read at once."""
         return FileLinks(self, int(now.timestamp()) + self.mailed_link_ttl)
+
+    def printed(self) -> "FileLinks":
+        """For sealed files, which are kept for ever and cannot be changed: whoever has one may fetch the file until the
+        submission is removed for good."""
+        return FileLinks(self, _ALWAYS)
 
     def lasting(self) -> "FileLinks":
         """For events, which are kept for ever: the link does not end, but works only with an API key."""

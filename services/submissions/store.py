@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError, not_found
 from contracts.runtime.database import for_update
 from contracts.types import Actor, FieldDefinition, FieldType, Order, SealingStatus, SubmissionStatus, SubmitterStatus
-from services.submissions import addresses, domain
+from services.submissions import addresses, conditions, domain
 from services.submissions.access import require_writer, visible_to
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from services.submissions.values import ATTACHED
@@ -52,6 +52,10 @@ class Loaded:
         if self._fields is None:
             self._fields = [FieldDefinition.model_validate(one) for one in self.snapshot.fields]
         return self._fields
+
+    @property
+    def document_conditions(self) -> conditions.OfDocuments:
+        return conditions.of_documents(self.snapshot.documents)
 
     def fields_of(self, submitter: SubmitterRow) -> list[FieldDefinition]:
         return [one for one in self.fields if one.submitter_uuid == submitter.party_uuid]

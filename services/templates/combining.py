@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from contracts.types import Area, FieldDefinition, Notice, PageSize, Party
+from contracts.types import Area, Condition, FieldDefinition, Notice, PageSize, Party
 from services.templates import domain
 from services.templates.domain import Definition, Limits
 from services.templates.field_list import add_areas
@@ -46,14 +46,18 @@ def combined(parts: Sequence[Definition], limits: Limits) -> Definition:
                 message = f"two fields are called {one.name!r}: one of type {same.type}, one of type {one.type}"
                 notices.append(Notice(code="name_used_twice", message=message))
             fields.append(kept)
-    for one in fields:
-        one.conditions = [
-            condition.model_copy(update={"field_uuid": instead.get(condition.field_uuid, condition.field_uuid)})
-            for condition in one.conditions
+
+    def following(conditions: Iterable[Condition]) -> list[Condition]:
+        return [
+            one.model_copy(update={"field_uuid": instead.get(one.field_uuid, one.field_uuid)}) for one in conditions
         ]
+
+    for one in fields:
+        one.conditions = following(one.conditions)
+    of_documents = {document: following(of) for part in parts for document, of in part.conditions.items()}
     domain.check_size("template_ids", fields, limits)
     domain.check_roles("template_ids", list(parties.values()), limits)
-    return Definition(list(parties.values()), fields, notices)
+    return Definition(list(parties.values()), fields, notices, conditions=of_documents)
 
 
 def joined(fields: Iterable[FieldDefinition], papers: Sequence[Paper], whole: str) -> list[FieldDefinition]:
@@ -88,7 +92,13 @@ def without(definition: Definition, gone: Mapping[str, Paper | None]) -> Definit
             )
             notices.append(Notice(code="condition_dropped", message=message))
         one.conditions = kept
-    return Definition(definition.parties, fields, notices)
+    conditions = {}
+    for document, of_document in definition.conditions.items():
+        conditions[document] = [condition for condition in of_document if condition.field_uuid in left]
+        if len(conditions[document]) < len(of_document):
+            message = "a document was shown under a condition on a field that is gone; that condition is gone, too"
+            notices.append(Notice(code="condition_dropped", message=message))
+    return Definition(definition.parties, fields, notices, conditions=conditions)
 
 
 def placed(there: Sequence[T], coming: Sequence[tuple[T, int | None]]) -> list[T]:

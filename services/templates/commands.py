@@ -12,9 +12,10 @@ from contracts.errors import ServiceError
 from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDATED
 from contracts.rpc import templates as rpc
 from contracts.runtime.outbox import once
-from contracts.types import Notice, PageSize, Removed, Template, iso
+from contracts.types import Notice, PageSize, Removed, StoredDocument, Template, iso
 from services.templates import domain, names, preferences, queries, store
 from services.templates.access import require_owner, require_writer
+from services.templates.document_conditions import Asked, conditioned
 from services.templates.domain import Definition, Limits
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
@@ -41,7 +42,7 @@ def create(
             chosen = title or (str(uuid.uuid4()) if command.html_documents else ready[0].name)
             row = store.inserted(session, command, chosen, external_id, definition, now)
             if row is not None:
-                store.put_documents(row, [one.stored for one in ready], _report(ready, definition))
+                store.put_documents(row, _stored(ready, definition), _report(ready, definition))
                 session.flush()
                 return store.announced(session, TEMPLATE_CREATED, row, links, now)
             # Somebody else was faster; his template is there now.
@@ -117,6 +118,7 @@ def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: d
             raise queries.taken()
         copy.preferences = source.preferences
         documents = [queries.stored(one).model_copy(update={"uuid": fresh[one.uuid]}) for one in source.documents]
+        documents = conditioned(documents, definition.conditions)
         store.put_documents(copy, documents, [Notice.model_validate(one) for one in source.report])
         session.flush()
         return store.announced(session, TEMPLATE_CREATED, copy, links, now)
@@ -136,7 +138,7 @@ def _replace(
     require_owner(command.actor, row)
     definition = domain.define([one.fields for one in ready], limits, store.definition_of(row))
     store.write(row, definition)
-    store.put_documents(row, [one.stored for one in ready], _report(ready, definition))
+    store.put_documents(row, _stored(ready, definition), _report(ready, definition))
     if title:
         store.rename(row, title)
     if command.folder_name is not None:
@@ -150,8 +152,10 @@ def _replace(
 
 def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits, now: datetime) -> bool:
     given = {name for name in command.model_fields_set if getattr(command, name) is not None}
-    if given & {"roles", "submitters", "fields"}:
-        store.write(row, _redefined(row, command, limits))
+    if given & {"roles", "submitters", "fields", "document_schema"}:
+        definition = _redefined(row, command, limits)
+        store.write(row, definition)
+        store.set_conditions(row, definition)
     if command.name is not None:
         problems = Problems()
         title = names.title(command.name, "name", problems)
@@ -182,10 +186,28 @@ def _redefined(row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits) ->
         parties = domain.with_parties(parties, command.submitters, limits)
     if command.roles is not None:
         parties = domain.with_role_names(parties, command.roles, limits)
+    asked = _asked(present, command, [one.uuid for one in row.documents])
     if command.fields is None:
-        return Definition(parties, domain.with_roles_written(present.fields, parties))
+        fields = domain.with_roles_written(present.fields, parties)
+        return domain.with_conditions(Definition(parties, fields), asked)
     documents = {one.uuid: [PageSize.model_validate(page) for page in one.pages] for one in row.documents}
-    return domain.redefine(command.fields, parties, documents, limits)
+    return domain.redefine(command.fields, parties, documents, asked, limits)
+
+
+def _asked(present: Definition, command: rpc.UpdateTemplate, documents: Sequence[str]) -> list[Asked]:
+    """The conditions of documents after the change; those of documents that ``schema`` does not name stay."""
+    problems = Problems()
+    asked = {uuid: Asked(uuid, conditions) for uuid, conditions in present.conditions.items()}
+    for i, one in enumerate(command.document_schema or ()):
+        if one.attachment_uuid not in documents:
+            problems.add(f"schema[{i}].attachment_uuid", "must be the uuid of one of the template's documents")
+        asked[one.attachment_uuid] = Asked(one.attachment_uuid, one.conditions, f"schema[{i}]")
+    problems.refuse()
+    return list(asked.values())
+
+
+def _stored(ready: Sequence[Ready], definition: Definition) -> list[StoredDocument]:
+    return conditioned([one.stored for one in ready], definition.conditions)
 
 
 def _report(ready: Sequence[Ready], definition: Definition) -> list[Notice]:

@@ -13,8 +13,9 @@ from contracts.rpc import rendering
 from contracts.rpc import templates as rpc
 from contracts.runtime.blobstore import BlobStore
 from contracts.types import StoredDocument
-from services.templates import combining, domain, names
+from services.templates import combining, document_conditions, domain, names
 from services.templates.combining import Paper
+from services.templates.document_conditions import conditioned
 from services.templates.domain import Definition, Limits
 from services.templates.preparing import Bus, Ready
 
@@ -34,6 +35,9 @@ class Joiner:
         for document in documents:
             if document.docx is not None:
                 reason = f"cannot be done: {document.name!r} has variables, which are filled for each submission"
+                raise invalid(f"{path} {reason}", path, reason)
+            if document.conditions:
+                reason = f"cannot be done: {document.name!r} is shown under conditions of its own"
                 raise invalid(f"{path} {reason}", path, reason)
             if document.signed:
                 reason = f"cannot be done: {document.name!r} is signed, and a signature is only valid in its own file"
@@ -82,6 +86,7 @@ def composed(
     else:
         definition = domain.define(given, limits, trial=trial)
     fields = definition.fields
+    documents = conditioned(documents, definition.conditions)
     if command.merge_documents and len(documents) > 1:
         title = names.cleaned(command.name or "") or documents[0].name
         whole = join(documents, title, "merge_documents")
@@ -101,6 +106,7 @@ def _copies(snapshots: Sequence[rpc.TemplateSnapshot]) -> tuple[list[Definition]
     parts, documents = [], []
     for snapshot in snapshots:
         fresh = {document.uuid: str(uuid.uuid4()) for document in snapshot.documents}
-        parts.append(domain.cloned(Definition(snapshot.parties, snapshot.fields), fresh))
+        present = Definition(snapshot.parties, snapshot.fields, conditions=document_conditions.of(snapshot.documents))
+        parts.append(domain.cloned(present, fresh))
         documents += [one.model_copy(update={"uuid": fresh[one.uuid]}) for one in snapshot.documents]
     return parts, documents

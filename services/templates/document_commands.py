@@ -15,6 +15,7 @@ from contracts.types import Notice, StoredDocument, Template
 from services.templates import combining, domain, names, queries, store
 from services.templates.access import require_owner, require_writer
 from services.templates.combining import Paper
+from services.templates.document_conditions import conditioned
 from services.templates.domain import Definition, Limits
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
@@ -81,10 +82,11 @@ def merged(session: Session, command: rpc.MergeTemplates, limits: Limits) -> Mer
         parts.append(domain.cloned(store.definition_of(row), fresh))
         documents += [queries.stored(one).model_copy(update={"uuid": fresh[one.uuid]}) for one in row.documents]
     definition = combining.combined(parts, limits)
+    documents = conditioned(documents, definition.conditions)
     if command.roles:
         parties = domain.with_role_names(definition.parties, command.roles, limits)
         fields = domain.with_roles_written(definition.fields, parties)
-        definition = Definition(parties, fields, definition.notices)
+        definition = replace(definition, parties=parties, fields=fields)
     report = [Notice.model_validate(one) for row in rows for one in row.report] + definition.notices
     chosen = title or domain.clone_name(rows[0].name, " (Merged)")
     return Merged(chosen, external_id, definition, documents, report, rows[0])
@@ -130,7 +132,10 @@ def planned(
     documents = combining.placed(kept, added)
     if not documents:
         raise invalid("A template must keep at least one document", "documents", "must leave at least one document")
-    left = combining.without(Definition(template.parties, template.fields), gone)
+    # What takes a document's place is shown when that was.
+    kept_as = {one.uuid: new.get(one.uuid, one).uuid for one in there if one.uuid in new or one.uuid not in gone}
+    conditions = {kept_as[one.uuid]: one.conditions for one in there if one.conditions and one.uuid in kept_as}
+    left = combining.without(Definition(template.parties, template.fields, conditions=conditions), gone)
     fields = [coming[i].fields for i in sorted(coming)]
     definition = domain.extended(left, fields, [one.uuid for one in documents], limits, trial=trial)
     report = [
@@ -138,7 +143,7 @@ def planned(
         *left.notices,
         *definition.notices,
     ]
-    return Exchange(template, definition, documents, report)
+    return Exchange(template, definition, conditioned(documents, definition.conditions), report)
 
 
 def in_one(exchange: Exchange, whole: StoredDocument) -> Exchange:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from contracts.errors import invalid
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
-from contracts.types import FieldDefinition, Notice, PageSize, Party
-from services.templates import names
+from contracts.types import Condition, FieldDefinition, Notice, PageSize, Party
+from services.templates import document_conditions, names
+from services.templates.document_conditions import Asked
 from services.templates.field_list import FieldList, Origin, Place, PlaceOf
 from services.templates.problems import Problems
 from services.templates.roles import Roles, own_uuid
@@ -31,7 +32,8 @@ class Limits:
 class DocumentFields:
     """A prepared document with the fields that the API user gave (``explicit``) and those found in it.
 
-    ``path`` is the document's place in the request body; ``part`` the key there that holds the file's content.
+    ``path`` is the document's place in the request body; ``part`` the key there that holds the file's content. It is shown and
+    sealed only when its ``conditions`` hold.
     """
 
     uuid: str
@@ -41,19 +43,21 @@ class DocumentFields:
     pages: list[PageSize]
     explicit: Sequence[FieldInput] = ()
     found: Sequence[TagField] = ()
+    conditions: Sequence[Condition] = ()
 
 
 @dataclass(frozen=True)
 class Definition:
     """Roles in order, fields in the order in which a signer goes through them, and what there is to report.
 
-    ``problems``: what it would be refused for, when it was only tried out.
+    ``problems``: what it would be refused for, when it was only tried out. ``conditions``: those of documents, by uuid.
     """
 
     parties: list[Party]
     fields: list[FieldDefinition]
     notices: list[Notice] = field(default_factory=list)
     problems: list[dict[str, str]] = field(default_factory=list)
+    conditions: dict[str, list[Condition]] = field(default_factory=dict)
 
 
 def define(
@@ -92,7 +96,7 @@ def extended(
     for new in (one for one in made.fields if one.uuid not in there):
         later = (i for i, one in enumerate(fields) if of_field[one.uuid] > of_field[new.uuid])
         fields.insert(next(later, len(fields)), new)
-    return replace(made, fields=fields)
+    return replace(made, fields=fields, conditions={**present.conditions, **made.conditions})
 
 
 def _defined(
@@ -126,18 +130,24 @@ def _defined(
                 tag, Origin(document.uuid, document.name, f"{document.path}.{document.part}", document.pages)
             )
     order = ["", *(document.uuid for document in documents)]
-    definition = _finished(roles, fields, order, "documents", problems, limits)
+    asked = [Asked(one.uuid, one.conditions, one.path) for one in documents]
+    definition = _finished(roles, fields, order, "documents", problems, limits, asked)
     if not trial:
         problems.refuse()
     return definition
 
 
 def redefine(
-    given: Sequence[FieldInput], parties: list[Party], documents: Mapping[str, list[PageSize]], limits: Limits
+    given: Sequence[FieldInput],
+    parties: list[Party],
+    documents: Mapping[str, list[PageSize]],
+    asked: Sequence[Asked],
+    limits: Limits,
 ) -> Definition:
     """The whole list of fields, as PUT gives it: fields keep the uuid they come with, roles not there yet are appended.
 
     ``documents`` maps the uuid of each document to its pages. An area of a template with one document need not name it.
+    ``asked`` are the conditions of documents.
     """
     check_size("fields", given, limits)
     problems = Problems()
@@ -149,9 +159,17 @@ def redefine(
     where = _on_documents(documents, problems)
     for i, one in enumerate(given):
         fields.add_explicit(one, f"fields[{i}]", where, "")
-    definition = _finished(roles, fields, [""], "fields", problems, limits)
+    definition = _finished(roles, fields, [""], "fields", problems, limits, asked)
     problems.refuse()
     return definition
+
+
+def with_conditions(present: Definition, asked: Sequence[Asked]) -> Definition:
+    """The same with these conditions of its documents."""
+    problems = Problems()
+    conditions = document_conditions.checked(asked, present.fields, problems)
+    problems.refuse()
+    return replace(present, conditions=conditions)
 
 
 def with_role_names(parties: Sequence[Party], given: Sequence[str], limits: Limits) -> list[Party]:
@@ -183,6 +201,10 @@ def cloned(definition: Definition, documents: Mapping[str, str]) -> Definition:
     """The same with fresh uuids everywhere; ``documents`` maps old uuids of documents to new ones."""
     old = [party.uuid for party in definition.parties] + [one.uuid for one in definition.fields]
     fresh = {one: str(uuid.uuid4()) for one in old}
+
+    def moved(conditions: Iterable[Condition]) -> list[Condition]:
+        return [one.model_copy(update={"field_uuid": fresh[one.field_uuid]}) for one in conditions]
+
     return Definition(
         parties=[Party(uuid=fresh[party.uuid], name=party.name) for party in definition.parties],
         fields=[
@@ -194,11 +216,12 @@ def cloned(definition: Definition, documents: Mapping[str, str]) -> Definition:
                         area.model_copy(update={"attachment_uuid": documents[area.attachment_uuid]})
                         for area in one.areas
                     ],
-                    "conditions": [c.model_copy(update={"field_uuid": fresh[c.field_uuid]}) for c in one.conditions],
+                    "conditions": moved(one.conditions),
                 }
             )
             for one in definition.fields
         ],
+        conditions={documents[document]: moved(conditions) for document, conditions in definition.conditions.items()},
     )
 
 
@@ -233,13 +256,20 @@ def check_roles(path: str, parties: Sequence[Party], limits: Limits) -> None:
 
 
 def _finished(
-    roles: Roles, fields: FieldList, order: Sequence[str], path: str, problems: Problems, limits: Limits
+    roles: Roles,
+    fields: FieldList,
+    order: Sequence[str],
+    path: str,
+    problems: Problems,
+    limits: Limits,
+    asked: Sequence[Asked],
 ) -> Definition:
     found = fields.in_order(order)
+    conditions = document_conditions.checked(asked, found, problems)
     parties = roles.all()
     if not problems.found:
         check_roles(path, parties, limits)
-    return Definition(parties, found, fields.notices, problems.found)
+    return Definition(parties, found, fields.notices, problems.found, conditions)
 
 
 def _on_document(document: DocumentFields) -> PlaceOf:

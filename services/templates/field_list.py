@@ -167,9 +167,7 @@ class FieldList:
     def _checked_conditions(self, given: Sequence[Condition], path: str) -> list[Condition]:
         for i, condition in enumerate(given):
             self._references.append((condition.field_uuid, f"{path}.conditions[{i}].field_uuid"))
-            if condition.action not in CONDITION_ACTIONS:
-                allowed = ", ".join(CONDITION_ACTIONS)
-                self._problems.add(f"{path}.conditions[{i}].action", f"must be one of {allowed}")
+        check_actions(given, path, self._problems)
         return list(given)
 
     def _resolve(self, one: FieldDefinition, condition: str, path: str, fields: list[FieldDefinition]) -> None:
@@ -186,6 +184,13 @@ class FieldList:
         self._problems.add(
             path, f"has a field {one.name!r} with the condition {condition!r}, which names no other field"
         )
+
+
+def check_actions(conditions: Sequence[Condition], path: str, problems: Problems) -> None:
+    """Notes those that nobody knows; ``path`` is that of the field or document in the request."""
+    for i, condition in enumerate(conditions):
+        if condition.action not in CONDITION_ACTIONS:
+            problems.add(f"{path}.conditions[{i}].action", f"must be one of {', '.join(CONDITION_ACTIONS)}")
 
 
 def _identity(one: FieldDefinition) -> tuple[str, str, str]:

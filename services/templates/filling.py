@@ -5,7 +5,7 @@ more (a loop), fewer (a condition) or on other pages. What was placed by hand st
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from contracts.blobs import DOCX, INCOMING
 from contracts.errors import ServiceError, invalid
@@ -20,6 +20,8 @@ from services.templates.preparing import Bus
 
 _SAME_PLACE = 0.002
 """Of the page: what rounding may change."""
+
+Conditional = TypeVar("Conditional", FieldDefinition, StoredDocument)
 
 Render = Callable[[StoredDocument], rendering.PreparedDocument]
 
@@ -75,6 +77,7 @@ def filled(snapshot: TemplateSnapshot, render: Render, limits: Limits) -> Templa
     before = {one.uuid for one in snapshot.fields if one.areas}
     gone = {one.uuid for one in definition.fields if not one.areas and one.uuid in before}
     fields = [_without(one, gone) for one in definition.fields if one.uuid not in gone]
+    documents = [_without(one, gone) for one in documents]
     return snapshot.model_copy(update={"documents": documents, "parties": definition.parties, "fields": fields})
 
 
@@ -148,7 +151,7 @@ def _check_pages(fields: Sequence[FieldDefinition], documents: Sequence[StoredDo
                 raise invalid(f"variables {reason}", "variables", reason)
 
 
-def _without(field: FieldDefinition, gone: set[str]) -> FieldDefinition:
+def _without(one: Conditional, gone: set[str]) -> Conditional:
     """Without conditions on fields that are not there."""
-    kept = [condition for condition in field.conditions if condition.field_uuid not in gone]
-    return field if len(kept) == len(field.conditions) else field.model_copy(update={"conditions": kept})
+    kept = [condition for condition in one.conditions if condition.field_uuid not in gone]
+    return one if len(kept) == len(one.conditions) else one.model_copy(update={"conditions": kept})

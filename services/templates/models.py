@@ -75,7 +75,7 @@ class TemplateRow(Base):
 
 class DocumentRow(Base):
     """A document of a template. ``file`` (normalised) and ``original`` (as sent) are JSON of contracts.blobs.BlobRef,
-    ``docx`` of contracts.types.DocxSource where the original has variables.
+    ``docx`` of contracts.types.DocxSource where the original has variables, ``conditions`` of contracts.types.Condition.
 
     The blobs are never deleted here: submissions made from the template go on using them.
     """
@@ -92,5 +92,6 @@ class DocumentRow(Base):
     pages: Mapped[list[Any]] = mapped_column(Json)
     signed: Mapped[bool] = mapped_column(sa.Boolean)
     docx: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    conditions: Mapped[list[Any] | None] = mapped_column(Json)
 
     __table_args__ = ({"sqlite_autoincrement": True},)

@@ -20,7 +20,7 @@ from contracts.blobs import DOCX, BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput, Intake
-from contracts.types import DocxSource, FieldContent, Notice, StoredDocument, WrittenField
+from contracts.types import Condition, DocxSource, FieldContent, Notice, StoredDocument, WrittenField
 from services.templates import field_rules, names
 from services.templates.domain import DocumentFields
 from services.templates.problems import Problems
@@ -42,6 +42,7 @@ class Source:
     position: int | None = None
     remove_tags: bool = True
     filled: bool = True
+    conditions: Sequence[Condition] = ()
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,11 @@ def _of_file(document: DocumentInput, path: str, intake: Intake, problems: Probl
         )
         ask = _asks(rendering.PREPARE_DOCX, docx)
         now = intake.docx_variables is not None
-        return Source(name, path, "file", ask, document.fields, document.position, intake.remove_tags, filled=now)
+        source = Source(name, path, "file", ask, document.fields, document.position, intake.remove_tags, filled=now)
+        return replace(source, conditions=document.conditions)
     pdf = rendering.PreparePdf(name=name, file=document.file, remove_tags=intake.remove_tags, flatten=intake.flatten)
-    return Source(name, path, "file", _asks(rendering.PREPARE_PDF, pdf), document.fields, document.position)
+    ask = _asks(rendering.PREPARE_PDF, pdf)
+    return Source(name, path, "file", ask, document.fields, document.position, conditions=document.conditions)
 
 
 def _of_html(page: HtmlDocumentInput, path: str, problems: Problems) -> Source:
@@ -193,6 +196,7 @@ def _ready(source: Source, prepared: rendering.PreparedDocument) -> Ready:
             pages=prepared.pages,
             explicit=source.fields,
             found=prepared.fields,
+            conditions=source.conditions,
         ),
         report=[
             notice if notice.document else notice.model_copy(update={"document": source.name})

@@ -181,7 +181,9 @@ def as_template(row: Any, of_row: Sequence[Any], links: FileLinks) -> Template:
             "submitters": row.parties,
             "fields": row.fields,
             "documents": documents,
-            "schema": [{"attachment_uuid": document["uuid"], "name": document["name"]} for document in documents],
+            "schema": [
+                {"attachment_uuid": one.uuid, "name": one.name, "conditions": one.conditions or []} for one in of_row
+            ],
             "variables_schema": {
                 name: schema for one in of_row if one.docx for name, schema in one.docx["variables"].items()
             },
@@ -272,6 +274,7 @@ def stored(row: Any) -> StoredDocument:
             "pages": row.pages,
             "signed": row.signed,
             "docx": row.docx,
+            "conditions": row.conditions or [],
         }
     )
 

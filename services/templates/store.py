@@ -13,7 +13,7 @@ from contracts.rpc import templates as rpc
 from contracts.runtime.database import insert_into
 from contracts.runtime.outbox import emit
 from contracts.types import Actor, FieldDefinition, Notice, Party, StoredDocument, Template
-from services.templates import names, queries
+from services.templates import document_conditions, names, queries
 from services.templates.domain import Definition
 from services.templates.links import LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
@@ -61,9 +61,18 @@ def put_documents(row: TemplateRow, documents: Sequence[StoredDocument], report:
     for position, one in enumerate(documents):
         document = there.get(one.uuid) or document_row(one)
         document.position = position
+        document.conditions = [condition.model_dump(mode="json") for condition in one.conditions]
         kept.append(document)
     row.documents = kept
     row.report = [notice.model_dump(mode="json") for notice in report]
+
+
+def set_conditions(row: TemplateRow, definition: Definition) -> None:
+    """These are the conditions of its documents from now on."""
+    for document in row.documents:
+        wanted = [one.model_dump(mode="json") for one in definition.conditions.get(document.uuid, ())]
+        if wanted != (document.conditions or []):
+            document.conditions = wanted
 
 
 def document_row(document: StoredDocument) -> DocumentRow:
@@ -75,7 +84,9 @@ def document_row(document: StoredDocument) -> DocumentRow:
 def definition_of(row: TemplateRow) -> Definition:
     """Its roles and fields."""
     return Definition(
-        [Party.model_validate(one) for one in row.parties], [FieldDefinition.model_validate(one) for one in row.fields]
+        [Party.model_validate(one) for one in row.parties],
+        [FieldDefinition.model_validate(one) for one in row.fields],
+        conditions=document_conditions.of([queries.stored(one) for one in row.documents]),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from contracts.types import Condition, FieldDefinition
+from contracts.types import Area, Condition, FieldDefinition
 from services.submissions import conditions, filling, formats
 from services.submissions import values as rules
 from tests.browser.conftest import OpenPage
@@ -83,7 +83,7 @@ def server_takes(one: FieldDefinition, raw: Any) -> bool:
         value = rules.coerce(one, raw)
     except rules.BadValue:
         return False
-    _, faults = filling.finished([one], [one], {} if value is None else {one.uuid: value}, {})
+    _, faults = filling.finished([one], [one], {}, {} if value is None else {one.uuid: value}, {})
     return not faults
 
 
@@ -129,37 +129,63 @@ def test_conditions_hold_in_the_browser_as_on_the_server(modules: Page) -> None:
     assert differ == []
 
 
+def on(document: str) -> Area:
+    return Area(x=0.1, y=0.1, w=0.2, h=0.1, attachment_uuid=document)
+
+
 def checked(uuid: str, operation: str | None = None) -> dict[str, Any]:
     return {"field_uuid": uuid, "action": "checked", "operation": operation}
 
 
-FORMS = [
-    [definition("text", uuid="x", conditions=[checked("a"), checked("b"), checked("c", "or")])],
-    [definition("text", uuid="x", conditions=[checked("a", "or"), checked("b", "or")])],
-    [
-        definition("checkbox", uuid="x", conditions=[checked("a")]),
-        definition("text", uuid="y", conditions=[checked("x")]),
-        definition("text", uuid="z", conditions=[{"field_uuid": "y", "action": "empty"}]),
-    ],
-    [
-        definition("checkbox", uuid="x", conditions=[checked("y")]),
-        definition("checkbox", uuid="y", conditions=[checked("x")]),
-    ],
+FORMS: list[tuple[list[FieldDefinition], dict[str, list[Any]]]] = [
+    ([definition("text", uuid="x", conditions=[checked("a"), checked("b"), checked("c", "or")])], {}),
+    ([definition("text", uuid="x", conditions=[checked("a", "or"), checked("b", "or")])], {}),
+    (
+        [
+            definition("checkbox", uuid="x", conditions=[checked("a")]),
+            definition("text", uuid="y", conditions=[checked("x")]),
+            definition("text", uuid="z", conditions=[{"field_uuid": "y", "action": "empty"}]),
+        ],
+        {},
+    ),
+    (
+        [
+            definition("checkbox", uuid="x", conditions=[checked("y")]),
+            definition("checkbox", uuid="y", conditions=[checked("x")]),
+        ],
+        {},
+    ),
+    (  # a field on two documents, one on a document that another field decides about, which is on that document
+        [
+            definition("checkbox", uuid="x", areas=[on("d"), on("e")]),
+            definition("checkbox", uuid="y", areas=[on("d")], conditions=[checked("b")]),
+            definition("text", uuid="z", areas=[on("f"), on("e")]),
+            definition("checkbox", uuid="b", areas=[on("g")]),
+        ],
+        {"d": [checked("a")], "e": [checked("y"), checked("c", "or")], "f": [], "g": [checked("x")]},
+    ),
+    (  # in a circle
+        [definition("checkbox", uuid="x", areas=[on("e")]), definition("checkbox", uuid="y", areas=[on("d")])],
+        {"d": [checked("x")], "e": [checked("y")]},
+    ),
 ]
 
 
-def test_the_same_fields_are_hidden_in_the_browser_and_on_the_server(modules: Page) -> None:
+def test_the_same_fields_and_documents_are_hidden_in_the_browser_and_on_the_server(modules: Page) -> None:
     known = [dict(zip("abcxyz", bits, strict=True)) for bits in itertools.product([True, False], repeat=6)]
-    cases = [(form, held) for form in FORMS for held in known]
+    cases = [(*form, held) for form in FORMS for held in known]
     answers = modules.evaluate(
         """async (cases) => {
-            const { hiddenFields } = await import(module("conditions.js"));
-            return cases.map(([fields, held]) => [...hiddenFields(fields, (uuid) => held[uuid])].sort());
+            const { hiddenOf } = await import(module("conditions.js"));
+            const listed = (documents) => Object.entries(documents).map(([uuid, conditions]) => ({ uuid, conditions }));
+            return cases.map(([fields, documents, held]) =>
+                [...hiddenOf(fields, listed(documents), (uuid) => held[uuid])].sort());
         }""",
         as_json(cases),
     )
-    for (form, held), answer in zip(cases, answers, strict=True):
-        assert answer == sorted(conditions.hidden(form, held)), (form, held)
+    for (form, documents, held), answer in zip(cases, answers, strict=True):
+        of_documents = {uuid: [Condition(**one) for one in given] for uuid, given in documents.items() if given}
+        assert answer == sorted(conditions.hidden(form, of_documents, held)), (form, documents, held)
 
 
 def test_values_read_in_the_browser_as_on_paper(modules: Page) -> None:

@@ -165,7 +165,9 @@ def test_the_filled_form_looks_as_the_sealed_file_will(suite: RunningSuite, open
     made = suite.template(document(), name="Sameness", document={"fields": fields})
     values = {name: value for name, _, value, _, _ in VALUES if value is not None}
     signer = {"role": "Signer", "email": "ana@example.com", "name": "Ana Kowalska", "values": values}
+    suite.api("PUT", "/account", {"with_signature_id": True})  # its line is at the foot of every page
     (submitter,) = suite.api("POST", "/submissions", {"template_id": made["id"], "submitters": [signer]})
+    suite.api("PUT", "/account", {"with_signature_id": False})
     page = open_page(f"/s/{submitter['slug']}", VIEW, reduced_motion="reduce")
     by_hand(Signer(page))
     shown = screenshots(page)
@@ -175,6 +177,7 @@ def test_the_filled_form_looks_as_the_sealed_file_will(suite: RunningSuite, open
     page.get_by_role("button", name="Complete").click()
     Signer(page).is_done()
     sealed = sealed_pages(suite, submitter["submission_id"])
+    foot = pixels({"x": 0, "y": 0.97, "w": 0.5, "h": 0.03}, sealed[0].size)
     stamp = next(one["areas"][0] for one in fields if one["name"] == "Stamp")
     for number, pictures in enumerate(zip(shown, sealed, drafts, strict=True), start=1):
         screen, paper, draft = (without(picture, pixels(stamp, picture.size)) for picture in pictures)
@@ -183,6 +186,9 @@ def test_the_filled_form_looks_as_the_sealed_file_will(suite: RunningSuite, open
             box = pixels(one["areas"][number - 1], paper.size)
             comparison = compared(screen, paper, box)
             assert comparison.share < TOLERANCE, (number, one["name"], comparison)
+        at_foot = compared(screen, paper, foot)
+        assert at_foot.ink > 500
+        assert at_foot.share < TOLERANCE, (number, at_foot)
         whole = compared(screen, paper)
         assert whole.ink > 100_000
         assert whole.share < TOLERANCE, (number, whole)

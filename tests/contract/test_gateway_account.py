@@ -29,6 +29,7 @@ OTHER = {
     "locale": "de-AT",
     "bcc_emails": "archive@acme.example, Ana Ray <ana@acme.example>",
     "with_signature_id": True,
+    "with_file_links": True,
     "company_name": "Acme",
     "logo_url": "https://acme.example/logo.png",
     "stamp_url": "https://acme.example/stamp.png",

@@ -350,7 +350,7 @@ def test_a_draft_and_another_signers_page_show_it(desk: IdentityDesk) -> None:
 
         found = store.lock(session, made.id)
         assert found is not None
-        return fill_request(found.row, found.snapshot, found.submitters, found.attachments, "")
+        return fill_request(found.row, found.snapshot, found.submitters, found.attachments, None)
 
     assert [(one.field.name, one.value) for one in desk.database.write(drawn).values] == [("Identity", "verified")]
 

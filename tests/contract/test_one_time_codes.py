@@ -391,9 +391,25 @@ def test_without_a_webhook_or_a_number_a_code_to_the_phone_is_refused_at_creatio
     assert desk.opened(bo.slug).state == "code"
 
 
+def test_a_phone_field_asks_for_a_code_where_one_can_be_sent_unless_it_says_otherwise(desk: CodeDesk) -> None:
+    fields = [
+        field(name="Mobile", type="phone"),
+        field(name="Office", type="phone", preferences={"one_time_code": False}),
+        field(name="Name"),
+    ]
+    for account, asked in ((READY, ["Mobile"]), (Account(), [])):
+        bo = desk.create(template(*fields), {"name": "Bo Buyer"}, account=account).submitters[0]
+        shown = desk.opened(bo.slug).fields
+        assert [one.name for one in shown if one.preferences.get("one_time_code")] == asked
+    calling = {"fields": [rpc.FieldOverride(name="Mobile", preferences={"one_time_code": False})]}
+    bo = desk.create(template(*fields), calling, account=READY).submitters[0]
+    assert not any(one.preferences.get("one_time_code") for one in desk.opened(bo.slug).fields)
+
+
 def test_a_field_that_asks_for_a_code_takes_only_a_confirmed_number(desk: CodeDesk) -> None:
     asking = {"preferences": {"one_time_code": True}}
-    mobile, plain = field(name="Mobile", type="phone", required=False, **asking), field(name="Office", type="phone")
+    mobile = field(name="Mobile", type="phone", required=False, **asking)
+    plain = field(name="Office", type="phone", preferences={"one_time_code": False})
     fixed = field(name="Fixed", type="phone", readonly=True, default_value="+14155550100", **asking)
     bo = by_phone(desk, mobile, plain, fixed)
     numbers = {mobile.uuid: "+44 20 7946 0018", plain.uuid: "+14155550123"}
@@ -423,7 +439,7 @@ def test_a_field_that_asks_for_a_code_takes_only_a_confirmed_number(desk: CodeDe
 
 
 def test_without_such_a_field_no_code_goes_to_a_number_that_a_visitor_names(desk: CodeDesk) -> None:
-    bo = by_phone(desk, field(name="Mobile", type="phone"))
+    bo = by_phone(desk, field(name="Mobile", type="phone", preferences={"one_time_code": False}))
     error = refusal(lambda: desk.send(bo.slug, phone="+442079460018", phone_otp_webhook=WEBHOOK))
     assert (error.code, error.details[0]["field"], desk.count("code.due")) == ("invalid", "phone", 0)
 

@@ -336,6 +336,28 @@ def test_other_databases(url: str) -> None:
             normalised(url)
 
 
+def test_a_commit_waits_for_the_disk_unless_it_may_be_lost(database: Database) -> None:
+    def waits(session: Session) -> bool:
+        if database.sqlite:
+            return session.scalar(sa.text("PRAGMA synchronous")) == 2  # FULL
+        return session.scalar(sa.text("SHOW synchronous_commit")) == "on"
+
+    def added(session: Session, name: str) -> bool:
+        add(session, name)
+        return waits(session)
+
+    assert [
+        database.write(added, "kept"),
+        database.write_unsynced(added, "leased"),
+        database.write(added, "kept, too"),
+    ] == [
+        True,
+        False,
+        True,
+    ]
+    assert database.read(names) == ["kept", "leased", "kept, too"]
+
+
 def test_what_is_committed_on_sqlite_is_on_the_disk(tmp_path: Any) -> None:
     database = Database(f"sqlite:///{tmp_path}/x.sqlite")
 

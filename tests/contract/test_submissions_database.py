@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from contracts import links
 from contracts.audit_chain import START, next_hash
 from contracts.errors import ServiceError
 from contracts.events import REGISTRY, MailOutcome
 from contracts.rpc import submissions as rpc
+from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
-from contracts.types import Account, Actor, Order, Role, SealingStatus, SubmissionStatus, iso
-from services.submissions import commands, followups, known_templates, queries
+from contracts.types import Account, Actor, Area, Condition, Order, Party, Role, SealingStatus, SubmissionStatus, iso
+from services.submissions import commands, followups, forms, known_templates, queries
 from tests.support.submissions import ADMIN, NOW, SITE, Desk, create_command, field, sealed, template, two_signers
 
 
@@ -1069,3 +1071,73 @@ def test_files_sealed_after_erasure_are_removed(desk: Desk) -> None:
     removed = {one.key for one in desk.rows("SELECT key FROM blob_removals")}
     assert removed == {late.documents[0].file.key, late.audit_trail.key}
     assert desk.count("submission.completed") == 0
+
+
+def conditional_annex() -> TemplateSnapshot:
+    """A contract, and an annex for companies only; a field on both and one on the annex alone."""
+    found = template(
+        field(name="Kind", uuid="kind", required=False),
+        field(name="Number", uuid="number"),
+        field(name="Name", uuid="name"),
+        documents=2,
+    )
+    contract, annex = found.documents
+    place = {"x": 0.1, "y": 0.1, "w": 0.2, "h": 0.05}
+    on = {one.name: Area(**place, attachment_uuid=one.uuid) for one in found.documents}
+    of = {"kind": [contract], "number": [annex], "name": [contract, annex]}
+    fields = [one.model_copy(update={"areas": [on[paper.name] for paper in of[one.uuid]]}) for one in found.fields]
+    company = Condition(field_uuid="kind", action="equal", value="company")
+    documents = [contract, annex.model_copy(update={"conditions": [company]})]
+    return found.model_copy(update={"fields": fields, "documents": documents})
+
+
+def test_a_document_that_its_conditions_hide_is_not_sealed_and_its_fields_are_not_asked_for(desk: Desk) -> None:
+    found = conditional_annex()
+    annex = found.documents[1].uuid
+    made = desk.create(found, {})
+    slug = made.submitters[0].slug
+    shown = desk.form(slug)
+    assert [[one.field_uuid for one in document.conditions] for document in shown.documents] == [[], ["kind"]]
+    assert refusal(lambda: desk.complete(slug, {"kind": "company", "name": "Sam"})).details[0]["field"] == "number"
+    desk.save(slug, {"kind": "company", "number": "FN 1"})
+    desk.complete(slug, {"kind": "person", "name": "Sam"})
+    assert desk.get(made.id).submitters[0].values == {"Kind": "person", "Number": None, "Name": "Sam"}
+    (order,) = desk.events("sealing.due")
+    data = REGISTRY["sealing.due"].model.model_validate(order["data"])
+    assert [one.name for one in data.documents] == ["agreement 1"]
+    places = {one.field.name: [area.attachment_uuid for area in one.field.areas] for one in data.values}
+    assert places == {"Kind": [data.documents[0].uuid], "Name": [data.documents[0].uuid]}
+    assert annex not in json.dumps([one.model_dump(mode="json") for one in data.values])
+    gone = rpc.FormPage(slug=slug, document_uuid=annex)
+    assert refusal(lambda: desk.database.read(forms.file_of, gone, SITE, desk.now)).code == "not_found"
+
+
+def test_a_document_that_others_decided_about_is_not_shown_to_later_signers(desk: Desk) -> None:
+    found = conditional_annex()
+    later = field("Second Party", "Later", uuid="later").model_copy(update={"areas": found.fields[1].areas})
+    own = field("Second Party", "Own", uuid="own")
+    parties = [*found.parties, Party(uuid="uuid of Second Party", name="Second Party")]
+    found = found.model_copy(update={"fields": [*found.fields, later, own], "parties": parties})
+    for kind, documents, fields in (("person", 1, ["kind", "name", "own"]), ("company", 2, None)):
+        made = desk.create(found, {}, {})
+        first, second = (one.slug for one in made.submitters)
+        desk.complete(first, {"kind": kind, "name": "Sam", "number": "FN 1"})
+        shown = desk.form(second)
+        assert len(shown.documents) == documents
+        assert [one.conditions for one in shown.documents] == [[]] * documents, "it is decided"
+        assert [one.uuid for one in shown.fields] == (fields or ["kind", "number", "name", "later", "own"])
+        desk.complete(second, {"own": "x"} if fields else {"own": "x", "later": "y"})
+
+
+def test_names_of_files_on_paper_lead_to_them_where_the_account_wants_that(desk: Desk) -> None:
+    found = template(field(name="Papers", uuid="papers", type="file"))
+    for wanted in (True, False):
+        slug = desk.create(found, {}, account=Account(with_file_links=wanted)).submitters[0].slug
+        desk.complete(slug, {"papers": [desk.attach(slug, "file")]})
+    linked, plain = (one["data"]["attachments"][0] for one in desk.events("sealing.due"))
+    assert plain["url"] == ""
+    token = linked["url"].removeprefix(f"{SITE.base_url}/file/").split("/")[0]
+    link = links.read(SITE.link_secret, token)
+    assert (link.key, link.filename) == (linked["file"]["key"], "x.png")
+    assert not link.expired(NOW + timedelta(days=36_500))
+    assert link.expires_at is not None, "no API key is needed"

@@ -4,6 +4,7 @@ import io
 import uuid
 from typing import Any
 
+import pikepdf
 import pytest
 import requests
 from PIL import Image
@@ -84,7 +85,9 @@ def signer(suite: RunningSuite) -> dict[str, Any]:
     assert [(each["name"], each["type"]) for each in template["fields"]] == [(f["name"], f["type"]) for f in FIELDS]
     person = {"email": "ana@example.com", "name": "Ana Řezáč"}
     body = {"template_id": template["id"], "submitters": [person], "send_email": False}
+    suite.api("PUT", "/account", {"with_file_links": True})
     made: dict[str, Any] = suite.api("POST", "/submissions", body)[0]
+    suite.api("PUT", "/account", {"with_file_links": False})
     return made
 
 
@@ -172,6 +175,10 @@ def test_every_type_is_in_the_sealed_file(suite: RunningSuite, signer: dict[str,
         assert Image.open(io.BytesIO(fetched(said[name]))).format == "PNG"
     (passport,) = said["Passport"]
     assert fetched(passport) == agreement_pdf(["A passport"])
+    with pikepdf.open(io.BytesIO(sealed)) as pdf:
+        linked = [str(one.A.URI) for one in pdf.pages[0].Annots if one.Subtype == "/Link"]
+    (on_paper,) = [url for url in linked if "/file/" in url]
+    assert fetched(on_paper) == agreement_pdf(["A passport"]), "its name on paper leads to it"
 
 
 BAD_VALUES: list[tuple[str, list[Any]]] = [

@@ -261,3 +261,24 @@ def test_sent_again_under_its_key_it_is_one(suite: RunningSuite, path: str) -> N
     other = base64.b64encode(b"other").decode()
     changed = {**body, "name": other}
     assert suite.call("POST", f"/submissions/{path}", changed, headers=headers).status_code == 409
+
+
+def test_documents_under_conditions(suite: RunningSuite) -> None:
+    """What an answer without a place on paper decides about: one of two documents, or none, and then the trail alone."""
+    kind = str(uuid.uuid4())
+    of_kind = [
+        document(name, f"For a {name}", conditions=[{"field_uuid": kind, "action": "equal", "value": name}])
+        for name in ("person", "company")
+    ]
+    of_kind[0]["fields"] = [field("Kind", uuid=kind) | {"areas": []}, field("Sign")]
+    found = {}
+    for value in ("company", "neither"):
+        signer = {"email": "one@example.com", "values": {"Kind": value}, "completed": True}
+        made = suite.api("POST", "/submissions/pdf", {"documents": of_kind, "submitters": [signer]})
+        assert [[one["value"] for one in item["conditions"]] for item in made["schema"]] == [["person"], ["company"]]
+        found[value] = completed(suite, made["id"])
+        drafts = suite.api("GET", f"/submissions/{made['id']}/documents", params={"merge": "true"})
+        assert len(drafts["documents"]) == len(found[value]["documents"])
+    assert [one["name"] for one in found["company"]["documents"]] == ["company"]
+    assert found["neither"]["documents"] == []
+    assert "neither" in pdf_text(fetched(found["neither"]["audit_log_url"]))

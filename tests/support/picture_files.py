@@ -38,7 +38,7 @@ def picture(form: str, orientation: int = 1, image: Image.Image | None = None, *
     if orientation in _STORED_AS:
         image = image.transpose(_STORED_AS[orientation])
     out = io.BytesIO()
-    if form in ("JPEG", "PNG", "WEBP", "TIFF"):
+    if form in ("JPEG", "PNG", "WEBP", "TIFF", "AVIF"):
         exif = Image.Exif()
         exif[_ORIENTATION], exif[MAKER] = orientation, "Secret Camera"
         exif.get_ifd(GPS)[1] = "N"

@@ -16,7 +16,12 @@ async def documents_of(uploads: Uploads, body: dict[str, Any]) -> list[dict[str,
     entries = body["documents"]
     stored = await uploads.add({f"documents[{i}].file": entry["file"] for i, entry in enumerate(entries)})
     return [
-        {**given(entry, "name", "position"), "file": file, "fields": fields_of(entry.get("fields"))}
+        {
+            **given(entry, "name", "position"),
+            "conditions": entry.get("conditions") or [],
+            "file": file,
+            "fields": fields_of(entry.get("fields")),
+        }
         for entry, file in zip(entries, stored, strict=True)
     ]
 

@@ -73,6 +73,8 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
     changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link", "preferences")
     if "fields" in body:
         changes["fields"] = fields_of(body["fields"])
+    if "schema" in body:
+        changes["document_schema"] = [one for one in body["schema"] if one.get("conditions") is not None]
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **external_id(body), **changes)
 
 

@@ -25,6 +25,7 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts)
                 "uuid": document.uuid,
                 "name": document.name,
                 "url": context.local(document.url) if document.url else None,
+                "conditions": [condition.model_dump(mode="json") for condition in document.conditions],
                 "pages": [
                     {**page.model_dump(), "url": page_url(context, slug, document.uuid, number)}
                     for number, page in enumerate(document.pages, start=1)

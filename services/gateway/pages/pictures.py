@@ -33,18 +33,20 @@ def picture(
     width: int,
     boxes: list[FieldBox] | None = None,
     *,
+    footer: rendering.PageFooter | None = None,
     keep: bool = True,
 ) -> flask.Response:
     """The PNG of ``page`` (from 1). A document never changes, so the browser may keep it; nobody between us may. ``boxes`` of
-    its fields, which may change, are drawn over it; None: none are asked for. Without ``keep`` the picture is not kept on our
-    side: somebody's values are on it."""
+    its fields, which may change, are drawn over it; None: none are asked for. ``footer`` is at the foot of it. Without ``keep``
+    the picture is not kept on our side: something of one submission is on it."""
     shown = [box for box in boxes or [] if box.page == page]
     said = f"{file.sha256}/{page}/{width}" + "".join(box.model_dump_json() for box in shown)
+    said += footer.text if footer else ""
     etag = hashlib.sha256(said.encode()).hexdigest()[:32]
     if etag in flask.request.if_none_match:
         answer = flask.Response(status=304)
     else:
-        order = rendering.DrawPage(file=file, page=page, width=width, boxes=shown, keep=keep)
+        order = rendering.DrawPage(file=file, page=page, width=width, boxes=shown, footer=footer, keep=keep)
         drawn: BlobRef = context.bus.call(rendering.DRAW_PAGE, order)
         answer = flask.Response(context.blobs.get(drawn), mimetype=drawn.media_type)
         if not keep:

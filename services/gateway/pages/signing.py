@@ -61,7 +61,11 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
         document: submissions.FormFile = context.bus.call(submissions.FORM_FILE, wanted)
         if not 1 <= number <= len(document.pages):
             raise not_found("Page")
-        return picture(context, document.file, number, nearest_width(flask.request.args.get("width")))
+        size, footer = document.pages[number - 1], None
+        if document.footer:
+            footer = rendering.PageFooter(text=document.footer, width=size.width, height=size.height)
+        width = nearest_width(flask.request.args.get("width"))
+        return picture(context, document.file, number, width, footer=footer, keep=footer is None)
 
 
 def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:

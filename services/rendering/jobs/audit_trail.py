@@ -133,9 +133,10 @@ class _Trail:
         ]
         column = self._width / 2 - 14
         cells = [self._fact(label, value, column - 14) for label, value in facts]
-        grid = paper.stack(
-            [paper.row([(0, cells[0]), (column, cells[1])]), paper.row([(0, cells[2]), (column, cells[3])])], gap=9
-        )
+        rows = [paper.row([(0, cells[0]), (column, cells[1])]), paper.row([(0, cells[2]), (column, cells[3])])]
+        if request.account.with_signature_id:
+            rows.append(self._fact("Document ID", values.document_id(request.submission_slug), self._width - 28))
+        grid = paper.stack(rows, gap=9)
         return [
             self._text(request.account.name, Style(size=10, bold=True, color=ACCENT), longest=120),
             paper.space(5),

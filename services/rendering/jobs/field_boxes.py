@@ -8,8 +8,7 @@ from PIL import Image, ImageDraw
 from contracts.types import Area, FieldBox
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.embedding import FontEmbedder
-from services.rendering.jobs.fill import upright_page
-from services.rendering.jobs.geometry import Rectangle, area_to_rectangle
+from services.rendering.jobs.geometry import Rectangle, area_to_rectangle, upright_page
 from services.rendering.jobs.image_objects import PictureEmbedder
 from services.rendering.jobs.pdfium_text import open_document
 from services.rendering.jobs.text import Color, Style, layout, legible

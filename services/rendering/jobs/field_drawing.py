@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from contracts import paper as values
 from contracts.rpc.rendering import FieldValue
@@ -11,7 +12,7 @@ from contracts.types import Area, FieldType
 from services.rendering.jobs.bidi import levels
 from services.rendering.jobs.canvas import RED, Canvas, color_of
 from services.rendering.jobs.fonts import undrawable
-from services.rendering.jobs.geometry import area_to_rectangle
+from services.rendering.jobs.geometry import Rectangle, area_to_rectangle
 from services.rendering.jobs.places import (
     FieldRefused,
     Filling,
@@ -170,23 +171,42 @@ def _picture(place: Place) -> Shown | None:
 
 
 def _files(place: Place) -> Shown | None:
-    """A paperclip and the name of each file, linked to where they can be had. A long name is cut in its middle, visibly: the
-    audit trail has it whole, and nobody can be asked for another one. In a tiny area their number stands alone."""
+    """A paperclip and the name of each file, linked to it or to where it can be had. A long name is cut in its middle, visibly:
+    the audit trail has it whole, and nobody can be asked for another one. In a tiny area their number stands alone."""
     value = place.item.value
     uuids = value if isinstance(value, list) else [value]
     attachments = place.filling.attachments
-    names = [legible(attachments[str(uuid)].filename) for uuid in uuids if str(uuid) in attachments]
-    if not names:
+    files = [attachments[str(uuid)] for uuid in uuids if str(uuid) in attachments]
+    if not files:
         return None
-    if place.filling.link:
-        place.canvas.link(place.box, place.filling.link)
     box, style = within_margin(place.box), style_of(place)
 
-    def fits(text: str) -> bool:
-        return layout(text, style, box.width, box.height).fits
+    def placed(text: str) -> Layout:
+        return layout(text, style, box.width, box.height)
 
-    text = _file_lines(names, fits)
+    text = _file_lines([legible(one.filename) for one in files], lambda text: placed(text).fits)
+    lines = text.split("\n")
+    if len(files) == len(lines) and all(one.url for one in files):
+        for band, one in zip(_bands(placed(text), lines, place.box), files, strict=True):
+            place.canvas.link(band, one.url)
+    elif place.filling.link:
+        place.canvas.link(place.box, place.filling.link)
     return draw_text(place, text) if text else Shown()
+
+
+def _bands(placed: Layout, paragraphs: list[str], box: Rectangle) -> list[Rectangle]:
+    """The parts of the area from top to bottom that have the lines of each paragraph."""
+    baselines = [line.baseline for line in placed.lines]
+    letters = [sum(len("".join(cluster.text.split())) for cluster in line.clusters) for line in placed.lines]
+    edges, line = [box.top], 0
+    for paragraph in paragraphs:
+        left = len("".join(paragraph.split()))
+        while left > 0 and line < len(baselines):
+            left -= letters[line]
+            line += 1
+        below = baselines[line] + placed.size if line < len(baselines) else 0.0
+        edges.append(box.bottom + max(below, 0.0))
+    return [Rectangle(box.left, low, box.right, high) for high, low in pairwise(edges)]
 
 
 def _file_lines(names: list[str], fits: Callable[[str], bool]) -> str:

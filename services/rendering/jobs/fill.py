@@ -1,6 +1,7 @@
 """Values onto pages: every field value of a document is drawn into its area, in one Form XObject per page.
 
-``fill_into`` changes a document that nobody has signed yet; its form fields and annotations become page content first.
+``fill_into`` changes a document that nobody has signed yet; its form fields and annotations become page content first. Where
+the account wants it, every page says to which submission it belongs; the pages of what came signed are left as they are.
 ``overlay_pdf`` makes the same drawing as transparent pages of their own, to be laid over a signed document by an
 incremental update. ``Drawn`` says what must be found again where, in the finished file.
 """
@@ -13,15 +14,17 @@ from dataclasses import dataclass
 import pikepdf
 from pikepdf import Array, Dictionary, Name
 
+from contracts.paper import document_id, page_footer
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.types import IMAGE_TYPES, Area, StoredDocument
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.field_drawing import draw_field
 from services.rendering.jobs.flatten import flatten
-from services.rendering.jobs.geometry import Matrix, Rectangle, VisiblePage, area_to_rectangle, visible_page
+from services.rendering.jobs.geometry import Rectangle, area_to_rectangle, upright_page, visible_page
 from services.rendering.jobs.image_objects import PictureEmbedder
 from services.rendering.jobs.isolation import isolate
+from services.rendering.jobs.page_footer import draw_footer
 from services.rendering.jobs.places import FieldRefused, Filling, Shown, name_of
 from services.rendering.jobs.refused import Refused
 
@@ -50,9 +53,16 @@ def fill_into(
     fonts, pictures = FontEmbedder(pdf), PictureEmbedder(pdf)
     filling = filling_of(request, attachments)
     drawn: list[Drawn] = []
-    for number, items in sorted(_by_page(document, request).items()):
+    by_page = _by_page(document, request)
+    footer = page_footer(request.account, request.submission_slug)
+    if footer:
+        pdf.docinfo["/DocumentID"] = document_id(request.submission_slug)
+        by_page.update({number: [] for number in range(1, len(pdf.pages) + 1) if number not in by_page})
+    for number, items in sorted(by_page.items()):
         page = _page(pdf, number, items)
         canvas = Canvas(visible_page(page), fonts, pictures)
+        if footer:
+            draw_footer(canvas, footer)
         drawn += _draw_all(canvas, number, items, filling)
         if not canvas.is_empty:
             _lay_over(pdf, page, canvas)
@@ -115,11 +125,6 @@ def faults(request: FillRequest) -> dict[str, str]:
                 except FieldRefused as refused:
                     found[item.field.uuid] = refused.reason
     return found
-
-
-def upright_page(width: float, height: float) -> VisiblePage:
-    """A page of that size in points whose default user space is upright points."""
-    return VisiblePage(width, height, Matrix(1, 0, 0, 1, 0, 0), Rectangle(0, 0, width, height), 0, 1.0)
 
 
 def filling_of(request: FillRequest, attachments: Mapping[str, bytes]) -> Filling:

@@ -109,6 +109,11 @@ class VisiblePage:
         return self.matrix.inverse().bounds(rectangle)
 
 
+def upright_page(width: float, height: float) -> VisiblePage:
+    """A page of that size in points whose default user space is upright points."""
+    return VisiblePage(width, height, Matrix(1, 0, 0, 1, 0, 0), Rectangle(0, 0, width, height), 0, 1.0)
+
+
 def visible_page(page: pikepdf.Page) -> VisiblePage:
     """Whatever the page says of itself, reduced to what every reader shows; never raises on a page's own values.
 

@@ -225,7 +225,9 @@ def _check_bytes(data: bytes, limits: Limits) -> None:
         raise Refused(f"The file is larger than {limits.bytes // 1024 // 1024} MB.")
     # Readers accept something before the header (ISO 32000-2, annex H of 32000-1, note 13).
     if b"%PDF-" not in data[:1024]:
-        raise Refused("The file is not a PDF, nor a picture that can become one (PNG, JPEG, WebP, HEIC, TIFF, GIF).")
+        raise Refused(
+            "The file is not a PDF, nor a picture that can become one (PNG, JPEG, WebP, HEIC, AVIF, TIFF, GIF, BMP)."
+        )
 
 
 @contextmanager

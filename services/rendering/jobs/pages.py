@@ -8,6 +8,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_raw
 from PIL import Image
 
+from contracts.rpc.rendering import PageFooter
 from contracts.types import FieldBox
 from services.rendering.jobs.pdfium_text import open_document
 from services.rendering.jobs.refused import Refused
@@ -16,8 +17,11 @@ MOST_WIDTH = 4_000
 MOST_PIXELS = 24_000_000
 
 
-def draw_page(data: bytes, page: int, width: int = 1400, boxes: Sequence[FieldBox] = ()) -> bytes:
-    """PNG of the visible page, upright, with form fields and annotations; ``page`` from 1. ``boxes`` are drawn over it.
+def draw_page(
+    data: bytes, page: int, width: int = 1400, boxes: Sequence[FieldBox] = (), footer: PageFooter | None = None
+) -> bytes:
+    """PNG of the visible page, upright, with form fields and annotations; ``page`` from 1. ``boxes`` and ``footer`` are drawn
+    over it.
 
     ``width`` in pixels is kept unless the picture would have more than 24 million of them.
     """
@@ -34,6 +38,10 @@ def draw_page(data: bytes, page: int, width: int = 1400, boxes: Sequence[FieldBo
             raise Refused(f"Page {page} cannot be drawn.") from error
         out = io.BytesIO()
         picture: Image.Image = bitmap.to_pil()
+        if footer:
+            from services.rendering.jobs.page_footer import with_footer
+
+            picture = with_footer(picture, footer)
         if boxes:
             from services.rendering.jobs.field_boxes import with_boxes
 

@@ -159,7 +159,7 @@ def _is_lossy(picture: Image.Image, data: bytes, kind: str) -> bool:
     """Whether it lost something already: encoding such a picture without loss makes it many times as large."""
     if kind == "WebP":
         return b"VP8L" not in data[:64]
-    return kind in ("JPEG", "HEIC") or str(picture.info.get("compression", "")).endswith("jpeg")
+    return kind in ("JPEG", "HEIC", "AVIF") or str(picture.info.get("compression", "")).endswith("jpeg")
 
 
 def _jpeg_stream(pdf: pikepdf.Pdf, picture: Image.Image, space: Any) -> pikepdf.Stream:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pikepdf
 from pikepdf import Array, Dictionary
-from PIL import Image
+from PIL import AvifImagePlugin, Image
 
 from contracts.types import Notice
 from services.rendering.jobs.intake import SMALLEST_PAGE
@@ -26,9 +26,9 @@ MOST_DATA = 256 * 2**20
 
 _FORMATS = {"JPEG": ("JPEG", "MPO"), "HEIC": ("HEIF",), "WebP": ("WEBP",)}
 """As Pillow calls them. MPO: a JPEG with more pictures in it, as telephones make them."""
-_MOVING = ("PNG", "GIF", "WebP")
-_MOST_PIXELS_OF_WEBP = 20_000_000
-"""Its decoder keeps three copies of them."""
+_MOVING = ("PNG", "GIF", "WebP", "AVIF")
+_MOST_PIXELS_OF = {"WebP": 20_000_000, "AVIF": 20_000_000}
+"""Their decoders keep three copies of them."""
 
 
 @dataclass
@@ -42,11 +42,14 @@ def picture_document(data: bytes, kind: str, *, name: str, most_pages: int) -> P
     where memory and time are limited."""
     if kind == "HEIC":
         _learn_heic()
+    elif kind == "AVIF":
+        AvifImagePlugin.DEFAULT_MAX_THREADS = 1  # each one would have its own share of the memory
     pdf = pikepdf.new()
     formats = _FORMATS.get(kind, (kind,))
     with refusing(kind), Image.open(io.BytesIO(data), formats=formats) as picture:
-        if kind == "WebP" and picture.width * picture.height > _MOST_PIXELS_OF_WEBP:
-            raise Refused(f"The WebP picture has more than {_MOST_PIXELS_OF_WEBP // 1_000_000} million pixels.")
+        most = _MOST_PIXELS_OF.get(kind, MOST_PIXELS)
+        if picture.width * picture.height > most:
+            raise Refused(f"The {kind} picture has more than {most // 1_000_000} million pixels.")
         frames = int(getattr(picture, "n_frames", 1))
         made = [_add_page(pdf, embed(pdf, frame, data, kind)) for frame in _frames(picture, frames, kind, most_pages)]
     report = [_converted(kind, made, name)]

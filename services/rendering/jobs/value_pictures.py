@@ -21,8 +21,8 @@ from contracts.types import Area, FieldType, PageSize
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.field_drawing import draw_field
-from services.rendering.jobs.fill import filling_of, upright_page
-from services.rendering.jobs.geometry import area_to_rectangle
+from services.rendering.jobs.fill import filling_of
+from services.rendering.jobs.geometry import area_to_rectangle, upright_page
 from services.rendering.jobs.image_objects import PictureEmbedder
 from services.rendering.jobs.pages import MOST_WIDTH, scale_of
 from services.rendering.jobs.pdfium_text import open_document

@@ -206,6 +206,50 @@ def test_files_link_to_where_they_can_be_had() -> None:
         assert [float(value) for value in link.Rect] == pytest.approx(list(drawn[0].rectangle), abs=0.001)
 
 
+@pytest.mark.parametrize("rotation", [0, 90])
+def test_each_name_leads_to_its_own_file_where_the_account_wants_that(rotation: int) -> None:
+    """One under the other, also where a name takes several lines or runs from right to left; together they are the area."""
+    names = [
+        "11.pdf",
+        "\u05d7\u05d5\u05d6\u05d4 \u05e9\u05db\u05d9\u05e8\u05d5\u05ea.pdf",
+        "A rather long name of a file that is broken into lines.pdf",
+    ]
+    uuids = [f"{number:08d}-0000-4000-8000-000000000000" for number in range(3)]
+    files = [
+        attachment(uuid, name).model_copy(update={"url": f"https://sign.example.com/file/{number}"})
+        for number, (uuid, name) in enumerate(zip(uuids, names, strict=True))
+    ]
+    item = field_value("file", uuids, area(0.1, 0.1, 0.18, 0.12), preferences={"font_size": 10})
+    pdf = blank_pdf()
+    pdf.pages[0].obj.Rotate = rotation
+    drawn = fill_into(pdf, stored(), request(item, attachments=files), dict.fromkeys(uuids, b"%PDF-1.7"))
+    data = saved(pdf)
+    links = [(str(one.A.URI)[-1], [float(edge) for edge in one.Rect]) for one in pdf.pages[0].obj.Annots]
+    assert [number for number, _ in links] == ["0", "1", "2"]
+    read = [text_in(data, 1, tuple(box)) for _, box in links]
+    for name, there in zip(names, read, strict=True):
+        assert is_found(name, there), read
+        assert not any(is_found(other, there) for other in names if other != name), read
+    boxes = [box for _, box in links]
+    whole = [
+        min(box[0] for box in boxes),
+        min(box[1] for box in boxes),
+        max(box[2] for box in boxes),
+        max(box[3] for box in boxes),
+    ]
+    assert whole == pytest.approx(list(drawn[0].rectangle), abs=0.001)
+
+
+def test_one_file_without_a_link_and_a_number_of_files_lead_to_the_submission() -> None:
+    linked = attachment(CONTRACT, "a.pdf").model_copy(update={"url": "https://sign.example.com/file/1"})
+    several = field_value("file", [CONTRACT, PHOTO])
+    tiny = field_value("file", [CONTRACT, CONTRACT], area(0.1, 0.5, 0.02, 0.012))
+    for item, files in ((several, [linked, attachment(PHOTO)]), (tiny, [linked])):
+        pdf = blank_pdf()
+        fill_into(pdf, stored(), request(item, attachments=files), FILES)
+        assert [str(one.A.URI) for one in pdf.pages[0].obj.Annots] == ["https://sign.example.com/e/k3VtR9mQzXw2Lp"]
+
+
 def test_a_payment_states_the_amount_and_links_to_where_it_is_paid() -> None:
     preferences = {"price": 1250, "currency": "AUD", "payment_url": "https://pay.example.com/inv/7"}
     data, drawn = fill(field_value("payment", None, preferences=preferences))

@@ -56,7 +56,7 @@ JPEG_KEPT, ANEW = "taken over without being encoded anew", "encoded anew"
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"])
 def test_a_picture_stands_upright_whichever_way_the_camera_was_held(form: str, orientation: int) -> None:
     result, file = take(picture(form, orientation))
     assert result["pages"] == [{"width": 595.0, "height": 446.25}]
@@ -233,6 +233,17 @@ def test_each_page_of_a_tiff_is_a_page() -> None:
     assert "The 2 pictures of the TIFF file became a page each" in notices(result)["picture_converted"]
 
 
+@pytest.mark.parametrize("bits", ["1", "L", "P", "RGB", "RGBA"])
+def test_bitmaps(bits: str) -> None:
+    image = marked().convert(bits, **({"dither": Image.Dither.NONE} if bits == "1" else {}))
+    result, file = take(picture("BMP", image=image))
+    assert "without loss" in notices(result)["picture_converted"]
+    with pikepdf.open(io.BytesIO(file)) as pdf:
+        assert pdf.pages[0].obj.Resources.XObject.Picture.Width == SIZE[0]
+    if bits in ("P", "RGB", "RGBA"):
+        assert corners(drawn(file)) == COLOURED
+
+
 def test_of_a_picture_that_moves_the_first_frame_counts() -> None:
     result, file = take(picture("GIF", save_all=True, append_images=[marked().rotate(90)]))
     assert corners(drawn(file)) == COLOURED
@@ -240,18 +251,20 @@ def test_of_a_picture_that_moves_the_first_frame_counts() -> None:
 
 
 def test_kinds_are_told_by_content() -> None:
-    kinds = {form: picture_kind(picture(form)) for form in ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "ICO")}
+    kinds = {form: picture_kind(picture(form)) for form in ("JPEG", "PNG", "WEBP", "AVIF", "TIFF", "GIF", "BMP", "ICO")}
     assert kinds == {
         "JPEG": "JPEG",
         "PNG": "PNG",
         "WEBP": "WebP",
         "TIFF": "TIFF",
         "GIF": "GIF",
-        "BMP": None,
+        "BMP": "BMP",
+        "AVIF": "AVIF",
         "ICO": None,
     }
     assert picture_kind(heic()) == "HEIC"
     assert picture_kind(b"\0\0\0\x20ftypisom" + bytes(20)) is None, "a film"
+    assert picture_kind(b"BMW is no bitmap, and this is no picture") is None
     assert picture_kind(b"<svg xmlns='http://www.w3.org/2000/svg'/>") is None
     assert picture_kind(pdf_files.document()) is None
 
@@ -270,6 +283,11 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "cut off WebP": (picture("WEBP")[:100], "The WebP picture is damaged."),
     "cut off HEIC": (heic()[:700], "The HEIC picture is damaged."),
     "only the beginning of HEIC": (b"\0\0\0\x18ftypheic" + bytes(12), "The HEIC picture is damaged."),
+    "cut off AVIF": (picture("AVIF")[:400], "The AVIF picture is damaged."),
+    "only the beginning of AVIF": (b"\0\0\0\x1cftypavif" + bytes(16), "The AVIF picture is damaged."),
+    "cut off BMP": (picture("BMP")[:900], "The BMP picture is damaged."),
+    "BMP of 48 million pixels": (bomb("BMP"), "more than 40 million pixels"),
+    "BMP that says so": (picture("BMP")[:18] + b"\xff\xff\xff\x7f" * 2 + picture("BMP")[26:], "million pixels"),
     "only the beginning of PNG": (b"\x89PNG\r\n\x1a\n", "The PNG picture is damaged."),
     "cut off GIF": (b"GIF89a" + bytes(100), "The GIF picture is damaged."),
     "a thread": (picture("PNG", image=Image.new("L", (1, 500))), "The picture is too long and narrow to be a page."),
@@ -297,6 +315,6 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picture_documents, "MOST_DATA", 5_000)
     with pytest.raises(Refused, match="The pages of the TIFF expand to more than 0 MB"):
         take(picture("TIFF", image=marked().convert("L"), save_all=True, append_images=[marked().convert("L")]))
-    monkeypatch.setattr(picture_documents, "_MOST_PIXELS_OF_WEBP", 1_000)
+    monkeypatch.setattr(picture_documents, "_MOST_PIXELS_OF", {"WebP": 1_000})
     with pytest.raises(Refused, match="The WebP picture has more than 0 million pixels"):
         take(picture("WEBP"))

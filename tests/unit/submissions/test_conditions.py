@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from contracts.types import Condition, FieldDefinition
-from services.submissions.conditions import grouped, hidden, holds, settled
+from contracts.types import Area, Condition, FieldDefinition
+from services.submissions.conditions import grouped, hidden, holds, of_documents, on_shown_documents, settled
 
 
 def field(uuid: str, *conditions: Condition) -> FieldDefinition:
@@ -50,21 +50,21 @@ def test_a_and_b_or_c() -> None:
     shown = [
         "".join(chosen)
         for chosen in ("abc", "ab", "ac", "a", "b", "bc", "")
-        if "t" not in hidden(fields, dict.fromkeys(chosen, "x"))
+        if "t" not in hidden(fields, {}, dict.fromkeys(chosen, "x"))
     ]
     assert shown == ["abc", "ab", "ac"]
 
 
 def test_a_hidden_field_has_no_value_for_others() -> None:
     fields = [field("a"), field("b", when("a")), field("c", when("b"))]
-    assert hidden(fields, {"b": "kept from before"}) == {"b", "c"}
-    assert hidden(fields, {"a": "x", "b": "y"}) == set()
+    assert hidden(fields, {}, {"b": "kept from before"}) == {"b", "c"}
+    assert hidden(fields, {}, {"a": "x", "b": "y"}) == set()
 
 
 def test_conditions_in_a_circle_end() -> None:
     fields = [field("a", when("b")), field("b", when("a"))]
-    assert hidden(fields, {"a": "x", "b": "y"}) == set()
-    assert "a" in hidden(fields, {"a": "x"})
+    assert hidden(fields, {}, {"a": "x", "b": "y"}) == set()
+    assert "a" in hidden(fields, {}, {"a": "x"})
 
 
 def test_a_long_chain_of_conditions() -> None:
@@ -72,13 +72,13 @@ def test_a_long_chain_of_conditions() -> None:
     chain = [field("0"), *(field(str(n), when(str(n - 1))) for n in range(1, 2_000))]
     filled = {str(n): "x" for n in range(2_000)}
     for fields in (chain, chain[::-1]):
-        assert hidden(fields, filled) == set()
-        assert hidden(fields, {**filled, "0": None}) == {str(n) for n in range(1, 2_000)}
+        assert hidden(fields, {}, filled) == set()
+        assert hidden(fields, {}, {**filled, "0": None}) == {str(n) for n in range(1, 2_000)}
 
 
 def test_a_condition_on_a_field_that_is_not_there() -> None:
-    assert hidden([field("a", when("gone"))], {}) == {"a"}
-    assert hidden([field("a", when("gone", "empty"))], {}) == set()
+    assert hidden([field("a", when("gone"))], {}, {}) == {"a"}
+    assert hidden([field("a", when("gone", "empty"))], {}, {}) == set()
 
 
 def test_what_others_decided_is_settled_before_the_browser_sees_it() -> None:
@@ -102,3 +102,39 @@ def test_settled_conditions_mean_the_same(theirs: Any, mine: Any, too: Any) -> N
 
     left = settled(conditions, {"mine", "too"}, values)
     assert (left is not None and all_hold(left)) == all_hold(conditions)
+
+
+def on(*documents: str) -> list[Area]:
+    return [Area(x=0.1, y=0.1, w=0.2, h=0.05, attachment_uuid=document) for document in documents]
+
+
+def test_a_hidden_document_takes_its_fields_with_it() -> None:
+    fields = [
+        field("kind"),
+        field("alone").model_copy(update={"areas": on("annex")}),
+        field("twice").model_copy(update={"areas": on("annex", "contract")}),
+        field("follows", when("alone")),
+    ]
+    documents = {"annex": [when("kind", "equal", "company")]}
+    filled = dict.fromkeys(["alone", "twice", "follows"], "x")
+    assert hidden(fields, documents, {**filled, "kind": "company"}) == set()
+    gone = hidden(fields, documents, {**filled, "kind": "person"})
+    assert gone == {"annex", "alone", "follows"}
+    assert [one.attachment_uuid for one in on_shown_documents(fields[2], gone).areas] == ["contract"]
+    assert on_shown_documents(fields[1], set()) is fields[1]
+
+
+def test_a_document_may_depend_on_a_field_of_another_that_is_hidden() -> None:
+    fields = [field("a"), field("b").model_copy(update={"areas": on("first")})]
+    documents = {"second": [when("b")], "first": [when("a")]}
+    assert hidden(fields, documents, {"b": "kept from before"}) == {"first", "b", "second"}
+    assert hidden(fields, documents, {"a": "x", "b": "y"}) == set()
+
+
+def test_conditions_of_stored_documents() -> None:
+    stored = [
+        {"uuid": "old"},
+        {"uuid": "free", "conditions": []},
+        {"uuid": "annex", "conditions": [{"field_uuid": "a", "action": "checked"}]},
+    ]
+    assert of_documents(stored) == {"annex": [Condition(field_uuid="a", action="checked")]}

@@ -202,14 +202,14 @@ def test_fields_that_are_put_back_as_they_came_stay_the_same() -> None:
         document(1, [FieldInput(name="", type="heading", default_value="Part 2", areas=[AreaInput(**BOX)])]),
     )
     back = [FieldInput.model_validate(one.model_dump(mode="json")) for one in definition.fields]
-    again = redefine(back, definition.parties, {"doc-0": [LETTER] * 2, "doc-1": [LETTER]}, Limits())
+    again = redefine(back, definition.parties, {"doc-0": [LETTER] * 2, "doc-1": [LETTER]}, (), Limits())
     assert again.fields == definition.fields
     assert again.parties == definition.parties
 
 
 def put(*fields: dict[str, Any], documents: int = 1, parties: Sequence[Party] = ()) -> Definition:
     pages = {f"doc-{n}": [LETTER] for n in range(documents)}
-    return redefine([FieldInput.model_validate(one) for one in fields], list(parties), pages, Limits())
+    return redefine([FieldInput.model_validate(one) for one in fields], list(parties), pages, (), Limits())
 
 
 def test_an_area_of_the_only_document_need_not_name_it() -> None:

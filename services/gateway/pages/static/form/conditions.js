@@ -1,27 +1,39 @@
-// Which fields are shown. The server decides by the same rules (services/submissions/conditions.py).
+// Which fields and documents are shown. The server decides by the same rules (services/submissions/conditions.py).
 //
 // Conditions are an AND list; one with `operation: "or"` is OR-ed with the one before it: [A, B, C or] is A AND (B OR C).
-// A hidden field has no value, also for the conditions of others.
+// A hidden field has no value, also for the conditions of others. A field whose every place is on hidden documents is hidden.
 
-/** The uuids of the fields that are not there. `valueOf(uuid)` is the value that was filled in. */
-export function hiddenFields(fields, valueOf) {
-  const byUuid = new Map(fields.map((field) => [field.uuid, field]));
+/** The uuids of the fields and `documents` that are not there. `valueOf(uuid)` is the value that was filled in. Documents that
+    are not among them cannot be shown at all. */
+export function hiddenOf(fields, documents, valueOf) {
+  const papers = new Map(documents.map((document) => [document.uuid, document]));
+  const conditional = new Map();
+  for (const one of [...documents, ...fields]) {
+    const places = placesThatMayHide(one, papers);
+    if (one.conditions?.length || places) conditional.set(one.uuid, { conditions: one.conditions, places });
+  }
   const known = new Map();
 
-  function isVisible(field) {
-    if (!known.has(field.uuid)) {
-      known.set(field.uuid, true); // what is met again on the way round a circle counts as visible
-      known.set(field.uuid, satisfied(field.conditions, shownValue));
+  function isVisible(uuid) {
+    if (!conditional.has(uuid)) return true;
+    if (!known.has(uuid)) {
+      known.set(uuid, true); // what is met again on the way round a circle counts as visible
+      const { conditions, places } = conditional.get(uuid);
+      const holds = satisfied(conditions, (other) => (isVisible(other) ? valueOf(other) : null));
+      const hasPlace = !places || places.map(isVisible).some(Boolean);
+      known.set(uuid, holds && hasPlace);
     }
-    return known.get(field.uuid);
+    return known.get(uuid);
   }
 
-  function shownValue(uuid) {
-    const field = byUuid.get(uuid);
-    return field?.conditions?.length && !isVisible(field) ? null : valueOf(uuid);
-  }
+  return new Set([...conditional.keys()].filter((uuid) => !isVisible(uuid)));
+}
 
-  return new Set(fields.filter((field) => field.conditions?.length && !isVisible(field)).map((field) => field.uuid));
+/** The documents on which a field is, if all of them may be hidden; null when it is there whatever becomes of documents. */
+function placesThatMayHide({ areas = [] }, papers) {
+  const places = [...new Set(areas.map((area) => area.attachment_uuid))];
+  const isCertain = (uuid) => !uuid || (papers.has(uuid) && !papers.get(uuid).conditions?.length);
+  return places.length && !places.some(isCertain) ? places.filter((uuid) => papers.has(uuid)) : null;
 }
 
 export function satisfied(conditions, valueOf) {

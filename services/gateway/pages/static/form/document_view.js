@@ -16,6 +16,7 @@ const WIDTHS = [700, 1400, 2100];
 
 export class DocumentView {
   #boxes = new Map(); // field uuid -> [{node, area, drawn}]
+  #sections = new Map(); // document -> its element
   #current = null;
   #zoom = 0;
   #zoomChosen = false;
@@ -29,7 +30,11 @@ export class DocumentView {
     place.append(this.#toolbar(), this.scroller);
     for (const document of state.form.documents) this.#addDocument(document);
     for (const field of state.fields) this.refresh(field);
-    state.addEventListener("changed", () => this.state.fields.forEach((field) => this.refresh(field)));
+    this.#showDocuments();
+    state.addEventListener("changed", () => {
+      this.#showDocuments();
+      this.state.fields.forEach((field) => this.refresh(field));
+    });
   }
 
   /** Draws what a field holds now. */
@@ -48,16 +53,26 @@ export class DocumentView {
   show(field) {
     for (const box of this.#boxes.get(this.#current) ?? []) box.node.classList.remove("box--current");
     this.#current = field?.uuid ?? null;
-    const boxes = this.#boxes.get(this.#current) ?? [];
-    for (const box of boxes) box.node.classList.add("box--current");
+    for (const box of this.#boxes.get(this.#current) ?? []) box.node.classList.add("box--current");
+    const boxes = this.#inSight();
     if (!this.#zoomChosen && this.scroller.clientWidth < NARROW) this.#setZoom(boxes.length ? 1 : 0);
     if (boxes.length) this.#bringIntoSight(boxes[0].node);
   }
 
   /** Again into sight, when the form has changed its size. */
   follow() {
-    const boxes = this.#boxes.get(this.#current) ?? [];
+    const boxes = this.#inSight();
     if (boxes.length) this.#bringIntoSight(boxes[0].node, "auto");
+  }
+
+  /** The places of the field that is asked for, on documents that are there. */
+  #inSight() {
+    return (this.#boxes.get(this.#current) ?? []).filter(({ node }) => !node.closest("[hidden]"));
+  }
+
+  /** A document is there only while its conditions hold. */
+  #showDocuments() {
+    for (const [document, section] of this.#sections) section.hidden = !this.state.isShown(document);
   }
 
   #toolbar() {
@@ -95,7 +110,9 @@ export class DocumentView {
     const pages = document.pages.map((page, index) => this.#page(document, page, index + 1));
     const alone = this.state.form.documents.length === 1;
     const name = el("h3", { class: alone ? "visually-hidden" : "paper__name" }, document.name);
-    this.scroller.append(el("section", { class: "paper" }, name, pages, link));
+    const section = el("section", { class: "paper" }, name, pages, link);
+    this.#sections.set(document, section);
+    this.scroller.append(section);
   }
 
   #page(document, page, number) {

@@ -1,5 +1,5 @@
 // What the signer has filled in, and what follows from it: which fields are shown, which are steps, what is missing.
-import { hiddenFields, isEmpty } from "./conditions.js";
+import { hiddenOf, isEmpty } from "./conditions.js";
 import { reasonKey } from "./calls.js";
 import { problemWith } from "./validation.js";
 import { t } from "./texts.js";
@@ -28,7 +28,7 @@ export class FormState extends EventTarget {
       const known = this.byUuid.has(uuid) ? this.byUuid.get(uuid).mine && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
       if (known) this.values.set(uuid, value);
     }
-    this.hidden = hiddenFields(this.fields, (uuid) => this.values.get(uuid));
+    this.hidden = hiddenOf(this.fields, form.documents, (uuid) => this.values.get(uuid));
   }
 
   get locale() {
@@ -46,7 +46,7 @@ export class FormState extends EventTarget {
     this.values.set(uuid, kept);
     this.undrawable.delete(uuid);
     this.drafts.keep(uuid, kept);
-    this.hidden = hiddenFields(this.fields, (other) => this.values.get(other));
+    this.hidden = hiddenOf(this.fields, this.form.documents, (other) => this.values.get(other));
     this.dispatchEvent(new CustomEvent("changed", { detail: uuid }));
   }
 
@@ -65,8 +65,9 @@ export class FormState extends EventTarget {
     return Boolean(field.reasons?.length) && !isEmpty(this.value(field.uuid)) && !this.reason(field);
   }
 
-  isShown(field) {
-    return !this.hidden.has(field.uuid);
+  /** Whether a field, or a document, is there. */
+  isShown({ uuid }) {
+    return !this.hidden.has(uuid);
   }
 
   /** The fields that this signer goes through, in order. */

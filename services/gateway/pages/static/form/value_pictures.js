@@ -34,7 +34,7 @@ export class ValuePictures {
 
   /** `node` shows `field.areas[number]` on `sheet`. Gives what `look` takes. */
   add(node, field, number, sheet) {
-    if (!this.#boxes.length) this.sizes.observe(sheet);
+    this.sizes.observe(sheet);
     this.nearness.observe(sheet);
     const box = { node, field, number, sheet, wanted: null, shown: null, picture: null, problem: null, late: null };
     this.#boxes.push(box);
@@ -74,8 +74,9 @@ export class ValuePictures {
   }
 
   #measure() {
-    const sheet = this.#boxes[0]?.sheet;
-    const width = sheet ? Math.min(WIDEST, Math.round(sheet.getBoundingClientRect().width * devicePixelRatio)) : 0;
+    // Pages of a document that is hidden have no width; all others have the same.
+    const across = this.#boxes.map(({ sheet }) => sheet.getBoundingClientRect().width).find(Boolean) ?? 0;
+    const width = Math.min(WIDEST, Math.round(across * devicePixelRatio));
     if (width === this.#width) return;
     this.#width = width;
     for (const box of this.#boxes) this.look(box);
