@@ -37,12 +37,14 @@ def document(settings: Settings | None = None) -> dict[str, Any]:
     return whole
 
 
-def published(settings: Settings) -> dict[str, Any]:
-    """The document for readers and generators: "one of these keys is required" stands in the description.
+def published(settings: Settings | None = None) -> dict[str, Any]:
+    """The document for readers and generators: "one of these keys is required" stands in the description, and what may be null
+    beside a list of values has null among them.
 
-    As ``anyOf`` of ``required`` we check it, but generators make a union without types of it.
+    As ``anyOf`` of ``required`` we check the former, but generators make a union without types of it. Without the latter,
+    generated clients refuse an answer in which it is null.
     """
-    whole: dict[str, Any] = _in_words(document(settings))
+    whole: dict[str, Any] = _for_generators(document(settings))
     return whole
 
 
@@ -94,16 +96,18 @@ def _copied(node: Any, raw: dict[str, Any], settings: Settings | None, *, in_exa
     return copy
 
 
-def _in_words(node: Any) -> Any:
+def _for_generators(node: Any) -> Any:
     if isinstance(node, list):
-        return [_in_words(item) for item in node]
+        return [_for_generators(item) for item in node]
     if not isinstance(node, dict):
         return node
-    copy = {key: _in_words(value) for key, value in node.items()}
+    copy = {key: _for_generators(value) for key, value in node.items()}
     choices = copy.get("anyOf")
     if isinstance(choices, list) and all(set(choice) == {"required"} for choice in choices):
         names = " or ".join(f"`{name}`" for choice in copy.pop("anyOf") for name in choice["required"])
         copy["description"] = f"{copy.get('description', '')} At least {names} is required.".lstrip()
+    if copy.get("nullable") is True and isinstance(copy.get("enum"), list):
+        copy["enum"] = [*copy["enum"], None]
     return copy
 
 

@@ -213,6 +213,20 @@ def test_limits_are_those_of_the_installation() -> None:
     assert DOCUMENT["components"]["schemas"]["NewSubmission"]["properties"]["submitters"]["maxItems"] == 50
 
 
+def test_clients_that_are_generated_know_that_null_may_be_among_the_values() -> None:
+    """OpenAPI 3.0.3: ``nullable`` adds no null to ``enum``. Without it no client could read an unsealed submission."""
+    nullable = [node for node in _nodes(specification.published()) if node.get("nullable") and "enum" in node]
+    assert len(nullable) > 5
+    assert all(node["enum"][-1] is None and None not in node["enum"][:-1] for node in nullable)
+
+
+def _nodes(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _nodes(child)
+
+
 def test_unbounded_input_is_bounded() -> None:
     """Every array that a caller sends has a largest size, and every text that is kept a longest one (T26)."""
     unbounded = []

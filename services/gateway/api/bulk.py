@@ -16,12 +16,12 @@ _OF_ALL = ("submissions", "emails", "email", "template_id")
 
 def way(body: dict[str, Any]) -> str:
     """How the body of POST /submissions says who is to sign, one of ``WAYS``. Raises ServiceError ``invalid`` when it says so
-    in several ways: nobody could tell who was meant."""
-    given = [name for name in WAYS if name in body or (name == "emails" and "email" in body)]
+    in several ways: nobody could tell who was meant. An empty list says nothing."""
+    given = [name for name in WAYS if body.get(name) or (name == "emails" and body.get("email"))]
     if len(given) > 1:
         reason = f"must not be given together with {given[0]}"
         raise invalid(f"{given[1]} {reason}", given[1], reason)
-    return given[0]
+    return given[0] if given else "emails"
 
 
 def entries(body: dict[str, Any], template_id: int) -> tuple[list[dict[str, Any]], list[list[str]]]:
