@@ -11,8 +11,7 @@ from contracts.rpc.rendering import FillRequest
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.types import Account, Condition, Submission
 from services.submissions import documents, forms
-from tests.contract.test_submissions_database import refusal
-from tests.support.submissions import NOW, SITE, Desk, create_command, field, template
+from tests.support.submissions import NOW, SITE, Desk, create_command, field, refusal, template
 
 A, B = "First Party", "Second Party"
 

@@ -15,8 +15,7 @@ from contracts.runtime.clock import uuid7
 from contracts.types import Account, Condition, Submission, Submitter
 from services.submissions import code_commands, identity_checks, identity_commands
 from services.submissions.sealing import fill_request
-from tests.contract.test_submissions_database import assert_chain_holds, at_once, refusal
-from tests.support.submissions import SITE, Desk, create_command, field, template
+from tests.support.submissions import SITE, Desk, assert_chain_holds, at_once, create_command, field, refusal, template
 
 ISSUER = "https://login.example.com"
 ACCOUNT = Account(identity_checks_available=True, identity_checks_qes_available=True)

@@ -1,6 +1,5 @@
 """One-off submissions on real databases: whose they are, what is kept of them, and what goes with them."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -19,13 +18,6 @@ from tests.support.submissions import SITE, Desk, blob, template, two_signers
 CREATOR = Actor(user_id=7, role=Role.EDITOR, email="creator@example.com")
 COLLEAGUE = Actor(user_id=8, role=Role.EDITOR, email="colleague@example.com")
 VIEWER = Actor(user_id=9, role=Role.VIEWER, email="viewer@example.com")
-
-
-@pytest.fixture
-def desk(database_url: str) -> Iterator[Desk]:
-    made = Desk(database_url)
-    yield made
-    made.database.dispose()
 
 
 def own(name: str) -> BlobRef:

@@ -16,8 +16,7 @@ from contracts.runtime import tables
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Submission, Submitter
 from services.submissions import code_commands, followups, forms, one_time_codes
-from tests.contract.test_submissions_database import assert_chain_holds, at_once, refusal
-from tests.support.submissions import SITE, Desk, blob, field, sealed, template
+from tests.support.submissions import SITE, Desk, assert_chain_holds, at_once, blob, field, refusal, sealed, template
 
 EMAIL = {"require_email_2fa": True}
 

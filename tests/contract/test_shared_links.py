@@ -14,8 +14,19 @@ from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Account
 from services.submissions import creation, forms, shared_links
-from tests.contract.test_submissions_database import assert_chain_holds, assert_told_in_order, at_once, refusal
-from tests.support.submissions import ADMIN, SITE, Desk, field, template, two_signers, with_variables
+from tests.support.submissions import (
+    ADMIN,
+    SITE,
+    Desk,
+    assert_chain_holds,
+    assert_told_in_order,
+    at_once,
+    field,
+    refusal,
+    template,
+    two_signers,
+    with_variables,
+)
 
 LIMITS = SimpleNamespace(shared_link_starts_per_visitor=60, shared_link_starts=2_000)
 

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,21 +27,22 @@ from tests.contract.test_notifications_database import (  # noqa: F401 - fixture
     settings,
     told,
 )
-from tests.contract.test_submissions_database import assert_chain_holds, assert_told_in_order, refusal
 from tests.support import letters
 from tests.support.receiver import Receiver
-from tests.support.submissions import SITE, Desk, field, template, two_signers
+from tests.support.submissions import (
+    SITE,
+    Desk,
+    assert_chain_holds,
+    assert_told_in_order,
+    field,
+    refusal,
+    template,
+    two_signers,
+)
 from tests.support.suite import wait_until
 
 READY = Account(sms_available=True)
 NUMBER = "+14155550123"
-
-
-@pytest.fixture
-def desk(database_url: str) -> Iterator[Desk]:
-    desk = Desk(database_url)
-    yield desk
-    desk.database.dispose()
 
 
 def invited(desk: Desk, kind: str = "sms.due") -> list[int]:

@@ -1,6 +1,5 @@
 """``invite_by`` on real databases: added with the inviter's completion, once, by him alone."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,15 +9,7 @@ from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, SubmissionStatus
 from services.submissions import form_commands
-from tests.contract.test_submissions_database import assert_chain_holds, at_once, refusal
-from tests.support.submissions import SITE, Desk, field, template
-
-
-@pytest.fixture
-def desk(database_url: str) -> Iterator[Desk]:
-    desk = Desk(database_url)
-    yield desk
-    desk.database.dispose()
+from tests.support.submissions import SITE, Desk, assert_chain_holds, at_once, field, refusal, template
 
 
 def three() -> Any:

@@ -2,14 +2,19 @@
 
 import itertools
 import json
+import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pytest
 import sqlalchemy as sa
 
+from contracts.audit_chain import START, next_hash
 from contracts.blobs import BlobRef
+from contracts.errors import ServiceError
 from contracts.events import DocumentsFailed, DocumentsSealed, SealedDocument
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
@@ -247,3 +252,56 @@ def sealed(submission_id: int, seal_id: str) -> DocumentsSealed:
 
 def sqlite_url(folder: Path) -> str:
     return f"sqlite:///{folder}/submissions.sqlite"
+
+
+def refusal(work: Callable[[], Any]) -> ServiceError:
+    with pytest.raises(ServiceError) as caught:
+        work()
+    return caught.value
+
+
+def at_once(*works: Callable[[], Any]) -> list[Any]:
+    """The results or refusals of all works, begun at the same moment in threads of their own."""
+    results: list[Any] = [None] * len(works)
+    barrier = threading.Barrier(len(works))
+
+    def run(number: int) -> None:
+        barrier.wait()
+        try:
+            results[number] = works[number]()
+        except ServiceError as error:
+            results[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def assert_told_in_order(desk: Desk, submission_id: int) -> list[str]:
+    """The public events of a submission are numbered 1, 2, 3, ... without gaps; their types."""
+    told = [
+        one for one in desk.events() if one["subject"] == f"submission:{submission_id}" and one["sequence"] is not None
+    ]
+    assert [one["sequence"] for one in told] == list(range(1, len(told) + 1))
+    return [one["type"] for one in told]
+
+
+def assert_chain_holds(desk: Desk, submission_id: int) -> list[str]:
+    """Anybody can recompute the hash chain from the API; times never decrease. The event types."""
+    before, last = START, None
+    events = desk.get(submission_id).submission_events or []
+    for line in events:
+        before = next_hash(
+            before,
+            submitter_id=line.submitter_id,
+            event_type=line.event_type,
+            occurred_at=line.event_timestamp,
+            data=line.data,
+        )
+        assert line.hash == before
+        assert last is None or line.event_timestamp >= last
+        last = line.event_timestamp
+    return [line.event_type for line in events]
