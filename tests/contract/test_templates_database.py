@@ -512,3 +512,37 @@ def test_texts_that_databases_choke_on_are_refused_or_kept(database: Database) -
     naughty = ["'; DROP TABLE templates; --", "${jndi:ldap://x}", "{{7*7}}", "🏳️‍🌈", "ﷺ", "null", "Ω≈ç√∫"]
     made = create(database, documents=ready(fields=[rpc.FieldInput(name=text) for text in naughty]))
     assert [one.name for one in get(database, made.id).fields] == naughty
+
+
+def test_conditions_of_documents_are_kept_copied_and_changed(database: Database) -> None:
+    kind = rpc.FieldInput(name="Kind", uuid="5f0c3c0e-0000-4000-8000-00000000c0de")
+    made = create(database, EDITOR, [*ready("contract", fields=[kind]), *ready("annex")], external_id="x")
+    annex = made.documents[1].uuid
+    asked = {"field_uuid": kind.uuid, "action": "equal", "value": "company"}
+
+    def conditions(template: Template) -> list[list[Any]]:
+        return [[(one.field_uuid, one.value) for one in item.conditions] for item in template.document_schema]
+
+    assert conditions(made) == [[], []]
+    put = [{"attachment_uuid": annex, "conditions": [asked]}]
+    changed = update(database, made, EDITOR, document_schema=put)
+    assert conditions(changed) == conditions(get(database, made.id)) == [[], [(kind.uuid, "company")]]
+    assert conditions(update(database, made, EDITOR, name="Renamed")) == conditions(changed)
+    found = database.read(queries.snapshot, rpc.GetTemplate(actor=EDITOR, id=made.id))
+    assert [len(one.conditions) for one in found.documents] == [0, 1]
+    copy = clone(database, made, OTHER)
+    assert conditions(copy) == [[], [(copy.fields[0].uuid, "company")]]
+    for change, path in (
+        ({"fields": [{"name": "Other"}]}, "fields"),
+        ({"document_schema": [{**put[0], "attachment_uuid": "nobody"}]}, "schema[0].attachment_uuid"),
+        (
+            {"document_schema": [{**put[0], "conditions": [{**asked, "action": "likes"}]}]},
+            "schema[0].conditions[0].action",
+        ),
+    ):
+        with pytest.raises(ServiceError) as refused:
+            update(database, made, EDITOR, **change)
+        assert refused.value.details[0]["field"] == path
+    assert conditions(get(database, made.id)) == conditions(changed), "what is refused changes nothing"
+    none = [{"attachment_uuid": annex, "conditions": []}]
+    assert conditions(update(database, made, EDITOR, fields=[{"name": "Other"}], document_schema=none)) == [[], []]

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import pikepdf
 from pikepdf import Array, Dictionary
-from PIL import AvifImagePlugin, Image
+from PIL import Image
 
 from contracts.types import Notice
 from services.rendering.jobs.intake import SMALLEST_PAGE
 from services.rendering.jobs.picture_data import Embedded, embed
-from services.rendering.jobs.pictures import MOST_PIXELS, refusing
+from services.rendering.jobs.pictures import MOST_PIXELS, learn, refusing
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.saving import saved
 
@@ -40,10 +40,7 @@ class PictureDocument:
 def picture_document(data: bytes, kind: str, *, name: str, most_pages: int) -> PictureDocument:
     """A PDF of the picture; ``kind`` as ``picture_kind`` says. Raises Refused for one that is damaged or too large. Must run
     where memory and time are limited."""
-    if kind == "HEIC":
-        _learn_heic()
-    elif kind == "AVIF":
-        AvifImagePlugin.DEFAULT_MAX_THREADS = 1  # each one would have its own share of the memory
+    learn(kind)
     pdf = pikepdf.new()
     formats = _FORMATS.get(kind, (kind,))
     with refusing(kind), Image.open(io.BytesIO(data), formats=formats) as picture:
@@ -57,13 +54,6 @@ def picture_document(data: bytes, kind: str, *, name: str, most_pages: int) -> P
         message = f"The {kind} picture moves; the page shows the first of its {frames:,} frames."
         report.append(Notice(code="picture_frames_dropped", message=message, document=name))
     return PictureDocument(saved(pdf), report)
-
-
-def _learn_heic() -> None:
-    """Pillow is told of the format when it is met for the first time."""
-    import pi_heif
-
-    pi_heif.register_heif_opener(thumbnails=False, decode_threads=1)
 
 
 def _frames(picture: Image.Image, count: int, kind: str, most_pages: int) -> Iterator[Image.Image]:

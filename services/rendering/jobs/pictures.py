@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from PIL import Image, ImageChops, ImageFile, ImageOps, UnidentifiedImageError
 
 from contracts.types import FieldType
+from services.rendering.jobs.picture_kind import picture_kind
 from services.rendering.jobs.refused import Refused
 
 MOST_BYTES = 25 * 1024 * 1024
@@ -19,8 +20,8 @@ MOST_PIXELS = 40_000_000
 LONGEST_SIDE = 4_096
 LONGEST_STAMP_SIDE = 1_000
 """Of stamps and logos: sharp on paper 3 inches wide, and small enough for a mail."""
-_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
-_PHOTOS = ("JPEG", "MPO")  # MPO: a JPEG with more pictures in it, as telephones make them
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "AVIF", "HEIF")
+_PHOTOS = ("JPEG", "MPO", "AVIF", "HEIF")  # MPO: a JPEG with more pictures in it, as telephones make them
 _LARGE_PNG = 4 * 1024 * 1024
 _STROKES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS})
 
@@ -64,7 +65,9 @@ def _decode(data: bytes) -> tuple[Image.Image, str]:
     """First frame, upright, as L, RGB or RGBA; and the format it came in."""
     if len(data) > MOST_BYTES:
         raise Refused(f"The picture is larger than {MOST_BYTES // 1024 // 1024} MB.")
-    with refusing():
+    kind = picture_kind(data)
+    learn(kind)
+    with refusing(kind):
         with Image.open(io.BytesIO(data), formats=_FORMATS) as probe:
             probe.verify()
         with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
@@ -76,6 +79,18 @@ def _decode(data: bytes) -> tuple[Image.Image, str]:
             plain = _plain_mode(upright)
             plain.info.clear()  # Pillow would write comments and profiles out again.
             return plain, source
+
+
+def learn(kind: str | None) -> None:
+    """Pillow is told of a format when it is met for the first time. ``kind`` as ``picture_kind`` says."""
+    if kind == "HEIC":
+        import pi_heif
+
+        pi_heif.register_heif_opener(thumbnails=False, decode_threads=1)
+    elif kind == "AVIF":
+        from PIL import AvifImagePlugin
+
+        AvifImagePlugin.DEFAULT_MAX_THREADS = 1  # each one would have its own share of the memory
 
 
 @contextmanager
@@ -91,7 +106,7 @@ def refusing(kind: str | None = None) -> Iterator[None]:
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         raise Refused(f"The picture has more than {MOST_PIXELS // 1_000_000} million pixels.") from error
     except UnidentifiedImageError as error:
-        unknown = "The file is not a PNG, JPEG, GIF, WebP, BMP or TIFF picture."
+        unknown = "The file is not a PNG, JPEG, GIF, WebP, HEIC, AVIF, BMP or TIFF picture."
         raise Refused(_damaged(kind) if kind else unknown) from error
     except MemoryError as error:
         raise Refused("The picture is too large to be processed.") from error

@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw
 from contracts.types import FieldType
 from services.rendering.jobs.pictures import LONGEST_SIDE, prepare_image
 from services.rendering.jobs.refused import Refused
+from tests.support import picture_files
 
 
 def encoded(picture: Image.Image, kind: str = "PNG", **options) -> bytes:
@@ -48,9 +49,20 @@ def test_formats(kind):
     assert result.convert("L").getpixel((200, 41)) < 80
 
 
+def test_photos_of_telephones_become_jpeg_and_stand_upright():
+    for data in (picture_files.heic(), picture_files.picture("AVIF", 6)):
+        result = decoded(prepare_image(data, FieldType.IMAGE))
+        assert (result.format, result.size) == ("JPEG", picture_files.SIZE)
+        red, green, _ = result.getpixel((2, 2))
+        assert red > 180 > 80 > green
+        assert not result.getexif()
+
+
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
+        (picture_files.heic()[:700], "damaged"),
+        (picture_files.picture("AVIF")[:400], "damaged|not a PNG"),
         (b"", "not a PNG"),
         (b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>', "not a PNG"),
         (b"<html><img src=x onerror=alert(1)></html>", "not a PNG"),

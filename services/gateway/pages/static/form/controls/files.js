@@ -8,7 +8,8 @@ const WAITS = [1_000, 3_000];
 
 export function image(field, context) {
   const shown = el("div", { class: "preview" });
-  const input = fileInput(context, { accept: PICTURE_TYPES });
+  // What a browser cannot show itself is shown as it came back, as a JPEG.
+  const input = fileInput(context, { accept: `${PICTURE_TYPES},image/heic,image/heif,image/avif` });
   const show = () => {
     const attachment = context.state.attachments.get(context.state.value(field.uuid));
     shown.replaceChildren(...(attachment ? [el("img", { class: "preview__picture", src: attachment.url, alt: t("image.yours") })] : []));
