@@ -56,7 +56,7 @@ def named(command: rpc.CreateSubmissions, number: int) -> Iterator[None]:
             raise
         own, before = set(command.own[number]), f"submissions[{number}]."
         details = [{**one, "field": _called(str(one["field"]), own, before)} for one in refused.details]
-        message = re.sub(r"`(?=submitters\b)", f"`{before}", refused.message)
+        message = re.sub(r"(^|`)(?=submitters\[)", rf"\1{before}", refused.message)
         raise ServiceError("invalid", message, details) from refused
 
 
@@ -75,29 +75,24 @@ def bases(
 ) -> list[TemplateSnapshot]:
     """What each is made from. Documents with variables are filled once for all submissions that give them the same."""
     found: dict[int, TemplateSnapshot] = {}
-    filled: dict[tuple[int, str], TemplateSnapshot] = {}
-    made = []
+    given: dict[int, dict[str, Any]] = {}
     for number, one in enumerate(asked):
         if one.template_id not in found:
             found[one.template_id] = snapshot(one)
         template = found[one.template_id]
-        with named(command, number):
-            if template.archived or not variables.asked_for(template):
-                made.append(template)
-                continue
-            given = variables.merged(one, limits.max_values_bytes)
-            key = template.id, json.dumps(given, sort_keys=True)
-            if key not in filled:
-                _refuse_more(filled)
-                filled[key] = fill(one, template, given)
-        made.append(filled[key])
-    return made
-
-
-def _refuse_more(filled: dict[tuple[int, str], TemplateSnapshot]) -> None:
-    if len(filled) >= MOST_FILLED:
+        if not template.archived and variables.asked_for(template):
+            with named(command, number):
+                given[number] = variables.merged(one, limits.max_values_bytes)
+    filled: dict[str, TemplateSnapshot] = {}
+    keys = {number: json.dumps([asked[number].template_id, one], sort_keys=True) for number, one in given.items()}
+    if len(set(keys.values())) > MOST_FILLED:
         reason = f"must not be more than {MOST_FILLED} different ones in one request: each has documents of its own"
         raise invalid(f"variables {reason}", "variables", reason)
+    for number, key in keys.items():
+        if key not in filled:
+            with named(command, number):
+                filled[key] = fill(asked[number], found[asked[number].template_id], given[number])
+    return [filled[keys[number]] if number in keys else found[one.template_id] for number, one in enumerate(asked)]
 
 
 def planned(

@@ -238,13 +238,27 @@ def keeping_all(workshop: Workshop, compositions: Sequence[B]) -> Iterator[list[
 
 
 @contextlib.contextmanager
+def unless_refused(workshop: Workshop, *compositions: Composition | TemplateSnapshot) -> Iterator[None]:
+    """What came along, or was made for it, goes when it is refused. It stays when the same may be tried again."""
+    try:
+        yield
+    except ServiceError as error:
+        if error.code != "unavailable":
+            _remove(workshop.blobs, _incoming(compositions))
+        raise
+
+
+@contextlib.contextmanager
 def throwing_away(workshop: Workshop, *compositions: Composition | TemplateSnapshot) -> Iterator[None]:
     """What came with a dry run, or was made for it, goes with it."""
     try:
         yield
     finally:
-        keys = {key for one in compositions for key in _keys(one.documents)}
-        _remove(workshop.blobs, {key for key in keys if key.startswith(INCOMING)})
+        _remove(workshop.blobs, _incoming(compositions))
+
+
+def _incoming(compositions: Iterable[Composition | TemplateSnapshot]) -> set[str]:
+    return {key for one in compositions for key in _keys(one.documents) if key.startswith(INCOMING)}
 
 
 def _keys(documents: Sequence[StoredDocument]) -> set[str]:

@@ -69,8 +69,9 @@ class SubmissionsService:
         if (done := self._remembered(rpc.CREATE, command)) is not None:
             return done
         template = self._template(command)
-        plan = creation.planned(command, template, self.context.settings, now())
-        return self._created(command, template, plan)
+        with preparing.unless_refused(self._workshop, template):
+            plan = creation.planned(command, template, self.context.settings, now())
+            return self._created(command, template, plan)
 
     @handles(rpc.CREATE_ONE_OFF)
     def create_one_off(self, command: rpc.CreateOneOff) -> Submission:
@@ -103,17 +104,18 @@ class SubmissionsService:
         if (done := database.look_up(bulk.remembered, asked)) is not None:
             return rpc.Submissions(data=done)
         bases = self._bases(command, asked)
-        plans = bulk.planned(command, asked, bases, self.context.settings, now())
-        for number, (one, basis, plan) in enumerate(zip(asked, bases, plans, strict=True)):
-            with bulk.named(command, number):
-                self._check_fit(fitting.of_plan(plan, basis, one.account, now()), plan.texts)
-        made = bulk.prepared(self._workshop, command, plans)
-        with preparing.keeping_all(self._workshop, bases) as kept:
-            created = preparing.taken_over(
-                self._workshop,
-                made,
-                lambda files: database.write(bulk.create, asked, kept, plans, files, self._site, now()),
-            )
+        with preparing.unless_refused(self._workshop, *bases):
+            plans = bulk.planned(command, asked, bases, self.context.settings, now())
+            for number, (one, basis, plan) in enumerate(zip(asked, bases, plans, strict=True)):
+                with bulk.named(command, number):
+                    self._check_fit(fitting.of_plan(plan, basis, one.account, now()), plan.texts)
+            made = bulk.prepared(self._workshop, command, plans)
+            with preparing.keeping_all(self._workshop, bases) as kept:
+                created = preparing.taken_over(
+                    self._workshop,
+                    made,
+                    lambda files: database.write(bulk.create, asked, kept, plans, files, self._site, now()),
+                )
         return rpc.Submissions(data=created)
 
     @handles(rpc.TRY_MANY)
