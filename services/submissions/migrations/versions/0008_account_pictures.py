@@ -4,7 +4,7 @@ from alembic import op
 
 from contracts.runtime import search
 
-revision = "0009"
+revision = "0008"
 down_revision = "0007"
 
 _PICTURES = ("logo", "stamp")
