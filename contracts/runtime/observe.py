@@ -3,8 +3,7 @@
 Logs are JSON lines on stderr, one canonical line per unit of work, never with document content or secrets. The request id
 is a context variable: set from HTTP and AMQP headers and from event envelopes, handed on by the bus and the outbox.
 
-Nothing here takes a lock while logging: in a worker, database code on SQLite runs in real threads beside eventlet's green
-ones, and a green lock that is waited for in another thread never comes back.
+Nothing here takes a lock while logging: nobody waits for another one's line.
 """
 
 import contextlib
