@@ -7,6 +7,7 @@ others, those of a file stay together.
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,13 @@ class BySuiteOrFile(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
     return BySuiteOrFile(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Side by side, of several tests with one id only the first would run, and nobody would notice."""
+    twice = sorted(name for name, count in Counter(item.nodeid for item in items).items() if count > 1)
+    if twice:
+        raise pytest.UsageError(f"several tests are called {', '.join(twice[:5])}")
 
 
 @pytest.fixture(scope="session")
