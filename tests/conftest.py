@@ -40,6 +40,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return BySuiteOrFile(config, log) if config.getoption("dist") == "loadscope" else None
 
 
+def pytest_make_parametrize_id(val: Any, argname: str) -> str | None:
+    """Long texts are no names, and files that are made anew are others in each process."""
+    return argname if isinstance(val, bytes | str) and len(val) > 80 else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Side by side, of several tests with one id only the first would run, and nobody would notice."""
     twice = sorted(name for name, count in Counter(item.nodeid for item in items).items() if count > 1)
