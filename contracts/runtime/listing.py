@@ -144,7 +144,7 @@ def _looked_up(session: Session, listing: Listing, span: Span, highest: int) -> 
     found: list[int] = []
     while blocks and len(found) < span.wanted:
         rows = session.execute(known, search.keys(blocks)).all()
-        complete, rest = (len(blocks), []) if len(rows) < MANY else _until(blocks, rows[-1].place - 1, span)
+        complete = len(blocks) if len(rows) < MANY else rows[-1].place - 1
         fitting = sorted((row.place, row.id if not span.backward else -row.id) for row in rows if row.fits)
         found += [abs(id_) for place, id_ in fitting if place <= complete]
         if len(found) < span.wanted and complete < len(blocks) and blocks[complete].level == 0:
@@ -152,14 +152,14 @@ def _looked_up(session: Session, listing: Listing, span: Span, highest: int) -> 
             within = (listing.key >= ids.start, listing.key < ids.stop)
             own = replace(span, wanted=span.wanted - len(found))
             found += _walked(session, listing, own, [*within, search.contains_unindexed(listing.text, listing.term)])
-        blocks = rest
+        blocks = _unread(blocks[complete:], span)
     return found[: span.wanted]
 
 
-def _until(blocks: list[search.Block], complete: int, span: Span) -> tuple[int, list[search.Block]]:
-    """How many blocks were read to their ends, and which are to be read next: the parts of the next one, those behind it."""
-    parts = blocks[complete].parts
-    return complete, [*(reversed(parts) if span.backward else parts), *blocks[complete + 1 :]]
+def _unread(blocks: list[search.Block], span: Span) -> list[search.Block]:
+    """What to read next when the first of these blocks had too many: its parts, and the blocks behind it."""
+    parts = blocks[0].parts if blocks else []
+    return [*(reversed(parts) if span.backward else parts), *blocks[1:]]
 
 
 def _known(listing: Listing, span: Span) -> sa.Select[Any]:
