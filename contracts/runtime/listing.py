@@ -5,7 +5,8 @@ fit, which is long when few do, or to collect all that fit and sort them, which 
 statistics that know nothing of parts of texts, of joined tables, or of where along the ids the rows lie. So it is not asked:
 
 1. The next WINDOW rows in order of the ids are looked at. What is common fills the page there. If a few fit, a second, wide
-   window is likely to fill it and costs less than collecting.
+   window is likely to fill it and costs less than collecting. A term that even this one has seldom is rare, however often
+   it is in the first.
 2. Only for what is rare the other way is gone: all that fit, found by the search index or from what ``rare`` starts with,
    then sorted. A term that is rare here may be common farther on: the search index is asked for one part of the ids after
    the other, and a part that has many is walked along.
@@ -95,13 +96,15 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
         return _walked(session, listing, span, [])
     window = SCATTERED if listing.exact else WINDOW
     found, highest = _in_window(session, listing, span, search_for, window)
-    matches = len(found)
-    if highest and matches >= FEW and not listing.exact:
-        found, highest = _in_window(session, listing, span, search_for, WIDE)
+    rare_term = highest is not None and _is_rare(session, listing, span, window, len(found))
+    if highest and not rare_term and (len(found) >= FEW if not listing.exact else listing.term and found):
+        wide = WIDE if not listing.exact else WIDE * SCATTERED // WINDOW
+        found, highest = _in_window(session, listing, span, search_for, wide)
+        rare_term = highest is not None and not listing.filters and _is_rare(session, listing, span, wide, len(found))
     if highest is None:
         return found
     postgresql = session.get_bind().dialect.name == "postgresql"
-    if listing.term and _is_rare(session, listing, span, window, matches):
+    if rare_term:
         if postgresql:
             return _looked_up(session, listing, span, highest)
         narrowed = search.matching_rows(listing.table, listing.text, listing.term)
@@ -119,6 +122,8 @@ def _in_window(
     """What fits among the next rows, and the highest id of all; None when that is all that is wanted or all there is."""
     highest = sa.select(sa.func.max(listing.key)).scalar_subquery()
     edge = session.execute(_window(listing, span, listing.key.label("id"), highest).offset(window - 1).limit(1)).first()
+    if listing.exact and edge:  # by their ids: along all the ids up to the edge it is longer
+        more = [*more, listing.key.in_(_window(listing, span, listing.key).limit(window).correlate(None))]
     found = _walked(session, listing, span if edge is None else span.until(edge.id), more)
     return found, None if edge is None or len(found) >= span.wanted else edge[1]
 
@@ -137,17 +142,17 @@ def _collected(session: Session, listing: Listing, span: Span, more: Conditions)
 def _looked_up(session: Session, listing: Listing, span: Span, highest: int) -> list[int]:
     """PostgreSQL: what the search index finds, in one part of the ids after the other. A part that has many is divided, and the
     smallest parts are walked along, where the wanted ones soon come."""
-    low = max(0, -1 if span.after is None else span.after + 1)
-    high = highest if span.before is None else min(highest, span.before - 1)
-    blocks = search.blocks(low, high, backward=span.backward)
+    start = 0 if span.after is None else max(0, span.after + 1)
+    stop = highest + 1 if span.before is None else min(highest + 1, span.before)
+    blocks = search.blocks(start, stop, backward=span.backward)
     known = _known(listing, span)
     found: list[int] = []
     while blocks and len(found) < span.wanted:
-        rows = session.execute(known, search.keys(blocks)).all()
+        rows = session.execute(known, {"keys": [one.key for one in blocks]}).all()
         complete = len(blocks) if len(rows) < MANY else rows[-1].place - 1
         fitting = sorted((row.place, row.id if not span.backward else -row.id) for row in rows if row.fits)
         found += [abs(id_) for place, id_ in fitting if place <= complete]
-        if len(found) < span.wanted and complete < len(blocks) and blocks[complete].level == 0:
+        if len(found) < span.wanted and complete < len(blocks) and not blocks[complete].parts:
             ids = blocks[complete].ids
             within = (listing.key >= ids.start, listing.key < ids.stop)
             own = replace(span, wanted=span.wanted - len(found))
@@ -156,14 +161,14 @@ def _looked_up(session: Session, listing: Listing, span: Span, highest: int) -> 
     return found[: span.wanted]
 
 
-def _unread(blocks: list[search.Block], span: Span) -> list[search.Block]:
+def _unread(blocks: list[search.Blocks], span: Span) -> list[search.Blocks]:
     """What to read next when the first of these blocks had too many: its parts, and the blocks behind it."""
     parts = blocks[0].parts if blocks else []
     return [*(reversed(parts) if span.backward else parts), *blocks[1:]]
 
 
 def _known(listing: Listing, span: Span) -> sa.Select[Any]:
-    """The first MANY rows that the search index finds in some blocks, by the ``place`` of their block (from 1), and whether
+    """The first MANY rows that the search index finds in some blocks, by the ``place`` of their blocks (from 1), and whether
     they fit. The blocks are read one after the other, and none behind the one that makes it MANY."""
     # The other conditions are only computed at first: as conditions, they would have their indexes read along with this one.
     fits = sa.and_(
@@ -175,7 +180,7 @@ def _known(listing: Listing, span: Span) -> sa.Select[Any]:
     )
     block = search.asked_blocks()
     found = sa.select(listing.key.label("id"), fits.label("fits")).select_from(listing.source)
-    found = found.where(search.in_block(listing.table, listing.text, listing.term, block.c.key))
+    found = found.where(search.in_blocks(listing.table, listing.text, listing.term, block.c.those))
     # A subquery with OFFSET is planned on its own: the limit cannot lure the database to read the table instead.
     own = found.offset(sa.literal_column("0")).lateral("found")
     return sa.select(block.c.place, own.c.id, own.c.fits).select_from(block.join(own, sa.true())).limit(MANY)
@@ -193,7 +198,7 @@ def _window(listing: Listing, span: Span, *columns: Any) -> sa.Select[Any]:
 
 def _is_rare(session: Session, listing: Listing, span: Span, size: int, matches: int) -> bool:
     """Does the search index know the term, and is it in few of the window's rows?"""
-    if not search.indexed(session.get_bind().dialect.name, listing.term):
+    if not listing.term or not search.indexed(session.get_bind().dialect.name, listing.term):
         return False
     if listing.filters:
         window = _window(listing, span, listing.text.label("text")).limit(size).subquery()

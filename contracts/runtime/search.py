@@ -9,11 +9,9 @@ The index only says where to look: what matches is decided by ``contains``, the 
 """
 
 import re
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from contracts.errors import ServiceError
@@ -51,60 +49,62 @@ def indexed(dialect: str, term: str) -> bool:
     return len(term) >= (1 if dialect == "postgresql" else SHORTEST)
 
 
-class Block(NamedTuple):
-    """Neighbouring ids that the index of PostgreSQL finds by one key."""
+class Blocks(NamedTuple):
+    """Neighbouring ids that the index of PostgreSQL finds in one go, by the keys of ``length`` blocks of one level."""
 
     level: int
-    number: int
+    first: int
+    length: int = 1
 
     @property
     def ids(self) -> range:
-        size = 1 << BLOCK_BITS[self.level]
-        return range(self.number * size, (self.number + 1) * size)
+        bits = BLOCK_BITS[self.level]
+        return range(self.first << bits, (self.first + self.length) << bits)
 
     @property
-    def parts(self) -> list["Block"]:
-        """The blocks of the next lower level, ascending; none of the lowest."""
-        if self.level == 0:
-            return []
-        bits = BLOCK_BITS[self.level - 1]
-        return [Block(self.level - 1, at >> bits) for at in self.ids[:: 1 << bits]]
+    def key(self) -> str:
+        """As ``_MAKE_BLOCKS`` has them. A text: arrays in an array would have to be of one length."""
+        return f"{{{','.join(str((self.first + at) * 4 + self.level) for at in range(self.length))}}}"
+
+    @property
+    def parts(self) -> list["Blocks"]:
+        """The blocks of the lowest level, ascending; none of one that is of that level."""
+        small = self.ids[:: 1 << BLOCK_BITS[0]]
+        return [Blocks(0, at >> BLOCK_BITS[0]) for at in small] if len(small) > 1 else []
 
 
-def blocks(low: int, high: int, *, backward: bool) -> list[Block]:
-    """All ids from ``low`` to ``high``, and some around: small blocks first, then larger ones."""
-    at = first = ((high >> BLOCK_BITS[0]) + 1 if backward else low >> BLOCK_BITS[0]) << BLOCK_BITS[0]
-    sizes = [1 << bits for bits in BLOCK_BITS[: WIDEST + 1]]
-    found = []
-    while at > low if backward else at <= high:
-        level = max(
-            number for number, size in enumerate(sizes) if number == 0 or (at % size == 0 and abs(at - first) >= size)
-        )
-        size = sizes[level]
-        found.append(Block(level, (at - size if backward else at) // size))
-        at += -size if backward else size
+def blocks(start: int, stop: int, *, backward: bool) -> list[Blocks]:
+    """All ids from ``start`` up to ``stop``, and some around: a small block first, then all up to where a large one begins, for
+    a look into the index costs as much for several as for one, then large ones."""
+    small, large = BLOCK_BITS[0], BLOCK_BITS[WIDEST]
+    each = 1 << large - small
+    at, end = start >> small, -(-stop >> small)  # the numbers of the small ones that are not in the list yet
+    found: list[Blocks] = []
+    while at < end:
+        edge = end if backward else at
+        room = (edge if backward else -edge) % each or each
+        count = min(end - at, room) if found else 1
+        whole = count == each
+        number = edge - count if backward else edge
+        found.append(Blocks(WIDEST, number // each) if whole else Blocks(0, number, count))
+        at, end = (at, end - count) if backward else (at + count, end)
     return found
 
 
 def asked_blocks() -> Any:
-    """PostgreSQL: the blocks in the parameter ``keys`` (see ``keys``), each with its ``key`` and its ``place`` from 1."""
-    asked = sa.func.unnest(sa.bindparam("keys", type_=_NUMBERS))
-    return asked.table_valued("key", with_ordinality="place").render_derived(name="block")
+    """PostgreSQL: the blocks with the keys in the parameter ``keys``, each time ``those`` with their ``place`` from 1."""
+    asked = sa.func.unnest(sa.bindparam("keys", type_=_TEXTS))
+    return asked.table_valued("those", with_ordinality="place").render_derived(name="block")
 
 
-def in_block(table: sa.Table, column: Any, term: str, key: Any) -> sa.ColumnElement[bool]:
-    """PostgreSQL: the rows of one block that the index finds for ``term``; asks for ``contains`` beside it."""
-    here = sa.func.search_blocks(table.c.id, type_=_NUMBERS).overlap(postgresql.array([key], type_=sa.BigInteger))
+def in_blocks(table: sa.Table, column: Any, term: str, those: Any) -> sa.ColumnElement[bool]:
+    """PostgreSQL: the rows of some blocks that the index finds for ``term``; asks for ``contains`` beside it."""
+    here = sa.func.search_blocks(table.c.id, type_=_NUMBERS).overlap(sa.cast(those, _NUMBERS))
     if _TRIGRAM.search(term):
         return sa.and_(here, contains(column, term))
     size = min(len(term), 2)
     parts = {term[at : at + size] for at in range(len(term) - size + 1)}
     return sa.and_(here, sa.func.search_parts(column, type_=_TEXTS).contains(sa.literal(sorted(parts), _TEXTS)))
-
-
-def keys(wanted: Iterable[Block]) -> dict[str, list[int]]:
-    """As ``_MAKE_BLOCKS`` has them."""
-    return {"keys": [block.number * 4 + block.level for block in wanted]}
 
 
 # PostgreSQL makes trigrams of letters and digits, and of where words begin and end (https://www.postgresql.org/docs/15/pgtrgm.html);
