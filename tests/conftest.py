@@ -1,7 +1,7 @@
 """Real parts for every test: a broker, a PostgreSQL cluster, databases. Each is started when the first test asks for it.
 
 Side by side (``--dist loadscope``), all tests that share a running suite go to one worker, so that it is started once; of the
-others, those of a file stay together.
+others, those of a file stay together. What takes longest comes first, or a worker would be alone with it at the end.
 """
 
 import os
@@ -22,17 +22,25 @@ from tests.support.postgres import PrivatePostgres
 from tests.support.suite import RunningSuite, start_suite
 
 _SHARING = ("tests/browser/", "tests/e2e/", "tests/contract/test_role_matrix.py")
-_OWN_SUITE = ("test_generated_calls.py", "test_mail_server.py", "test_sealing_troubles.py")
+_EQUIPPED = tuple(f"tests/e2e/test_{name}.py" for name in ("sealing_troubles", "mail_server", "generated_calls"))
+"""In this order: the last of them changes whatever can be changed."""
+_LONGEST = ("SQLite", "PostgreSQL", *_EQUIPPED, "tests/chaos/test_kill.py")
 
 
 class BySuiteOrFile(LoadScopeScheduling):
-    """By the tests' names, as that is all the process knows that gives them out: with PostgreSQL they say so."""
+    """By the tests' names, as that is all the process knows that gives them out."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file, _, test = nodeid.partition("::")
-        if not file.startswith(_SHARING) or file.endswith(_OWN_SUITE):
-            return file
-        return "PostgreSQL" if "postgresql" in test else "SQLite"
+        group = group_of(nodeid)
+        return "equipped" if group in _EQUIPPED else group
+
+
+def group_of(nodeid: str) -> str:
+    """The suite that a test shares, else its file: with PostgreSQL their names say so."""
+    file, _, test = nodeid.partition("::")
+    if not file.startswith(_SHARING) or file in _EQUIPPED:
+        return file
+    return "PostgreSQL" if "postgresql" in test else "SQLite"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -46,7 +54,9 @@ def pytest_make_parametrize_id(val: Any, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, of several tests with one id only the first would run, and nobody would notice."""
+    """The longest first. Side by side, of several tests with one id only the first would run, and nobody would notice."""
+    rank = {group: place for place, group in enumerate(_LONGEST)}
+    items.sort(key=lambda item: rank.get(group_of(item.nodeid), len(rank)))
     twice = sorted(name for name, count in Counter(item.nodeid for item in items).items() if count > 1)
     if twice:
         raise pytest.UsageError(f"several tests are called {', '.join(twice[:5])}")
