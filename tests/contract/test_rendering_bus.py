@@ -48,8 +48,7 @@ class Running:
             "rendering", amqp_url, database_url, folder, SIGNING_KEY_TYPE="ec-p256", POLL_SECONDS="0.2"
         )
         self._stack = stack
-        migrated = processes.run("rendering", "migrate", self.settings)
-        assert migrated.returncode == 0, migrated.stderr
+        processes.migrate("rendering", self.settings)
         self._connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
         stack.callback(self._connection.close)
         self.channel: Any = self._connection.channel()

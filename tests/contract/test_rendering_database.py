@@ -30,6 +30,7 @@ from services.rendering.sealing import SealWork
 from services.rendering.settings import Settings
 from services.rendering.workshop import Workshop
 from tests.support import drawing, processes
+from tests.support.migrated import migrated
 from tests.support.pdf_files import LETTER, document, line, signed
 from tests.support.sealing import assert_sealed, contract_pdf, pdf_text, pdfsig, seal_request
 from tests.support.suite import wait_until
@@ -40,7 +41,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    migrations.upgrade("rendering", database_url)
+    migrated("rendering", database_url)
     made = Database(database_url)
     yield made
     made.dispose()
@@ -82,7 +83,7 @@ def workshop(keys: Path) -> Iterator[Workshop]:
 def test_a_lost_key_is_not_replaced_silently(broker: PrivateBroker, tmp_path: Path, command: str) -> None:
     url = f"sqlite:///{tmp_path}/rendering.sqlite"
     environment = processes.environment("rendering", broker.amqp_url, url, tmp_path, SIGNING_KEY_TYPE="ec-p256")
-    assert processes.run("rendering", "migrate", environment).returncode == 0
+    processes.migrate("rendering", environment)
     database = Database(url)
     own = settings(tmp_path / "certificates", database_url=url)
     starting.check(own, database)  # nothing was sealed yet: the key will be made

@@ -41,8 +41,7 @@ class Worker:
         self.settings = processes.environment(
             "webhooks", amqp_url, f"sqlite:///{self.database}", folder, EVENT_RETRY_SECONDS="0.2,0.4", MAX_WORKERS="4"
         )
-        migrated = processes.run("webhooks", "migrate", self.settings)
-        assert migrated.returncode == 0, migrated.stderr
+        processes.migrate("webhooks", self.settings)
         self.log = (folder / "serve.log").open("ab")
         self.process = processes.start("webhooks", "serve", self.settings, self.log)
 

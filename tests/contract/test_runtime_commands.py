@@ -37,9 +37,11 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_migrate_declares_the_queues_before_anybody_serves(broker: PrivateBroker, tmp_path: Path) -> None:
     channel = pika.BlockingConnection(pika.URLParameters(broker.amqp_url)).channel()
     queues = [QUEUE, topology.parked_queue_name(QUEUE), "rpc-specimen"]
-    for queue in queues:
-        channel.queue_delete(queue)
     with specimen(broker.amqp_url, f"sqlite:///{tmp_path}/specimen.sqlite", tmp_path) as made:
+        for queue in queues:
+            channel.queue_delete(queue)
+        first = run("tests.support.specimens", "migrate", **made.settings)
+        assert first.returncode == 0, first.stderr
         body = json.dumps({"early": True})
         channel.confirm_delivery()
         channel.basic_publish("specimen.events", "thing.noted", body, mandatory=True)

@@ -74,8 +74,7 @@ class Suite:
 
     def start(self) -> None:
         for name in SERVICES:
-            migrated = processes.run(name, "migrate", self.settings)
-            assert migrated.returncode == 0, migrated.stderr
+            processes.migrate(name, self.settings)
         for name in SERVICES:
             for command in ("serve", "background"):
                 self.processes.append(processes.start(name, command, self.settings, self.log))

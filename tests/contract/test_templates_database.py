@@ -23,6 +23,7 @@ from services.templates.domain import DocumentFields, Limits
 from services.templates.links import LinkMaker
 from services.templates.models import Folder, TemplateRow
 from services.templates.preparing import Ready
+from tests.support.migrated import migrated
 
 ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com", name="Ana Ray")
 EDITOR = Actor(user_id=2, role=Role.EDITOR, email="editor@example.com")
@@ -37,7 +38,7 @@ numbers = itertools.count()
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    migrations.upgrade("templates", database_url)
+    migrated("templates", database_url)
     database = Database(database_url)
     yield database
     database.dispose()

@@ -24,6 +24,7 @@ from services.webhooks import commands, domain, queries
 from services.webhooks.deliver import Deliverer
 from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent, Webhook
 from services.webhooks.settings import Settings
+from tests.support.migrated import migrated
 from tests.support.receiver import Receiver
 
 ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com")
@@ -35,7 +36,7 @@ numbers = itertools.count()
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    migrations.upgrade("webhooks", database_url)
+    migrated("webhooks", database_url)
     database = Database(database_url)
     yield database
     database.engine.dispose()

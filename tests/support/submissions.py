@@ -18,7 +18,7 @@ from contracts.errors import ServiceError
 from contracts.events import DocumentsFailed, DocumentsSealed, SealedDocument
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.runtime import migrations, tables
+from contracts.runtime import tables
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
 from contracts.types import (
@@ -45,6 +45,7 @@ from services.submissions import (
 )
 from services.submissions.overrides import Source
 from services.submissions.site import Site
+from tests.support.migrated import migrated
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 SITE = Site("https://sign.example.com", "secret", 86_400, 2_592_000)
@@ -125,7 +126,7 @@ class Desk:
     """The service's use cases on a real database, at a time that the test sets."""
 
     def __init__(self, url: str) -> None:
-        migrations.upgrade("submissions", url)
+        migrated("submissions", url)
         self.url = url
         self.database = Database(url)
         self.now = NOW
