@@ -29,7 +29,7 @@ class Equipped:
 
 
 @pytest.fixture(scope="session")
-def equipped(workspace: Path, postgres: PrivatePostgres) -> Iterator[Equipped]:
+def equipped(workspace: Path, postgres: PrivatePostgres, suites: dict[str, RunningSuite]) -> Iterator[Equipped]:
     """For the tests of what is around the suite, and for calls that change whatever can be changed. On PostgreSQL only: the
     databases make no difference to what is tested with it."""
     databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
@@ -47,5 +47,6 @@ def equipped(workspace: Path, postgres: PrivatePostgres) -> Iterator[Equipped]:
             "TRUST_ANCHORS_DIR": str(anchors),
         }
         running = start_suite(workspace / "suite-equipped", **databases, **settings)
+        suites["equipped"] = running
         yield Equipped(running, mail, time_stamping)
         running.stop()
