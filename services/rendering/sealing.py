@@ -43,6 +43,10 @@ _AT_ONCE = 3
 """A document that is made while the trail is begun, and one that is read back and stored meanwhile."""
 
 
+_SHORT = 50
+"""Pages. While as many are sealed, a child may be kept for the audit trail; it would be idle for most of a longer time."""
+
+
 class Sealer:
     """Makes sealed files. One per process, thread-safe."""
 
@@ -187,13 +191,15 @@ class _Attempt:
             return self._seal(replace(plain, notices=(missing,)))
 
     def _seal(self, assurance: Assurance) -> DocumentsSealed:
-        """A sealed file is read back and stored while the next one is made, and the trail begun before them all. It states each
+        """A sealed file is read back and stored while the next one is made, and the trail begun beside short ones. It states each
         document's level: without a time-stamp that is known beforehand, else it is what was found in the file."""
         request = self._request
         attachments = [self._blobs.get(attachment.file) for attachment in request.attachments]
         place = self._sealer.place(assurance, now())
         with ThreadPoolExecutor(_AT_ONCE) as others:
             documents = others.submit(self._documents, attachments, assurance, place, others)
+            if sum(len(document.pages) for document in request.documents) > _SHORT:
+                wait((documents,))
 
             def summaries() -> list[dict[str, Any]]:
                 return [one.summary(one.level if assurance.stamped else domain.LEVELS[0]) for one in documents.result()]
