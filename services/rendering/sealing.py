@@ -191,8 +191,8 @@ class _Attempt:
             return self._seal(replace(plain, notices=(missing,)))
 
     def _seal(self, assurance: Assurance) -> DocumentsSealed:
-        """A sealed file is read back and stored while the next one is made, and the trail begun beside short ones. It states each
-        document's level: without a time-stamp that is known beforehand, else it is what was found in the file."""
+        """A sealed file is read back and stored while the next one is made, the trail is begun beside short ones. It states
+        each document's level: without a time-stamp that is known beforehand, else it is what was found in the file."""
         request = self._request
         attachments = [self._blobs.get(attachment.file) for attachment in request.attachments]
         place = self._sealer.place(assurance, now())
