@@ -629,7 +629,10 @@ def test_a_filled_document_can_be_filled_again() -> None:
     assert is_found("second", found(data, second[0]))
 
 
-@pytest.mark.parametrize("value", ["+43 660 123-4567", "03/05/2026", "“quoted” (text)", "ok 😀 12", "john@example.com"])
+@pytest.mark.parametrize(
+    "value",
+    ["+43 660 123-4567", "03/05/2026", "“quoted” (text)", "ok 😀 12", "john@example.com", "≠ and ∉ and ≮", "≠ (א) ∉"],
+)
 def test_values_beside_text_of_the_other_direction_are_found(value: str) -> None:
     """pdfium turns a whole row around when a part of it runs from right to left."""
     row = [
