@@ -646,6 +646,20 @@ def test_values_beside_text_of_the_other_direction_are_found(value: str) -> None
         read_back.check_values(data, swapped, {})
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["a" + "\u0301" * 254, "\u20dd" * 2_000, "\u0e33" * 255, "🏻" * 255, "\u0bcb" * 255, "\ua98f\ua9c0" * 3_000],
+    ids=["accents", "circles", "thai", "skins", "tamil", "javanese"],
+)
+def test_what_goes_on_and_on_without_an_end_is_drawn_in_parts(value: str) -> None:
+    """Shapers make one glyph of it, which no font can have: found when everybody had signed, and then never sealed."""
+    item = field_value("text", value, area(0.05, 0.05, 0.9, 0.9))
+    assert faults(request(item)) == {}
+    data, drawn = fill(item)
+    read_back.check_values(data, drawn, {})
+    assert [one.text for one in drawn] == [value]
+
+
 def test_many_fields_of_many_signers_are_all_found(tmp_path: Any) -> None:
     """Pain 2 of the users: ten signers, sixty fields each, long names, several scripts, rotated pages."""
     names = [
