@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import SealRequest
-from contracts.rpc.submissions import Message
+from contracts.rpc.submissions.api import Message
 from contracts.types import Account, Actor, DocumentLink, Moment, Notice, Tolerant
 
 

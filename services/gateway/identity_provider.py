@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from contracts.one_time_code import mac
-from contracts.rpc.submissions import IdentityProblem, ProvedIdentity
+from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime import observe
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Answer, Outbound, OutboundFailed, OutboundRefused

@@ -24,7 +24,7 @@ from contracts.events import (
     WebhookDisabled,
 )
 from contracts.one_time_code import code_of
-from contracts.rpc.submissions import Message
+from contracts.rpc.submissions.api import Message
 from services.notifications import domain, markdown
 from services.notifications.addresses import one_line
 from services.notifications.domain import Kind, Letter

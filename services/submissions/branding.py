@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment
-from contracts.rpc.submissions import NewSubmission, NewSubmitter, UpdateSubmitter
+from contracts.rpc.submissions.api import NewSubmission, NewSubmitter, UpdateSubmitter
 from contracts.types import Account, FieldType
 from services.submissions import addresses
 from services.submissions.models import SubmitterRow

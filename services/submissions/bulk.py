@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import Submission
 from services.submissions import commands, creation, queries, variables

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from contracts.rpc.submissions import NewSubmitter, UpdateSubmitter
+from contracts.rpc.submissions.api import NewSubmitter, UpdateSubmitter
 from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions.one_time_codes import EMAIL, REQUIRED_BY
 from services.submissions.problems import Problems

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from contracts.audit_chain import START
 from contracts.errors import ServiceError, invalid
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Removed, SchemaItem, Submission, SubmissionStatus, SubmitterStatus

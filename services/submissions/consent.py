@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import CompleteForm, ConsentAsked, NewSubmission, NewSubmitter
+from contracts.rpc.submissions.api import NewSubmission, NewSubmitter
+from contracts.rpc.submissions.form import CompleteForm, ConsentAsked
 from contracts.types import iso
 from services.submissions import addresses, trail
 from services.submissions import values as rules

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
+from contracts.rpc.submissions.api import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, FieldType, Order, Party, Role
 from services.submissions import (

@@ -15,7 +15,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import not_found
 from contracts.links import FieldsOf
 from contracts.rpc import rendering
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database

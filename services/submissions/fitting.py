@@ -155,7 +155,7 @@ def signing_of(person: Any, role: str, account: Account, now: datetime, id_: int
     return filling.Signing(details, now, account.time_zone)
 
 
-def of_change(session: Session, command: rpc.UpdateSubmitter, change: "Change", now: datetime) -> Question:
+def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: "Change", now: datetime) -> Question:
     """For a change of a submitter by the API: what he would have then."""
     submitter = session.get_one(SubmitterRow, command.id)
     snapshot = session.get_one(SnapshotRow, submitter.submission_id)
@@ -167,7 +167,7 @@ def of_change(session: Session, command: rpc.UpdateSubmitter, change: "Change", 
 
 
 def of_form(
-    command: rpc.SaveValues,
+    command: rpc.form.SaveValues,
     submitter: SubmitterRow,
     snapshot: SnapshotRow,
     of_others: Mapping[str, Any],
@@ -185,7 +185,7 @@ def of_form(
                 values[uuid] = rules.coerce(own[uuid], raw)
     question = _of_submitter(snapshot, fields, _Drawn(submitter, submitter, values, False, {}), now)
     hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), {**of_others, **values})
-    asked = own if isinstance(command, rpc.CompleteForm) else command.values
+    asked = own if isinstance(command, rpc.form.CompleteForm) else command.values
     shown = [
         replace(
             entry,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from contracts.rpc.submissions import UpdateSubmitter
+from contracts.rpc.submissions.api import UpdateSubmitter
 from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions.problems import Problems
 

@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc.submissions import CompleteForm, InviteAndComplete, Invited, NewSubmitter, PartyToInvite
+from contracts.rpc.submissions.api import NewSubmitter
+from contracts.rpc.submissions.form import CompleteForm, InviteAndComplete, Invited, PartyToInvite
 from contracts.types import Party, SubmitterStatus
 from services.submissions import store, trail
 from services.submissions.addresses import BadAddress, email, name, phone

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
-from contracts.rpc.submissions import NewSubmitter
+from contracts.rpc.submissions.api import NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, Party, StoredDocument
 from services.submissions.problems import Problems

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from contracts.rpc.submissions import FieldOverride
+from contracts.rpc.submissions.api import FieldOverride
 from contracts.types import FieldDefinition, FieldType
 from services.submissions import field_rules
 from services.submissions import values as rules

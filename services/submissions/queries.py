@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import not_found
 from contracts.rpc import Rpc
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime import outbox
 from contracts.runtime.listing import Span
 from contracts.types import (

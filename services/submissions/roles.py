@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from contracts.rpc.submissions import NewSubmitter
+from contracts.rpc.submissions.api import NewSubmitter
 from contracts.types import Party
 from services.submissions.problems import Problems
 

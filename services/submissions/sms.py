@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from contracts.events import MailContext, SmsDue
-from contracts.rpc.submissions import NewSubmission, UpdateSubmitter
+from contracts.rpc.submissions.api import NewSubmission, UpdateSubmitter
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldType
 from services.submissions.models import SubmitterRow

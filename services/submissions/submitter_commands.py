@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
 from services.submissions import (

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import NewSubmission
+from contracts.rpc.submissions.api import NewSubmission
 from contracts.rpc.templates import Composition
 from contracts.types import DryRun, DryRunDocument, DryRunSubmitter
 from services.submissions import bulk, creation, fitting

@@ -21,7 +21,7 @@ from services.gateway.pages.context import PagesContext
 from services.gateway.pages.delivery import file_headers, stored_file
 from services.gateway.pages.pictures import nearest_width, picture
 
-_BOXES = {"templates": templates.FIELD_BOXES, "submissions": submissions.FIELD_BOXES}
+_BOXES = {"templates": templates.FIELD_BOXES, "submissions": submissions.api.FIELD_BOXES}
 
 
 def routes(context: PagesContext) -> flask.Blueprint:

@@ -10,7 +10,7 @@ import flask
 
 from contracts.errors import not_found
 from contracts.rpc import submissions, templates
-from contracts.rpc.submissions import CodeAsked
+from contracts.rpc.submissions.codes import CodeAsked
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import LINK_FORM_FIELDS
 from services.gateway.pages import bodies
@@ -46,19 +46,19 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     @blueprint.post("/code/send")
     def send(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.SendLinkCode(**_visitor(slug, body), request_id=bodies.request_id(body))
-        sent: submissions.CodeSent = context.bus.call(submissions.SEND_LINK_CODE, command)
+        command = submissions.links.SendLinkCode(**_visitor(slug, body), request_id=bodies.request_id(body))
+        sent: submissions.codes.CodeSent = context.bus.call(submissions.links.SEND_LINK_CODE, command)
         return flask.jsonify(sent.model_dump(mode="json"))
 
     @blueprint.post("/code")
     def check(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.CheckLinkCode(
+        command = submissions.links.CheckLinkCode(
             **_visitor(slug, body),
             request_id=bodies.request_id(body),
             code=bodies.text(body, "code", limit=CODE_LENGTH, required=True),
         )
-        passed: submissions.PassedCode = context.bus.call(submissions.CHECK_LINK_CODE, command)
+        passed: submissions.codes.PassedCode = context.bus.call(submissions.links.CHECK_LINK_CODE, command)
         answer = _started(slug, body, [passed.proof] if passed.proof else [])
         keep(answer, context, f"/d/{slug}", passed)
         return answer
@@ -67,13 +67,13 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         """The address of the visitor's form."""
         template = _template(context, slug)
         visitor = _visitor(slug, body)
-        command = submissions.StartFromLink(
+        command = submissions.links.StartFromLink(
             **{**visitor, "proofs": [*visitor.get("proofs", []), *proofs]},
             request_id=bodies.request_id(body),
             sender=context.user(template.author_id),
             resume=flask.request.cookies.get(RESUME),
         )
-        started: submissions.LinkStarted = context.bus.call(submissions.START_FROM_LINK, command)
+        started: submissions.links.LinkStarted = context.bus.call(submissions.links.START_FROM_LINK, command)
         answer = flask.jsonify({"url": f"{context.root}/s/{started.submitter_slug}"})
         keep_value(answer, context, f"/d/{slug}", RESUME, started.resume, None)
         if started.passed is not None:
