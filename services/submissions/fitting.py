@@ -18,7 +18,8 @@ from contracts import paper
 from contracts.errors import ServiceError
 from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
-from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType
 from services.submissions import branding, conditions, filling, placeholders
 from services.submissions import values as rules
 from services.submissions.identity_checks import VERIFIED

@@ -13,7 +13,8 @@ from contracts import paper
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
-from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions import (
     branding,
     code_commands,

@@ -9,7 +9,8 @@ from uuid import NAMESPACE_OID, uuid5
 
 from contracts.rpc.submissions.api import NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
-from contracts.types import FieldDefinition, Party, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import FieldDefinition, Party
 from services.submissions.problems import Problems
 
 Conditional = TypeVar("Conditional", FieldDefinition, StoredDocument)

@@ -23,7 +23,8 @@ from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
-from contracts.types import IMAGE_TYPES, FieldType, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import IMAGE_TYPES, FieldType
 from services.submissions import values as rules
 from services.submissions.overrides import Source
 from services.submissions.site import file_name

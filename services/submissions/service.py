@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from contracts import events
+from contracts.dry_run import DryRun
 from contracts.errors import ServiceError, not_found
 from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOutcome, PhoneOutcome, PublicData
+from contracts.field_boxes import FieldBoxes
 from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
@@ -18,8 +20,6 @@ from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import (
     IMAGE_TYPES,
     Attachment,
-    DryRun,
-    FieldBoxes,
     Page,
     Removed,
     Submission,

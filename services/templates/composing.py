@@ -12,7 +12,7 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
 from contracts.rpc import templates as rpc
 from contracts.runtime.blobstore import BlobStore
-from contracts.types import StoredDocument
+from contracts.stored_documents import StoredDocument
 from services.templates import combining, document_conditions, domain, names
 from services.templates.combining import Paper
 from services.templates.document_conditions import conditioned

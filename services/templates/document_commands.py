@@ -11,7 +11,8 @@ from contracts.errors import invalid
 from contracts.events import TEMPLATE_CREATED, TEMPLATE_UPDATED
 from contracts.rpc import templates as rpc
 from contracts.runtime.outbox import once
-from contracts.types import Notice, StoredDocument, Template
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice, Template
 from services.templates import combining, domain, names, queries, store
 from services.templates.access import require_owner, require_writer
 from services.templates.combining import Paper

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from contracts.types import Condition, FieldDefinition, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Condition, FieldDefinition
 from services.templates.field_list import check_actions
 from services.templates.problems import Problems
 

@@ -20,7 +20,8 @@ from contracts.blobs import DOCX, BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput, Intake
-from contracts.types import Condition, DocxSource, FieldContent, Notice, StoredDocument, WrittenField
+from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
+from contracts.types import Condition, FieldContent, Notice
 from services.templates import field_rules, names
 from services.templates.domain import DocumentFields
 from services.templates.problems import Problems

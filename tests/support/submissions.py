@@ -21,18 +21,8 @@ from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime import migrations, tables
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
-from contracts.types import (
-    Account,
-    Actor,
-    DocxSource,
-    FieldDefinition,
-    FieldType,
-    PageSize,
-    Party,
-    Role,
-    StoredDocument,
-    Submission,
-)
+from contracts.stored_documents import DocxSource, StoredDocument
+from contracts.types import Account, Actor, FieldDefinition, FieldType, PageSize, Party, Role, Submission
 from services.submissions import (
     commands,
     creation,

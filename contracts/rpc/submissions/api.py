@@ -5,13 +5,13 @@ from typing import Any
 
 from pydantic import Field
 
+from contracts.dry_run import DryRun
+from contracts.field_boxes import FieldBoxes
 from contracts.rpc import Rpc
 from contracts.rpc.templates import GetFieldBoxes, Intake
 from contracts.types import (
     Account,
     Actor,
-    DryRun,
-    FieldBoxes,
     Order,
     Page,
     PageRequest,

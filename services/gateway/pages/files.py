@@ -13,10 +13,10 @@ import flask
 from contracts import links
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid, not_found
+from contracts.field_boxes import FieldBox, FieldBoxes
 from contracts.rpc import submissions, templates
 from contracts.runtime import clock
 from contracts.runtime.blobstore import is_key
-from contracts.types import FieldBox, FieldBoxes
 from services.gateway.pages.context import PagesContext
 from services.gateway.pages.delivery import file_headers, stored_file
 from services.gateway.pages.pictures import nearest_width, picture

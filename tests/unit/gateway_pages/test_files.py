@@ -7,11 +7,11 @@ import pytest
 
 from contracts import links
 from contracts.blobs import BlobRef
+from contracts.field_boxes import FieldBox, FieldBoxes
 from contracts.links import FieldsOf, FileLink
 from contracts.rpc import rendering, submissions, templates
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.types import FieldBox, FieldBoxes
 from services.gateway.pages.delivery import content_disposition
 from tests.unit.gateway_pages.conftest import KEY, RecordingBus
 
