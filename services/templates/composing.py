@@ -19,8 +19,6 @@ from services.templates.document_conditions import conditioned
 from services.templates.domain import Definition, Limits
 from services.templates.preparing import Bus, Ready
 
-DEFAULT_NAME = "Documents"
-
 
 @dataclass(frozen=True)
 class Joiner:
