@@ -4,6 +4,7 @@ What is here is public: the JSON of these models is what a REST client, a webhoo
 Readers ignore keys they do not know; a key is only ever added.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -57,10 +58,6 @@ IMAGE_TYPES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAG
 
 STATIC_TYPES = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.STAMP, FieldType.PAYMENT})
 """Drawn without the signer doing anything. A payment states an amount and where to pay it; it is not made here."""
-
-
-LINK_FORM_FIELDS = ("email", "name", "phone")
-"""What a shared link may ask its visitor for, in the order in which it does."""
 
 
 class SubmitterStatus(StrEnum):
@@ -217,6 +214,11 @@ class Pagination(Tolerant):
     count: int
     next: int | None = None
     prev: int | None = None
+
+    @classmethod
+    def of(cls, ids: Sequence[int], following: bool) -> "Pagination":
+        """Of a page with these ids, ascending; ``following``: others come after them."""
+        return cls(count=len(ids), prev=ids[0], next=ids[-1] if following else None) if ids else cls(count=0)
 
 
 T = TypeVar("T")

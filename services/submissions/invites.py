@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import ServiceError, invalid
+from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmitter
 from contracts.rpc.submissions.form import CompleteForm, InviteAndComplete, Invited, PartyToInvite
 from contracts.types import Party, SubmitterStatus
@@ -18,7 +19,6 @@ from services.submissions.addresses import BadAddress, email, name, phone
 from services.submissions.models import SubmissionRow, SubmitterRow
 from services.submissions.one_time_codes import PHONE, REQUIRED_BY
 from services.submissions.preparing import Prepared
-from services.submissions.problems import Problems
 from services.submissions.store import Loaded
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from urllib.parse import unquote_to_bytes
 
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
+from contracts.field_rules import LONGEST_TEXT
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.blobstore import BlobStore
@@ -199,7 +200,7 @@ def texts_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         (key, item)
         for key, value in values.items()
         for item in (value if isinstance(value, list) else [value])
-        if isinstance(item, str) and len(item) <= rules.LONGEST_TEXT
+        if isinstance(item, str) and len(item) <= LONGEST_TEXT
     ]
 
 

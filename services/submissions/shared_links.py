@@ -19,17 +19,18 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.events import CODE_DUE, CodeDue
 from contracts.one_time_code import mac
+from contracts.problems import Problems
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.outbox import emit
-from contracts.types import LINK_FORM_FIELDS, Actor, Party, Role, SubmissionStatus
+from contracts.shared_link import LINK_FORM_FIELDS, asked_for
+from contracts.types import Actor, Party, Role, SubmissionStatus
 from services.submissions import commands, creation, one_time_codes, rates, store, trail, variables
 from services.submissions.creation import LINK, Plan
 from services.submissions.domain import FormState
 from services.submissions.models import SubmissionRow, SubmitterRow
 from services.submissions.one_time_codes import EMAIL, Asked, Judged
 from services.submissions.preparing import Prepared
-from services.submissions.problems import Problems
 from services.submissions.rates import Rate
 from services.submissions.repeats import once
 from services.submissions.settings import Settings
@@ -66,21 +67,10 @@ def party_of(template: TemplateSnapshot) -> Party:
     return signing[0]
 
 
-def asked_for(template: TemplateSnapshot) -> list[str]:
-    """What the visitor has to say of himself."""
-    preferences = template.preferences
-    wanted = set(preferences.get("link_form_fields") or ["email"])
-    if preferences.get("shared_link_2fa") or preferences.get("require_email_2fa"):
-        wanted.add("email")
-    if preferences.get("require_phone_2fa"):
-        wanted.add("phone")
-    return [name for name in LINK_FORM_FIELDS if name in wanted]
-
-
 def contact_of(visit: rpc.links.LinkVisit, template: TemplateSnapshot) -> Contact:
     """What the visitor gave, checked. Raises ServiceError naming each thing that is missing or wrong."""
     problems = Problems()
-    wanted = asked_for(template)
+    wanted = asked_for(template.preferences)
     given = {name: getattr(visit, name) if name in wanted else None for name in LINK_FORM_FIELDS}
     for name in wanted:
         if not (given[name] or "").strip():

@@ -18,12 +18,9 @@ from typing import Any
 import re2
 
 from contracts import paper
+from contracts.field_rules import LARGEST_NUMBER, LONGEST_PATTERN, LONGEST_TEXT
 from contracts.types import IMAGE_TYPES, STATIC_TYPES, FieldDefinition, FieldType
 from services.submissions.formats import parsed_date
-
-LONGEST_TEXT = 10_000
-LONGEST_PATTERN = 256
-LARGEST_NUMBER = 2**53
 
 ATTACHED = IMAGE_TYPES | {FieldType.FILE}
 UNTOUCHABLE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.PAYMENT})

@@ -56,9 +56,7 @@ def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, no
     ready = links.expiring(now)
     return Page(
         data=[as_template(row, documents[row.id], ready) for row in shown],
-        pagination=Pagination(
-            count=len(shown), prev=shown[0].id if shown else None, next=shown[-1].id if more else None
-        ),
+        pagination=Pagination.of([row.id for row in shown], more),
     )
 
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import Event, PublicData
+from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.runtime.database import insert_into
 from contracts.runtime.outbox import emit
@@ -18,7 +19,6 @@ from services.templates import document_conditions, names, queries
 from services.templates.domain import Definition
 from services.templates.links import LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
-from services.templates.problems import Problems
 
 
 def inserted(

@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -240,10 +239,6 @@ def sealed(submission_id: int, seal_id: str) -> DocumentsSealed:
         audit_trail=blob("rendering/"),
         pades_level="B-B",
     )
-
-
-def sqlite_url(folder: Path) -> str:
-    return f"sqlite:///{folder}/submissions.sqlite"
 
 
 def refusal(work: Callable[[], Any]) -> ServiceError:

@@ -12,7 +12,7 @@ from contracts.errors import not_found
 from contracts.rpc import submissions, templates
 from contracts.rpc.submissions.codes import CodeAsked
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.types import LINK_FORM_FIELDS
+from contracts.shared_link import LINK_FORM_FIELDS, asked_for
 from services.gateway.pages import bodies
 from services.gateway.pages.codes import CODE_LENGTH, keep, keep_value
 from services.gateway.pages.context import PagesContext
@@ -37,7 +37,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             ), 200 if reason == "archived" else 422
         guarded = bool(template.preferences.get("shared_link_2fa"))
         form = {"code": CodeAsked(method="email")} if guarded else None
-        return flask.render_template("link/start.html", asked=_asked(template), form=form, **shown), 200
+        return flask.render_template("link/start.html", asked=asked_for(template.preferences), form=form, **shown), 200
 
     @blueprint.post("/start")
     def start(slug: str) -> flask.Response:
@@ -94,17 +94,6 @@ def _template(context: PagesContext, slug: str) -> TemplateSnapshot:
         templates.SHARED, templates.GetSharedLink(slug=checked(slug, "Template"))
     )
     return template
-
-
-def _asked(template: TemplateSnapshot) -> list[str]:
-    """What the visitor is asked for; the submissions service has the last word."""
-    preferences = template.preferences
-    wanted = set(preferences.get("link_form_fields") or ["email"])
-    if preferences.get("shared_link_2fa") or preferences.get("require_email_2fa"):
-        wanted.add("email")
-    if preferences.get("require_phone_2fa"):
-        wanted.add("phone")
-    return [name for name in LINK_FORM_FIELDS if name in wanted]
 
 
 def _unusable(template: TemplateSnapshot) -> str | None:
