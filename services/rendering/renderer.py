@@ -12,6 +12,7 @@ from datetime import date, datetime
 from typing import Any
 
 from contracts.errors import ServiceError, invalid
+from contracts.field_boxes import FieldBox
 from contracts.rpc.rendering import (
     CheckValues,
     DrawnArea,
@@ -23,7 +24,7 @@ from contracts.rpc.rendering import (
     Verification,
 )
 from contracts.runtime import observe
-from contracts.types import FieldBox, FieldDefinition, FieldType, Notice, PageSize
+from contracts.types import FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.pool import Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut, Message

@@ -22,7 +22,8 @@ from contracts.runtime import observe
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.types import Notice, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice
 from services.rendering import commands, domain
 from services.rendering.jobs import cms
 from services.rendering.jobs.certificates import SealIdentity

@@ -15,8 +15,10 @@ from typing import Any
 import pikepdf
 
 from contracts.blobs import BlobRef
+from contracts.field_boxes import FieldBox
 from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, PageFooter, SealRequest, VerifiedSignature
-from contracts.types import Account, Area, FieldBox, FieldDefinition, FieldType, Notice, PageSize, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Account, Area, FieldDefinition, FieldType, Notice, PageSize
 from services.rendering import domain
 from services.rendering.frames import Bytes
 from services.rendering.jobs import certificates, cms, fill, read_back, seal

@@ -33,7 +33,8 @@ from pyhanko_certvalidator import ValidationContext
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest
-from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
 from services.rendering import tasks
 from services.rendering.jobs import certificates, cms, fill, seal
 from services.rendering.jobs.certificates import SealIdentity
