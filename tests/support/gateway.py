@@ -95,6 +95,7 @@ class Services:
         channel = self._connection.channel()
         channel.exchange_declare("nameko-rpc", "topic", durable=True)
         for service in services:
+            channel.queue_delete(f"rpc-{service}")  # a test of the service itself leaves its own behind
             channel.queue_declare(f"rpc-{service}", exclusive=True)
             channel.queue_bind(f"rpc-{service}", "nameko-rpc", f"{service}.*")
             channel.basic_consume(f"rpc-{service}", self._on_request, auto_ack=True)
