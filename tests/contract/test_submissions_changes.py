@@ -44,6 +44,8 @@ def test_changing_a_submitter(desk: Desk) -> None:
     )
     field_now = desk.form(one.slug).fields[0]
     assert (field_now.title, field_now.required, field_now.value) == ("Your name", False, "S.")
+    desk.update_submitter(one.id, values={"Name": "I, {{name}}"})
+    assert desk.form(one.slug).fields[0].value == "I, Samuel"
     untouched = desk.update_submitter(one.id, phone="+14155550123")
     assert (untouched.email, untouched.phone, untouched.metadata) == ("sam+tag@example.com", "+14155550123", {"b": 2})
     assert desk.listed(q="SAM+TAG") == [made.id]

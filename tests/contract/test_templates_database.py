@@ -24,7 +24,7 @@ from services.templates.links import LinkMaker
 from services.templates.models import Folder, TemplateRow
 from services.templates.preparing import Ready
 
-ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com", name="Ana Ray")
+ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com", name="Ana Ray", first_name="Ana", last_name="Ray")
 EDITOR = Actor(user_id=2, role=Role.EDITOR, email="editor@example.com")
 OTHER = Actor(user_id=3, role=Role.EDITOR, email="other@example.com")
 VIEWER = Actor(user_id=4, role=Role.VIEWER, email="viewer@example.com")
@@ -161,7 +161,8 @@ def test_a_template_is_read_as_it_was_made(database: Database) -> None:
         sent[0].original.sha256,
     )
     assert made.author is not None
-    assert (made.author.email, made.author.first_name) == ("admin@example.com", "Ana Ray")
+    author = {"id": 1, "email": "admin@example.com", "first_name": "Ana", "last_name": "Ray"}
+    assert made.author.model_dump() == author
     assert made.shared_link is True
     assert (made.archived, made.archived_at) == (False, None)
     assert made.report[0].code == "repaired"
