@@ -53,6 +53,14 @@ def test_changing_a_submitter(desk: Desk) -> None:
     assert refused.details[0]["field"] == "email"
 
 
+def test_a_field_without_a_name_is_called_the_same_whoever_takes_part(desk: Desk) -> None:
+    found = template(field("A", ""), field("B", ""))
+    made = desk.create(found, {"role": "B", "values": {"Text Field 2": "x"}})
+    assert made.submitters[0].values == {"Text Field 2": "x"}
+    changed = desk.update_submitter(made.submitters[0].id, values={"text_field_2": "y"})
+    assert changed.values == desk.get(made.id).submitters[0].values == {"Text Field 2": "y"}
+
+
 def test_the_invitation_again_only_in_turn(desk: Desk) -> None:
     made = desk.create()
     desk.update_submitter(made.submitters[0].id, send_email=True)
