@@ -184,7 +184,9 @@ def test_invitations_say_what_was_asked_for(desk: Desk) -> None:
     assert (first["message"]["body"], first["reply_to"], first["needs_signature"]) == ("For you", "own@x.co", True)
     assert (second["message"]["body"], second["reply_to"], second["needs_signature"]) == ("For all", None, False)
     assert (first["context"]["reply_to"], first["context"]["submission_name"]) == ("all@x.co", "Deal")
-    assert first["context"]["parties"][0]["link"].startswith("https://sign.example.com/s/")
+    party, other = first["context"]["parties"]
+    assert party["link"].startswith("https://sign.example.com/s/")
+    assert (party["values"], other["values"]) == ({"Sign": None}, {"Name": None}), "a variable without a value is none"
 
 
 def test_only_who_has_an_address_and_wants_mail_is_invited(desk: Desk) -> None:
