@@ -162,7 +162,7 @@ def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: "Chang
     snapshot = session.get_one(SnapshotRow, submitter.submission_id)
     person = SimpleNamespace(**{key: change.details.get(key, getattr(submitter, key)) for key in _PERSON})
     fields = [change.overrides.apply(FieldDefinition.model_validate(one)) for one in snapshot.fields]
-    values = {**submitter.values, **change.overrides.values}
+    values = change.overrides.over(submitter.values)
     drawn = _Drawn(submitter, person, values, bool(change.branding.sources), change.overrides.paths)
     return _of_submitter(snapshot, fields, drawn, now)
 
