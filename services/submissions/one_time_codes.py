@@ -28,7 +28,7 @@ from contracts.one_time_code import DIGITS, code_of, mac, new_seed
 from contracts.rpc.submissions import CodeAsked, PassedCode
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import for_update
-from services.submissions import rates
+from services.submissions import addresses, rates
 from services.submissions.models import CodeRow
 from services.submissions.rates import Rate
 
@@ -225,7 +225,7 @@ def proof_of(asked: Asked, secret: str, now: datetime) -> PassedCode:
 
 def address_digest(secret: str, asked: Asked) -> str:
     """Finds what was sent to an address, and does not say which address that is."""
-    return mac(secret, "code-address", asked.method, (asked.address or "").casefold()).hex()
+    return mac(secret, "code-address", asked.method, addresses.mailbox(asked.address)).hex()
 
 
 def masked(method: str, address: str) -> str:
@@ -253,7 +253,7 @@ def _told_apart(asked: Asked) -> str:
 
 
 def _code_digest(secret: str, asked: Asked, code: str) -> str:
-    return mac(secret, "code", _told_apart(asked), (asked.address or "").casefold(), code).hex()
+    return mac(secret, "code", _told_apart(asked), addresses.mailbox(asked.address), code).hex()
 
 
 def _proves(proof: str, asked: Asked, secret: str, now: datetime) -> bool:

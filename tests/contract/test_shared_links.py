@@ -224,6 +224,19 @@ def test_who_has_passed_the_code_goes_on_with_what_he_began_anywhere(door: Door)
     assert other.submitter_slug != first.submitter_slug
 
 
+@pytest.mark.parametrize(
+    ("his", "hers"), [("vi@straße.example.com", "vi@strasse.example.com"), ("vi\u212a@example.com", "vik@example.com")]
+)
+def test_letters_that_look_alike_to_a_computer_are_other_mailboxes(door: Door, his: str, hers: str) -> None:
+    """He reads the mail of one domain, and must not come into the form of her who reads that of another."""
+    found = one(shared_link_2fa=True)
+    began = door.start(found, email=hers, proofs=[door.proof(found, email=hers)])
+    proof = door.proof(found, email=his)
+    assert refusal(lambda: door.start(found, email=hers, proofs=[proof])).code == "forbidden"
+    assert door.start(found, email=his, proofs=[proof]).submitter_slug != began.submitter_slug
+    assert door.opened(began.submitter_slug, proof).state == "code"
+
+
 def test_nobody_makes_us_mail_codes_to_one_address_after_the_other(door: Door) -> None:
     found = one(shared_link_2fa=True)
     results: list[Any] = []
