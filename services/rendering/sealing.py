@@ -190,7 +190,8 @@ class _Attempt:
         """A sealed file is read back and stored while the next one is made. The trail states each document's level: without
         a time-stamp that is known beforehand, else it is what was found in the file."""
         request = self._request
-        attachments = [self._blobs.get(attachment.file) for attachment in request.attachments]
+        drawn = {uuid for one in request.values for uuid in domain.pictures_of(one)}
+        attachments = [self._blobs.get(one.file) if one.uuid in drawn else b"" for one in request.attachments]
         with ThreadPoolExecutor(_AT_ONCE) as others:
             sealed: list[_Sealed] = []
             for document in request.documents:
