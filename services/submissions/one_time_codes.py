@@ -48,11 +48,16 @@ SENDS = Rate(most=20, within=timedelta(days=1), pause=timedelta(seconds=60))
 SENDS_OF_SUBJECT = Rate(most=20, within=timedelta(days=1))
 """For one subject, whatever the addresses: nobody may make us send codes to one number after the other."""
 
+SENDS_OF_VISITOR = Rate(most=20, within=timedelta(hours=1))
+"""For all that come to shared links from one place: who begins one submission after the other has one subject after the other,
+and messages to telephones are paid for."""
+
 WRONG_TRIES = Rate(most=20, within=timedelta(days=1))
 """For one subject, over all its codes: a chance of 1 in 50,000 a day."""
 
 TOO_SOON = "A code was sent a moment ago. Please wait before you ask for another one."
 TOO_MANY_SENT = "Too many codes were sent. Please try again tomorrow."
+TOO_MANY_FROM_HERE = "Too many codes were asked for from here. Please try again later."
 TOO_MANY = "Too many wrong codes were entered. Please try again tomorrow."
 _PROOF_MAC = 16
 _LONGEST_PROOF = 500

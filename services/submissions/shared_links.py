@@ -7,7 +7,6 @@ its address, goes on with it.
 
 import hashlib
 import hmac
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -35,7 +34,6 @@ from services.submissions.repeats import once
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 
-CODES_PER_VISITOR = Rate(most=20, within=timedelta(hours=1))
 TOO_OFTEN = "Too many people have used this link just now. Please try again later."
 _MAC_LENGTH = 32
 _MOST_LOOKED_AT = 20
@@ -168,7 +166,8 @@ def send_code(
     def decide() -> rpc.CodeSent:
         if asked is None or asked.address is None:
             raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
-        rates.count(session, f"link codes from {_network(command.ip)}", CODES_PER_VISITOR, now, refusal=TOO_OFTEN)
+        who = f"link codes from {rates.network(command.ip)}"
+        rates.count(session, who, one_time_codes.SENDS_OF_VISITOR, now, refusal=TOO_OFTEN)
         issued = one_time_codes.issue(session, asked, None, site.link_secret, now)
         due = CodeDue(
             code_id=issued.code_id,
@@ -251,20 +250,9 @@ def _count(
     hour = timedelta(hours=1)
     visitor = Rate(most=settings.shared_link_starts_per_visitor, within=hour)
     everybody = Rate(most=settings.shared_link_starts, within=hour)
-    who = f"link {template.id} from {_network(command.ip)}"
+    who = f"link {template.id} from {rates.network(command.ip)}"
     rates.count(session, who, visitor, now, refusal=TOO_OFTEN)
     rates.count(session, f"link {template.id}", everybody, now, refusal=TOO_OFTEN)
-
-
-def _network(ip: str | None) -> str:
-    """An address, or the network that one household or office has of the many."""
-    try:
-        address = ipaddress.ip_address(ip or "")
-    except ValueError:
-        return "nowhere"
-    if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((address, 64), strict=False))
-    return str(address)
 
 
 def _tell_of_code(session: Session, slug: str, asked: Asked, command: rpc.StartFromLink, now: datetime) -> None:
