@@ -55,7 +55,8 @@ def for_wire(address: str) -> str:
 def _in_ascii(domain: str) -> str:
     """Python's own codec is of the standard before: it takes ``straße.de`` for ``strasse.de``, where somebody else reads the
     mail. Only it knows hearts and snowmen, which were allowed then."""
-    for encode in (lambda: idna.encode(domain, uts46=True), lambda: domain.encode("idna")):
-        with contextlib.suppress(UnicodeError):
-            return encode().decode()
+    with contextlib.suppress(UnicodeError):
+        return idna.encode(domain, uts46=True).decode()
+    with contextlib.suppress(UnicodeError):
+        return domain.encode("idna").decode()
     return domain

@@ -18,7 +18,8 @@ from contracts import paper
 from contracts.errors import ServiceError
 from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
-from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType
 from services.submissions import branding, conditions, filling, placeholders
 from services.submissions import values as rules
 from services.submissions.identity_checks import VERIFIED
@@ -155,19 +156,19 @@ def signing_of(person: Any, role: str, account: Account, now: datetime, id_: int
     return filling.Signing(details, now, account.time_zone)
 
 
-def of_change(session: Session, command: rpc.UpdateSubmitter, change: "Change", now: datetime) -> Question:
+def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: "Change", now: datetime) -> Question:
     """For a change of a submitter by the API: what he would have then."""
     submitter = session.get_one(SubmitterRow, command.id)
     snapshot = session.get_one(SnapshotRow, submitter.submission_id)
     person = SimpleNamespace(**{key: change.details.get(key, getattr(submitter, key)) for key in _PERSON})
     fields = [change.overrides.apply(FieldDefinition.model_validate(one)) for one in snapshot.fields]
-    values = {**submitter.values, **change.overrides.values}
+    values = change.overrides.over(submitter.values)
     drawn = _Drawn(submitter, person, values, bool(change.branding.sources), change.overrides.paths)
     return _of_submitter(snapshot, fields, drawn, now)
 
 
 def of_form(
-    command: rpc.SaveValues,
+    command: rpc.form.SaveValues,
     submitter: SubmitterRow,
     snapshot: SnapshotRow,
     of_others: Mapping[str, Any],
@@ -187,7 +188,7 @@ def of_form(
     question = _of_submitter(snapshot, fields, _Drawn(submitter, submitter, values, False, {}), now)
     documents = conditions.of_documents(snapshot.documents)
     hidden = conditions.hidden(fields, documents, {**of_others, **values})
-    if isinstance(command, rpc.CompleteForm):
+    if isinstance(command, rpc.form.CompleteForm):
         asked: Collection[str] = own
         # What others may yet bring to light must fit as well: then nobody could mend it any more.
         of_open = [field.uuid for field in fields if field.submitter_uuid in open_parties]

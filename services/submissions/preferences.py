@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from contracts.problems import Problems
 from contracts.types import Account, Order
 from services.submissions.addresses import BadAddress, emails
-from services.submissions.problems import Problems
 
 TOGGLES = (
     "completed_notification_email_enabled",

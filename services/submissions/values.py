@@ -18,12 +18,10 @@ from typing import Any
 import re2
 
 from contracts import paper
+from contracts.field_rules import LARGEST_NUMBER, LONGEST_PATTERN, LONGEST_TEXT
 from contracts.types import IMAGE_TYPES, STATIC_TYPES, FieldDefinition, FieldType
 from services.submissions.formats import parsed_date
 
-LONGEST_TEXT = 10_000
-LONGEST_PATTERN = 256
-LARGEST_NUMBER = 2**53
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
 """Of a date with a time of day."""
 

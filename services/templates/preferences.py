@@ -9,14 +9,14 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import TEMPLATE_UPDATED, PreferencesGiven
+from contracts.problems import Problems
 from contracts.runtime.database import for_update
 from contracts.runtime.outbox import first_time
-from contracts.types import LINK_FORM_FIELDS
+from contracts.shared_link import LINK_FORM_FIELDS
 from services.templates import store
 from services.templates.access import may_change, visible_to
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
-from services.templates.problems import Problems
 
 _FLAGS = ("shared_link_2fa", "require_email_2fa", "require_phone_2fa")
 _FORM_FIELDS = "link_form_fields"

@@ -108,7 +108,7 @@ def test_a_reason_that_is_no_longer_offered_does_not_count(desk: Desk) -> None:
     made = desk.create(found, {})
     slug = made.submitters[0].slug
     desk.save(slug, {"sign": desk.attach(slug)}, reasons={"sign": "I approve"})
-    others = [rpc.FieldOverride(name="Sign", preferences={"reasons": ["I agree"]})]
+    others = [rpc.api.FieldOverride(name="Sign", preferences={"reasons": ["I agree"]})]
     desk.update_submitter(made.submitters[0].id, fields=others)
     assert (desk.form(slug).fields[0].reasons, desk.form(slug).fields[0].reason) == (["I agree"], None)
     assert refusal(lambda: desk.complete(slug, {})).details[0]["field"] == "sign"
@@ -243,7 +243,7 @@ def test_a_document_that_its_conditions_hide_is_not_sealed_and_its_fields_are_no
     places = {one.field.name: [area.attachment_uuid for area in one.field.areas] for one in data.values}
     assert places == {"Kind": [data.documents[0].uuid], "Name": [data.documents[0].uuid]}
     assert annex not in json.dumps([one.model_dump(mode="json") for one in data.values])
-    gone = rpc.FormPage(slug=slug, document_uuid=annex)
+    gone = rpc.form.FormPage(slug=slug, document_uuid=annex)
     assert refusal(lambda: desk.database.read(forms.file_of, gone, SITE, desk.now)).code == "not_found"
 
 
@@ -266,7 +266,7 @@ def test_a_document_that_others_decided_about_is_not_shown_to_later_signers(desk
 
 def asked_about(desk: Desk, slug: str, values: dict[str, Any], *, saved: bool = False) -> dict[str, int]:
     """Of which fields rendering would be asked whether they fit, by uuid, and in how many places."""
-    kind = rpc.SaveValues if saved else rpc.CompleteForm
+    kind = rpc.form.SaveValues if saved else rpc.form.CompleteForm
     command = kind(request_id=uuid7(), slug=slug, values=values)
     question = desk.database.read(forms.drawn, command, SITE, desk.now)
     assert question is not None
