@@ -62,6 +62,19 @@ STATIC_TYPES = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.
 LINK_FORM_FIELDS = ("email", "name", "phone")
 """What a shared link may ask its visitor for, in the order in which it does."""
 
+MAIL_TOGGLES = (
+    "completed_notification_email_enabled",
+    "completed_notification_email_attach_audit",
+    "completed_notification_email_attach_documents",
+    "documents_copy_email_enabled",
+    "documents_copy_email_attach_audit",
+    "documents_copy_email_attach_documents",
+)
+"""Preferences of submissions, templates and the account that say which mails are sent on completion, and with what."""
+
+MOST_ADDRESSES = 20
+"""In one list of e-mail addresses."""
+
 
 class SubmitterStatus(StrEnum):
     PENDING = "pending"

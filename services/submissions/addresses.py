@@ -9,6 +9,8 @@ import email_validator
 import phonenumbers
 from email_validator import EmailNotValidError, validate_email
 
+from contracts.types import MOST_ADDRESSES
+
 # Networks of their own use these names for real mail; that nobody else can reach them is not ours to judge.
 for own_network in ("local", "test"):
     if own_network in email_validator.SPECIAL_USE_DOMAIN_NAMES:
@@ -16,7 +18,6 @@ for own_network in ("local", "test"):
 
 LONGEST_NAME = 255
 LONGEST_URL = 2_048
-MOST_ADDRESSES = 20
 
 _SEPARATOR = re.compile(r"[,;]")
 _TURNING = re.compile("[\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff]")

@@ -70,6 +70,7 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
+    of_submissions.refuse_what_is_not_there_yet({"preferences": body.get("preferences")})
     changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link", "preferences")
     if "fields" in body:
         changes["fields"] = fields_of(body["fields"])
