@@ -12,7 +12,8 @@ from contracts.rpc import rendering as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
-from contracts.types import FieldType, Notice, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import FieldType, Notice
 from services.rendering import commands, domain, queries, results
 from services.rendering.renderer import Prepared, Renderer, for_caller
 from services.rendering.results import Made, Results
@@ -186,7 +187,7 @@ class RenderingService:
 
     @subscribes(SEALING_DUE)
     def on_sealing_due(self, envelope: Envelope, data: rpc.SealRequest) -> None:
-        self.context.database.write(commands.accept_job, envelope, data, now())
+        self.context.database.take_on(commands.accept_job, envelope, data, now())
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:

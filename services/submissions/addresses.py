@@ -9,7 +9,7 @@ import email_validator
 import phonenumbers
 from email_validator import EmailNotValidError, validate_email
 
-from contracts.types import MOST_ADDRESSES
+from contracts.preferences import MOST_ADDRESSES
 
 # Networks of their own use these names for real mail; that nobody else can reach them is not ours to judge.
 for own_network in ("local", "test"):

@@ -30,7 +30,7 @@ _PASSED = {EMAIL: trail.EMAIL_VERIFIED, PHONE: trail.PHONE_VERIFIED}
 
 
 class Visitor(Protocol):
-    """Who calls with a slug: ``contracts.rpc.submissions.Visit`` and ``FormPage``."""
+    """Who calls with a slug: ``contracts.rpc.submissions.visit.Visit`` and ``form.FormPage``."""
 
     slug: str
     proofs: list[str]
@@ -50,10 +50,10 @@ def lock_passed(session: Session, visitor: Visitor, site: Site, now: datetime) -
     return found, submitter
 
 
-def send(session: Session, command: rpc.SendCode, site: Site, now: datetime) -> rpc.CodeSent:
+def send(session: Session, command: rpc.codes.SendCode, site: Site, now: datetime) -> rpc.codes.CodeSent:
     """Send the code that this browser must pass next, or the one that confirms a number for a field."""
 
-    def decide() -> rpc.CodeSent:
+    def decide() -> rpc.codes.CodeSent:
         found, submitter = store.lock_by_slug(session, command.slug)
         asked = _asked(found, submitter, command, command.phone, site, now)
         if asked.address is None:
@@ -65,16 +65,18 @@ def send(session: Session, command: rpc.SendCode, site: Site, now: datetime) -> 
         trail.append(found, [trail.Line(_SENT[asked.method], submitter.id, said)], store.moment(found, now))
         due = _due(found, submitter, asked, issued, command.phone_otp_webhook)
         emit(session, CODE_DUE, due, subject=f"submission:{found.row.id}")
-        return rpc.CodeSent(
+        return rpc.codes.CodeSent(
             sent_to=one_time_codes.masked(asked.method, asked.address),
             retry_after=int(one_time_codes.SENDS.pause.total_seconds()),
             expires_at=issued.expires_at,
         )
 
-    return once(session, rpc.SEND_CODE, command, decide)
+    return once(session, rpc.codes.SEND_CODE, command, decide)
 
 
-def check(session: Session, command: rpc.CheckCode, site: Site, now: datetime) -> tuple[Judged, rpc.PassedCode | None]:
+def check(
+    session: Session, command: rpc.codes.CheckCode, site: Site, now: datetime
+) -> tuple[Judged, rpc.codes.PassedCode | None]:
     """Judge what was typed. Nothing is raised for a wrong code: the transaction has to commit the count of guesses."""
     found, submitter = store.lock_by_slug(session, command.slug)
     asked = _asked(found, submitter, command, command.phone, site, now)
@@ -86,7 +88,7 @@ def check(session: Session, command: rpc.CheckCode, site: Site, now: datetime) -
         trail.append(found, [trail.Line(_PASSED[asked.method], submitter.id, said)], store.moment(found, now))
     if asked in one_time_codes.required(submitter):
         return judged, one_time_codes.proof_of(asked, site.link_secret, now)
-    return judged, rpc.PassedCode(method=asked.method)
+    return judged, rpc.codes.PassedCode(method=asked.method)
 
 
 def asks_for_code(field: FieldDefinition) -> bool:
@@ -102,7 +104,7 @@ def unconfirmed(found: store.Loaded, submitter: SubmitterRow, site: Site) -> fil
     return [(one, NOT_CONFIRMED) for one, number in zip(fields, numbers, strict=True) if number not in known]
 
 
-def show_confirmed(session: Session, submitter: SubmitterRow, fields: Sequence[rpc.FormField], site: Site) -> None:
+def show_confirmed(session: Session, submitter: SubmitterRow, fields: Sequence[rpc.form.FormField], site: Site) -> None:
     """Say of each number of a field that asks for a code whether it was confirmed."""
     asking = {one.uuid: str(one.value) for one in fields if one.mine and one.value and asks_for_code(one)}
     known = one_time_codes.confirmed(session, submitter, list(asking.values()), site.link_secret)
@@ -112,7 +114,7 @@ def show_confirmed(session: Session, submitter: SubmitterRow, fields: Sequence[r
 
 
 def _asked(
-    found: store.Loaded, submitter: SubmitterRow, visit: rpc.Visit, phone: str | None, site: Site, now: datetime
+    found: store.Loaded, submitter: SubmitterRow, visit: rpc.visit.Visit, phone: str | None, site: Site, now: datetime
 ) -> Asked:
     """The code that is to be sent or checked; ServiceError when none is asked for, or there is nothing that it could open."""
     state = found.state.form_state(submitter.id, now)

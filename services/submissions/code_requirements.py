@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from contracts.rpc.submissions import NewSubmitter, UpdateSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmitter, UpdateSubmitter
 from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions.one_time_codes import EMAIL, REQUIRED_BY
-from services.submissions.problems import Problems
 
 NOT_CONFIGURED = "Phone verification not configured"
 

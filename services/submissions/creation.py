@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, FieldType, Order, Party, Role
 from services.submissions import (
@@ -37,7 +38,6 @@ from services.submissions.identity_requirements import check_identity_available
 from services.submissions.naming import keeping_names, labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
-from services.submissions.problems import Problems
 
 LINK = "link"
 LONGEST_SUBJECT = 500

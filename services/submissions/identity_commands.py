@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc import submissions as rpc
-from contracts.rpc.submissions import IdentityProblem, ProvedIdentity
+from contracts.rpc.submissions import identity as rpc
+from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime import outbox
 from contracts.types import FieldDefinition, FieldType
 from services.submissions import addresses, domain, identity_checks, store, trail

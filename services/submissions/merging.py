@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
-from contracts.rpc.submissions import NewSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
-from contracts.types import FieldDefinition, Party, StoredDocument
-from services.submissions.problems import Problems
+from contracts.stored_documents import StoredDocument
+from contracts.types import FieldDefinition, Party
 
 Conditional = TypeVar("Conditional", FieldDefinition, StoredDocument)
 

@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.one_time_code import DIGITS, code_of, mac, new_seed
-from contracts.rpc.submissions import CodeAsked, PassedCode
+from contracts.rpc.submissions.codes import CodeAsked, PassedCode
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import for_update
 from services.submissions import rates

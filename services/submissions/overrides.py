@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from contracts.rpc.submissions import FieldOverride
+from contracts.field_rules import LONGEST_TEXT
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import FieldOverride
 from contracts.types import FieldDefinition, FieldType
 from services.submissions import field_rules
 from services.submissions import values as rules
 from services.submissions.identity_requirements import READ_ONLY
 from services.submissions.naming import Called
 from services.submissions.placeholders import has_placeholder
-from services.submissions.problems import Problems
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -153,8 +154,8 @@ def _override(
         text = getattr(override, key)
         if text and text.strip():
             changes[key] = text
-            if len(text) > field_rules.LONGEST_LABEL:
-                problems.add(f"{path}.{key}", f"must not be longer than {field_rules.LONGEST_LABEL} characters")
+            if len(text) > LONGEST_TEXT:
+                problems.add(f"{path}.{key}", f"must not be longer than {LONGEST_TEXT} characters")
     if override.preferences:
         changes["preferences"] = field_rules.preferences(definition, override.preferences, path, problems)
         _check_reasons(found, changes["preferences"], f"{path}.preferences.reasons")
@@ -196,8 +197,8 @@ def _take(
     found.paths[definition.uuid] = path
     if definition.type is FieldType.HEADING or has_placeholder(raw):
         text = "" if raw is None else str(raw)
-        if len(text) > rules.LONGEST_TEXT:
-            problems.add(path, f"must not be longer than {rules.LONGEST_TEXT} characters")
+        if len(text) > LONGEST_TEXT:
+            problems.add(path, f"must not be longer than {LONGEST_TEXT} characters")
         changes["default_value"] = text
         found.values.pop(definition.uuid, None)
         found.awaited.add(definition.uuid)

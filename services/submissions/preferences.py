@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.types import MAIL_TOGGLES, Account, Order
+from contracts.preferences import MAIL_TOGGLES
+from contracts.problems import Problems
+from contracts.types import Account, Order
 from services.submissions.addresses import BadAddress, emails
-from services.submissions.problems import Problems
 
 CODES = ("require_email_2fa", "require_phone_2fa")
 NOT_CONFIGURED = ("certsign_sign_enabled",)

@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from contracts.rpc import submissions as rpc
+from contracts.problems import Problems
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
 from services.submissions import (
@@ -35,7 +36,6 @@ from services.submissions.identity_requirements import check_identity_change_ava
 from services.submissions.models import SubmitterRow
 from services.submissions.naming import labels
 from services.submissions.preparing import Prepared
-from services.submissions.problems import Problems
 from services.submissions.repeats import once
 from services.submissions.site import Site
 

@@ -10,9 +10,11 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDATED
+from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.runtime.outbox import once
-from contracts.types import Notice, PageSize, Removed, StoredDocument, Template, iso
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice, PageSize, Removed, Template, iso
 from services.templates import domain, names, preferences, queries, store
 from services.templates.access import require_owner, require_writer
 from services.templates.document_conditions import Asked, conditioned
@@ -20,7 +22,6 @@ from services.templates.domain import Definition, Limits
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
 from services.templates.preparing import Ready
-from services.templates.problems import Problems
 
 
 def create(

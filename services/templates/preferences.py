@@ -10,14 +10,16 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import TEMPLATE_UPDATED, PreferencesGiven
+from contracts.preferences import MAIL_TOGGLES, MOST_ADDRESSES
+from contracts.problems import Problems
 from contracts.runtime.database import for_update
 from contracts.runtime.outbox import first_time
-from contracts.types import LINK_FORM_FIELDS, MAIL_TOGGLES, MOST_ADDRESSES, Order
+from contracts.shared_link import LINK_FORM_FIELDS
+from contracts.types import Order
 from services.templates import store
 from services.templates.access import may_change, visible_to
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
-from services.templates.problems import Problems
 
 _FLAGS = (*MAIL_TOGGLES, "shared_link_2fa", "require_email_2fa", "require_phone_2fa", "certsign_sign_enabled")
 _FORM_FIELDS, _ORDER, _BCC = "link_form_fields", "submitters_order", "bcc_completed"

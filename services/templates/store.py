@@ -9,15 +9,16 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import Event, PublicData
+from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.runtime.database import insert_into
 from contracts.runtime.outbox import emit
-from contracts.types import Actor, FieldDefinition, Notice, Party, StoredDocument, Template
+from contracts.stored_documents import StoredDocument
+from contracts.types import Actor, FieldDefinition, Notice, Party, Template
 from services.templates import document_conditions, names, queries
 from services.templates.domain import Definition
 from services.templates.links import LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
-from services.templates.problems import Problems
 
 
 def inserted(

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
+from contracts.dry_run import DryRun, DryRunDocument
 from contracts.rpc import templates as rpc
-from contracts.types import DryRun, DryRunDocument, Notice, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice
 from services.templates import document_commands, domain, queries, store
 from services.templates.access import require_owner, require_writer
 from services.templates.document_commands import Exchange

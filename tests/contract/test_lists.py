@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime import listing, migrations, search
 from contracts.runtime.database import Database
 from contracts.types import Actor, Role

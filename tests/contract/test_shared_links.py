@@ -36,7 +36,7 @@ class Door(Desk):
 
     settings: Any = LIMITS
 
-    def start(self, found: TemplateSnapshot, **more: Any) -> rpc.LinkStarted:
+    def start(self, found: TemplateSnapshot, **more: Any) -> rpc.links.LinkStarted:
         facts = {
             "email": "vi@example.com",
             "ip": "192.0.2.1",
@@ -44,7 +44,7 @@ class Door(Desk):
             "sender": ADMIN,
             "account": Account(),
         }
-        command = rpc.StartFromLink(slug=found.slug, **(facts | more))
+        command = rpc.links.StartFromLink(slug=found.slug, **(facts | more))
         party, contact = shared_links.party_of(found), shared_links.contact_of(command, found)
         shared_links.require_code(command, shared_links.asked_code(found, contact), SITE, self.now)
         creating = shared_links.wanted(command, found, party, contact)
@@ -52,14 +52,14 @@ class Door(Desk):
         arguments = (command, creating, found, plan, [], self.settings, SITE, self.now)
         return self.database.write(shared_links.start, *arguments)
 
-    def send(self, found: TemplateSnapshot, **more: Any) -> rpc.CodeSent:
+    def send(self, found: TemplateSnapshot, **more: Any) -> rpc.codes.CodeSent:
         facts = {"email": "vi@example.com", "ip": "192.0.2.1", "request_id": uuid7(), "account": Account(name="Acme")}
-        command = rpc.SendLinkCode(slug=found.slug, **(facts | more))
+        command = rpc.links.SendLinkCode(slug=found.slug, **(facts | more))
         return self.database.write(shared_links.send_code, command, found, SITE, self.now)
 
-    def check(self, found: TemplateSnapshot, code: str, **more: Any) -> rpc.PassedCode:
+    def check(self, found: TemplateSnapshot, code: str, **more: Any) -> rpc.codes.PassedCode:
         facts = {"email": "vi@example.com", "request_id": uuid7(), "account": Account()}
-        command = rpc.CheckLinkCode(slug=found.slug, code=code, **(facts | more))
+        command = rpc.links.CheckLinkCode(slug=found.slug, code=code, **(facts | more))
         judged, passed = self.database.write(shared_links.check_code, command, found, SITE, self.now)
         return judged.passed(passed)
 
@@ -71,8 +71,8 @@ class Door(Desk):
             or ""
         )
 
-    def opened(self, slug: str, *proofs: str) -> rpc.SigningForm:
-        return self.database.read(forms.form, rpc.OpenForm(slug=slug, proofs=list(proofs)), SITE, self.now)
+    def opened(self, slug: str, *proofs: str) -> rpc.form.SigningForm:
+        return self.database.read(forms.form, rpc.form.OpenForm(slug=slug, proofs=list(proofs)), SITE, self.now)
 
 
 @pytest.fixture

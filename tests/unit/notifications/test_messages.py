@@ -5,7 +5,7 @@ import re
 import pytest
 
 from contracts.events import InvitationDue
-from contracts.rpc.submissions import Message
+from contracts.rpc.submissions.api import Message
 from services.notifications import composing
 from services.notifications.composing import Mail
 from tests.support.letters import invitation, party
