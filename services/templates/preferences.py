@@ -64,7 +64,7 @@ def _wrong(name: str, value: Any) -> str | None:
         return None if _are_fields(value) else f"must be a list of {', '.join(LINK_FORM_FIELDS)}, each once"
     if name == _ORDER:
         return None if value in tuple(Order) else f"must be one of {', '.join(Order)}"
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_LIST:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_LIST:
         return "must be a list of e-mail addresses"
     return (
         None

@@ -23,7 +23,7 @@ def test_what_a_submission_left_there_can_be_changed_and_taken_away() -> None:
         ("documents_copy_email_enabled", "no"),
         ("submitters_order", "any"),
         ("bcc_completed", 5),
-        ("bcc_completed", ""),
+        ("bcc_completed", " "),
         ("bcc_completed", ",".join(f"a{n}@example.com" for n in range(21))),
         ("link_form_fields", ["email", "email"]),
     ],
