@@ -88,6 +88,8 @@ async def remove(context: GatewayContext, exchange: Exchange) -> Any:
 async def clone(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body or {}
     chosen = given(body, "name", "folder_name")
+    if body.get("documents"):
+        chosen["document_names"] = [one.get("name") for one in body["documents"]]
     call = rpc.TRY_CLONE if dry_run(exchange) else rpc.CLONE
     return await context.ask(call, exchange, id=exchange.arguments["id"], **external_id(body), **chosen)
 
