@@ -10,6 +10,8 @@ import email_validator
 import phonenumbers
 from email_validator import EmailNotValidError, validate_email
 
+from contracts.preferences import MOST_ADDRESSES
+
 # Networks of their own use these names for real mail; that nobody else can reach them is not ours to judge.
 for own_network in ("local", "test"):
     if own_network in email_validator.SPECIAL_USE_DOMAIN_NAMES:
@@ -17,7 +19,6 @@ for own_network in ("local", "test"):
 
 LONGEST_NAME = 255
 LONGEST_URL = 2_048
-MOST_ADDRESSES = 20
 
 _A_TO_Z = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _SEPARATOR = re.compile(r"[,;]")
