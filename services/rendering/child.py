@@ -18,13 +18,18 @@ import socket
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from services.rendering import frames
 
-Task = Callable[[dict[str, Any], list[bytes]], tuple[dict[str, Any], list[frames.Bytes]]]
+Message = tuple[dict[str, Any], list[bytes]]
+Answer = tuple[dict[str, Any], list[frames.Bytes]]
+Task = Callable[[dict[str, Any], list[bytes]], Answer | Generator[None, Message, Answer]]
+"""From arguments and parts to the answer. One that is a generator yields once, for what is not known when it begins, and gets
+further arguments and parts there."""
 
 TASKS = "services.rendering.tasks"
 _OPEN_FILES = 128
@@ -63,7 +68,8 @@ def main() -> None:
         while True:
             header, parts = frames.receive(connection)
             _limit_job(header["seconds"])
-            answer, files = _do(getattr(tasks, header["task"]), header["arguments"], parts)
+            task: Task = getattr(tasks, header["task"])
+            answer, files = _do(task, header["arguments"], parts, partial(_rest, connection))
             signal.setitimer(signal.ITIMER_REAL, 0)
             frames.send(connection, {**answer, "memory": _peak_memory()}, files)
             del parts, files, answer
@@ -73,12 +79,13 @@ def main() -> None:
         os._exit(0)
 
 
-def _do(task: Task, arguments: dict[str, Any], parts: list[bytes]) -> tuple[dict[str, Any], list[frames.Bytes]]:
+def _do(task: Task, arguments: dict[str, Any], parts: list[bytes], rest: Callable[[], Message]) -> Answer:
     """``Refused`` is an answer; whatever else comes out of a library that met a hostile file is a failure of this job."""
     from services.rendering.jobs.refused import Refused
 
     try:
-        result, files = task(arguments, parts)
+        answer = task(arguments, parts)
+        result, files = _continued(answer, rest) if isinstance(answer, Generator) else answer
     except Refused as refused:
         return {"refused": str(refused), "file": refused.file, "field": refused.field}, []
     except MemoryError:
@@ -86,6 +93,28 @@ def _do(task: Task, arguments: dict[str, Any], parts: list[bytes]) -> tuple[dict
     except Exception as error:  # libraries raise about anything on hostile input
         return {"failed": f"{type(error).__name__}: {error}"[:500], "trace": traceback.format_exc(limit=-6)}, []
     return {"result": result}, files
+
+
+def _continued(task: Generator[None, Message, Answer], rest: Callable[[], Message]) -> Answer:
+    """The rest comes whatever became of the beginning."""
+    try:
+        next(task)
+    finally:
+        more = rest()
+    try:
+        task.send(more)
+    except StopIteration as end:
+        answer: Answer = end.value
+        return answer
+    raise AssertionError("a task yields once")
+
+
+def _rest(connection: socket.socket) -> Message:
+    """Waiting for it counts for nothing."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    header, parts = frames.receive(connection)
+    _limit_job(header["seconds"])
+    return header["arguments"], parts
 
 
 def _limit_process(memory: int) -> None:

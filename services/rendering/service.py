@@ -187,7 +187,7 @@ class RenderingService:
 
     @subscribes(SEALING_DUE)
     def on_sealing_due(self, envelope: Envelope, data: rpc.SealRequest) -> None:
-        self.context.database.write(commands.accept_job, envelope, data, now())
+        self.context.database.take_on(commands.accept_job, envelope, data, now())
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:

@@ -4,7 +4,8 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import Any
 
 from services.rendering.jobs.refused import Refused
@@ -58,3 +59,12 @@ def connect(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
 def start_program(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     subprocess.run(["/bin/true"], check=True)
     return {}, []
+
+
+def begin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Generator[None, tuple[dict[str, Any], Any], Answer]:
+    """In two parts: says that it has begun, by a file, then waits for the rest."""
+    if arguments.get("refused"):
+        raise Refused("No, thank you")
+    Path(arguments["begun"]).touch()
+    rest, more = yield
+    return {"first": arguments["first"], **rest}, [*parts, *more]
