@@ -77,8 +77,8 @@ TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=T
 
 
 class Recipient(Tolerant):
-    """A party, as mails speak of him. ``values`` by field name, for the message variables. ``company_name`` and ``logo`` are
-    what his own mails show."""
+    """A party, as mails speak of him. ``values`` by field name, None where there is none yet, for the message variables.
+    ``company_name`` and ``logo`` are what his own mails show."""
 
     submitter_id: int
     role: str

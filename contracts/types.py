@@ -97,6 +97,8 @@ class Actor(Tolerant):
     role: Role
     email: str
     name: str = ""
+    first_name: str | None = None
+    last_name: str | None = None
 
 
 class Reminders(Tolerant):

@@ -24,6 +24,11 @@ def changed_requirements(command: UpdateSubmitter) -> dict[str, bool | None]:
     return {key: True if wanted else None for key, wanted in given.items() if wanted is not None}
 
 
+def required_of_all(preferences: Mapping[str, Any]) -> dict[str, bool]:
+    """What every signer of the submission must pass: no change of one submitter takes that back."""
+    return {key: True for key in REQUIRED_BY.values() if preferences.get(key)}
+
+
 def asking_for_codes(fields: Iterable[FieldDefinition], account: Account) -> list[FieldDefinition]:
     """The number in a phone field is confirmed with a code wherever one can be sent, unless the field says that it is not
     (peer facts 3.1, 6.5)."""

@@ -35,7 +35,7 @@ from services.submissions.code_requirements import (
     code_requirements,
 )
 from services.submissions.identity_requirements import check_identity_available
-from services.submissions.naming import labels
+from services.submissions.naming import keeping_names, labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
 
@@ -146,7 +146,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         preferences=chosen,
         given_preferences=wished,
         details=_details(request, problems),
-        fields=asking_for_codes(_fields(template, parties, found, problems), request.account),
+        fields=asking_for_codes(keeping_names(_fields(template, parties, found, problems), names), request.account),
         submitters=submitters,
         sources=[source for overrides in found for source in overrides.sources]
         + [source for one in submitters for source in one.branding.sources],

@@ -134,7 +134,9 @@ def drawn(session: Session, command: rpc.form.SaveValues, site: Site, now: datet
     of_others = {
         uuid: value for one in opened.submitters if one.id != opened.submitter.id for uuid, value in one.values.items()
     }
-    return fitting.of_form(command, opened.submitter, opened.snapshot, of_others, now)
+    done = {one.party_uuid for one in opened.submitters if one.completed_at or one.id == opened.submitter.id}
+    open_parties = {one["uuid"] for one in opened.snapshot.parties} - done
+    return fitting.of_form(command, opened.submitter, opened.snapshot, of_others, open_parties, now)
 
 
 def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:

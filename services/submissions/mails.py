@@ -42,7 +42,7 @@ def context(found: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> 
                 slug=one.slug,
                 send_email=bool(one.preferences.get("send_email")),
                 status=one.status,
-                values=shown.of(one),
+                values={**dict.fromkeys(shown.names_of(one)), **shown.of(one)},
                 **_brand(one, account),
             )
             for one in found.submitters

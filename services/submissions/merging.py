@@ -3,7 +3,7 @@
 The template is made into one that has a single role in their place; everything after that knows nothing of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
@@ -21,6 +21,7 @@ Basis = TemplateSnapshot | Composition
 
 def merged(template: Basis, submitters: Sequence[NewSubmitter], problems: Problems) -> tuple[Basis, list[NewSubmitter]]:
     """The template with the merged roles, and the submitters, each with one role at most."""
+    merged_into: dict[str, str] = {}
     taken: set[str] = set()
     found: list[NewSubmitter] = []
     for index, submitter in enumerate(submitters):
@@ -30,11 +31,18 @@ def merged(template: Basis, submitters: Sequence[NewSubmitter], problems: Proble
             if len(parties) == len(names):
                 party = _merged_party(template, parties, submitter, f"submitters[{index}].role", problems)
                 template = _with(template, parties, party)
+                merged_into |= {one.name.strip().lower(): party.name for one in parties}
                 submitter = submitter.model_copy(update={"role": party.name, "uuid": party.uuid})
         elif names and not submitter.role:
             submitter = submitter.model_copy(update={"role": names[0]})
         found.append(submitter.model_copy(update={"roles": []}))
-    return template, found
+    return template, [_invited_by(one, merged_into) for one in found]
+
+
+def _invited_by(submitter: NewSubmitter, merged_into: Mapping[str, str]) -> NewSubmitter:
+    """Whoever names a role of the template means the submitter that has taken it."""
+    inviter = merged_into.get((submitter.invite_by or "").strip().lower())
+    return submitter if inviter is None else submitter.model_copy(update={"invite_by": inviter})
 
 
 def _parties(template: Basis, names: Sequence[str], taken: set[str], path: str, problems: Problems) -> list[Party]:
@@ -88,6 +96,7 @@ def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
             kept_as[field.uuid] = before.uuid
             both: dict[str, Any] = {
                 "areas": [*before.areas, *field.areas],
+                "options": list(dict.fromkeys([*before.options, *field.options])),
                 "required": before.required or field.required,
             }
             if field.preferences.get("method") == "qes":  # of two proofs of identity the stricter one is asked for

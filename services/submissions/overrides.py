@@ -48,6 +48,12 @@ class Overrides:
     texts: list[tuple[str, str]] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
     """Where in the request which field got its value, by uuid."""
+    awaited: set[str] = field(default_factory=set)
+    """Fields whose value follows from their default when the party completes, instead of what they hold."""
+
+    def over(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the party after the change, by field uuid."""
+        return {**{uuid: value for uuid, value in stored.items() if uuid not in self.awaited}, **self.values}
 
     def apply(self, definition: FieldDefinition) -> FieldDefinition:
         changes = self.changes.get(definition.uuid)
@@ -194,6 +200,8 @@ def _take(
         if len(text) > LONGEST_TEXT:
             problems.add(path, f"must not be longer than {LONGEST_TEXT} characters")
         changes["default_value"] = text
+        found.values.pop(definition.uuid, None)
+        found.awaited.add(definition.uuid)
         _check_text(found, text, path)
         return
     try:
@@ -209,6 +217,7 @@ def _take(
         problems.add(path, bad.reason)
         return
     found.values[definition.uuid] = value
+    found.awaited.discard(definition.uuid)
     if preset:
         changes["default_value"] = value
     for text in value if isinstance(value, list) else [value]:

@@ -28,6 +28,7 @@ from services.submissions.code_requirements import (
     changed_requirements,
     check_change_available,
     check_code_addresses,
+    required_of_all,
 )
 from services.submissions.creation import Limits
 from services.submissions.domain import Refused
@@ -147,6 +148,7 @@ def _apply(
     if not submitter.email and not submitter.phone:
         problems.add("email", "is required unless phone is given", "email or phone is required")
     merged = {**submitter.preferences, **change.preferences}
+    merged |= required_of_all(found.row.preferences)
     submitter.preferences = {key: value for key, value in merged.items() if value is not None}
     check_code_addresses(submitter.preferences, submitter.email, submitter.phone, "", problems)
     sms.check_number(command, submitter, problems)
@@ -155,7 +157,7 @@ def _apply(
     if change.overrides.changes:
         found.change_fields([change.overrides.apply(field) for field in found.fields])
         found.row.values_version += 1
-    store.set_values(found, submitter, {**submitter.values, **change.overrides.values})
+    store.set_values(found, submitter, change.overrides.over(submitter.values))
     everybody = [{**one.values, "metadata": one.metadata_} for one in found.submitters]
     creation.check_size(everybody, limits, problems)
     if len(found.attachments) + len(change.overrides.sources) > limits.max_attachments:

@@ -137,4 +137,7 @@ def announce(session: Session, event: Event, row: TemplateRow, data: dict[str, A
 
 
 def _author(actor: Actor) -> dict[str, Any]:
-    return {"id": actor.user_id, "email": actor.email, "first_name": actor.name or None, "last_name": None}
+    first_name = actor.first_name or (
+        None if actor.last_name else actor.name or None
+    )  # older gateways send the name alone
+    return {"id": actor.user_id, "email": actor.email, "first_name": first_name, "last_name": actor.last_name}

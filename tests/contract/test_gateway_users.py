@@ -57,6 +57,7 @@ def test_a_user_is_found_by_the_key(database: Database) -> None:
         "ana@example.com",
         "Ana Ray",
     )
+    assert (actor.first_name, actor.last_name) == ("Ana", "Ray")
     assert whose(database, new_api_key()) is None
     shown, sealed = database.read(queries.sealed_key, user["id"])
     assert shown == user

@@ -302,6 +302,14 @@ def test_no_address_no_requirement(desk: CodeDesk) -> None:
     assert (error.details[0]["field"], desk.opened(bo.slug).state) == ("email", "open")
 
 
+def test_what_is_asked_of_every_signer_is_taken_back_from_none(desk: CodeDesk) -> None:
+    made = desk.create(template(field("A", "Name")), {}, preferences=EMAIL)
+    (bo,) = made.submitters
+    desk.update_submitter(bo.id, require_email_2fa=False, name="Bo")
+    assert desk.opened(bo.slug).state == "code"
+    assert desk.get(made.id).submitters[0].preferences["require_email_2fa"] is True
+
+
 def test_an_ended_submission_shows_its_end_and_nothing_else_and_sends_no_codes(desk: CodeDesk) -> None:
     made, bo = one_signer(desk)
     proof = desk.passed(bo.slug)

@@ -77,7 +77,8 @@ def test_a_template_is_read_as_it_was_made(database: Database) -> None:
         sent[0].original.sha256,
     )
     assert made.author is not None
-    assert (made.author.email, made.author.first_name) == ("admin@example.com", "Ana Ray")
+    author = {"id": 1, "email": "admin@example.com", "first_name": "Ana", "last_name": "Ray"}
+    assert made.author.model_dump() == author
     assert made.shared_link is True
     assert (made.archived, made.archived_at) == (False, None)
     assert made.report[0].code == "repaired"

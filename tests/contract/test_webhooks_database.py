@@ -363,6 +363,9 @@ def test_the_test_button_sends_the_newest_completed_submitter(database: Database
         database.write(commands.test, press, NOW)
         (delivery,) = deliveries(database, made.id)
         finish(database, delivery.id, Deliverer(settings(database), database).attempt(row(database, delivery.id)))
+        database.write(commands.erase, Erased(submission_id=1), NOW)
+        with pytest.raises(ServiceError, match="No completed submitter found"):  # nothing is left to tell of them
+            database.write(commands.test, press.model_copy(update={"request_id": "t2"}), NOW)
     (received,) = receiver.requests
     assert json.loads(received.body)["data"]["id"] == 2
     assert received.message_id.startswith("test_")

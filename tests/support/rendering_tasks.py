@@ -1,5 +1,6 @@
 """Tasks for the children of the pool tests: one of each kind that goes wrong."""
 
+import ctypes
 import os
 import socket
 import subprocess
@@ -68,3 +69,18 @@ def begin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Generator[None, 
     Path(arguments["begun"]).touch()
     rest, more = yield
     return {"first": arguments["first"], **rest}, [*parts, *more]
+
+
+def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    """What a decoder could do that somebody else's picture has taken over: Python does not see these calls."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    own = f"{os.environ['TMPDIR']}/own"
+    calls = {
+        "socket": lambda: libc.socket(2, 1, 0),
+        "exec": lambda: libc.execv(b"/bin/true", (ctypes.c_char_p * 2)(b"true", None)),
+        "kill": lambda: libc.kill(os.getppid(), 0),
+        "read": lambda: libc.open(arguments["path"].encode(), os.O_RDONLY),
+        "write": lambda: libc.open(f"{arguments['path']}.new".encode(), os.O_WRONLY | os.O_CREAT, 0o600),
+        "folder": lambda: libc.open(own.encode(), os.O_WRONLY | os.O_CREAT, 0o600),
+    }
+    return {name: call() >= 0 for name, call in calls.items()}, []

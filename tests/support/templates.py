@@ -21,7 +21,7 @@ from services.templates.domain import DocumentFields, Limits
 from services.templates.links import LinkMaker
 from services.templates.preparing import Ready
 
-ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com", name="Ana Ray")
+ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com", name="Ana Ray", first_name="Ana", last_name="Ray")
 EDITOR = Actor(user_id=2, role=Role.EDITOR, email="editor@example.com")
 OTHER = Actor(user_id=3, role=Role.EDITOR, email="other@example.com")
 VIEWER = Actor(user_id=4, role=Role.VIEWER, email="viewer@example.com")

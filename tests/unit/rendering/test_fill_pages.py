@@ -9,7 +9,7 @@ import pytest
 from pikepdf import Array, Dictionary, Name
 
 from services.rendering.jobs import read_back
-from services.rendering.jobs.fill import drawn_values, fill_into, overlay_pdf
+from services.rendering.jobs.fill import drawn_values, faults, fill_into, overlay_pdf
 from services.rendering.jobs.reading import is_found
 from tests.support.drawing import (
     LETTER,
@@ -157,7 +157,10 @@ def test_a_filled_document_can_be_filled_again() -> None:
     assert is_found("second", found(data, second[0]))
 
 
-@pytest.mark.parametrize("value", ["+43 660 123-4567", "03/05/2026", "“quoted” (text)", "ok 😀 12", "john@example.com"])
+@pytest.mark.parametrize(
+    "value",
+    ["+43 660 123-4567", "03/05/2026", "“quoted” (text)", "ok 😀 12", "john@example.com", "≠ and ∉ and ≮", "≠ (א) ∉"],
+)
 def test_values_beside_text_of_the_other_direction_are_found(value: str) -> None:
     """pdfium turns a whole row around when a part of it runs from right to left."""
     row = [
@@ -169,6 +172,20 @@ def test_values_beside_text_of_the_other_direction_are_found(value: str) -> None
     swapped = [replace(drawn[0], rectangle=drawn[1].rectangle)]
     with pytest.raises(read_back.SealBroken):
         read_back.check_values(data, swapped, {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a" + "\u0301" * 254, "\u20dd" * 2_000, "\u0e33" * 255, "🏻" * 255, "\u0bcb" * 255, "\ua98f\ua9c0" * 3_000],
+    ids=["accents", "circles", "thai", "skins", "tamil", "javanese"],
+)
+def test_what_goes_on_and_on_without_an_end_is_drawn_in_parts(value: str) -> None:
+    """Shapers make one glyph of it, which no font can have: found when everybody had signed, and then never sealed."""
+    item = field_value("text", value, area(0.05, 0.05, 0.9, 0.9))
+    assert faults(request(item)) == {}
+    data, drawn = fill(item)
+    read_back.check_values(data, drawn, {})
+    assert [one.text for one in drawn] == [value]
 
 
 def test_many_fields_of_many_signers_are_all_found(tmp_path: Any) -> None:

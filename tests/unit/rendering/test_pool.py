@@ -247,6 +247,21 @@ def test_a_child_connects_nowhere_and_starts_nothing(pool: ChildPool) -> None:
         pool.run("start_program", {})
 
 
+def test_the_kernel_holds_back_what_python_does_not_see(tmp_path: Path) -> None:
+    """A decoder in C that a hostile picture has taken over reads no keys and reaches nobody."""
+    mine, secret = tmp_path / "mine", tmp_path / "var" / "certificates.pem"
+    mine.mkdir()
+    secret.parent.mkdir()
+    secret.write_text("a key")
+    pool = ChildPool(size=1, tasks=TASKS, environment={"TMPDIR": str(mine)}).start()
+    try:
+        done = pool.run("escape", {"path": str(secret)})[0]
+    finally:
+        pool.close()
+    assert done == {"socket": False, "exec": False, "kill": False, "read": False, "write": False, "folder": True}
+    assert [one.name for one in secret.parent.iterdir()] == ["certificates.pem"]
+
+
 def test_a_child_ends_with_its_parent(pool: ChildPool) -> None:
     child = pid(pool)
     pool._idle[0]._connection.close()

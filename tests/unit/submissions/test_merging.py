@@ -66,6 +66,21 @@ def test_the_new_role_may_be_named_and_filled() -> None:
     assert sorted(map(str, made.submitters[1].values.values())) == ["7", "7"]
 
 
+def test_a_choice_offers_what_either_role_was_offered() -> None:
+    found = template(
+        field("A", "Colour", "radio", options=["red", "green"], areas=[area(1)]),
+        field("B", "Colour", "radio", options=["green", "blue"], areas=[area(2)]),
+    )
+    made = plan(found, {"roles": ["A", "B"], "values": {"Colour": "blue"}})
+    assert [(one.options, len(one.areas)) for one in made.fields] == [(["red", "green", "blue"], 2)]
+
+
+@pytest.mark.parametrize("inviter", ["a", "B ", "A / B"])
+def test_who_has_taken_a_role_invites_for_it(inviter: str) -> None:
+    made = plan(three_roles(), {"roles": ["A", "B"]}, {"role": "C", "email": None, "invite_by": inviter})
+    assert made.submitters[1].invited_by == made.submitters[0].party.uuid
+
+
 def test_one_role_is_as_role_and_the_position_counts_what_is_left() -> None:
     made = plan(three_roles(), {"roles": ["B"]}, {"role": "A"})
     assert [one.party.name for one in made.submitters] == ["B", "A"]
