@@ -170,12 +170,15 @@ class RemoveTemplate(Tolerant):
 
 
 class CloneTemplate(Tolerant):
+    """``document_names`` by position; a document that has none there keeps its own."""
+
     request_id: str
     actor: Actor
     id: int
     name: str | None = None
     folder_name: str | None = None
     external_id: str | None = None
+    document_names: list[str | None] = Field(default_factory=list)
 
 
 class MergeTemplates(Tolerant):

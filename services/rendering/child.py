@@ -1,8 +1,9 @@
 """A child process: takes jobs from its socket, one after the other, and does them within limits.
 
 It parses files that strangers made, so it holds nothing worth taking: no keys, no database, no secrets in its
-environment, and it refuses to connect anywhere or to start a program. Memory is limited for the whole life of the process,
-processor time and wall-clock time for each job; past a limit the kernel ends it and the parent starts another.
+environment, and the kernel lets it connect nowhere, start nothing and read nobody's files (``confinement``). Memory is
+limited for the whole life of the process, processor time and wall-clock time for each job; past a limit the kernel ends it
+and the parent starts another.
 
 ``python -m services.rendering.child FD MEMORY_BYTES``
 """
@@ -23,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from services.rendering import frames
+from services.rendering import confinement, frames
 
 Message = tuple[dict[str, Any], list[bytes]]
 Answer = tuple[dict[str, Any], list[frames.Bytes]]
@@ -60,6 +61,7 @@ def main() -> None:
     connection.setblocking(True)
     _limit_process(int(sys.argv[2]))
     _keep_quiet()
+    confinement.confine()
     tasks = importlib.import_module(sys.argv[3] if len(sys.argv) > 3 else TASKS)
     sys.addaudithook(_refuse_way_out)
     gc.freeze()

@@ -333,4 +333,6 @@ def _clean_environment() -> dict[str, str]:
         for key in ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "XDG_CACHE_HOME", "FONT_DIRS")
         if key in os.environ
     }
+    if "HOME" in kept:  # a child may have a home of its own, but what fonts there are it need not find out anew
+        kept.setdefault("XDG_CACHE_HOME", f"{kept['HOME']}/.cache")
     return {**kept, "PYTHONPATH": _TOP, "MALLOC_ARENA_MAX": "1", "PYTHONWARNINGS": "ignore"}

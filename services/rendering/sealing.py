@@ -195,7 +195,8 @@ class _Attempt:
         """A sealed file is read back and stored while the next one is made, the trail is begun beside short ones. It states
         each document's level: without a time-stamp that is known beforehand, else it is what was found in the file."""
         request = self._request
-        attachments = [self._blobs.get(attachment.file) for attachment in request.attachments]
+        drawn = {uuid for one in request.values for uuid in domain.pictures_of(one)}
+        attachments = [self._blobs.get(one.file) if one.uuid in drawn else b"" for one in request.attachments]
         place = self._sealer.place(assurance, now())
         with ThreadPoolExecutor(_AT_ONCE) as others:
             documents = others.submit(self._documents, attachments, assurance, place, others)

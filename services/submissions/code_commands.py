@@ -11,7 +11,8 @@ from contracts.events import CODE_DUE, CodeDue
 from contracts.rpc import submissions as rpc
 from contracts.runtime.outbox import emit
 from contracts.types import Account, FieldDefinition, FieldType
-from services.submissions import addresses, branding, domain, filling, one_time_codes, store, trail
+from services.submissions import addresses, branding, domain, filling, one_time_codes, rates, store, trail
+from services.submissions.creation import LINK
 from services.submissions.domain import FormState, Refused
 from services.submissions.models import SubmitterRow
 from services.submissions.one_time_codes import EMAIL, PHONE, Asked, Issued, Judged
@@ -60,6 +61,9 @@ def send(session: Session, command: rpc.codes.SendCode, site: Site, now: datetim
             raise invalid("There is no address that a code could be sent to.")
         if asked.method == PHONE and command.phone_otp_webhook is None:
             raise invalid("Phone verification not configured", "phone_otp_webhook", "is not configured")
+        if found.row.source == LINK:
+            who = f"codes of link forms from {rates.network(command.ip)}"
+            rates.count(session, who, one_time_codes.SENDS_OF_VISITOR, now, refusal=one_time_codes.TOO_MANY_FROM_HERE)
         issued = one_time_codes.issue(session, asked, found.row.id, site.link_secret, now)
         said = {asked.method: asked.address, "ip": command.ip}
         trail.append(found, [trail.Line(_SENT[asked.method], submitter.id, said)], store.moment(found, now))

@@ -70,6 +70,10 @@ def check_change_available(command: UpdateSubmitter, problems: Problems) -> None
     available = command.account is not None and command.account.phone_codes_available
     if command.require_phone_2fa and not available:
         problems.add("require_phone_2fa", "needs a phone OTP webhook in the account's settings", NOT_CONFIGURED)
+    for index, override in enumerate(command.fields if not available else ()):
+        if str((override.preferences or {}).get("one_time_code")).strip().lower() == "true":
+            where = f"fields[{index}].preferences.one_time_code"
+            problems.add(where, "needs a phone OTP webhook in the account's settings", NOT_CONFIGURED)
 
 
 def check_code_addresses(

@@ -115,7 +115,7 @@ def _mismatch(submitter: SubmitterRow, command: rpc.FinishIdentityCheck) -> Iden
     proved = command.identity.email if command.identity else None
     if command.any_email or not proved or not submitter.email:
         return None
-    same = proved.strip().casefold() == submitter.email.casefold()
+    same = addresses.mailbox(proved) == addresses.mailbox(submitter.email)
     return None if same else IdentityProblem.OTHER_PERSON
 
 

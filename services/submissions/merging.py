@@ -99,8 +99,7 @@ def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
                 "options": list(dict.fromkeys([*before.options, *field.options])),
                 "required": before.required or field.required,
             }
-            if field.preferences.get("method") == "qes":  # of two proofs of identity the stricter one is asked for
-                both["preferences"] = {**before.preferences, "method": "qes"}
+            both["preferences"] = _stricter(before.preferences, field.preferences)
             fields[same[key]] = before.model_copy(update=both)
             continue
         same[key] = len(fields)
@@ -111,6 +110,16 @@ def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
         "documents": [_following(one, kept_as) for one in template.documents],
     }
     return template.model_copy(update=changes)
+
+
+def _stricter(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The preferences of the first, and of two proofs, of identity or of a telephone number, the one that asks for more. A
+    number is confirmed wherever that is possible, unless its field says no."""
+    stricter = {"method": "qes"} if second.get("method") == "qes" else {}
+    codes = [one.get("one_time_code") for one in (first, second)]
+    asks = True if True in codes else None if None in codes else False
+    kept = {key: value for key, value in first.items() if key != "one_time_code" or asks is not None}
+    return {**kept, **stricter, **({} if asks is None else {"one_time_code": asks})}
 
 
 def _following(one: Conditional, kept_as: dict[str, str]) -> Conditional:

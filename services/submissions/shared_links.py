@@ -7,7 +7,6 @@ its address, goes on with it.
 
 import hashlib
 import hmac
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,7 +24,7 @@ from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.outbox import emit
 from contracts.shared_link import LINK_FORM_FIELDS, asked_for
 from contracts.types import Actor, Party, Role, SubmissionStatus
-from services.submissions import commands, creation, one_time_codes, rates, store, trail, variables
+from services.submissions import addresses, commands, creation, one_time_codes, rates, store, trail, variables
 from services.submissions.creation import LINK, Plan
 from services.submissions.domain import FormState
 from services.submissions.models import SubmissionRow, SubmitterRow
@@ -36,9 +35,9 @@ from services.submissions.repeats import once
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 
-CODES_PER_VISITOR = Rate(most=20, within=timedelta(hours=1))
 TOO_OFTEN = "Too many people have used this link just now. Please try again later."
 _MAC_LENGTH = 32
+_MOST_LOOKED_AT = 20
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def asked_code(template: TemplateSnapshot, contact: Contact) -> Asked | None:
     """The code that the visitor must pass before he gets a submission."""
     if not template.preferences.get("shared_link_2fa"):
         return None
-    return Asked(f"link:{template.id}:{(contact.email or '').casefold()}", EMAIL, contact.email)
+    return Asked(f"link:{template.id}:{addresses.mailbox(contact.email)}", EMAIL, contact.email)
 
 
 def wanted(
@@ -157,7 +156,8 @@ def send_code(
     def decide() -> rpc.codes.CodeSent:
         if asked is None or asked.address is None:
             raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
-        rates.count(session, f"link codes from {_network(command.ip)}", CODES_PER_VISITOR, now, refusal=TOO_OFTEN)
+        who = f"link codes from {rates.network(command.ip)}"
+        rates.count(session, who, one_time_codes.SENDS_OF_VISITOR, now, refusal=TOO_OFTEN)
         issued = one_time_codes.issue(session, asked, None, site.link_secret, now)
         due = CodeDue(
             code_id=issued.code_id,
@@ -215,7 +215,9 @@ def _begun(
         if asked is None
         else sa.func.lower(SubmitterRow.email) == (contact.email or "").lower(),
     )
-    row = session.scalar(mine.order_by(SubmitterRow.id.desc()).limit(1))
+    rows = session.scalars(mine.order_by(SubmitterRow.id.desc()).limit(_MOST_LOOKED_AT))
+    # A database folds more letters than those that may be taken for each other.
+    row = next((one for one in rows if asked is None or _is_mailbox_of(one, contact)), None)
     if row is None:
         return None
     said = (_same(row.email), _same(row.name), row.phone)
@@ -238,20 +240,9 @@ def _count(
     hour = timedelta(hours=1)
     visitor = Rate(most=settings.shared_link_starts_per_visitor, within=hour)
     everybody = Rate(most=settings.shared_link_starts, within=hour)
-    who = f"link {template.id} from {_network(command.ip)}"
+    who = f"link {template.id} from {rates.network(command.ip)}"
     rates.count(session, who, visitor, now, refusal=TOO_OFTEN)
     rates.count(session, f"link {template.id}", everybody, now, refusal=TOO_OFTEN)
-
-
-def _network(ip: str | None) -> str:
-    """An address, or the network that one household or office has of the many."""
-    try:
-        address = ipaddress.ip_address(ip or "")
-    except ValueError:
-        return "nowhere"
-    if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((address, 64), strict=False))
-    return str(address)
 
 
 def _tell_of_code(session: Session, slug: str, asked: Asked, command: rpc.links.StartFromLink, now: datetime) -> None:
@@ -284,6 +275,10 @@ def _resumed(token: str | None, template: TemplateSnapshot, site: Site) -> str |
 
 def _resume_mac(slug: str, template: TemplateSnapshot, site: Site) -> str:
     return mac(site.link_secret, "link-resume", slug, str(template.id)).hex()[:_MAC_LENGTH]
+
+
+def _is_mailbox_of(submitter: SubmitterRow, contact: Contact) -> bool:
+    return addresses.mailbox(submitter.email) == addresses.mailbox(contact.email)
 
 
 def _same(text: str | None) -> str:

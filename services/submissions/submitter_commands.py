@@ -12,6 +12,7 @@ from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
 from services.submissions import (
+    addresses,
     branding,
     branding_pictures,
     commands,
@@ -139,10 +140,10 @@ def _apply(
     limits: Limits,
     now: datetime,
 ) -> None:
-    before = (submitter.email or "").casefold()
+    before = addresses.mailbox(submitter.email)
     for key, value in change.details.items():
         setattr(submitter, key, value)
-    if (submitter.email or "").casefold() != before:
+    if addresses.mailbox(submitter.email) != before:
         identity_checks.void(found, submitter)
     problems = Problems()
     if not submitter.email and not submitter.phone:

@@ -394,6 +394,10 @@ def test_without_a_webhook_or_a_number_a_code_to_the_phone_is_refused_at_creatio
     bo = desk.create(found, {"phone": "+14155550123"}).submitters[0]
     error = refusal(lambda: desk.update_submitter(bo.id, require_phone_2fa=True))
     assert error.details[0]["field"] == "require_phone_2fa"
+    asks = rpc.api.FieldOverride(name="Mobile", preferences={"one_time_code": "true"})
+    error = refusal(lambda: desk.update_submitter(bo.id, fields=[asks]))
+    assert error.details[0]["field"] == "fields[0].preferences.one_time_code", "nobody could complete the form any more"
+    desk.update_submitter(bo.id, fields=[asks], account=READY)
     desk.update_submitter(bo.id, require_phone_2fa=True, account=READY)
     assert desk.opened(bo.slug).state == "code"
 

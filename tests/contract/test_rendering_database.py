@@ -40,7 +40,7 @@ from tests.support.seal_jobs import (
     work_on,
     workshop,
 )
-from tests.support.sealing import assert_sealed, contract_pdf, pdf_text, pdfsig, seal_request
+from tests.support.sealing import assert_sealed, attachment, contract_pdf, pdf_text, pdfsig, seal_request
 from tests.support.suite import wait_until
 
 __all__ = ["blobs", "database", "keys", "workshop"]
@@ -108,6 +108,35 @@ def test_a_job_ends_with_sealed_documents_and_an_audit_trail(
     assert job.swept
     for file in (sealed.audit_trail, *(one.file for one in sealed.documents)):
         assert database.read(queries.sealed_here, file.sha256)
+
+
+def test_files_of_signers_are_named_and_never_read(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hundreds of 25 MB each would not fit into any memory, and the submission would never be sealed."""
+    request = seal_request(blobs)
+    files = [
+        attachment(blobs, b"%d" % number, f"f{number}", f"scan {number}.pdf", "application/pdf") for number in (1, 2)
+    ]
+    scans = drawing.field_value(
+        "file", ["f1", "f2"], drawing.area(0.1, 0.7, 0.4, 0.05, attachment_uuid="d0"), name="Scans"
+    )
+    more = {"values": [*request.values, scans], "attachments": [*request.attachments, *files]}
+    order(database, request.model_copy(update=more))
+    read: list[str] = []
+    get = blobs.get
+    monkeypatch.setattr(blobs, "get", lambda ref: read.append(ref.key) or get(ref))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    sealed = sealed_event(database)
+    assert "scan 2.pdf" in pdf_text(get(sealed.documents[0].file), tmp_path)
+    said = pdf_text(get(sealed.audit_trail), tmp_path)
+    assert all(one.file.sha256[:32] in said for one in files)
+    assert set(read) == {request.documents[0].file.key, request.attachments[0].file.key}
 
 
 @pytest.mark.parametrize("how", ["the same event", "another event"])

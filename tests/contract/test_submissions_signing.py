@@ -266,7 +266,7 @@ def test_a_document_that_others_decided_about_is_not_shown_to_later_signers(desk
 
 def asked_about(desk: Desk, slug: str, values: dict[str, Any], *, saved: bool = False) -> dict[str, int]:
     """Of which fields rendering would be asked whether they fit, by uuid, and in how many places."""
-    kind = rpc.SaveValues if saved else rpc.CompleteForm
+    kind = rpc.form.SaveValues if saved else rpc.form.CompleteForm
     command = kind(request_id=uuid7(), slug=slug, values=values)
     question = desk.database.read(forms.drawn, command, SITE, desk.now)
     assert question is not None

@@ -401,6 +401,11 @@ def test_a_clone_is_a_template_of_its_own(database: Database) -> None:
     assert get(database, copy.id) == copy
     other = clone(database, copy, ADMIN, name="New", folder_name="G / H", external_id="z")
     assert (other.name, other.folder_name, other.external_id) == ("New", "G / H", "z")
+    named = clone(database, copy, ADMIN, document_names=["first.pdf", None])
+    assert [one.name for one in named.documents] == [one.name for one in named.document_schema] == ["first", "two"]
+    with pytest.raises(ServiceError) as caught:
+        clone(database, copy, ADMIN, document_names=["a", "b", "c"])
+    assert caught.value.details[0]["field"] == "documents"
 
 
 def test_a_snapshot_holds_the_files_themselves(database: Database) -> None:

@@ -60,6 +60,29 @@ def test_the_stricter_proof_of_identity_is_asked_for() -> None:
         assert [one.preferences for one in made.fields] == [{"method": "qes"}]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "asks"),
+    [
+        (False, True, True),
+        (False, None, True),
+        (None, False, True),
+        (None, True, True),
+        (True, False, True),
+        (False, False, False),
+    ],
+)
+def test_a_number_that_one_of_the_roles_must_confirm_is_confirmed(
+    first: bool | None, second: bool | None, asks: bool
+) -> None:
+    fields = [
+        field(role, "Mobile", "phone", preferences={} if wanted is None else {"one_time_code": wanted})
+        for role, wanted in zip("AB", (first, second), strict=True)
+    ]
+    found, account = template(*fields), Account(phone_codes_available=True)
+    made = creation.planned(create_command(found, {"roles": ["A", "B"]}, account=account), found, Limits(), NOW)
+    assert [one.preferences for one in made.fields] == [{"one_time_code": asks}]
+
+
 def test_the_new_role_may_be_named_and_filled() -> None:
     made = plan(three_roles(), {"role": "C"}, {"role": "Both", "roles": ["A", "B"], "values": {"Name": "7"}})
     assert [one.party.name for one in made.submitters] == ["C", "Both"]
