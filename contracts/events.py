@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import SealRequest
-from contracts.rpc.submissions import Message
+from contracts.rpc.submissions.api import Message
 from contracts.types import Account, Actor, DocumentLink, Moment, Notice, Tolerant
 
 
@@ -77,8 +77,8 @@ TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=T
 
 
 class Recipient(Tolerant):
-    """A party, as mails speak of him. ``values`` by field name, for the message variables. ``company_name`` and ``logo`` are
-    what his own mails show."""
+    """A party, as mails speak of him. ``values`` by field name, None where there is none yet, for the message variables.
+    ``company_name`` and ``logo`` are what his own mails show."""
 
     submitter_id: int
     role: str
@@ -243,29 +243,25 @@ class DocumentsFailed(Tolerant):
     reason: str
 
 
-class MailOutcome(Tolerant):
+class SendingOutcome(Tolerant):
+    """What became of something that was sent to one recipient. ``sent_at`` is when the mail server or the provider took it."""
+
+    submission_id: int
+    submitter_id: int | None = None
+    kind: str
+    to: str
+    invitation_id: str | None = None
+    error: str | None = None
+    sent_at: Moment | None = None
+
+
+class MailOutcome(SendingOutcome):
     """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``completed``, ``documents_copy``, ``declined``,
     ``one_time_code``. ``sent_at`` is when the mail server took it."""
 
-    submission_id: int
-    submitter_id: int | None = None
-    kind: str
-    to: str
-    invitation_id: str | None = None
-    error: str | None = None
-    sent_at: Moment | None = None
 
-
-class PhoneOutcome(Tolerant):
+class PhoneOutcome(SendingOutcome):
     """What went to a phone was taken by the provider, or never will be. ``kind``: ``invitation`` or ``one_time_code``."""
-
-    submission_id: int
-    submitter_id: int | None = None
-    kind: str
-    to: str
-    invitation_id: str | None = None
-    error: str | None = None
-    sent_at: Moment | None = None
 
 
 class WebhookDisabled(Tolerant):

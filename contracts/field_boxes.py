@@ -1,11 +1,27 @@
-"""Where the fields are on a document, for previews (contracts.types.FieldBox). Pure."""
+"""Where the fields are on a document, for previews. Pure."""
 
 from collections.abc import Collection, Sequence
 
-from contracts.types import FieldBox, FieldDefinition
+from contracts.types import FieldDefinition, Tolerant
 
 MOST_BOXES = 2_000
 LONGEST_LABEL = 100
+
+
+class FieldBox(Tolerant):
+    """An area as a preview shows it: where it is (see Area), what is written into it, the number of its role from 0."""
+
+    x: float
+    y: float
+    w: float
+    h: float
+    page: int
+    label: str = ""
+    role: int = 0
+
+
+class FieldBoxes(Tolerant):
+    boxes: list[FieldBox]
 
 
 def field_boxes(

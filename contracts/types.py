@@ -4,6 +4,7 @@ What is here is public: the JSON of these models is what a REST client, a webhoo
 Readers ignore keys they do not know; a key is only ever added.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -59,10 +60,6 @@ STATIC_TYPES = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.
 """Drawn without the signer doing anything. A payment states an amount and where to pay it; it is not made here."""
 
 
-LINK_FORM_FIELDS = ("email", "name", "phone")
-"""What a shared link may ask its visitor for, in the order in which it does."""
-
-
 class SubmitterStatus(StrEnum):
     PENDING = "pending"
     COMPLETED = "completed"
@@ -100,6 +97,8 @@ class Actor(Tolerant):
     role: Role
     email: str
     name: str = ""
+    first_name: str | None = None
+    last_name: str | None = None
 
 
 class Reminders(Tolerant):
@@ -161,22 +160,6 @@ class Area(Tolerant):
     cell_w: float | None = None
 
 
-class FieldBox(Tolerant):
-    """An area as a preview shows it: where it is (see Area), what is written into it, the number of its role from 0."""
-
-    x: float
-    y: float
-    w: float
-    h: float
-    page: int
-    label: str = ""
-    role: int = 0
-
-
-class FieldBoxes(Tolerant):
-    boxes: list[FieldBox]
-
-
 class Condition(Tolerant):
     """Shown only when the other field has that value (peer facts 4.3)."""
 
@@ -233,6 +216,11 @@ class Pagination(Tolerant):
     count: int
     next: int | None = None
     prev: int | None = None
+
+    @classmethod
+    def of(cls, ids: Sequence[int], following: bool) -> "Pagination":
+        """Of a page with these ids, ascending; ``following``: others come after them."""
+        return cls(count=len(ids), prev=ids[0], next=ids[-1] if following else None) if ids else cls(count=0)
 
 
 T = TypeVar("T")
@@ -350,45 +338,6 @@ class SubmissionEvent(Tolerant):
     event_timestamp: Moment
     data: dict[str, Any] = Field(default_factory=dict)
     hash: str = ""
-
-
-class DryRunDocument(Tolerant):
-    """A document that would be kept; ``sha256`` is of what was sent in. Sizes are points, upright."""
-
-    name: str
-    pages: list[PageSize]
-    signed: bool = False
-    sha256: str
-
-
-class DryRunSubmitter(Tolerant):
-    """A submitter that would be made. ``fields`` are the names of those that he fills in."""
-
-    role: str
-    email: str | None = None
-    name: str | None = None
-    phone: str | None = None
-    order: int | None = None
-    completed: bool = False
-    fields: list[str] = Field(default_factory=list)
-
-
-class DryRun(Tolerant):
-    """What a creating call would make; nothing was stored, and nobody was told.
-
-    ``problems`` are what the call would be refused for; when there are none it would be accepted. ``report`` is what was
-    changed or skipped in the documents, and why.
-    """
-
-    dry_run: Literal[True] = True
-    accepted: bool
-    problems: list[dict[str, str]] = Field(default_factory=list)
-    report: list[Notice] = Field(default_factory=list)
-    name: str | None = None
-    roles: list[str] = Field(default_factory=list)
-    fields: list[FieldDefinition] = Field(default_factory=list)
-    documents: list[DryRunDocument] = Field(default_factory=list)
-    submitters: list[DryRunSubmitter] | None = None
 
 
 class Consent(Tolerant):
@@ -525,35 +474,3 @@ class EventRecord(Tolerant):
     event_type: str
     timestamp: Moment
     data: dict[str, Any]
-
-
-class WrittenField(Tolerant):
-    """A field that is written into a DOCX: as it is called there, and where it was before the variables were filled."""
-
-    name: str
-    role: str | None = None
-    areas: list[Area] = Field(default_factory=list)
-
-
-class DocxSource(Tolerant):
-    """A DOCX whose ``[[variables]]`` are filled for each submission anew. ``variables``: those it asks for, as JSON Schema by
-    name; ``written``: the fields in its text."""
-
-    variables: dict[str, Any]
-    remove_tags: bool = True
-    written: list[WrittenField] = Field(default_factory=list)
-
-
-class StoredDocument(Tolerant):
-    """A document of a template or submission, between services. ``file`` is the normalised PDF that is filled and sealed;
-    ``original`` is what was sent in, whose hash the audit trail states. With ``docx`` the original has variables, and ``file``
-    shows them as they were typed. It is shown and sealed only when its ``conditions`` hold."""
-
-    uuid: str
-    name: str
-    file: BlobRef
-    original: BlobRef
-    pages: list[PageSize]
-    signed: bool = False
-    docx: DocxSource | None = None
-    conditions: list[Condition] = Field(default_factory=list)

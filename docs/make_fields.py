@@ -19,7 +19,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, FillRequest, PartySummary
-from contracts.types import STATIC_TYPES, Account, Area, FieldDefinition, FieldType, PageSize, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import STATIC_TYPES, Account, Area, FieldDefinition, FieldType, PageSize
 from docs.field_specimens import ATTRIBUTES, PAPER, PHOTO, SIGNATURE, TYPES, Specimen
 from services.rendering.jobs import certificates, cms, fill, intake, seal
 from services.rendering.jobs.embedding import FontEmbedder

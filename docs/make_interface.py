@@ -13,6 +13,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,7 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
+@cache
 def _operations() -> dict[str, specification.Operation]:
     return {one.id: one for one in specification.operations(_DOCUMENT)}
 
@@ -138,10 +140,16 @@ def _resolved(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _calls(function: Function, operation: specification.Operation) -> bool:
-    pattern = re.compile(re.sub(r"\\{[^}]*}", "[^/]+", re.escape(operation.path)))
-    literal = {one.path for one in specification.operations(_DOCUMENT)} - {operation.path}
     method = operation.method.upper()
-    return any(called == method and path not in literal and pattern.fullmatch(path) for called, path in function.calls)
+    return any(called == method and _is_path_of(path, operation.path) for called, path in function.calls)
+
+
+@cache
+def _is_path_of(called: str, path: str) -> bool:
+    """Is this the path of an operation, with something in its places? Another operation's own path is not."""
+    if called != path and called in {one.path for one in _operations().values()}:
+        return False
+    return re.fullmatch(re.sub(r"\\{[^}]*}", "[^/]+", re.escape(path)), called) is not None
 
 
 def _tests() -> list[tuple[str, Function, Function]]:

@@ -1,7 +1,7 @@
 """Real parts for every test: a broker, a PostgreSQL cluster, databases. Each is started when the first test asks for it.
 
 Side by side (``--dist loadscope``), all tests that share a running suite go to one worker, so that it is started once; of the
-others, those of a file stay together.
+others, those of a file stay together. What takes longest comes first, or a worker would be alone with it at the end.
 """
 
 import os
@@ -22,17 +22,37 @@ from tests.support.postgres import PrivatePostgres
 from tests.support.suite import RunningSuite, start_suite
 
 _SHARING = ("tests/browser/", "tests/e2e/", "tests/contract/test_role_matrix.py")
-_OWN_SUITE = ("test_generated_calls.py", "test_mail_server.py", "test_sealing_troubles.py")
+_EQUIPPED = tuple(f"tests/e2e/test_{name}.py" for name in ("sealing_troubles", "mail_server", "generated_calls"))
+"""In this order: the last of them changes whatever can be changed."""
+_LONGEST = ("SQLite", "PostgreSQL", "tests/contract/test_runtime_worker.py", "equipped", "tests/chaos/test_kill.py")
+"""What is given out first, for two processors not three suites at once: starting one takes 20 s of a processor."""
+SUITES = pytest.StashKey[dict[str, RunningSuite]]()
 
 
 class BySuiteOrFile(LoadScopeScheduling):
-    """By the tests' names, as that is all the process knows that gives them out: with PostgreSQL they say so."""
+    """By the tests' names, as that is all the process knows that gives them out."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file, _, test = nodeid.partition("::")
-        if not file.startswith(_SHARING) or file.endswith(_OWN_SUITE):
-            return file
-        return "PostgreSQL" if "postgresql" in test else "SQLite"
+        return group_of(nodeid)
+
+
+def group_of(nodeid: str) -> str:
+    """The suite that a test shares, else its file: with PostgreSQL their names say so."""
+    file, _, test = nodeid.partition("::")
+    if file in _EQUIPPED:
+        return "equipped"
+    if not file.startswith(_SHARING):
+        return file
+    return "PostgreSQL" if "postgresql" in test else "SQLite"
+
+
+def place_of(nodeid: str) -> tuple[int, int]:
+    """The longest groups first; within them, tests stay in their order."""
+    group, file = group_of(nodeid), nodeid.partition("::")[0]
+    return (
+        _LONGEST.index(group) if group in _LONGEST else len(_LONGEST),
+        _EQUIPPED.index(file) if file in _EQUIPPED else 0,
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -46,10 +66,28 @@ def pytest_make_parametrize_id(val: Any, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, of several tests with one id only the first would run, and nobody would notice."""
+    """The longest first. Side by side, of several tests with one id only the first would run, and nobody would notice."""
+    items.sort(key=lambda item: place_of(item.nodeid))
     twice = sorted(name for name, count in Counter(item.nodeid for item in items).items() if count > 1)
     if twice:
         raise pytest.UsageError(f"several tests are called {', '.join(twice[:5])}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """A suite ends with the last test that shares it: an idle one takes a tenth of a processor from all others."""
+    yield
+    group = group_of(item.nodeid)
+    if nextitem is None or group_of(nextitem.nodeid) != group:
+        running = item.config.stash.get(SUITES, {}).pop(group, None)
+        if running is not None:
+            running.stop()
+
+
+@pytest.fixture(scope="session")
+def suites(pytestconfig: pytest.Config) -> dict[str, RunningSuite]:
+    """Running suites by the group of tests that shares them. Whoever starts one puts it here."""
+    return pytestconfig.stash.setdefault(SUITES, {})
 
 
 @pytest.fixture(scope="session")
@@ -98,20 +136,24 @@ def identity_provider(workspace: Path) -> Iterator[ProviderProcess]:
 
 
 @pytest.fixture(scope="session")
-def sqlite_suite(workspace: Path, identity_provider: ProviderProcess) -> Iterator[RunningSuite]:
+def sqlite_suite(
+    workspace: Path, identity_provider: ProviderProcess, suites: dict[str, RunningSuite]
+) -> Iterator[RunningSuite]:
     """The whole suite on SQLite, shared by whoever asks: leave it as it was, its data aside."""
     running = start_suite(workspace / "suite-sqlite", **identity_provider.settings)
+    suites["SQLite"] = running
     yield running
     running.stop()
 
 
 @pytest.fixture(scope="session")
 def postgresql_suite(
-    workspace: Path, postgres: PrivatePostgres, identity_provider: ProviderProcess
+    workspace: Path, postgres: PrivatePostgres, identity_provider: ProviderProcess, suites: dict[str, RunningSuite]
 ) -> Iterator[RunningSuite]:
     """The same on PostgreSQL, a database per service."""
     databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
     running = start_suite(workspace / "suite-postgresql", **databases, **identity_provider.settings)
+    suites["PostgreSQL"] = running
     yield running
     running.stop()
 

@@ -1,7 +1,7 @@
 """Every RPC of the suite as one typed value: who serves it, what goes in, what comes out, how long it may take.
 
-One module per serving service. ``REGISTRY`` holds them all; the schemas recorded in ``contracts/schemas`` and the tables
-in the services' READMEs are checked against it.
+One module per serving service, or a package of them. ``REGISTRY`` holds them all; the schemas recorded in
+``contracts/schemas`` and the tables in the services' READMEs are checked against it.
 """
 
 from dataclasses import dataclass

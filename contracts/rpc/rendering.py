@@ -5,20 +5,10 @@ from typing import Any
 from pydantic import Field
 
 from contracts.blobs import BlobRef
+from contracts.field_boxes import FieldBox
 from contracts.rpc import Rpc
-from contracts.types import (
-    Account,
-    Area,
-    FieldBox,
-    FieldContent,
-    FieldDefinition,
-    FieldType,
-    Moment,
-    Notice,
-    PageSize,
-    StoredDocument,
-    Tolerant,
-)
+from contracts.stored_documents import StoredDocument
+from contracts.types import Account, Area, FieldContent, FieldDefinition, FieldType, Moment, Notice, PageSize, Tolerant
 
 
 class TagField(FieldContent):

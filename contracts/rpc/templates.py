@@ -5,12 +5,13 @@ from typing import Any
 from pydantic import Field
 
 from contracts.blobs import BlobRef
+from contracts.dry_run import DryRun
+from contracts.field_boxes import FieldBoxes
 from contracts.rpc import Rpc
+from contracts.stored_documents import StoredDocument
 from contracts.types import (
     Actor,
     Condition,
-    DryRun,
-    FieldBoxes,
     FieldContent,
     FieldDefinition,
     Moment,
@@ -19,7 +20,6 @@ from contracts.types import (
     PageRequest,
     Party,
     Removed,
-    StoredDocument,
     Template,
     Tolerant,
 )
@@ -170,12 +170,15 @@ class RemoveTemplate(Tolerant):
 
 
 class CloneTemplate(Tolerant):
+    """``document_names`` by position; a document that has none there keeps its own."""
+
     request_id: str
     actor: Actor
     id: int
     name: str | None = None
     folder_name: str | None = None
     external_id: str | None = None
+    document_names: list[str | None] = Field(default_factory=list)
 
 
 class MergeTemplates(Tolerant):

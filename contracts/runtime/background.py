@@ -115,11 +115,13 @@ class Loop:
         self.name = name
         self.table: str | None = None
         self.poll_seconds = 1.0
+        self._told = False
         self._woken = threading.Event()
         self._stopping = threading.Event()
 
     def wake(self) -> None:
         """There is something to do. May be called from any thread."""
+        self._told = True
         self._woken.set()
 
     def stop(self) -> None:
@@ -207,9 +209,10 @@ class DueWork(Loop):
         self._choice = self._due_rows()
 
     def turn(self) -> float:
+        told, self._told = self._told, False
         self._free_leases_of_the_dead()
         free = self._concurrency - self._busy()
-        rows, pause = self._due(free) if free > 0 else ([], self.poll_seconds)
+        rows, pause = self._due(free, told) if free > 0 else ([], self.poll_seconds)
         for row in rows:
             thread = threading.Thread(target=self._work, args=(row,), name=f"{self.name}-attempt", daemon=True)
             self._running[thread] = time.monotonic() + self._lease.total_seconds()
@@ -228,9 +231,10 @@ class DueWork(Loop):
             log.error("due_work.stuck", work=self.name, attempts=overdue)
         return len(self._running) - min(overdue, 3 * self._concurrency)
 
-    def _due(self, limit: int) -> tuple[list[Any], float]:
-        """Looks before it claims: on SQLite a transaction that may write makes every other writer wait, for nothing."""
-        pause = self._database.read(self._seconds_until_due)
+    def _due(self, limit: int, told: bool) -> tuple[list[Any], float]:
+        """Looks before it claims, unless it was told that there is something: on SQLite a transaction that may write makes
+        every other writer wait, for nothing."""
+        pause = 0.0 if told else self._database.read(self._seconds_until_due)
         return ([], pause) if pause > 0 else self._database.write_unsynced(self._claim, limit)
 
     def _seconds_until_due(self, session: Session) -> float:
@@ -309,7 +313,7 @@ class DueWork(Loop):
                 duration_ms=duration,
             )
         FINISHED.labels(self.name, state).inc()
-        self.wake()
+        self._woken.set()  # to look whether there is more
 
     def _give_back(self, key: Any, attempts: int, error: Exception) -> str:
         try:

@@ -6,13 +6,10 @@ from typing import Any
 
 import pika
 
-from contracts.runtime import observe
 from contracts.runtime.broker import parameters
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.topology import QueuePlan, event_queues, retry_queues, rpc_queue
 from contracts.runtime.worker.marks import subscriptions_of
-
-log = observe.logger(__name__)
 
 
 def service_class(name: str) -> type | None:

@@ -43,9 +43,10 @@ def request_id() -> str | None:
 
 
 @contextlib.contextmanager
-def request(identifier: str | None = None) -> Iterator[str]:
+def request(identifier: object = None) -> Iterator[str]:
     """Work inside belongs to this request id; without one, or with one that is no plain word, a new one is made."""
-    chosen = identifier if identifier and _ACCEPTABLE_REQUEST_ID.fullmatch(identifier) else uuid.uuid4().hex
+    known = isinstance(identifier, str) and _ACCEPTABLE_REQUEST_ID.fullmatch(identifier)
+    chosen = str(identifier) if known else uuid.uuid4().hex
     before = _request_id.set(chosen)
     try:
         yield chosen

@@ -43,7 +43,6 @@ _SPECIAL = tuple(
     )
 )
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 

@@ -67,6 +67,10 @@ def asking(amqp_url: str) -> Asks:
     """Asks the service of the submissions. Raises ServiceError when it does not answer: then nothing is removed."""
 
     def in_use(keys: list[str]) -> Sequence[str]:
-        return shared_client(amqp_url).call(submissions.PICTURES_IN_USE, submissions.AccountPictures(keys=keys)).keys
+        return (
+            shared_client(amqp_url)
+            .call(submissions.api.PICTURES_IN_USE, submissions.api.AccountPictures(keys=keys))
+            .keys
+        )
 
     return in_use

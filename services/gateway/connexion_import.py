@@ -18,6 +18,7 @@ with warnings.catch_warnings():
     from connexion.middleware.security import SecurityMiddleware
     from connexion.resolver import Resolver
     from connexion.security import ApiKeySecurityHandler
+    from connexion.spec import OpenAPISpecification
 
 __all__ = [
     "ROUTING_CONTEXT",
@@ -26,6 +27,7 @@ __all__ = [
     "ConnexionRequest",
     "ConnexionResponse",
     "ExceptionMiddleware",
+    "OpenAPISpecification",
     "ProblemException",
     "RequestValidationMiddleware",
     "Resolver",

@@ -18,14 +18,11 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from contracts.one_time_code import mac
-from contracts.rpc.submissions import IdentityProblem, ProvedIdentity
-from contracts.runtime import observe
+from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Answer, Outbound, OutboundFailed, OutboundRefused
 from services.gateway import id_token
 from services.gateway.id_token import BadToken, Expected, Key, UnknownKey, WeakIdentity
-
-log = observe.logger(__name__)
 
 KEPT_SECONDS = 600.0
 """How long what the provider says of itself is believed without asking again."""

@@ -64,7 +64,9 @@ def active_actor(session: Session, user_id: int) -> Actor | None:
 def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: str | None) -> Actor:
     """The columns of ``ACTOR_BY_KEY``."""
     name = f"{first_name} {last_name or ''}".strip()
-    return Actor(user_id=user_id, role=Role(role), email=email, name=name)
+    return Actor(
+        user_id=user_id, role=Role(role), email=email, name=name, first_name=first_name or None, last_name=last_name
+    )
 
 
 ACCOUNT_CHANGES = sa.select(AccountRow.changes).where(AccountRow.id == sa.literal_column("1"))

@@ -12,10 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from contracts.errors import ServiceError, invalid, not_found
-from contracts.runtime import observe
 from services.gateway import exchange, json_body, schemas
-
-log = observe.logger(__name__)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

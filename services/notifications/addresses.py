@@ -4,8 +4,11 @@ Whether an address exists the server says. Here it is only made sure that it can
 angle bracket ever reaches a header or a command.
 """
 
+import contextlib
 import re
 from collections.abc import Iterable
+
+import idna
 
 _UNSAFE = r"\s@<>()\[\],;:\\\"\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _ADDRESS = re.compile(rf"[^{_UNSAFE}]{{1,64}}@[^{_UNSAFE}]{{1,255}}")
@@ -46,7 +49,14 @@ def one_line(text: str | None, longest: int = 255) -> str:
 def for_wire(address: str) -> str:
     """With the domain in its ASCII form (RFC 5891), which every server takes."""
     local, _, domain = address.rpartition("@")
-    try:
-        return f"{local}@{domain.encode('idna').decode() if not domain.isascii() else domain}"
-    except UnicodeError:
-        return address
+    return address if domain.isascii() else f"{local}@{_in_ascii(domain)}"
+
+
+def _in_ascii(domain: str) -> str:
+    """Python's own codec is of the standard before: it takes ``straße.de`` for ``strasse.de``, where somebody else reads the
+    mail. Only it knows hearts and snowmen, which were allowed then."""
+    with contextlib.suppress(UnicodeError):
+        return idna.encode(domain, uts46=True).decode()
+    with contextlib.suppress(UnicodeError):
+        return domain.encode("idna").decode()
+    return domain

@@ -6,14 +6,15 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import MAIL_FAILED, MAIL_SENT, Event, MailOutcome
+from contracts.events import MAIL_FAILED, MAIL_SENT
 from contracts.runtime import observe
 from contracts.runtime.database import for_update, insert_into
-from contracts.runtime.outbox import emit, first_time
+from contracts.runtime.outbox import first_time
 from services.notifications import domain
 from services.notifications.composing import Mail
 from services.notifications.domain import Kind
 from services.notifications.models import MailRow, SubmissionRow
+from services.notifications.telling import tell
 
 log = observe.logger(__name__)
 
@@ -81,7 +82,7 @@ def sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_cont
     if not keep_content:
         row.text = row.html = ""
         row.links, row.files, row.unattached, row.logo = [], [], None, None
-    _tell(session, MAIL_SENT, row, sent_at=at)
+    tell(session, MAIL_SENT, row, to=row.to_address, sent_at=at)
 
 
 def failed(session: Session, row: MailRow) -> None:
@@ -89,7 +90,7 @@ def failed(session: Session, row: MailRow) -> None:
     row.answer = row.last_error
     if row.expires_at is not None:
         row.text = row.html = ""
-    _tell(session, MAIL_FAILED, row, error=row.last_error)
+    tell(session, MAIL_FAILED, row, to=row.to_address, error=row.last_error)
 
 
 def send_without_files(row: MailRow) -> None:
@@ -164,20 +165,3 @@ def _forget(row: MailRow, now: datetime) -> None:
     row.erased_at = now
     if row.state == "due":
         row.state, row.finished_at = "parked", now
-
-
-def _tell(
-    session: Session, event: Event, row: MailRow, *, error: str | None = None, sent_at: datetime | None = None
-) -> None:
-    if row.submission_id is None:
-        return
-    outcome = MailOutcome(
-        submission_id=row.submission_id,
-        submitter_id=row.submitter_id,
-        kind=row.kind,
-        to=row.to_address,
-        invitation_id=row.invitation_id,
-        error=error,
-        sent_at=sent_at,
-    )
-    emit(session, event, outcome, subject=f"submission:{row.submission_id}")

@@ -24,7 +24,7 @@ from contracts.events import (
     WebhookDisabled,
 )
 from contracts.one_time_code import code_of
-from contracts.rpc.submissions import Message
+from contracts.rpc.submissions.api import Message
 from services.notifications import domain, markdown
 from services.notifications.addresses import one_line
 from services.notifications.domain import Kind, Letter
@@ -63,12 +63,7 @@ def invitations(due: InvitationDue) -> list[Mail]:
     """Our text, or the API user's message with the link appended when he did not place it himself."""
     mails = []
     for letter in domain.invitation(due):
-        facts = _facts(due.context, letter.party) | {
-            "name": letter.to_name,
-            "link": letter.link,
-            "needs_signature": due.needs_signature,
-            "expires": _expires(due.context),
-        }
+        facts = _facts_for_signer(due, letter)
         mail = _mail(letter, facts["account"], facts)
         mails.append(_with_message(mail, due.message, due.context, facts))
     return mails
@@ -78,12 +73,7 @@ def reminders(due: ReminderDue) -> list[Mail]:
     """Our text, whatever the invitation said."""
     mails = []
     for letter in domain.reminder(due):
-        facts = _facts(due.context, letter.party) | {
-            "name": letter.to_name,
-            "link": letter.link,
-            "needs_signature": due.needs_signature,
-            "expires": _expires(due.context),
-        }
+        facts = _facts_for_signer(due, letter)
         mails.append(_mail(letter, facts["account"], facts))
     return mails
 
@@ -137,6 +127,15 @@ def webhooks_disabled(event_id: str, disabled: WebhookDisabled, base_url: str) -
         "base_url": base_url,
     }
     return [_mail(letter, "Countersign", facts) for letter in domain.webhook_disabled(event_id, disabled)]
+
+
+def _facts_for_signer(due: InvitationDue | ReminderDue, letter: Letter) -> dict[str, Any]:
+    return _facts(due.context, letter.party) | {
+        "name": letter.to_name,
+        "link": letter.link,
+        "needs_signature": due.needs_signature,
+        "expires": _expires(due.context),
+    }
 
 
 def _completion(letter: Letter, due: CompletionMails, most_bytes: int) -> Mail:

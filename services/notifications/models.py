@@ -28,16 +28,12 @@ class SubmissionRow(Base):
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
-class MailRow(DueRow, Base):
-    """One mail to one recipient, sent and retried on its own. ``due`` is pending, ``done`` sent, ``parked`` failed.
+class OutgoingRow(DueRow):
+    """What is sent to one recipient, and retried, on its own. ``due`` is pending, ``done`` sent, ``parked`` failed.
 
-    ``key`` says what it is, so that the same fact told twice makes one mail. ``files`` is JSON of MailedFile to attach;
-    ``unattached`` holds the bodies with links instead, for a server that calls the mail too large. ``logo`` is the BlobRef of
-    the picture that the HTML shows. ``answer`` is the mail server's last one. After ``expires_at`` it is not sent any more.
-    ``erased_at``: address and content are gone; ``file_kept`` until its file in the folder is, too.
+    ``key`` says what it is, so that the same fact told twice makes one row. ``answer`` is the mail server's or the provider's
+    last one. After ``expires_at`` it is not sent any more. ``erased_at``: address and content are gone.
     """
-
-    __tablename__ = "mails"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     key: Mapped[str] = mapped_column(sa.Text, unique=True)
@@ -46,20 +42,8 @@ class MailRow(DueRow, Base):
     submitter_id: Mapped[int | None] = mapped_column(sa.BigInteger)
     invitation_id: Mapped[str | None] = mapped_column(sa.Text)
     request_id: Mapped[str | None] = mapped_column(sa.Text)
-    message_id: Mapped[str] = mapped_column(sa.Text)
-    sender_name: Mapped[str] = mapped_column(sa.Text)
-    to_name: Mapped[str] = mapped_column(sa.Text)
-    to_address: Mapped[str] = mapped_column(sa.Text)
-    reply_to: Mapped[list[str]] = mapped_column(Json)
-    subject: Mapped[str] = mapped_column(sa.Text)
     text: Mapped[str] = mapped_column(sa.Text)
-    html: Mapped[str] = mapped_column(sa.Text)
-    links: Mapped[list[str]] = mapped_column(Json)
-    files: Mapped[list[dict[str, Any]]] = mapped_column(Json)
-    unattached: Mapped[dict[str, str] | None] = mapped_column(Json)
-    logo: Mapped[dict[str, Any] | None] = mapped_column(Json)
     answer: Mapped[str | None] = mapped_column(sa.Text)
-    file_kept: Mapped[bool] = mapped_column(sa.Boolean)
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -68,6 +52,28 @@ class MailRow(DueRow, Base):
     def may_be_retried(cls) -> sa.ColumnElement[bool]:
         """Of an erased one nothing is left to be sent, and one that has expired is of no use."""
         return sa.and_(cls.erased_at.is_(None), cls.expires_at.is_(None))
+
+
+class MailRow(OutgoingRow, Base):
+    """One mail to one recipient. ``files`` is JSON of MailedFile to attach; ``unattached`` holds the bodies with links
+    instead, for a server that calls the mail too large. ``logo`` is the BlobRef of the picture that the HTML shows.
+    ``file_kept`` until its file in the folder is gone, too.
+    """
+
+    __tablename__ = "mails"
+
+    message_id: Mapped[str] = mapped_column(sa.Text)
+    sender_name: Mapped[str] = mapped_column(sa.Text)
+    to_name: Mapped[str] = mapped_column(sa.Text)
+    to_address: Mapped[str] = mapped_column(sa.Text)
+    reply_to: Mapped[list[str]] = mapped_column(Json)
+    subject: Mapped[str] = mapped_column(sa.Text)
+    html: Mapped[str] = mapped_column(sa.Text)
+    links: Mapped[list[str]] = mapped_column(Json)
+    files: Mapped[list[dict[str, Any]]] = mapped_column(Json)
+    unattached: Mapped[dict[str, str] | None] = mapped_column(Json)
+    logo: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    file_kept: Mapped[bool] = mapped_column(sa.Boolean)
 
     __table_args__ = (
         sa.Index("ix_mails_due", "next_attempt_at", sqlite_where=_DUE, postgresql_where=_DUE),
@@ -77,36 +83,18 @@ class MailRow(DueRow, Base):
     )
 
 
-class PhoneMessageRow(DueRow, Base):
+class PhoneMessageRow(OutgoingRow, Base):
     """One message to one phone: an invitation by SMS, or a one-time code by the account's phone OTP webhook.
 
-    ``key`` says what it is, so that the same fact told twice makes one message. ``text`` is what an SMS says; of a code there
-    are only ``facts`` for the webhook and the seed. ``webhook`` is where it goes, sealed, until it is done. After
-    ``expires_at`` it is not sent any more. ``answer`` is the provider's last one.
+    ``text`` is what an SMS says; of a code there are only ``facts`` for the webhook and the seed. ``webhook`` is where it goes,
+    sealed, until it is done.
     """
 
     __tablename__ = "phone_messages"
 
-    id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    key: Mapped[str] = mapped_column(sa.Text, unique=True)
-    kind: Mapped[str] = mapped_column(sa.Text)
-    submission_id: Mapped[int | None] = mapped_column(sa.ForeignKey("submissions.id"))
-    submitter_id: Mapped[int | None] = mapped_column(sa.BigInteger)
-    invitation_id: Mapped[str | None] = mapped_column(sa.Text)
-    request_id: Mapped[str | None] = mapped_column(sa.Text)
     to_phone: Mapped[str] = mapped_column(sa.Text)
-    text: Mapped[str] = mapped_column(sa.Text)
     facts: Mapped[dict[str, Any]] = mapped_column(Json)
     webhook: Mapped[str | None] = mapped_column(sa.Text)
-    answer: Mapped[str | None] = mapped_column(sa.Text)
-    expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-
-    @classmethod
-    def may_be_retried(cls) -> sa.ColumnElement[bool]:
-        """Of an erased one nothing is left to be sent, and one that has expired is of no use."""
-        return sa.and_(cls.erased_at.is_(None), cls.expires_at.is_(None))
 
     __table_args__ = (
         sa.Index("ix_phone_messages_due", "next_attempt_at", sqlite_where=_DUE, postgresql_where=_DUE),

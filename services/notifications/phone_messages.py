@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import PHONE_OTP_WEBHOOK, SMS_FAILED, SMS_SENT, CodeDue, Event, PhoneOutcome, SmsDue
+from contracts.events import PHONE_OTP_WEBHOOK, SMS_FAILED, SMS_SENT, CodeDue, SmsDue
 from contracts.one_time_code import code_of
 from contracts.runtime import observe
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Outbound
-from contracts.runtime.outbox import emit, first_time
+from contracts.runtime.outbox import first_time
 from contracts.sealed_text import NotOurs, unseal
 from contracts.types import iso
 from services.notifications.addresses import one_line
@@ -26,6 +26,7 @@ from services.notifications.commands import locked_submission
 from services.notifications.domain import Kind, find_party
 from services.notifications.models import PhoneMessageRow
 from services.notifications.settings import Settings
+from services.notifications.telling import tell
 
 log = observe.logger(__name__)
 
@@ -190,7 +191,7 @@ def sent(session: Session, row: PhoneMessageRow, answer: str, at: datetime, *, k
     if not keep_text:
         row.text = ""
     row.facts, row.webhook = {}, None
-    _tell(session, SMS_SENT, row, sent_at=at)
+    tell(session, SMS_SENT, row, to=row.to_phone, sent_at=at)
 
 
 def failed(session: Session, row: PhoneMessageRow) -> None:
@@ -198,7 +199,7 @@ def failed(session: Session, row: PhoneMessageRow) -> None:
     row.answer = row.last_error
     if row.expires_at is not None:
         row.facts, row.webhook = {}, None
-    _tell(session, SMS_FAILED, row, error=row.last_error)
+    tell(session, SMS_FAILED, row, to=row.to_phone, error=row.last_error)
 
 
 def _write(session: Session, row: PhoneMessageRow, at: datetime) -> None:
@@ -222,23 +223,6 @@ def _too_soon(session: Session, row: PhoneMessageRow, at: datetime, pause: timed
         )
     )
     return earlier is not None and earlier > at - pause
-
-
-def _tell(
-    session: Session, event: Event, row: PhoneMessageRow, *, error: str | None = None, sent_at: datetime | None = None
-) -> None:
-    if row.submission_id is None:
-        return
-    outcome = PhoneOutcome(
-        submission_id=row.submission_id,
-        submitter_id=row.submitter_id,
-        kind=row.kind,
-        to=row.to_phone,
-        invitation_id=row.invitation_id,
-        error=error,
-        sent_at=sent_at,
-    )
-    emit(session, event, outcome, subject=f"submission:{row.submission_id}")
 
 
 def _without(phone: str, said: object) -> str:

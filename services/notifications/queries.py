@@ -65,9 +65,7 @@ def _page(session: Session, table: Any, request: rpc.ListMails) -> tuple[list[An
     if downwards and shown:
         following = sa.select(table.id).where(*conditions, table.id > shown[-1].id).limit(1)
         more = session.scalar(following) is not None
-    return shown, Pagination(
-        count=len(shown), prev=shown[0].id if shown else None, next=shown[-1].id if shown and more else None
-    )
+    return shown, Pagination.of([row.id for row in shown], more)
 
 
 def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:

@@ -6,7 +6,6 @@ from typing import Protocol
 from sqlalchemy.orm import Session
 
 from contracts.events import MailedFile
-from contracts.runtime import observe
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.blobstore import BlobMissing, BlobStore
 from contracts.runtime.clock import now
@@ -18,8 +17,6 @@ from services.notifications.channels.smtp import SmtpChannel
 from services.notifications.composing import file_name
 from services.notifications.models import MailRow
 from services.notifications.settings import Settings
-
-log = observe.logger(__name__)
 
 
 class Channel(Protocol):

@@ -1,8 +1,9 @@
 """A child process: takes jobs from its socket, one after the other, and does them within limits.
 
 It parses files that strangers made, so it holds nothing worth taking: no keys, no database, no secrets in its
-environment, and it refuses to connect anywhere or to start a program. Memory is limited for the whole life of the process,
-processor time and wall-clock time for each job; past a limit the kernel ends it and the parent starts another.
+environment, and the kernel lets it connect nowhere, start nothing and read nobody's files (``confinement``). Memory is
+limited for the whole life of the process, processor time and wall-clock time for each job; past a limit the kernel ends it
+and the parent starts another.
 
 ``python -m services.rendering.child FD MEMORY_BYTES``
 """
@@ -18,13 +19,18 @@ import socket
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from services.rendering import frames
+from services.rendering import confinement, frames
 
-Task = Callable[[dict[str, Any], list[bytes]], tuple[dict[str, Any], list[frames.Bytes]]]
+Message = tuple[dict[str, Any], list[bytes]]
+Answer = tuple[dict[str, Any], list[frames.Bytes]]
+Task = Callable[[dict[str, Any], list[bytes]], Answer | Generator[None, Message, Answer]]
+"""From arguments and parts to the answer. One that is a generator yields once, for what is not known when it begins, and gets
+further arguments and parts there."""
 
 TASKS = "services.rendering.tasks"
 _OPEN_FILES = 128
@@ -55,6 +61,7 @@ def main() -> None:
     connection.setblocking(True)
     _limit_process(int(sys.argv[2]))
     _keep_quiet()
+    confinement.confine()
     tasks = importlib.import_module(sys.argv[3] if len(sys.argv) > 3 else TASKS)
     sys.addaudithook(_refuse_way_out)
     gc.freeze()
@@ -63,7 +70,8 @@ def main() -> None:
         while True:
             header, parts = frames.receive(connection)
             _limit_job(header["seconds"])
-            answer, files = _do(getattr(tasks, header["task"]), header["arguments"], parts)
+            task: Task = getattr(tasks, header["task"])
+            answer, files = _do(task, header["arguments"], parts, partial(_rest, connection))
             signal.setitimer(signal.ITIMER_REAL, 0)
             frames.send(connection, {**answer, "memory": _peak_memory()}, files)
             del parts, files, answer
@@ -73,12 +81,13 @@ def main() -> None:
         os._exit(0)
 
 
-def _do(task: Task, arguments: dict[str, Any], parts: list[bytes]) -> tuple[dict[str, Any], list[frames.Bytes]]:
+def _do(task: Task, arguments: dict[str, Any], parts: list[bytes], rest: Callable[[], Message]) -> Answer:
     """``Refused`` is an answer; whatever else comes out of a library that met a hostile file is a failure of this job."""
     from services.rendering.jobs.refused import Refused
 
     try:
-        result, files = task(arguments, parts)
+        answer = task(arguments, parts)
+        result, files = _continued(answer, rest) if isinstance(answer, Generator) else answer
     except Refused as refused:
         return {"refused": str(refused), "file": refused.file, "field": refused.field}, []
     except MemoryError:
@@ -86,6 +95,28 @@ def _do(task: Task, arguments: dict[str, Any], parts: list[bytes]) -> tuple[dict
     except Exception as error:  # libraries raise about anything on hostile input
         return {"failed": f"{type(error).__name__}: {error}"[:500], "trace": traceback.format_exc(limit=-6)}, []
     return {"result": result}, files
+
+
+def _continued(task: Generator[None, Message, Answer], rest: Callable[[], Message]) -> Answer:
+    """The rest comes whatever became of the beginning."""
+    try:
+        next(task)
+    finally:
+        more = rest()
+    try:
+        task.send(more)
+    except StopIteration as end:
+        answer: Answer = end.value
+        return answer
+    raise AssertionError("a task yields once")
+
+
+def _rest(connection: socket.socket) -> Message:
+    """Waiting for it counts for nothing."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    header, parts = frames.receive(connection)
+    _limit_job(header["seconds"])
+    return header["arguments"], parts
 
 
 def _limit_process(memory: int) -> None:

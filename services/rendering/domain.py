@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from contracts.rpc.rendering import FieldValue
+from contracts.types import FieldType
+
 SCHEDULE = tuple(timedelta(seconds=seconds) for seconds in (2, 10, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600))
 """Waits between the attempts of a job that cannot go on because something outside is missing: the file store, a
 certificate that is in force. It ends after about a day; the operator sees it from the first failure on."""
@@ -50,6 +53,13 @@ def digest_of(*parts: Any) -> str:
     """SHA-256 in lower-case hex over JSON values: names a result by what it is made from."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def pictures_of(item: FieldValue) -> list[str]:
+    """The uuids of the attachments whose pictures are drawn for a value. Of files only the names are: a signer may send
+    hundreds of 25 MB each, which nobody needs to have in memory."""
+    value = item.value if isinstance(item.value, list) else [item.value]
+    return [] if item.field.type is FieldType.FILE else [one for one in value if isinstance(one, str)]
 
 
 def trial_pages(count: int, most: int = 20) -> Sequence[int]:

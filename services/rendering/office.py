@@ -1,8 +1,8 @@
 """What a child with LibreOffice in it can be asked to do: a DOCX in, a PDF out.
 
 LibreOffice is loaded into the process (LibreOfficeKit, its C interface) and stays: the first document pays for the start,
-the next ones only for themselves. Whoever loads this module gets the walls of ``confinement`` first: LibreOffice is two
-million lines that read what strangers wrote.
+the next ones only for themselves. It is two million lines that read what strangers wrote: the walls of ``confinement`` stand
+before this module is loaded.
 
 The child has a folder of its own (``TMPDIR``), where LibreOffice keeps its throw-away profile and the files come and go; the
 parent removes it.
@@ -12,12 +12,10 @@ import ctypes
 import os
 import resource
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from services.rendering import confinement
 from services.rendering.frames import Bytes
 from services.rendering.jobs.refused import Refused
 
@@ -27,27 +25,6 @@ Answer = tuple[dict[str, Any], Sequence[Bytes]]
 LIBRARY = "libmergedlo.so"
 
 _LARGEST_FILE = 200 * 2**20
-_READABLE = (
-    "/usr",
-    "/lib",
-    "/lib64",
-    "/opt",
-    "/etc/fonts",
-    "/etc/libreoffice",
-    "/etc/ld.so.cache",
-    "/etc/localtime",
-    "/etc/nsswitch.conf",
-    "/etc/passwd",
-    "/var/cache/fontconfig",
-    "/var/lib/libreoffice",
-    "/var/spool/libreoffice",
-    "/dev/urandom",
-    "/proc/filesystems",
-    "/proc/self",
-    "/proc/cpuinfo",
-    "/proc/meminfo",
-    "/sys/devices/system/cpu",
-)
 _LOAD_OPTIONS = b"Batch=true,Language=en-US,MacroSecurityLevel=3"
 _SAVE_OPTIONS = (
     b'{"ExportFormFields":{"type":"boolean","value":"false"},'
@@ -93,15 +70,6 @@ def _method(instance: int, place: int, result: Any, *arguments: Any) -> Any:
     return ctypes.CFUNCTYPE(result, ctypes.c_void_p, *arguments)(address)
 
 
-def _confine(folder: Path, programs: Path) -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))
-    fonts = [Path(one) for one in os.environ.get("FONT_DIRS", "").split(":") if one]
-    top = Path(__file__).resolve().parents[2]
-    allowed = [*map(Path, _READABLE), *fonts, programs.resolve(), Path(sys.prefix), Path(sys.base_prefix), top]
-    confinement.allow_files(read=allowed, write=[folder, Path(os.devnull)])
-    confinement.deny_way_out()
-
-
 def _be_quiet() -> None:
     """It tells the terminal about every oddity of a document."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -123,6 +91,6 @@ def _start(folder: Path, programs: Path) -> int:
 
 _folder = Path(os.environ["TMPDIR"])
 _programs = Path(os.environ["OFFICE_DIR"])
-_confine(_folder, _programs)
+resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))
 _be_quiet()
 _kit = _start(_folder, _programs)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,9 @@ CHILDREN = Gauge("rendering_children", "Children alive")
 
 FOLDERS = "countersign-child-"
 _STARTING = 30
+
+Message = tuple[Mapping[str, Any], Sequence[frames.Bytes]]
+"""Arguments and parts."""
 _TOP = str(Path(__file__).resolve().parents[2])
 
 
@@ -84,6 +87,7 @@ class ChildPool:
     ) -> None:
         self.size = size
         self._free = threading.BoundedSemaphore(size)
+        self._begun = threading.Semaphore(1 if size > 1 else 0)
         self._warm, self._memory, self._jobs_per_child, self._idle_seconds = warm, memory, jobs_per_child, idle
         self._tasks, self._environment = tasks, dict(environment or {})
         self._lock = threading.Lock()
@@ -120,6 +124,35 @@ class ChildPool:
         ``seconds`` limits the job, by the clock and in processor time; ``wait`` is how long to wait for a free child.
         Raises Busy, JobRefused, JobCrashed, JobTimedOut or JobFailed.
         """
+        return self._run(task, (arguments, parts), None, seconds, wait)
+
+    def run_ahead(
+        self,
+        task: str,
+        arguments: Mapping[str, Any],
+        parts: Sequence[frames.Bytes],
+        rest: Callable[[], Message],
+        *,
+        seconds: float,
+        wait: float,
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        """As ``run``, for a task that begins before everything for it is known: ``rest`` returns what was missing, once it is
+        there; ``seconds`` count for each of the two parts. What ``rest`` raises is raised, and the child ended.
+
+        Meanwhile it holds a child that others could need to come to an end, ``rest`` among them. So there is one such job at
+        a time, and none where there is but one child: any other begins when ``rest`` has returned.
+        """
+        if not self._begun.acquire(blocking=False):
+            whole = rest()
+            return self._run(task, (arguments, parts), lambda: whole, seconds, wait)
+        try:
+            return self._run(task, (arguments, parts), rest, seconds, wait)
+        finally:
+            self._begun.release()
+
+    def _run(
+        self, task: str, first: Message, rest: Callable[[], Message] | None, seconds: float, wait: float
+    ) -> tuple[dict[str, Any], list[bytes]]:
         asked = time.monotonic()
         if not self._free.acquire(timeout=wait):
             raise Busy(f"no free child for {task} within {wait:g} s")
@@ -128,7 +161,10 @@ class ChildPool:
             child = self._take()
             started, outcome, healthy = time.monotonic(), "failed", False
             try:
-                answer, files = child.ask(task, arguments, parts, seconds)
+                child.begin(task, first, seconds)
+                if rest is not None:
+                    child.begin(task, rest(), seconds)
+                answer, files = child.answer(task, seconds)
                 healthy, outcome = not answer.get("exhausted"), _outcome(answer)
                 return _result(task, answer), files
             except (JobCrashed, JobTimedOut) as error:
@@ -223,18 +259,17 @@ class _Child:
             raise JobCrashed("start", "child did not start") from error
         self._ready = True
 
-    def ask(
-        self, task: str, arguments: Mapping[str, Any], parts: Sequence[frames.Bytes], seconds: float
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        until = time.monotonic() + seconds
-        try:
-            header = {"task": task, "seconds": seconds, "arguments": arguments}
-            frames.send(self._connection, header, parts, until=until)
-            answer, files = frames.receive(self._connection, until=until)
-        except frames.Late as error:
-            raise JobTimedOut(task, "timeout") from error
-        except frames.Closed as error:
-            raise self._death(task) from error
+    def begin(self, task: str, message: Message, seconds: float) -> None:
+        """Hand a job over, or what was missing for it; raises JobCrashed or JobTimedOut."""
+        arguments, parts = message
+        header = {"task": task, "seconds": seconds, "arguments": arguments}
+        with self._translated(task):
+            frames.send(self._connection, header, parts, until=time.monotonic() + seconds)
+
+    def answer(self, task: str, seconds: float) -> tuple[dict[str, Any], list[bytes]]:
+        """What became of the job; raises JobCrashed or JobTimedOut."""
+        with self._translated(task):
+            answer, files = frames.receive(self._connection, until=time.monotonic() + seconds)
         self.jobs += 1
         self.peak_memory = answer.pop("memory", 0)
         return answer, files
@@ -251,6 +286,15 @@ class _Child:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
         CHILDREN.dec()
+
+    @contextlib.contextmanager
+    def _translated(self, task: str) -> Iterator[None]:
+        try:
+            yield
+        except frames.Late as error:
+            raise JobTimedOut(task, "timeout") from error
+        except frames.Closed as error:
+            raise self._death(task) from error
 
     def _death(self, task: str) -> JobFailed:
         status = self.process.wait()
@@ -289,4 +333,6 @@ def _clean_environment() -> dict[str, str]:
         for key in ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "XDG_CACHE_HOME", "FONT_DIRS")
         if key in os.environ
     }
+    if "HOME" in kept:  # a child may have a home of its own, but what fonts there are it need not find out anew
+        kept.setdefault("XDG_CACHE_HOME", f"{kept['HOME']}/.cache")
     return {**kept, "PYTHONPATH": _TOP, "MALLOC_ARENA_MAX": "1", "PYTHONWARNINGS": "ignore"}

@@ -5,13 +5,14 @@ there a failure means another attempt.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 
 from contracts.errors import ServiceError, invalid
+from contracts.field_boxes import FieldBox
 from contracts.rpc.rendering import (
     CheckValues,
     DrawnArea,
@@ -23,10 +24,10 @@ from contracts.rpc.rendering import (
     Verification,
 )
 from contracts.runtime import observe
-from contracts.types import FieldBox, FieldDefinition, FieldType, Notice, PageSize
+from contracts.types import FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
 from services.rendering.jobs.certificates import SealIdentity
-from services.rendering.pool import Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut
+from services.rendering.pool import Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut, Message
 
 log = observe.logger(__name__)
 
@@ -187,20 +188,21 @@ class Renderer:
     def audit_trail(
         self,
         request: SealRequest,
-        documents: Sequence[dict[str, Any]],
         attachments: Sequence[bytes],
         place: Place,
         issuer: str,
+        documents: Callable[[], Sequence[dict[str, Any]]],
     ) -> Unsigned:
-        """``documents`` are the fields of ``audit_trail.SealedSummary``."""
-        arguments = {
-            "request": request.model_dump(mode="json"),
-            "documents": list(documents),
-            "issuer": issuer,
-            **place.arguments(),
-        }
+        """``documents`` waits for them to be sealed and returns the fields of ``audit_trail.SealedSummary`` of each; what does
+        not depend on them is drawn meanwhile, where there are children enough."""
+        arguments = {"request": request.model_dump(mode="json"), "issuer": issuer, **place.arguments()}
         parts = [*attachments, *place.material.parts]
-        return _unsigned(*self._sealing("audit_trail", arguments, parts))
+
+        def rest() -> Message:
+            return {"documents": list(documents())}, ()
+
+        made = self._pool.run_ahead("audit_trail", arguments, parts, rest, seconds=SEAL_SECONDS, wait=_SEAL_WAIT)
+        return _unsigned(*made)
 
     def check_seal(
         self,

@@ -5,7 +5,7 @@ writes to places of its own, and only the transaction that ends the job makes it
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -22,7 +22,8 @@ from contracts.runtime import observe
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.types import Notice, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice
 from services.rendering import commands, domain
 from services.rendering.jobs import cms
 from services.rendering.jobs.certificates import SealIdentity
@@ -40,7 +41,11 @@ SEAL_SECONDS = Histogram("rendering_seal_job_seconds", "An attempt of a seal job
 PDF = "application/pdf"
 _CERTIFICATE_WAIT = timedelta(hours=1)
 _AT_ONCE = 3
-"""Files of one job that are read back or stored while another is made."""
+"""A document that is made while the trail is begun, and one that is read back and stored meanwhile."""
+
+
+_SHORT = 50
+"""Pages. While as many are sealed, a child may be kept for the audit trail; it would be idle for most of a longer time."""
 
 
 class Sealer:
@@ -187,18 +192,22 @@ class _Attempt:
             return self._seal(replace(plain, notices=(missing,)))
 
     def _seal(self, assurance: Assurance) -> DocumentsSealed:
-        """A sealed file is read back and stored while the next one is made. The trail states each document's level: without
-        a time-stamp that is known beforehand, else it is what was found in the file."""
+        """A sealed file is read back and stored while the next one is made, the trail is begun beside short ones. It states
+        each document's level: without a time-stamp that is known beforehand, else it is what was found in the file."""
         request = self._request
-        attachments = [self._blobs.get(attachment.file) for attachment in request.attachments]
+        drawn = {uuid for one in request.values for uuid in domain.pictures_of(one)}
+        attachments = [self._blobs.get(one.file) if one.uuid in drawn else b"" for one in request.attachments]
+        place = self._sealer.place(assurance, now())
         with ThreadPoolExecutor(_AT_ONCE) as others:
-            sealed: list[_Sealed] = []
-            for document in request.documents:
-                if sealed:
-                    sealed[-1].wait()  # two files in memory are enough
-                sealed.append(self._document(document, attachments, assurance, others))
-            summaries = [one.summary(one.level if assurance.stamped else domain.LEVELS[0]) for one in sealed]
-            trail, trail_level = self._audit_trail(summaries, attachments, assurance, others)
+            documents = others.submit(self._documents, attachments, assurance, place, others)
+            if sum(len(document.pages) for document in request.documents) > _SHORT:
+                wait((documents,))
+
+            def summaries() -> list[dict[str, Any]]:
+                return [one.summary(one.level if assurance.stamped else domain.LEVELS[0]) for one in documents.result()]
+
+            trail, trail_level = self._audit_trail(summaries, attachments, assurance, place, others)
+            sealed = documents.result()
             levels = [one.level for one in sealed]
             if not assurance.stamped and set(levels) - {domain.LEVELS[0]}:
                 raise JobFailed("check_seal", f"a seal without time-stamp was read back as {levels}")
@@ -220,11 +229,25 @@ class _Attempt:
                 log.warning("seal.left_behind", key=key, reason=error.message)
         self._written = []
 
+    def _documents(
+        self, attachments: Sequence[bytes], assurance: Assurance, place: Place, others: Executor
+    ) -> list[_Sealed]:
+        sealed: list[_Sealed] = []
+        for document in self._request.documents:
+            if sealed:
+                sealed[-1].wait()  # two files in memory are enough
+            sealed.append(self._document(document, attachments, assurance, place, others))
+        return sealed
+
     def _document(
-        self, document: StoredDocument, attachments: Sequence[bytes], assurance: Assurance, others: Executor
+        self,
+        document: StoredDocument,
+        attachments: Sequence[bytes],
+        assurance: Assurance,
+        place: Place,
+        others: Executor,
     ) -> _Sealed:
         data = self._blobs.get(document.file)
-        place = self._sealer.place(assurance, now())
         unsigned = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
         file = self._sealer.sign(unsigned, assurance)
         stored = others.submit(self._store, file, self._place_for_file())
@@ -234,14 +257,14 @@ class _Attempt:
 
     def _audit_trail(
         self,
-        summaries: Sequence[dict[str, Any]],
+        summaries: Callable[[], Sequence[dict[str, Any]]],
         attachments: Sequence[bytes],
         assurance: Assurance,
+        place: Place,
         others: Executor,
     ) -> tuple[BlobRef, str]:
-        place = self._sealer.place(assurance, now())
         issuer = seal_name(self._sealer.identity)
-        unsigned = self._renderer.audit_trail(self._request, summaries, attachments, place, issuer)
+        unsigned = self._renderer.audit_trail(self._request, attachments, place, issuer, summaries)
         file = self._sealer.sign(unsigned, assurance)
         stored = others.submit(self._store, file, self._place_for_file())
         level = self._sealer.check(file, pages=unsigned.answer["pages"])

@@ -12,7 +12,8 @@ from contracts.rpc import rendering as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
-from contracts.types import FieldType, Notice, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice
 from services.rendering import commands, domain, queries, results
 from services.rendering.renderer import Prepared, Renderer, for_caller
 from services.rendering.results import Made, Results
@@ -124,7 +125,8 @@ class RenderingService:
         """Nothing of it is kept: it is what somebody is just typing."""
         sizes = {one.uuid: one.file.size for one in request.attachments}
         pictures = {
-            one.field.uuid: {uuid: sizes[uuid] for uuid in _named(one) if uuid in sizes} for one in request.values
+            one.field.uuid: {uuid: sizes[uuid] for uuid in domain.pictures_of(one) if uuid in sizes}
+            for one in request.values
         }
         needed = [pictures.get(area.field_uuid, {}) for area in request.areas]
         areas = request.areas[: domain.affordable(needed, PICTURES_AT_ONCE)]
@@ -154,7 +156,8 @@ class RenderingService:
 
     @handles(rpc.FILL_DRAFTS)
     def fill_drafts(self, request: rpc.FillRequest) -> rpc.Drafts:
-        attachments = [self._fetch(attachment.file) for attachment in request.attachments]
+        drawn = {uuid for one in request.values for uuid in domain.pictures_of(one)}
+        attachments = [self._fetch(one.file) if one.uuid in drawn else b"" for one in request.attachments]
         return rpc.Drafts(documents=[self._draft(request, document, attachments) for document in request.documents])
 
     @handles(rpc.COMBINE)
@@ -186,7 +189,7 @@ class RenderingService:
 
     @subscribes(SEALING_DUE)
     def on_sealing_due(self, envelope: Envelope, data: rpc.SealRequest) -> None:
-        self.context.database.write(commands.accept_job, envelope, data, now())
+        self.context.database.take_on(commands.accept_job, envelope, data, now())
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:
@@ -279,12 +282,6 @@ class RenderingService:
         with for_caller("check_seal"):
             sealer.check(data, pages=unsigned.answer["pages"])
         return data, [*unsigned.answer["warnings"], *(notice.message for notice in assurance.notices)]
-
-
-def _named(item: rpc.FieldValue) -> list[str]:
-    """The attachments whose pictures are drawn for a value; of files only the names are."""
-    value = item.value if isinstance(item.value, list) else [item.value]
-    return [] if item.field.type is FieldType.FILE else [one for one in value if isinstance(one, str)]
 
 
 def _one_file(file: BlobRef) -> Made:

@@ -5,7 +5,7 @@ Libraries are imported where they are needed: a child that never sees HTML does 
 """
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
@@ -15,8 +15,10 @@ from typing import Any
 import pikepdf
 
 from contracts.blobs import BlobRef
+from contracts.field_boxes import FieldBox
 from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, PageFooter, SealRequest, VerifiedSignature
-from contracts.types import Account, Area, FieldBox, FieldDefinition, FieldType, Notice, PageSize, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Account, Area, FieldDefinition, FieldType, Notice, PageSize
 from services.rendering import domain
 from services.rendering.frames import Bytes
 from services.rendering.jobs import certificates, cms, fill, read_back, seal
@@ -240,18 +242,20 @@ def fill_and_reserve(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     return {**_reserved(reserved), "drawn": [_plain(one) for one in drawn]}, [reserved.data]
 
 
-def audit_trail(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Draw the audit trail and keep a place for the seal; ``parts``: attachments, then the validation material."""
-    from services.rendering.jobs.audit_trail import Seal, SealedSummary
-    from services.rendering.jobs.audit_trail import audit_trail as draw
+def audit_trail(
+    arguments: Arguments, parts: Sequence[bytes]
+) -> Generator[None, tuple[Arguments, Sequence[bytes]], Answer]:
+    """Draw the audit trail and keep a place for the seal; ``parts``: attachments, then the validation material. The sealed
+    ``documents`` are told once everything else is laid out."""
+    from services.rendering.jobs.audit_trail import AuditTrail, Seal, SealedSummary
 
     request = SealRequest.model_validate(arguments["request"])
     count = len(request.attachments)
     attachments = _by_uuid(request, parts[:count])
     text = _text(arguments)
-    documents = [SealedSummary(**one) for one in arguments["documents"]]
-    pdf = draw(request, documents, attachments, Seal(text.name, arguments["issuer"], text.signed_at))
-    with pdf:
+    trail = AuditTrail(request, attachments, Seal(text.name, arguments["issuer"], text.signed_at))
+    rest, _ = yield
+    with trail.finish([SealedSummary(**one) for one in rest["documents"]]) as pdf:
         pages = len(pdf.pages)
         reserved = seal.reserve(pdf, text, arguments["size"], _material(arguments, parts[count:]))
     return {**_reserved(reserved), "pages": pages}, [reserved.data]

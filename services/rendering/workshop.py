@@ -103,6 +103,7 @@ class Workshop:
             warm=min(self._warm, settings.rendering_children),
             memory=settings.rendering_child_memory_mb * 2**20,
             jobs_per_child=settings.rendering_jobs_per_child,
+            environment={"TMPDIR": tempfile.gettempdir()},
         )
 
     @cached_property

@@ -1,6 +1,7 @@
 """E-mail addresses, telephone numbers, names and URLs that API users give: refused when wrong, never 'corrected'."""
 
 import re
+import string
 import unicodedata
 from email.utils import parseaddr
 from urllib.parse import urlsplit
@@ -9,6 +10,8 @@ import email_validator
 import phonenumbers
 from email_validator import EmailNotValidError, validate_email
 
+from contracts.preferences import MOST_ADDRESSES
+
 # Networks of their own use these names for real mail; that nobody else can reach them is not ours to judge.
 for own_network in ("local", "test"):
     if own_network in email_validator.SPECIAL_USE_DOMAIN_NAMES:
@@ -16,8 +19,8 @@ for own_network in ("local", "test"):
 
 LONGEST_NAME = 255
 LONGEST_URL = 2_048
-MOST_ADDRESSES = 20
 
+_A_TO_Z = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _SEPARATOR = re.compile(r"[,;]")
 _TURNING = re.compile("[\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff]")
 
@@ -43,6 +46,12 @@ def email(given: str) -> str:
     if len(text) > 254 or not re.fullmatch(r".+\.[^\W\d_][^.]+", domain):
         raise BadAddress("is no e-mail address")
     return text
+
+
+def mailbox(address: str | None) -> str:
+    """What tells mailboxes apart: of A to Z the case does not count. Nothing else is folded: ``straße.de`` and ``strasse.de``
+    are two domains, and who reads the mail of one has proved nothing of the other."""
+    return (address or "").strip().translate(_A_TO_Z)
 
 
 def emails(given: str) -> list[str]:

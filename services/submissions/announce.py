@@ -148,7 +148,7 @@ def _hand_over(telling: Telling, one: Happened) -> None:
         if mails.wants_mail(submitter) and (first or telling.again_by.get("email")):
             due = mails.invitation(found, submitter, telling.context)
             emit(session, events.INVITATION_DUE, due, subject=telling.subject)
-            if one.fact is Fact.INVITED:
+            if first or not reminders.are_planned(session, submitter):
                 reminders.plan(found, submitter, telling.now)
         if sms.wants_sms(submitter) and (first or telling.again_by.get("sms")):
             emit(session, events.SMS_DUE, sms.invitation(found, submitter, telling.context), subject=telling.subject)

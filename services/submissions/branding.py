@@ -11,13 +11,13 @@ from typing import Any
 from uuid import uuid4
 
 from contracts.blobs import BlobRef
+from contracts.problems import Problems
 from contracts.rpc.rendering import FieldValue, FilledAttachment
-from contracts.rpc.submissions import NewSubmission, NewSubmitter, UpdateSubmitter
+from contracts.rpc.submissions.api import NewSubmission, NewSubmitter, UpdateSubmitter
 from contracts.types import Account, FieldType
 from services.submissions import addresses
 from services.submissions.models import SubmitterRow
 from services.submissions.overrides import Source
-from services.submissions.problems import Problems
 
 PICTURES = {"logo_url": "logo", "stamp_url": "stamp"}
 

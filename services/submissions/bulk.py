@@ -10,13 +10,13 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc import submissions as rpc
+from contracts.problems import with_more, without_more
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import Submission
 from services.submissions import commands, creation, queries, variables
 from services.submissions.creation import Limits, Plan
 from services.submissions.preparing import Prepared, Workshop
-from services.submissions.problems import with_more, without_more
 from services.submissions.site import Site
 
 MOST, MOST_SUBMITTERS = 100, 1_000

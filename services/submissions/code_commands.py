@@ -11,7 +11,8 @@ from contracts.events import CODE_DUE, CodeDue
 from contracts.rpc import submissions as rpc
 from contracts.runtime.outbox import emit
 from contracts.types import Account, FieldDefinition, FieldType
-from services.submissions import addresses, branding, domain, filling, one_time_codes, store, trail
+from services.submissions import addresses, branding, domain, filling, one_time_codes, rates, store, trail
+from services.submissions.creation import LINK
 from services.submissions.domain import FormState, Refused
 from services.submissions.models import SubmitterRow
 from services.submissions.one_time_codes import EMAIL, PHONE, Asked, Issued, Judged
@@ -30,7 +31,7 @@ _PASSED = {EMAIL: trail.EMAIL_VERIFIED, PHONE: trail.PHONE_VERIFIED}
 
 
 class Visitor(Protocol):
-    """Who calls with a slug: ``contracts.rpc.submissions.Visit`` and ``FormPage``."""
+    """Who calls with a slug: ``contracts.rpc.submissions.visit.Visit`` and ``form.FormPage``."""
 
     slug: str
     proofs: list[str]
@@ -50,31 +51,36 @@ def lock_passed(session: Session, visitor: Visitor, site: Site, now: datetime) -
     return found, submitter
 
 
-def send(session: Session, command: rpc.SendCode, site: Site, now: datetime) -> rpc.CodeSent:
+def send(session: Session, command: rpc.codes.SendCode, site: Site, now: datetime) -> rpc.codes.CodeSent:
     """Send the code that this browser must pass next, or the one that confirms a number for a field."""
 
-    def decide() -> rpc.CodeSent:
+    def decide() -> rpc.codes.CodeSent:
         found, submitter = store.lock_by_slug(session, command.slug)
         asked = _asked(found, submitter, command, command.phone, site, now)
         if asked.address is None:
             raise invalid("There is no address that a code could be sent to.")
         if asked.method == PHONE and command.phone_otp_webhook is None:
             raise invalid("Phone verification not configured", "phone_otp_webhook", "is not configured")
+        if found.row.source == LINK:
+            who = f"codes of link forms from {rates.network(command.ip)}"
+            rates.count(session, who, one_time_codes.SENDS_OF_VISITOR, now, refusal=one_time_codes.TOO_MANY_FROM_HERE)
         issued = one_time_codes.issue(session, asked, found.row.id, site.link_secret, now)
         said = {asked.method: asked.address, "ip": command.ip}
         trail.append(found, [trail.Line(_SENT[asked.method], submitter.id, said)], store.moment(found, now))
         due = _due(found, submitter, asked, issued, command.phone_otp_webhook)
         emit(session, CODE_DUE, due, subject=f"submission:{found.row.id}")
-        return rpc.CodeSent(
+        return rpc.codes.CodeSent(
             sent_to=one_time_codes.masked(asked.method, asked.address),
             retry_after=int(one_time_codes.SENDS.pause.total_seconds()),
             expires_at=issued.expires_at,
         )
 
-    return once(session, rpc.SEND_CODE, command, decide)
+    return once(session, rpc.codes.SEND_CODE, command, decide)
 
 
-def check(session: Session, command: rpc.CheckCode, site: Site, now: datetime) -> tuple[Judged, rpc.PassedCode | None]:
+def check(
+    session: Session, command: rpc.codes.CheckCode, site: Site, now: datetime
+) -> tuple[Judged, rpc.codes.PassedCode | None]:
     """Judge what was typed. Nothing is raised for a wrong code: the transaction has to commit the count of guesses."""
     found, submitter = store.lock_by_slug(session, command.slug)
     asked = _asked(found, submitter, command, command.phone, site, now)
@@ -86,7 +92,7 @@ def check(session: Session, command: rpc.CheckCode, site: Site, now: datetime) -
         trail.append(found, [trail.Line(_PASSED[asked.method], submitter.id, said)], store.moment(found, now))
     if asked in one_time_codes.required(submitter):
         return judged, one_time_codes.proof_of(asked, site.link_secret, now)
-    return judged, rpc.PassedCode(method=asked.method)
+    return judged, rpc.codes.PassedCode(method=asked.method)
 
 
 def asks_for_code(field: FieldDefinition) -> bool:
@@ -102,7 +108,7 @@ def unconfirmed(found: store.Loaded, submitter: SubmitterRow, site: Site) -> fil
     return [(one, NOT_CONFIRMED) for one, number in zip(fields, numbers, strict=True) if number not in known]
 
 
-def show_confirmed(session: Session, submitter: SubmitterRow, fields: Sequence[rpc.FormField], site: Site) -> None:
+def show_confirmed(session: Session, submitter: SubmitterRow, fields: Sequence[rpc.form.FormField], site: Site) -> None:
     """Say of each number of a field that asks for a code whether it was confirmed."""
     asking = {one.uuid: str(one.value) for one in fields if one.mine and one.value and asks_for_code(one)}
     known = one_time_codes.confirmed(session, submitter, list(asking.values()), site.link_secret)
@@ -112,7 +118,7 @@ def show_confirmed(session: Session, submitter: SubmitterRow, fields: Sequence[r
 
 
 def _asked(
-    found: store.Loaded, submitter: SubmitterRow, visit: rpc.Visit, phone: str | None, site: Site, now: datetime
+    found: store.Loaded, submitter: SubmitterRow, visit: rpc.visit.Visit, phone: str | None, site: Site, now: datetime
 ) -> Asked:
     """The code that is to be sent or checked; ServiceError when none is asked for, or there is nothing that it could open."""
     state = found.state.form_state(submitter.id, now)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from contracts.rpc.submissions import NewSubmitter, UpdateSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmitter, UpdateSubmitter
 from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions.one_time_codes import EMAIL, REQUIRED_BY
-from services.submissions.problems import Problems
 
 NOT_CONFIGURED = "Phone verification not configured"
 
@@ -22,6 +22,11 @@ def changed_requirements(command: UpdateSubmitter) -> dict[str, bool | None]:
     """What PUT /submitters changes; None takes a requirement away."""
     given = {key: getattr(command, key) for key in REQUIRED_BY.values() if key in command.model_fields_set}
     return {key: True if wanted else None for key, wanted in given.items() if wanted is not None}
+
+
+def required_of_all(preferences: Mapping[str, Any]) -> dict[str, bool]:
+    """What every signer of the submission must pass: no change of one submitter takes that back."""
+    return {key: True for key in REQUIRED_BY.values() if preferences.get(key)}
 
 
 def asking_for_codes(fields: Iterable[FieldDefinition], account: Account) -> list[FieldDefinition]:
@@ -65,6 +70,10 @@ def check_change_available(command: UpdateSubmitter, problems: Problems) -> None
     available = command.account is not None and command.account.phone_codes_available
     if command.require_phone_2fa and not available:
         problems.add("require_phone_2fa", "needs a phone OTP webhook in the account's settings", NOT_CONFIGURED)
+    for index, override in enumerate(command.fields if not available else ()):
+        if str((override.preferences or {}).get("one_time_code")).strip().lower() == "true":
+            where = f"fields[{index}].preferences.one_time_code"
+            problems.add(where, "needs a phone OTP webhook in the account's settings", NOT_CONFIGURED)
 
 
 def check_code_addresses(

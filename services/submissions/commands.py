@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from contracts.audit_chain import START
 from contracts.errors import ServiceError, invalid
-from contracts.rpc import submissions as rpc
+from contracts.problems import Problems
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Removed, SchemaItem, Submission, SubmissionStatus, SubmitterStatus
@@ -32,7 +33,6 @@ from services.submissions.creation import Basis, Plan, PlannedSubmitter
 from services.submissions.domain import Refused
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.preparing import Prepared
-from services.submissions.problems import Problems
 from services.submissions.repeats import once
 from services.submissions.sealing import signing
 from services.submissions.site import Site

@@ -67,6 +67,21 @@ def hidden(fields: Iterable[FieldDefinition], documents: OfDocuments, values: Ma
     return {uuid for uuid, shown in visible.items() if not shown}
 
 
+def undecided(fields: Iterable[FieldDefinition], documents: OfDocuments, open_fields: Collection[str]) -> set[str]:
+    """The uuids of the fields and documents that what goes into ``open_fields`` may yet show or hide, by whatever chain."""
+    dependents: dict[str, list[str]] = {}
+    for uuid, rule in _rules(fields, documents).items():
+        for needed in rule.needed:
+            dependents.setdefault(needed, []).append(uuid)
+    found: set[str] = set()
+    waiting = list(open_fields)
+    while waiting:
+        new = [uuid for uuid in dependents.get(waiting.pop(), ()) if uuid not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
 def on_shown_documents(field: FieldDefinition, hidden: Collection[str]) -> FieldDefinition:
     """The field without its places on hidden documents."""
     areas = [area for area in field.areas if area.attachment_uuid not in hidden]

@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import CompleteForm, ConsentAsked, NewSubmission, NewSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmission, NewSubmitter
+from contracts.rpc.submissions.form import CompleteForm, ConsentAsked
 from contracts.types import iso
 from services.submissions import addresses, trail
 from services.submissions import values as rules
 from services.submissions.models import SubmitterRow
-from services.submissions.problems import Problems
 
 LONGEST_TEXT = 1_000
 USUAL_TEXT = "I have read this document and agree to sign it electronically."

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import Message, NewSubmission, NewSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.types import FieldDefinition, FieldType, Order, Party, Role
 from services.submissions import (
@@ -34,10 +35,9 @@ from services.submissions.code_requirements import (
     code_requirements,
 )
 from services.submissions.identity_requirements import check_identity_available
-from services.submissions.naming import labels
+from services.submissions.naming import keeping_names, labels
 from services.submissions.overrides import Given, Overrides, Source, template_defaults
 from services.submissions.overrides import planned as planned_overrides
-from services.submissions.problems import Problems
 
 LINK = "link"
 LONGEST_SUBJECT = 500
@@ -146,7 +146,7 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
         preferences=chosen,
         given_preferences=wished,
         details=_details(request, problems),
-        fields=asking_for_codes(_fields(template, parties, found, problems), request.account),
+        fields=asking_for_codes(keeping_names(_fields(template, parties, found, problems), names), request.account),
         submitters=submitters,
         sources=[source for overrides in found for source in overrides.sources]
         + [source for one in submitters for source in one.branding.sources],

@@ -13,13 +13,14 @@ from sqlalchemy.orm import Session
 from contracts import field_boxes as boxes
 from contracts.blobs import BlobRef
 from contracts.errors import not_found
+from contracts.field_boxes import FieldBoxes
 from contracts.links import FieldsOf
 from contracts.rpc import rendering
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from contracts.types import FieldBoxes, SubmissionDocument, SubmissionDocuments
+from contracts.types import SubmissionDocument, SubmissionDocuments
 from services.submissions import erasing, present, queries, sealing, store
 from services.submissions.models import SubmissionRow
 from services.submissions.preparing import Bus

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsSealed
-from contracts.rpc.submissions import CREATE, CREATE_ONE_OFF
+from contracts.rpc.submissions.api import CREATE, CREATE_ONE_OFF
 from contracts.runtime.database import leave_work
 from contracts.runtime.tables import answers
 from contracts.types import Order, Submission, SubmissionStatus

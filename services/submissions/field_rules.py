@@ -7,26 +7,29 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from contracts.field_rules import (
+    COLORS,
+    CURRENCIES,
+    LARGEST_FONT,
+    LARGEST_NUMBER,
+    LONGEST_FORMAT,
+    LONGEST_REASON,
+    LONGEST_TEXT,
+    MOST_REASONS,
+    NUMBER_FORMATS,
+    SIGNATURE_FORMATS,
+    WORDS,
+    is_color,
+    is_date_format,
+)
+from contracts.problems import Problems
 from contracts.types import FieldDefinition, FieldType
 from services.submissions import addresses
 from services.submissions import values as rules
-from services.submissions.problems import Problems
 
-LONGEST_LABEL = 10_000
-
-_NUMBER_FORMATS = ("usd", "eur", "gbp", "comma", "dot", "space", "percent", "percent_space", "none")
-_SIGNATURE_FORMATS = ("drawn", "typed", "drawn_or_typed", "upload")
-_CURRENCIES = ("USD", "EUR", "GBP", "CAD", "AUD", "CHF", "SEK")
-_COLORS = ("black", "white", "blue", "red")
-_WORDS: dict[str, tuple[str, ...]] = {
-    "font_type": ("bold", "italic", "bold_italic"),
-    "font": ("Times", "Helvetica", "Courier"),
-    "align": ("left", "center", "right"),
-    "valign": ("top", "center", "bottom"),
-    "method": ("aes", "qes"),
-}
+# Where a stamp is, the template says.
+_WORDS = {key: words for key, words in WORDS.items() if key != "position"}
 _ONLY_FOR = {"one_time_code": FieldType.PHONE, "method": FieldType.VERIFICATION}
-_DATE_TOKEN = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
 
 
 def validation(definition: FieldDefinition, given: Mapping[str, Any], path: str, problems: Problems) -> dict[str, Any]:
@@ -37,8 +40,8 @@ def validation(definition: FieldDefinition, given: Mapping[str, Any], path: str,
     pattern, message = known.get("pattern"), known.get("message")
     if pattern is not None and (reason := rules.unusable_pattern(str(pattern))):
         problems.add(f"{path}.validation.pattern", reason)
-    if message is not None and (not isinstance(message, str) or len(message) > LONGEST_LABEL):
-        problems.add(f"{path}.validation.message", f"must be text of at most {LONGEST_LABEL} characters")
+    if message is not None and (not isinstance(message, str) or len(message) > LONGEST_TEXT):
+        problems.add(f"{path}.validation.message", f"must be text of at most {LONGEST_TEXT} characters")
     for key in ("min", "max", "step") if definition.type in (FieldType.NUMBER, FieldType.DATE) else ():
         if key not in known:
             continue
@@ -104,30 +107,33 @@ def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
     if key in _WORDS:
         return None if value in _WORDS[key] else f"must be one of {', '.join(_WORDS[key])}"
     if key in ("color", "background"):
-        fits = value in _COLORS or (isinstance(value, str) and re.fullmatch(r"#(?:[0-9a-fA-F]{3}){1,2}", value))
-        return None if fits else f"must be one of {', '.join(_COLORS)} or a hex colour"
+        fits = isinstance(value, str) and is_color(value)
+        return None if fits else f"must be one of {', '.join(COLORS)} or a hex colour"
     if key == "format":
         return _wrong_format(kind, value)
     if key == "font_size":
-        return None if isinstance(value, int | float) and 1 <= value <= 200 else "must be a number from 1 to 200"
+        fits = isinstance(value, int | float) and 1 <= value <= LARGEST_FONT
+        return None if fits else f"must be a number from 1 to {LARGEST_FONT}"
     if key == "mask":
         return (
-            None
-            if isinstance(value, int) and abs(value) <= rules.LONGEST_TEXT
-            else "must be true, false or a whole number"
+            None if isinstance(value, int) and abs(value) <= LONGEST_TEXT else "must be true, false or a whole number"
         )
     if key in ("hidden", "with_signature_id", "one_time_code"):
         return None if isinstance(value, bool) else "must be true or false"
     if key == "price":
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= rules.LARGEST_NUMBER
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST_NUMBER
         return None if fits else "must be a number from 0"
     if key == "currency":
-        return None if value in _CURRENCIES else f"must be one of {', '.join(_CURRENCIES)}"
+        return None if value in CURRENCIES else f"must be one of {', '.join(CURRENCIES)}"
     if key == "payment_url":
         return _wrong_url(value)
     if key == "reasons":
-        fits = isinstance(value, list) and len(value) <= 50 and all(isinstance(v, str) and len(v) <= 255 for v in value)
-        return None if fits else "must be a list of at most 50 texts"
+        fits = (
+            isinstance(value, list)
+            and len(value) <= MOST_REASONS
+            and all(isinstance(v, str) and len(v) <= LONGEST_REASON for v in value)
+        )
+        return None if fits else f"must be a list of at most {MOST_REASONS} texts"
     return None
 
 
@@ -139,13 +145,12 @@ def _wrong_url(value: Any) -> str | None:
 
 
 def _wrong_format(kind: FieldType, value: Any) -> str | None:
-    if not isinstance(value, str) or len(value) > 50:
-        return "must be text of at most 50 characters"
+    if not isinstance(value, str) or len(value) > LONGEST_FORMAT:
+        return f"must be text of at most {LONGEST_FORMAT} characters"
     if kind is FieldType.NUMBER:
-        return None if value in _NUMBER_FORMATS else f"must be one of {', '.join(_NUMBER_FORMATS)}"
+        return None if value in NUMBER_FORMATS else f"must be one of {', '.join(NUMBER_FORMATS)}"
     if kind in (FieldType.SIGNATURE, FieldType.INITIALS):
-        return None if value in _SIGNATURE_FORMATS else f"must be one of {', '.join(_SIGNATURE_FORMATS)}"
+        return None if value in SIGNATURE_FORMATS else f"must be one of {', '.join(SIGNATURE_FORMATS)}"
     if kind is FieldType.DATE:
-        rest = _DATE_TOKEN.sub("", value)
-        return "must be a date format such as DD/MM/YYYY" if rest == value or re.search(r"[A-Za-z0-9]", rest) else None
+        return None if is_date_format(value) else "must be a date format such as DD/MM/YYYY"
     return None

@@ -6,7 +6,7 @@ certain to fit: most values are short.
 """
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import SimpleNamespace
@@ -18,7 +18,8 @@ from contracts import paper
 from contracts.errors import ServiceError
 from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
-from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType
 from services.submissions import branding, conditions, filling, placeholders
 from services.submissions import values as rules
 from services.submissions.identity_checks import VERIFIED
@@ -155,27 +156,28 @@ def signing_of(person: Any, role: str, account: Account, now: datetime, id_: int
     return filling.Signing(details, now, account.time_zone)
 
 
-def of_change(session: Session, command: rpc.UpdateSubmitter, change: "Change", now: datetime) -> Question:
+def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: "Change", now: datetime) -> Question:
     """For a change of a submitter by the API: what he would have then."""
     submitter = session.get_one(SubmitterRow, command.id)
     snapshot = session.get_one(SnapshotRow, submitter.submission_id)
     person = SimpleNamespace(**{key: change.details.get(key, getattr(submitter, key)) for key in _PERSON})
     fields = [change.overrides.apply(FieldDefinition.model_validate(one)) for one in snapshot.fields]
-    values = {**submitter.values, **change.overrides.values}
+    values = change.overrides.over(submitter.values)
     drawn = _Drawn(submitter, person, values, bool(change.branding.sources), change.overrides.paths)
     return _of_submitter(snapshot, fields, drawn, now)
 
 
 def of_form(
-    command: rpc.SaveValues,
+    command: rpc.form.SaveValues,
     submitter: SubmitterRow,
     snapshot: SnapshotRow,
     of_others: Mapping[str, Any],
+    open_parties: Collection[str],
     now: datetime,
 ) -> Question:
-    """For a signer: what he sends, or on completion all that he would leave and that was not stored before, and so looked at
-    then. He knows nothing of paths: fields are named by uuid and called as on the page. What is no value at all is not
-    looked at, it is refused for another reason."""
+    """For a signer: what he sends, or on completion all that he would leave and that was not looked at when it was stored.
+    ``open_parties``: uuids of the others that have not completed. He knows nothing of paths: fields are named by uuid and
+    called as on the page. What is no value at all is not looked at, it is refused for another reason."""
     fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
     own = {field.uuid: field for field in fields if field.submitter_uuid == submitter.party_uuid}
     values = dict(submitter.values)
@@ -184,8 +186,15 @@ def of_form(
             if uuid in own and not own[uuid].readonly:
                 values[uuid] = rules.coerce(own[uuid], raw)
     question = _of_submitter(snapshot, fields, _Drawn(submitter, submitter, values, False, {}), now)
-    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), {**of_others, **values})
-    asked = own if isinstance(command, rpc.CompleteForm) else command.values
+    documents = conditions.of_documents(snapshot.documents)
+    hidden = conditions.hidden(fields, documents, {**of_others, **values})
+    if isinstance(command, rpc.form.CompleteForm):
+        asked: Collection[str] = own
+        # What others may yet bring to light must fit as well: then nobody could mend it any more.
+        of_open = [field.uuid for field in fields if field.submitter_uuid in open_parties]
+        hidden -= conditions.undecided(fields, documents, of_open)
+    else:
+        asked = command.values
     shown = [
         replace(
             entry,
@@ -194,14 +203,19 @@ def of_form(
             label=filling.label(entry.field),
         )
         for entry in question.entries
-        if entry.field.uuid in asked and entry.field.uuid not in hidden and not _is_stored(entry, submitter)
+        if entry.field.uuid in asked
+        and entry.field.uuid not in hidden
+        and not _was_looked_at(entry, submitter, documents)
     ]
     return replace(question, entries=shown)
 
 
-def _is_stored(entry: Entry, submitter: SubmitterRow) -> bool:
-    """False for what is drawn without having been given, as a date of today or a stamp."""
-    return entry.value is not None and submitter.values.get(entry.field.uuid) == entry.value
+def _was_looked_at(entry: Entry, submitter: SubmitterRow, documents: conditions.OfDocuments) -> bool:
+    """The value is stored, and so fitted everywhere when it was given. Not so for what is drawn without having been given, as
+    a date of today or a stamp, nor for what may have been hidden then, or one of its places."""
+    if entry.value is None or submitter.values.get(entry.field.uuid) != entry.value:
+        return False
+    return not entry.field.conditions and all(area.attachment_uuid not in documents for area in entry.field.areas)
 
 
 @dataclass(frozen=True)

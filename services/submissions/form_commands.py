@@ -43,7 +43,7 @@ MOST_LINES = 2_000
 """Of the trail: beyond, looks are no longer recorded, so that nobody can make it grow for ever."""
 
 
-def view(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.Done:
+def view(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) -> rpc.form.Done:
     """The page was shown. Who looks again at once is not counted twice."""
     found, submitter = lock_passed(session, visit, site, now)
     at = store.moment(found, now)
@@ -53,13 +53,13 @@ def view(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.D
     if happened and not repeated and found.row.trail_length < MOST_LINES:
         submitter.opened_at, submitter.visit = at, seen
         announce(Telling(found, site, at, seen), happened)
-    return rpc.Done(state=state.form_state(submitter.id, at))
+    return rpc.form.Done(state=state.form_state(submitter.id, at))
 
 
-def save(session: Session, command: rpc.SaveValues, limits: Limits, site: Site, now: datetime) -> rpc.Done:
+def save(session: Session, command: rpc.form.SaveValues, limits: Limits, site: Site, now: datetime) -> rpc.form.Done:
     """Store values step by step; the first ones start the form. Required ones are asked for on completion."""
 
-    def decide() -> rpc.Done:
+    def decide() -> rpc.form.Done:
         found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         try:
@@ -76,15 +76,17 @@ def save(session: Session, command: rpc.SaveValues, limits: Limits, site: Site, 
         seen(submitter, command, at)
         store.save(found, state, at)
         announce(Telling(found, site, at, submitter.visit), happened)
-        return rpc.Done(state=FormState.OPEN)
+        return rpc.form.Done(state=FormState.OPEN)
 
-    return once(session, rpc.SAVE_VALUES, command, decide)
+    return once(session, rpc.form.SAVE_VALUES, command, decide)
 
 
-def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: Site, now: datetime) -> rpc.Done:
+def complete(
+    session: Session, command: rpc.form.CompleteForm, limits: Limits, site: Site, now: datetime
+) -> rpc.form.Done:
     """The last step: save, check everything, complete; then the next group is invited or the sealing begins."""
 
-    def decide() -> rpc.Done:
+    def decide() -> rpc.form.Done:
         found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         try:
@@ -107,16 +109,16 @@ def complete(session: Session, command: rpc.CompleteForm, limits: Limits, site: 
             trail.append(found, lines, at)
             first = ()
         announce(Telling(found, site, at, submitter.visit), (*first, *happened))
-        return rpc.Done(state=FormState.COMPLETED)
+        return rpc.form.Done(state=FormState.COMPLETED)
 
-    call = rpc.INVITE_AND_COMPLETE if isinstance(command, rpc.InviteAndComplete) else rpc.COMPLETE_FORM
+    call = rpc.form.INVITE_AND_COMPLETE if isinstance(command, rpc.form.InviteAndComplete) else rpc.form.COMPLETE_FORM
     return once(session, call, command, decide)
 
 
-def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetime) -> rpc.Done:
+def decline(session: Session, command: rpc.form.DeclineForm, site: Site, now: datetime) -> rpc.form.Done:
     """The signer refuses: the submission ends, and its sender is told why."""
 
-    def decide() -> rpc.Done:
+    def decide() -> rpc.form.Done:
         found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         reason = addresses.text(command.reason)
@@ -130,13 +132,13 @@ def decline(session: Session, command: rpc.DeclineForm, site: Site, now: datetim
         submitter.decline_reason = reason or None
         store.save(found, state, at)
         announce(Telling(found, site, at, {**submitter.visit, "reason": reason or None}), happened)
-        return rpc.Done(state=FormState.DECLINED)
+        return rpc.form.Done(state=FormState.DECLINED)
 
-    return once(session, rpc.DECLINE_FORM, command, decide)
+    return once(session, rpc.form.DECLINE_FORM, command, decide)
 
 
 def attach(
-    session: Session, command: rpc.AttachFile, prepared: Prepared, limits: Limits, site: Site, now: datetime
+    session: Session, command: rpc.form.AttachFile, prepared: Prepared, limits: Limits, site: Site, now: datetime
 ) -> Attachment:
     """Record an uploaded file; its uuid is then a value of a field."""
 
@@ -158,7 +160,7 @@ def attach(
         found.attach([row])
         return queries.attachment(row, site.expiring(now))
 
-    return once(session, rpc.ATTACH_FILE, command, decide)
+    return once(session, rpc.form.ATTACH_FILE, command, decide)
 
 
 def must_take_files(found: store.Loaded, submitter: SubmitterRow, kind: str, now: datetime) -> FieldType:
@@ -195,13 +197,13 @@ def _received(
     return values
 
 
-def seen(submitter: SubmitterRow, visit: rpc.Visit, now: datetime) -> None:
+def seen(submitter: SubmitterRow, visit: rpc.visit.Visit, now: datetime) -> None:
     """Who acts has opened the form, whether or not the page could say so."""
     submitter.opened_at = submitter.opened_at or now
     submitter.visit = _visit(visit, submitter)
 
 
-def _visit(visit: rpc.Visit, submitter: SubmitterRow) -> dict[str, Any]:
+def _visit(visit: rpc.visit.Visit, submitter: SubmitterRow) -> dict[str, Any]:
     """What the audit trail says of a visit; what this one does not say is kept from the last."""
     said = {
         "ip": (visit.ip or "")[:64],

@@ -1,4 +1,4 @@
-"""What the signing page shows to one signer (contracts.rpc.submissions.SigningForm), and nothing that is not his to see."""
+"""What the signing page shows to one signer (``rpc.form.SigningForm``), and nothing that is not his to see."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -13,7 +13,8 @@ from contracts import paper
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
-from contracts.types import Account, FieldDefinition, FieldType, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions import (
     branding,
     code_commands,
@@ -55,7 +56,7 @@ class Opened:
     state: FormState
 
 
-def form(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.SigningForm:
+def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) -> rpc.form.SigningForm:
     """The form of this slug. Only reads."""
     opened = _opened(session, visit.slug, now)
     if (asked := one_time_codes.next_asked(opened.submitter, visit.proofs, site.link_secret, now)) is not None:
@@ -72,7 +73,7 @@ def form(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> rpc.S
     return shown
 
 
-def file_of(session: Session, query: rpc.FormPage, site: Site, now: datetime) -> rpc.FormFile:
+def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetime) -> rpc.form.FormFile:
     """A document as it was sent to the signers, for drawing its pages. Only while he may see the form."""
     opened = _passed(session, query, site, now)
     if opened.state not in (FormState.OPEN, FormState.COMPLETED):
@@ -91,11 +92,11 @@ def file_of(session: Session, query: rpc.FormPage, site: Site, now: datetime) ->
                 break
             account = Account.model_validate(opened.snapshot.account)
             footer = "" if document.signed else paper.page_footer(account, opened.row.slug)
-            return rpc.FormFile(file=document.file, pages=document.pages, footer=footer)
+            return rpc.form.FormFile(file=document.file, pages=document.pages, footer=footer)
     raise not_found("Document")
 
 
-def drawing(session: Session, query: rpc.DrawForm, limits: Limits, site: Site, now: datetime) -> FillRequest:
+def drawing(session: Session, query: rpc.form.DrawForm, limits: Limits, site: Site, now: datetime) -> FillRequest:
     """What the pages would show if this signer completed now with what stands on his page. Only reads."""
     opened = _passed(session, query, site, now)
     if opened.state is not FormState.OPEN:
@@ -118,14 +119,14 @@ def drawing(session: Session, query: rpc.DrawForm, limits: Limits, site: Site, n
     return preview_request(opened.row, opened.snapshot, opened.submitters, attachments, signer, frozenset(query.fields))
 
 
-def labels(session: Session, visit: rpc.Visit, site: Site, now: datetime) -> dict[str, str]:
+def labels(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) -> dict[str, str]:
     """What the fields of this signer are called in a sentence, by uuid."""
     opened = _passed(session, visit, site, now)
     everything = (FieldDefinition.model_validate(one) for one in opened.snapshot.fields)
     return {one.uuid: filling.label(one) for one in everything if one.submitter_uuid == opened.submitter.party_uuid}
 
 
-def drawn(session: Session, command: rpc.SaveValues, site: Site, now: datetime) -> fitting.Question | None:
+def drawn(session: Session, command: rpc.form.SaveValues, site: Site, now: datetime) -> fitting.Question | None:
     """What would be drawn of what this signer sends; None when he may send nothing, which is refused for itself."""
     opened = _passed(session, command, site, now)
     if opened.state is not FormState.OPEN:
@@ -133,10 +134,12 @@ def drawn(session: Session, command: rpc.SaveValues, site: Site, now: datetime) 
     of_others = {
         uuid: value for one in opened.submitters if one.id != opened.submitter.id for uuid, value in one.values.items()
     }
-    return fitting.of_form(command, opened.submitter, opened.snapshot, of_others, now)
+    done = {one.party_uuid for one in opened.submitters if one.completed_at or one.id == opened.submitter.id}
+    open_parties = {one["uuid"] for one in opened.snapshot.parties} - done
+    return fitting.of_form(command, opened.submitter, opened.snapshot, of_others, open_parties, now)
 
 
-def check_upload(session: Session, command: rpc.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:
+def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:
     """Before a file is worked on: may this signer upload for a field of this type now? His party's uuid and the type."""
     opened = _passed(session, command, site, now)
     found = store.Loaded(
@@ -178,13 +181,13 @@ def _opened(session: Session, slug: str, now: datetime) -> Opened:
     return Opened(row, submitter, submitters, snapshot, template, state)
 
 
-def _outline(opened: Opened, links: FileLinks) -> rpc.SigningForm:
+def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
     row, submitter = opened.row, opened.submitter
     account = Account.model_validate(opened.snapshot.account)
     decliner = next((one for one in opened.submitters if one.declined_at), None)
     brand = branding.shown(submitter, account)
     declined = opened.state is FormState.DECLINED and decliner is not None
-    return rpc.SigningForm(
+    return rpc.form.SigningForm(
         state=opened.state.value,
         submission_name=row.name or opened.snapshot.template_name or f"Submission {row.id}",
         account_name=brand.name,
@@ -202,12 +205,12 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.SigningForm:
     )
 
 
-def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now: datetime) -> rpc.SigningForm:
+def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now: datetime) -> rpc.form.SigningForm:
     """What whoever has the link sees before the code: who asks for it and where it goes, nothing of the submission."""
     account = Account.model_validate(opened.snapshot.account)
     worth_it = opened.state in code_commands.WORTH_A_CODE
     code = one_time_codes.pending(session, asked, site.link_secret, now) if worth_it else None
-    return rpc.SigningForm(
+    return rpc.form.SigningForm(
         state=code_commands.STATE if worth_it else opened.state.value,
         submission_name="",
         account_name=branding.shown(opened.submitter, account).name,
@@ -218,7 +221,7 @@ def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now
     )
 
 
-def _add_fields(session: Session, opened: Opened, shown: rpc.SigningForm, site: Site, now: datetime) -> None:
+def _add_fields(session: Session, opened: Opened, shown: rpc.form.SigningForm, site: Site, now: datetime) -> None:
     account = Account.model_validate(opened.snapshot.account)
     links = site.expiring(now)
     everything = [FieldDefinition.model_validate(one) for one in opened.snapshot.fields]
@@ -272,7 +275,7 @@ def _own_field(
     done: Mapping[str, Any],
     account: Account,
     whose: filling.Signing,
-) -> rpc.FormField | None:
+) -> rpc.form.FormField | None:
     """A field that this signer fills in; what depends on others is decided, so that he needs not know their values."""
     left = conditions.settled(field.conditions, own, done)
     if left is None:
@@ -285,12 +288,12 @@ def _own_field(
     text = formats.display(
         settled, settled.default_value if field.type is FieldType.HEADING else value, account.locale, account.time_zone
     )
-    return rpc.FormField(**dict(settled), value=value, display=text, mine=True)
+    return rpc.form.FormField(**dict(settled), value=value, display=text, mine=True)
 
 
 def _shown_field(
     field: FieldDefinition, value: Any, account: Account, whose: filling.Signing, *, is_static: bool
-) -> rpc.FormField | None:
+) -> rpc.form.FormField | None:
     """A field of another party, as it stands on the page: no definition, no masked value, no files."""
     never_drawn = str(field.preferences.get("hidden", "")).lower() == "true"
     if never_drawn or field.type is FieldType.FILE or (not is_static and value in (None, False, "", [])):
@@ -300,7 +303,7 @@ def _shown_field(
     if field.type is FieldType.HEADING:
         resolved = placeholders.resolve(field, whose.details, whose.at, whose.time_zone)
         text, shown_value = formats.display(field, resolved, account.locale), None
-    return rpc.FormField(
+    return rpc.form.FormField(
         uuid=field.uuid,
         submitter_uuid=field.submitter_uuid,
         role=field.role,
@@ -320,10 +323,10 @@ def _shown_field(
 
 def _documents(
     snapshot: SnapshotRow, own: Collection[str], done: Mapping[str, Any], links: FileLinks
-) -> tuple[list[rpc.FormDocument], set[str]]:
+) -> tuple[list[rpc.form.FormDocument], set[str]]:
     """The documents that are there or may appear while this signer fills in his fields (``own``), and the uuids of those that
     cannot."""
-    found: list[rpc.FormDocument] = []
+    found: list[rpc.form.FormDocument] = []
     never: set[str] = set()
     for one in snapshot.documents:
         document = StoredDocument.model_validate(one)
@@ -333,7 +336,9 @@ def _documents(
             continue
         url = links.to_pdf(document.file.model_dump(), document.name)
         found.append(
-            rpc.FormDocument(uuid=document.uuid, name=document.name, pages=document.pages, url=url, conditions=left)
+            rpc.form.FormDocument(
+                uuid=document.uuid, name=document.name, pages=document.pages, url=url, conditions=left
+            )
         )
     return found, never
 

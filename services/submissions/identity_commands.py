@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc import submissions as rpc
-from contracts.rpc.submissions import IdentityProblem, ProvedIdentity
+from contracts.rpc.submissions import identity as rpc
+from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime import outbox
 from contracts.types import FieldDefinition, FieldType
 from services.submissions import addresses, domain, identity_checks, store, trail
@@ -115,7 +115,7 @@ def _mismatch(submitter: SubmitterRow, command: rpc.FinishIdentityCheck) -> Iden
     proved = command.identity.email if command.identity else None
     if command.any_email or not proved or not submitter.email:
         return None
-    same = proved.strip().casefold() == submitter.email.casefold()
+    same = addresses.mailbox(proved) == addresses.mailbox(submitter.email)
     return None if same else IdentityProblem.OTHER_PERSON
 
 

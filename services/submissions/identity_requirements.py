@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from contracts.rpc.submissions import UpdateSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import UpdateSubmitter
 from contracts.types import Account, FieldDefinition, FieldType
-from services.submissions.problems import Problems
 
 QUALIFIED = "qes"
 NOT_CONFIGURED = "Identity verification not configured"

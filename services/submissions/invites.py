@@ -10,14 +10,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc.submissions import CompleteForm, InviteAndComplete, Invited, NewSubmitter, PartyToInvite
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmitter
+from contracts.rpc.submissions.form import CompleteForm, InviteAndComplete, Invited, PartyToInvite
 from contracts.types import Party, SubmitterStatus
 from services.submissions import store, trail
 from services.submissions.addresses import BadAddress, email, name, phone
 from services.submissions.models import SubmissionRow, SubmitterRow
 from services.submissions.one_time_codes import PHONE, REQUIRED_BY
 from services.submissions.preparing import Prepared
-from services.submissions.problems import Problems
 from services.submissions.store import Loaded
 
 if TYPE_CHECKING:

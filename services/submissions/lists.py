@@ -7,7 +7,7 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime import listing
 from contracts.runtime.listing import Conditions, Listing, Span
 from contracts.types import Actor, Role, SubmissionStatus

@@ -6,7 +6,7 @@ from typing import Any
 
 from contracts.blobs import BlobRef
 from contracts.events import CompletionMails, DeclineMail, InvitationDue, MailContext, MailedFile, Recipient
-from contracts.rpc.submissions import Message
+from contracts.rpc.submissions.api import Message
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, DocumentLink, FieldType
 from services.submissions import branding, preferences, present
@@ -42,7 +42,7 @@ def context(found: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> 
                 slug=one.slug,
                 send_email=bool(one.preferences.get("send_email")),
                 status=one.status,
-                values=shown.of(one),
+                values={**dict.fromkeys(shown.names_of(one)), **shown.of(one)},
                 **_brand(one, account),
             )
             for one in found.submitters

@@ -3,14 +3,15 @@
 The template is made into one that has a single role in their place; everything after that knows nothing of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
-from contracts.rpc.submissions import NewSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
-from contracts.types import FieldDefinition, Party, StoredDocument
-from services.submissions.problems import Problems
+from contracts.stored_documents import StoredDocument
+from contracts.types import FieldDefinition, Party
 
 Conditional = TypeVar("Conditional", FieldDefinition, StoredDocument)
 
@@ -20,6 +21,7 @@ Basis = TemplateSnapshot | Composition
 
 def merged(template: Basis, submitters: Sequence[NewSubmitter], problems: Problems) -> tuple[Basis, list[NewSubmitter]]:
     """The template with the merged roles, and the submitters, each with one role at most."""
+    merged_into: dict[str, str] = {}
     taken: set[str] = set()
     found: list[NewSubmitter] = []
     for index, submitter in enumerate(submitters):
@@ -29,11 +31,18 @@ def merged(template: Basis, submitters: Sequence[NewSubmitter], problems: Proble
             if len(parties) == len(names):
                 party = _merged_party(template, parties, submitter, f"submitters[{index}].role", problems)
                 template = _with(template, parties, party)
+                merged_into |= {one.name.strip().lower(): party.name for one in parties}
                 submitter = submitter.model_copy(update={"role": party.name, "uuid": party.uuid})
         elif names and not submitter.role:
             submitter = submitter.model_copy(update={"role": names[0]})
         found.append(submitter.model_copy(update={"roles": []}))
-    return template, found
+    return template, [_invited_by(one, merged_into) for one in found]
+
+
+def _invited_by(submitter: NewSubmitter, merged_into: Mapping[str, str]) -> NewSubmitter:
+    """Whoever names a role of the template means the submitter that has taken it."""
+    inviter = merged_into.get((submitter.invite_by or "").strip().lower())
+    return submitter if inviter is None else submitter.model_copy(update={"invite_by": inviter})
 
 
 def _parties(template: Basis, names: Sequence[str], taken: set[str], path: str, problems: Problems) -> list[Party]:
@@ -87,10 +96,10 @@ def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
             kept_as[field.uuid] = before.uuid
             both: dict[str, Any] = {
                 "areas": [*before.areas, *field.areas],
+                "options": list(dict.fromkeys([*before.options, *field.options])),
                 "required": before.required or field.required,
             }
-            if field.preferences.get("method") == "qes":  # of two proofs of identity the stricter one is asked for
-                both["preferences"] = {**before.preferences, "method": "qes"}
+            both["preferences"] = _stricter(before.preferences, field.preferences)
             fields[same[key]] = before.model_copy(update=both)
             continue
         same[key] = len(fields)
@@ -101,6 +110,16 @@ def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
         "documents": [_following(one, kept_as) for one in template.documents],
     }
     return template.model_copy(update=changes)
+
+
+def _stricter(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The preferences of the first, and of two proofs, of identity or of a telephone number, the one that asks for more. A
+    number is confirmed wherever that is possible, unless its field says no."""
+    stricter = {"method": "qes"} if second.get("method") == "qes" else {}
+    codes = [one.get("one_time_code") for one in (first, second)]
+    asks = True if True in codes else None if None in codes else False
+    kept = {key: value for key, value in first.items() if key != "one_time_code" or asks is not None}
+    return {**kept, **stricter, **({} if asks is None else {"one_time_code": asks})}
 
 
 def _following(one: Conditional, kept_as: dict[str, str]) -> Conditional:

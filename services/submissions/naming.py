@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from contracts.types import FieldDefinition, FieldType
@@ -16,6 +16,15 @@ def labels(fields: Iterable[FieldDefinition]) -> dict[str, str]:
         counts[field.type] += 1
         found[field.uuid] = field.name or f"{field.type.value.capitalize()} Field {counts[field.type]}"
     return found
+
+
+def keeping_names(fields: Sequence[FieldDefinition], names: Mapping[str, str]) -> list[FieldDefinition]:
+    """``fields`` are some of those that ``names`` were counted over: one that would be called otherwise now gets that name."""
+    counted = labels(fields)
+    return [
+        one if counted[one.uuid] == names[one.uuid] else one.model_copy(update={"name": names[one.uuid]})
+        for one in fields
+    ]
 
 
 class Called:

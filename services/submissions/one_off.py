@@ -6,11 +6,11 @@ The templates service prepares the documents and finds their fields; from then o
 from dataclasses import replace
 from datetime import datetime
 
-from contracts.rpc import submissions as rpc
+from contracts.problems import Problems
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import ComposeDocuments, Composition
 from services.submissions import creation, variables
 from services.submissions.creation import Limits, Plan
-from services.submissions.problems import Problems
 
 
 def refuse_early(command: rpc.CreateOneOff) -> None:

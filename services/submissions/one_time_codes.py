@@ -25,10 +25,10 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.one_time_code import DIGITS, code_of, mac, new_seed
-from contracts.rpc.submissions import CodeAsked, PassedCode
+from contracts.rpc.submissions.codes import CodeAsked, PassedCode
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import for_update
-from services.submissions import rates
+from services.submissions import addresses, rates
 from services.submissions.models import CodeRow
 from services.submissions.rates import Rate
 
@@ -48,11 +48,16 @@ SENDS = Rate(most=20, within=timedelta(days=1), pause=timedelta(seconds=60))
 SENDS_OF_SUBJECT = Rate(most=20, within=timedelta(days=1))
 """For one subject, whatever the addresses: nobody may make us send codes to one number after the other."""
 
+SENDS_OF_VISITOR = Rate(most=20, within=timedelta(hours=1))
+"""For all that come to shared links from one place: who begins one submission after the other has one subject after the other,
+and messages to telephones are paid for."""
+
 WRONG_TRIES = Rate(most=20, within=timedelta(days=1))
 """For one subject, over all its codes: a chance of 1 in 50,000 a day."""
 
 TOO_SOON = "A code was sent a moment ago. Please wait before you ask for another one."
 TOO_MANY_SENT = "Too many codes were sent. Please try again tomorrow."
+TOO_MANY_FROM_HERE = "Too many codes were asked for from here. Please try again later."
 TOO_MANY = "Too many wrong codes were entered. Please try again tomorrow."
 _PROOF_MAC = 16
 _LONGEST_PROOF = 500
@@ -225,7 +230,7 @@ def proof_of(asked: Asked, secret: str, now: datetime) -> PassedCode:
 
 def address_digest(secret: str, asked: Asked) -> str:
     """Finds what was sent to an address, and does not say which address that is."""
-    return mac(secret, "code-address", asked.method, (asked.address or "").casefold()).hex()
+    return mac(secret, "code-address", asked.method, addresses.mailbox(asked.address)).hex()
 
 
 def masked(method: str, address: str) -> str:
@@ -253,7 +258,7 @@ def _told_apart(asked: Asked) -> str:
 
 
 def _code_digest(secret: str, asked: Asked, code: str) -> str:
-    return mac(secret, "code", _told_apart(asked), (asked.address or "").casefold(), code).hex()
+    return mac(secret, "code", _told_apart(asked), addresses.mailbox(asked.address), code).hex()
 
 
 def _proves(proof: str, asked: Asked, secret: str, now: datetime) -> bool:

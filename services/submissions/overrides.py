@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from contracts.rpc.submissions import FieldOverride
+from contracts.field_rules import LONGEST_TEXT
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import FieldOverride
 from contracts.types import FieldDefinition, FieldType
 from services.submissions import field_rules
 from services.submissions import values as rules
 from services.submissions.identity_requirements import READ_ONLY
 from services.submissions.naming import Called
 from services.submissions.placeholders import has_placeholder
-from services.submissions.problems import Problems
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -47,6 +48,12 @@ class Overrides:
     texts: list[tuple[str, str]] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
     """Where in the request which field got its value, by uuid."""
+    awaited: set[str] = field(default_factory=set)
+    """Fields whose value follows from their default when the party completes, instead of what they hold."""
+
+    def over(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the party after the change, by field uuid."""
+        return {**{uuid: value for uuid, value in stored.items() if uuid not in self.awaited}, **self.values}
 
     def apply(self, definition: FieldDefinition) -> FieldDefinition:
         changes = self.changes.get(definition.uuid)
@@ -147,8 +154,8 @@ def _override(
         text = getattr(override, key)
         if text and text.strip():
             changes[key] = text
-            if len(text) > field_rules.LONGEST_LABEL:
-                problems.add(f"{path}.{key}", f"must not be longer than {field_rules.LONGEST_LABEL} characters")
+            if len(text) > LONGEST_TEXT:
+                problems.add(f"{path}.{key}", f"must not be longer than {LONGEST_TEXT} characters")
     if override.preferences:
         changes["preferences"] = field_rules.preferences(definition, override.preferences, path, problems)
         _check_reasons(found, changes["preferences"], f"{path}.preferences.reasons")
@@ -190,9 +197,11 @@ def _take(
     found.paths[definition.uuid] = path
     if definition.type is FieldType.HEADING or has_placeholder(raw):
         text = "" if raw is None else str(raw)
-        if len(text) > rules.LONGEST_TEXT:
-            problems.add(path, f"must not be longer than {rules.LONGEST_TEXT} characters")
+        if len(text) > LONGEST_TEXT:
+            problems.add(path, f"must not be longer than {LONGEST_TEXT} characters")
         changes["default_value"] = text
+        found.values.pop(definition.uuid, None)
+        found.awaited.add(definition.uuid)
         _check_text(found, text, path)
         return
     try:
@@ -208,6 +217,7 @@ def _take(
         problems.add(path, bad.reason)
         return
     found.values[definition.uuid] = value
+    found.awaited.discard(definition.uuid)
     if preset:
         changes["default_value"] = value
     for text in value if isinstance(value, list) else [value]:

@@ -4,18 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from contracts.preferences import MAIL_TOGGLES
+from contracts.problems import Problems
 from contracts.types import Account, Order
 from services.submissions.addresses import BadAddress, emails
-from services.submissions.problems import Problems
 
-TOGGLES = (
-    "completed_notification_email_enabled",
-    "completed_notification_email_attach_audit",
-    "completed_notification_email_attach_documents",
-    "documents_copy_email_enabled",
-    "documents_copy_email_attach_audit",
-    "documents_copy_email_attach_documents",
-)
 CODES = ("require_email_2fa", "require_phone_2fa")
 NOT_CONFIGURED = ("certsign_sign_enabled",)
 """What must not be promised before it is there: a code that is never asked for protects nobody."""
@@ -24,7 +17,7 @@ NOT_CONFIGURED = ("certsign_sign_enabled",)
 def checked(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     """The known keys with their values in their types; others are dropped."""
     found: dict[str, Any] = {}
-    for key in (*TOGGLES, *CODES, *NOT_CONFIGURED, "shared_link_2fa"):
+    for key in (*MAIL_TOGGLES, *CODES, *NOT_CONFIGURED, "shared_link_2fa"):
         if given.get(key) is None:
             continue
         flag = _boolean(given[key])
@@ -49,7 +42,7 @@ def checked(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
 
 def of_template(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a submission takes over from its template: the known keys that are well-formed."""
-    found = {key: given[key] for key in (*TOGGLES, *CODES) if isinstance(given.get(key), bool)}
+    found = {key: given[key] for key in (*MAIL_TOGGLES, *CODES) if isinstance(given.get(key), bool)}
     if given.get("submitters_order") in tuple(Order):
         found["submitters_order"] = given["submitters_order"]
     if isinstance(given.get("bcc_completed"), str):

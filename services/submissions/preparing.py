@@ -19,11 +19,13 @@ from urllib.parse import unquote_to_bytes
 
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
+from contracts.field_rules import LONGEST_TEXT
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
-from contracts.types import IMAGE_TYPES, FieldType, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import IMAGE_TYPES, FieldType
 from services.submissions import values as rules
 from services.submissions.overrides import Source
 from services.submissions.site import file_name
@@ -198,7 +200,7 @@ def texts_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
         (key, item)
         for key, value in values.items()
         for item in (value if isinstance(value, list) else [value])
-        if isinstance(item, str) and len(item) <= rules.LONGEST_TEXT
+        if isinstance(item, str) and len(item) <= LONGEST_TEXT
     ]
 
 

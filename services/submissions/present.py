@@ -49,6 +49,11 @@ class ValuesView:
         }
         return naming.by_name(own, self._names, shown)
 
+    def names_of(self, submitter: Any) -> list[str]:
+        """Of the party's fields that can hold a value."""
+        own = (field for field in self.fields if field.submitter_uuid == submitter.party_uuid)
+        return [self._names[field.uuid] for field in own if field.type not in rules.UNTOUCHABLE]
+
     @cached_property
     def _names(self) -> dict[str, str]:
         return naming.labels(self.fields)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import not_found
 from contracts.rpc import Rpc
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime import outbox
 from contracts.runtime.listing import Span
 from contracts.types import (
@@ -87,7 +87,7 @@ def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: d
         )
         for row in rows
     ]
-    return Page(data=data, pagination=pagination(ids, following))
+    return Page(data=data, pagination=Pagination.of(ids, following))
 
 
 def is_quick(query: rpc.ListSubmissions) -> bool:
@@ -110,7 +110,7 @@ def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: dat
     """A page of submitters, each as ``submitter`` gives him."""
     ids, following = lists.page(query, partial(lists.ids, session, [lists.of_submitters(query)]))
     data = _submitters(session, ids, query.actor, query.include, site, now) if ids else []
-    return Page(data=data, pagination=pagination(ids, following))
+    return Page(data=data, pagination=Pagination.of(ids, following))
 
 
 def events(session: Session, query: rpc.ListEvents) -> Page[SubmissionEvent]:
@@ -122,7 +122,7 @@ def events(session: Session, query: rpc.ListEvents) -> Page[SubmissionEvent]:
         return list(session.scalars(wanted.order_by(span.order(TrailRow.id)).limit(span.wanted)))
 
     rows, following = lists.page(query, read)
-    return Page(data=trail.for_api(rows), pagination=pagination([row.id for row in rows], following))
+    return Page(data=trail.for_api(rows), pagination=Pagination.of([row.id for row in rows], following))
 
 
 def presented(session: Session, changed: store.Loaded, site: Site, now: datetime, *, unmasked: bool) -> Submission:
@@ -223,12 +223,6 @@ def only_document(results: Mapping[str, Any] | None) -> Mapping[str, Any] | None
     """The file of the document when there is just one: then nothing needs to be merged."""
     documents = (results or {}).get("documents", ())
     return documents[0]["file"] if len(documents) == 1 else None
-
-
-def pagination(ids: Sequence[int], following: bool) -> Pagination:
-    if not ids:
-        return Pagination(count=0)
-    return Pagination(count=len(ids), prev=ids[0], next=ids[-1] if following else None)
 
 
 # Lists read plain columns of the tables: what the ORM does for each row and statement costs more than the rows.

@@ -3,6 +3,7 @@
 Within the transaction that does it: what is refused or fails afterwards was not done and does not count.
 """
 
+import ipaddress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
@@ -53,6 +54,17 @@ def too_early(refusal: str, left: timedelta) -> ServiceError:
     seconds = max(1, ceil(left.total_seconds()))
     reason = f"may be asked for again in {seconds} second{'' if seconds == 1 else 's'}"
     return ServiceError("rate_limited", refusal, [{"field": "request", "reason": reason, "retry_after": seconds}])
+
+
+def network(ip: str | None) -> str:
+    """Who counts as one: an address, or of the many that a household or office has the network that they are in."""
+    try:
+        address = ipaddress.ip_address(ip or "")
+    except ValueError:
+        return "nowhere"
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(address)
 
 
 def forget(session: Session, now: datetime) -> None:

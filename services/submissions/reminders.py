@@ -1,8 +1,9 @@
 """Reminders (account setting ``reminders``): up to three mails to a party that was invited and has not signed.
 
-Each is planned as a row when the party's turn comes, and is due that long after it. Whether it is still wanted is asked then:
-nobody is reminded who has signed, of what was declined, has expired or is archived, or before his turn. The mail's id follows
-from party and number, so that told twice it is one mail; of several that are overdue together only the last is sent.
+Each is planned as a row when the party is sent its first mail (its turn comes, or somebody has it sent later), and is due that
+long after it. Whether it is still wanted is asked then: nobody is reminded who has signed, of what was declined, has expired or
+is archived, or before his turn. The mail's id follows from party and number, so that told twice it is one mail; of several that
+are overdue together only the last is sent.
 """
 
 from datetime import datetime, timedelta
@@ -41,7 +42,7 @@ DELAYS = {
 
 
 def plan(found: Loaded, submitter: SubmitterRow, now: datetime) -> None:
-    """The turn of this party has come: write down when it is to be reminded."""
+    """This party is sent its first mail: write down when it is to be reminded."""
     if submitter.viewer:
         return
     wanted = Account.model_validate(found.snapshot.account).reminders
@@ -50,6 +51,12 @@ def plan(found: Loaded, submitter: SubmitterRow, now: datetime) -> None:
             row = ReminderRow(submission_id=found.row.id, submitter_id=submitter.id, number=number, created_at=now)
             row.next_attempt_at = now + DELAYS[name]
             found.session.add(row)
+
+
+def are_planned(session: Session, submitter: SubmitterRow) -> bool:
+    """He whose turn came while he wanted no mail is reminded from the first mail on that he was sent after all."""
+    there = sa.select(ReminderRow.id).where(ReminderRow.submitter_id == submitter.id)
+    return session.scalar(there.limit(1)) is not None
 
 
 def remind(session: Session, submission_id: int, submitter_id: int, number: int, site: Site, now: datetime) -> bool:

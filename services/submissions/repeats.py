@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from contracts.rpc import Rpc
-from contracts.rpc.submissions import Visit
+from contracts.rpc.submissions.visit import Visit
 from contracts.runtime import outbox
 
 R = TypeVar("R")

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from contracts.rpc.submissions import NewSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmitter
 from contracts.types import Party
-from services.submissions.problems import Problems
 
 
 def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], problems: Problems) -> list[Party]:

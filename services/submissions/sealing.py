@@ -14,7 +14,8 @@ from contracts.rpc.rendering import (
     SealRequest,
     SignatureNote,
 )
-from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType
 from services.submissions import branding, conditions, filling, placeholders, trail
 from services.submissions import values as rules
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow

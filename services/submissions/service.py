@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from contracts import events
+from contracts.dry_run import DryRun
 from contracts.errors import ServiceError, not_found
 from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOutcome, PhoneOutcome, PublicData
+from contracts.field_boxes import FieldBoxes
 from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
@@ -18,8 +20,6 @@ from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import (
     IMAGE_TYPES,
     Attachment,
-    DryRun,
-    FieldBoxes,
     Page,
     Removed,
     Submission,
@@ -63,46 +63,46 @@ class SubmissionsService:
     name = "submissions"
     context = Context(Settings)
 
-    @handles(rpc.CREATE)
-    def create(self, command: rpc.CreateSubmission) -> Submission:
+    @handles(rpc.api.CREATE)
+    def create(self, command: rpc.api.CreateSubmission) -> Submission:
         require_writer(command.actor)
-        if (done := self._remembered(rpc.CREATE, command)) is not None:
+        if (done := self._remembered(rpc.api.CREATE, command)) is not None:
             return done
         template = self._template(command)
         with preparing.unless_refused(self._workshop, template):
             plan = creation.planned(command, template, self.context.settings, now())
             return self._created(command, template, plan)
 
-    @handles(rpc.CREATE_ONE_OFF)
-    def create_one_off(self, command: rpc.CreateOneOff) -> Submission:
+    @handles(rpc.api.CREATE_ONE_OFF)
+    def create_one_off(self, command: rpc.api.CreateOneOff) -> Submission:
         require_writer(command.actor)
-        if (done := self._remembered(rpc.CREATE_ONE_OFF, command)) is not None:
+        if (done := self._remembered(rpc.api.CREATE_ONE_OFF, command)) is not None:
             return done
         one_off.refuse_early(command)
         composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command, self.context.settings))
         plan = one_off.planned(command, composition, self.context.settings, now())
         return self._created(command, composition, plan)
 
-    @handles(rpc.TRY_CREATE)
-    def try_create(self, command: rpc.CreateSubmission) -> DryRun:
+    @handles(rpc.api.TRY_CREATE)
+    def try_create(self, command: rpc.api.CreateSubmission) -> DryRun:
         require_writer(command.actor)
         template = self._template(command)
         with preparing.throwing_away(self._workshop, template):
             return trying.tried(self._workshop, [(command, template)], self.context.settings, now())
 
-    @handles(rpc.TRY_ONE_OFF)
-    def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
+    @handles(rpc.api.TRY_ONE_OFF)
+    def try_one_off(self, command: rpc.api.CreateOneOff) -> DryRun:
         require_writer(command.actor)
         composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command, self.context.settings))
         with preparing.throwing_away(self._workshop, composition):
             return trying.tried(self._workshop, [(command, composition)], self.context.settings, now())
 
-    @handles(rpc.CREATE_MANY)
-    def create_many(self, command: rpc.CreateSubmissions) -> rpc.Submissions:
+    @handles(rpc.api.CREATE_MANY)
+    def create_many(self, command: rpc.api.CreateSubmissions) -> rpc.api.Submissions:
         require_writer(command.actor)
         asked, database = bulk.each(command), self.context.database
         if (done := database.look_up(bulk.remembered, asked)) is not None:
-            return rpc.Submissions(data=done)
+            return rpc.api.Submissions(data=done)
         bases = self._bases(command, asked)
         with preparing.unless_refused(self._workshop, *bases):
             plans = bulk.planned(command, asked, bases, self.context.settings, now())
@@ -116,10 +116,10 @@ class SubmissionsService:
                     made,
                     lambda files: database.write(bulk.create, asked, kept, plans, files, self._site, now()),
                 )
-        return rpc.Submissions(data=created)
+        return rpc.api.Submissions(data=created)
 
-    @handles(rpc.TRY_MANY)
-    def try_many(self, command: rpc.CreateSubmissions) -> DryRun:
+    @handles(rpc.api.TRY_MANY)
+    def try_many(self, command: rpc.api.CreateSubmissions) -> DryRun:
         require_writer(command.actor)
         asked = bulk.each(command)
         bases = self._bases(command, asked)
@@ -132,65 +132,65 @@ class SubmissionsService:
                 lambda number: bulk.named(command, number),
             )
 
-    @handles(rpc.GET)
-    def get(self, query: rpc.GetSubmission) -> Submission:
+    @handles(rpc.api.GET)
+    def get(self, query: rpc.api.GetSubmission) -> Submission:
         _known(query, id="Submission")
         if "combined_document_url" in query.include:
             self._documents.combined(query)
         return self.context.database.look_up(queries.submission, query, self._site, now())
 
-    @handles(rpc.LIST)
-    def list(self, query: rpc.ListSubmissions) -> Page[Submission]:
+    @handles(rpc.api.LIST)
+    def list(self, query: rpc.api.ListSubmissions) -> Page[Submission]:
         reads = self.context.database.look_up if queries.is_quick(query) else self.context.database.read
         return reads(queries.submissions, query, self._site, now())
 
-    @handles(rpc.LIST_EVENTS)
-    def list_events(self, query: rpc.ListEvents) -> Page[SubmissionEvent]:
+    @handles(rpc.api.LIST_EVENTS)
+    def list_events(self, query: rpc.api.ListEvents) -> Page[SubmissionEvent]:
         _known(query, id="Submission")
         return self.context.database.look_up(queries.events, query)
 
-    @handles(rpc.UPDATE)
-    def update(self, command: rpc.UpdateSubmission) -> Submission:
+    @handles(rpc.api.UPDATE)
+    def update(self, command: rpc.api.UpdateSubmission) -> Submission:
         _known(command, id="Submission")
         return self.context.database.write(commands.update, command, self._site, now())
 
-    @handles(rpc.REMOVE)
-    def remove(self, command: rpc.RemoveSubmission) -> Removed:
+    @handles(rpc.api.REMOVE)
+    def remove(self, command: rpc.api.RemoveSubmission) -> Removed:
         _known(command, id="Submission")
         return self.context.database.write(commands.remove, command, self._site, now())
 
-    @handles(rpc.DOCUMENTS)
-    def documents(self, query: rpc.GetDocuments) -> SubmissionDocuments:
+    @handles(rpc.api.DOCUMENTS)
+    def documents(self, query: rpc.api.GetDocuments) -> SubmissionDocuments:
         _known(query, id="Submission")
         return self._documents.of(query)
 
-    @handles(rpc.FIELD_BOXES)
+    @handles(rpc.api.FIELD_BOXES)
     def field_boxes(self, request: GetFieldBoxes) -> FieldBoxes:
         return self.context.database.look_up(field_boxes, request)
 
-    @handles(rpc.RETRY_SEAL)
-    def retry_seal(self, command: rpc.RetrySeal) -> Submission:
+    @handles(rpc.api.RETRY_SEAL)
+    def retry_seal(self, command: rpc.api.RetrySeal) -> Submission:
         _known(command, id="Submission")
         return self.context.database.write(commands.retry_seal, command, self._site, now())
 
-    @handles(rpc.PICTURES_IN_USE)
-    def pictures_in_use(self, query: rpc.AccountPictures) -> rpc.AccountPictures:
-        return rpc.AccountPictures(keys=self.context.database.read(branding_pictures.in_use, query.keys))
+    @handles(rpc.api.PICTURES_IN_USE)
+    def pictures_in_use(self, query: rpc.api.AccountPictures) -> rpc.api.AccountPictures:
+        return rpc.api.AccountPictures(keys=self.context.database.read(branding_pictures.in_use, query.keys))
 
-    @handles(rpc.GET_SUBMITTER)
-    def get_submitter(self, query: rpc.GetSubmitter) -> Submitter:
+    @handles(rpc.api.GET_SUBMITTER)
+    def get_submitter(self, query: rpc.api.GetSubmitter) -> Submitter:
         _known(query, id="Submitter")
         return self.context.database.look_up(queries.submitter, query, self._site, now())
 
-    @handles(rpc.LIST_SUBMITTERS)
-    def list_submitters(self, query: rpc.ListSubmitters) -> Page[Submitter]:
+    @handles(rpc.api.LIST_SUBMITTERS)
+    def list_submitters(self, query: rpc.api.ListSubmitters) -> Page[Submitter]:
         return self.context.database.read(queries.submitters, query, self._site, now())
 
-    @handles(rpc.UPDATE_SUBMITTER)
-    def update_submitter(self, command: rpc.UpdateSubmitter) -> Submitter:
+    @handles(rpc.api.UPDATE_SUBMITTER)
+    def update_submitter(self, command: rpc.api.UpdateSubmitter) -> Submitter:
         require_writer(command.actor)
         _known(command, id="Submitter")
-        if (done := self._remembered(rpc.UPDATE_SUBMITTER, command)) is not None:
+        if (done := self._remembered(rpc.api.UPDATE_SUBMITTER, command)) is not None:
             return done
         known = self.context.database.look_up(queries.own_fields, command.actor, command.id)
         change = submitter_commands.planned(command, *known)
@@ -205,44 +205,44 @@ class SubmissionsService:
             ),
         )
 
-    @handles(rpc.OPEN_FORM)
-    def open_form(self, visit: rpc.OpenForm) -> rpc.SigningForm:
+    @handles(rpc.form.OPEN_FORM)
+    def open_form(self, visit: rpc.form.OpenForm) -> rpc.form.SigningForm:
         return self.context.database.look_up(forms.form, visit, self._site, now())
 
-    @handles(rpc.FORM_FILE)
-    def form_file(self, query: rpc.FormPage) -> rpc.FormFile:
+    @handles(rpc.form.FORM_FILE)
+    def form_file(self, query: rpc.form.FormPage) -> rpc.form.FormFile:
         return self.context.database.look_up(forms.file_of, query, self._site, now())
 
-    @handles(rpc.FORM_DRAWING)
-    def form_drawing(self, query: rpc.DrawForm) -> FillRequest:
+    @handles(rpc.form.FORM_DRAWING)
+    def form_drawing(self, query: rpc.form.DrawForm) -> FillRequest:
         return self.context.database.look_up(forms.drawing, query, self.context.settings, self._site, now())
 
-    @handles(rpc.VIEW_FORM)
-    def view_form(self, visit: rpc.Visit) -> rpc.Done:
+    @handles(rpc.form.VIEW_FORM)
+    def view_form(self, visit: rpc.visit.Visit) -> rpc.form.Done:
         return self.context.database.write(form_commands.view, visit, self._site, now())
 
-    @handles(rpc.SAVE_VALUES)
-    def save_values(self, command: rpc.SaveValues) -> rpc.Done:
+    @handles(rpc.form.SAVE_VALUES)
+    def save_values(self, command: rpc.form.SaveValues) -> rpc.form.Done:
         self._check_texts(command)
         return self.context.database.write(form_commands.save, command, self.context.settings, self._site, now())
 
-    @handles(rpc.COMPLETE_FORM)
-    def complete_form(self, command: rpc.CompleteForm) -> rpc.Done:
+    @handles(rpc.form.COMPLETE_FORM)
+    def complete_form(self, command: rpc.form.CompleteForm) -> rpc.form.Done:
         self._check_texts(command)
         return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
 
-    @handles(rpc.INVITE_AND_COMPLETE)
-    def invite_and_complete(self, command: rpc.InviteAndComplete) -> rpc.Done:
+    @handles(rpc.form.INVITE_AND_COMPLETE)
+    def invite_and_complete(self, command: rpc.form.InviteAndComplete) -> rpc.form.Done:
         self._check_texts(command)
         return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
 
-    @handles(rpc.DECLINE_FORM)
-    def decline_form(self, command: rpc.DeclineForm) -> rpc.Done:
+    @handles(rpc.form.DECLINE_FORM)
+    def decline_form(self, command: rpc.form.DeclineForm) -> rpc.form.Done:
         return self.context.database.write(form_commands.decline, command, self._site, now())
 
-    @handles(rpc.ATTACH_FILE)
-    def attach_file(self, command: rpc.AttachFile) -> Attachment:
-        if (done := self._remembered(rpc.ATTACH_FILE, command)) is not None:
+    @handles(rpc.form.ATTACH_FILE)
+    def attach_file(self, command: rpc.form.AttachFile) -> Attachment:
+        if (done := self._remembered(rpc.form.ATTACH_FILE, command)) is not None:
             return done
         made = self._uploaded(command)
         return preparing.taken_over(
@@ -253,8 +253,8 @@ class SubmissionsService:
             ),
         )
 
-    @handles(rpc.START_FROM_LINK)
-    def start_from_link(self, command: rpc.StartFromLink) -> rpc.LinkStarted:
+    @handles(rpc.links.START_FROM_LINK)
+    def start_from_link(self, command: rpc.links.StartFromLink) -> rpc.links.LinkStarted:
         template = self._shared(command)
         party, contact = shared_links.party_of(template), shared_links.contact_of(command, template)
         shared_links.require_code(command, shared_links.asked_code(template, contact), self._site, now())
@@ -271,37 +271,37 @@ class SubmissionsService:
             ),
         )
 
-    @handles(rpc.SEND_LINK_CODE)
-    def send_link_code(self, command: rpc.SendLinkCode) -> rpc.CodeSent:
+    @handles(rpc.links.SEND_LINK_CODE)
+    def send_link_code(self, command: rpc.links.SendLinkCode) -> rpc.codes.CodeSent:
         template = self._shared(command)
         shared_links.party_of(template)
         return self.context.database.write(shared_links.send_code, command, template, self._site, now())
 
-    @handles(rpc.CHECK_LINK_CODE)
-    def check_link_code(self, command: rpc.CheckLinkCode) -> rpc.PassedCode:
+    @handles(rpc.links.CHECK_LINK_CODE)
+    def check_link_code(self, command: rpc.links.CheckLinkCode) -> rpc.codes.PassedCode:
         template = self._shared(command)
         judged, passed = self.context.database.write(shared_links.check_code, command, template, self._site, now())
         return judged.passed(passed)
 
-    @handles(rpc.SEND_CODE)
-    def send_code(self, command: rpc.SendCode) -> rpc.CodeSent:
+    @handles(rpc.codes.SEND_CODE)
+    def send_code(self, command: rpc.codes.SendCode) -> rpc.codes.CodeSent:
         return self.context.database.write(code_commands.send, command, self._site, now())
 
-    @handles(rpc.CHECK_CODE)
-    def check_code(self, command: rpc.CheckCode) -> rpc.PassedCode:
+    @handles(rpc.codes.CHECK_CODE)
+    def check_code(self, command: rpc.codes.CheckCode) -> rpc.codes.PassedCode:
         judged, passed = self.context.database.write(code_commands.check, command, self._site, now())
         return judged.passed(passed)
 
-    @handles(rpc.START_IDENTITY_CHECK)
-    def start_identity_check(self, command: rpc.StartIdentityCheck) -> rpc.IdentityCheckStarted:
+    @handles(rpc.identity.START_IDENTITY_CHECK)
+    def start_identity_check(self, command: rpc.identity.StartIdentityCheck) -> rpc.identity.IdentityCheckStarted:
         return self.context.database.write(identity_commands.start, command, self._site, now())
 
-    @handles(rpc.CLAIM_IDENTITY_CHECK)
-    def claim_identity_check(self, command: rpc.ClaimIdentityCheck) -> rpc.IdentityCheckClaimed:
+    @handles(rpc.identity.CLAIM_IDENTITY_CHECK)
+    def claim_identity_check(self, command: rpc.identity.ClaimIdentityCheck) -> rpc.identity.IdentityCheckClaimed:
         return self.context.database.write(identity_commands.claim, command, now())
 
-    @handles(rpc.FINISH_IDENTITY_CHECK)
-    def finish_identity_check(self, command: rpc.FinishIdentityCheck) -> rpc.IdentityCheckFinished:
+    @handles(rpc.identity.FINISH_IDENTITY_CHECK)
+    def finish_identity_check(self, command: rpc.identity.FinishIdentityCheck) -> rpc.identity.IdentityCheckFinished:
         return self.context.database.write(identity_commands.finish, command, self._site, now())
 
     @handles(health.PING["submissions"])
@@ -336,11 +336,11 @@ class SubmissionsService:
     def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
         self.context.database.write(known_templates.accept, known_templates.TemplateNews.model_validate(data.data))
 
-    def _shared(self, visit: rpc.LinkVisit) -> templates.TemplateSnapshot:
+    def _shared(self, visit: rpc.links.LinkVisit) -> templates.TemplateSnapshot:
         return self.context.bus.call(templates.SHARED, templates.GetSharedLink(slug=visit.slug))
 
     def _created(
-        self, command: rpc.CreateSubmission | rpc.CreateOneOff, basis: preparing.B, plan: creation.Plan
+        self, command: rpc.api.CreateSubmission | rpc.api.CreateOneOff, basis: preparing.B, plan: creation.Plan
     ) -> Submission:
         self._check_fit(fitting.of_plan(plan, basis, command.account, now()), plan.texts)
         made = self._workshop.prepared(plan.sources)
@@ -361,7 +361,7 @@ class SubmissionsService:
     def _site(self) -> Site:
         return site_of(self.context.settings)
 
-    def _template(self, command: rpc.CreateSubmission) -> templates.TemplateSnapshot:
+    def _template(self, command: rpc.api.CreateSubmission) -> templates.TemplateSnapshot:
         """The template, filled with the request's variables where its documents ask for some."""
         template = self._snapshot(command)
         if template.archived or not variables.asked_for(template):
@@ -369,17 +369,17 @@ class SubmissionsService:
         return self._filled(command, template, variables.merged(command, self.context.settings.max_values_bytes))
 
     def _bases(
-        self, command: rpc.CreateSubmissions, asked: Sequence[rpc.CreateSubmission]
+        self, command: rpc.api.CreateSubmissions, asked: Sequence[rpc.api.CreateSubmission]
     ) -> Sequence[templates.TemplateSnapshot]:
         return bulk.bases(command, asked, self.context.settings, self._snapshot, self._filled)
 
-    def _snapshot(self, command: rpc.CreateSubmission) -> templates.TemplateSnapshot:
+    def _snapshot(self, command: rpc.api.CreateSubmission) -> templates.TemplateSnapshot:
         _known(command, template_id="Template")
         wanted = templates.GetTemplate(actor=command.actor, id=command.template_id)
         return self.context.bus.call(templates.SNAPSHOT, wanted)
 
     def _filled(
-        self, command: rpc.CreateSubmission, template: templates.TemplateSnapshot, given: dict[str, Any]
+        self, command: rpc.api.CreateSubmission, template: templates.TemplateSnapshot, given: dict[str, Any]
     ) -> templates.TemplateSnapshot:
         return self.context.bus.call(templates.FILL, variables.fill(command, template, given))
 
@@ -393,9 +393,9 @@ class SubmissionsService:
     def _documents(self) -> Documents:
         return Documents(self.context.bus, self.context.database, self._site)
 
-    def _check_texts(self, command: rpc.SaveValues) -> None:
+    def _check_texts(self, command: rpc.form.SaveValues) -> None:
         """What a signer sends can be drawn, and fits."""
-        named = command.submitters if isinstance(command, rpc.InviteAndComplete) else []
+        named = command.submitters if isinstance(command, rpc.form.InviteAndComplete) else []
         names = [(f"submitters[{index}].name", one.name) for index, one in enumerate(named) if one.name]
         preparing.check_texts(
             self.context.bus,
@@ -409,7 +409,7 @@ class SubmissionsService:
     def _check_fit(self, question: fitting.Question, texts: Sequence[tuple[str, str]] = ()) -> None:
         fitting.refuse(self.context.bus, question, texts)
 
-    def _uploaded(self, command: rpc.AttachFile) -> Prepared:
+    def _uploaded(self, command: rpc.form.AttachFile) -> Prepared:
         """The upload as it will be kept: pictures encoded anew, other files as they are. One that is refused is removed."""
         file, name = command.file, file_name(command.filename)
         try:

@@ -7,7 +7,6 @@ its address, goes on with it.
 
 import hashlib
 import hmac
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,25 +18,26 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.events import CODE_DUE, CodeDue
 from contracts.one_time_code import mac
+from contracts.problems import Problems
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.outbox import emit
-from contracts.types import LINK_FORM_FIELDS, Actor, Party, Role, SubmissionStatus
-from services.submissions import commands, creation, one_time_codes, rates, store, trail, variables
+from contracts.shared_link import LINK_FORM_FIELDS, asked_for
+from contracts.types import Actor, Party, Role, SubmissionStatus
+from services.submissions import addresses, commands, creation, one_time_codes, rates, store, trail, variables
 from services.submissions.creation import LINK, Plan
 from services.submissions.domain import FormState
 from services.submissions.models import SubmissionRow, SubmitterRow
 from services.submissions.one_time_codes import EMAIL, Asked, Judged
 from services.submissions.preparing import Prepared
-from services.submissions.problems import Problems
 from services.submissions.rates import Rate
 from services.submissions.repeats import once
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 
-CODES_PER_VISITOR = Rate(most=20, within=timedelta(hours=1))
 TOO_OFTEN = "Too many people have used this link just now. Please try again later."
 _MAC_LENGTH = 32
+_MOST_LOOKED_AT = 20
 
 
 @dataclass(frozen=True)
@@ -66,21 +66,10 @@ def party_of(template: TemplateSnapshot) -> Party:
     return signing[0]
 
 
-def asked_for(template: TemplateSnapshot) -> list[str]:
-    """What the visitor has to say of himself."""
-    preferences = template.preferences
-    wanted = set(preferences.get("link_form_fields") or ["email"])
-    if preferences.get("shared_link_2fa") or preferences.get("require_email_2fa"):
-        wanted.add("email")
-    if preferences.get("require_phone_2fa"):
-        wanted.add("phone")
-    return [name for name in LINK_FORM_FIELDS if name in wanted]
-
-
-def contact_of(visit: rpc.LinkVisit, template: TemplateSnapshot) -> Contact:
+def contact_of(visit: rpc.links.LinkVisit, template: TemplateSnapshot) -> Contact:
     """What the visitor gave, checked. Raises ServiceError naming each thing that is missing or wrong."""
     problems = Problems()
-    wanted = asked_for(template)
+    wanted = asked_for(template.preferences)
     given = {name: getattr(visit, name) if name in wanted else None for name in LINK_FORM_FIELDS}
     for name in wanted:
         if not (given[name] or "").strip():
@@ -94,22 +83,22 @@ def asked_code(template: TemplateSnapshot, contact: Contact) -> Asked | None:
     """The code that the visitor must pass before he gets a submission."""
     if not template.preferences.get("shared_link_2fa"):
         return None
-    return Asked(f"link:{template.id}:{(contact.email or '').casefold()}", EMAIL, contact.email)
+    return Asked(f"link:{template.id}:{addresses.mailbox(contact.email)}", EMAIL, contact.email)
 
 
 def wanted(
-    command: rpc.StartFromLink, template: TemplateSnapshot, party: Party, contact: Contact
-) -> rpc.CreateSubmission:
+    command: rpc.links.StartFromLink, template: TemplateSnapshot, party: Party, contact: Contact
+) -> rpc.api.CreateSubmission:
     """The submission that the visitor gets. Its sender is the template's author."""
     sender = command.sender or Actor(user_id=0, role=Role.ADMIN, email="")
-    person = rpc.NewSubmitter(
+    person = rpc.api.NewSubmitter(
         uuid=party.uuid,
         email=contact.email,
         name=contact.name,
         phone=contact.phone,
         require_email_2fa=asked_code(template, contact) is not None,
     )
-    return rpc.CreateSubmission(
+    return rpc.api.CreateSubmission(
         request_id=f"link/{template.id}/{_request_of(command, contact)}",
         actor=sender.model_copy(update={"role": Role.ADMIN}),
         account=command.account,
@@ -119,7 +108,7 @@ def wanted(
     )
 
 
-def require_code(command: rpc.StartFromLink, asked: Asked | None, site: Site, now: datetime) -> None:
+def require_code(command: rpc.links.StartFromLink, asked: Asked | None, site: Site, now: datetime) -> None:
     """Raises ServiceError("forbidden") while the code that the link asks for is not passed."""
     if asked is not None and not one_time_codes.is_passed(asked, command.proofs, site.link_secret, now):
         message = "Verification required: ask for a code and pass it first."
@@ -128,20 +117,20 @@ def require_code(command: rpc.StartFromLink, asked: Asked | None, site: Site, no
 
 def start(
     session: Session,
-    command: rpc.StartFromLink,
-    creating: rpc.CreateSubmission,
+    command: rpc.links.StartFromLink,
+    creating: rpc.api.CreateSubmission,
     template: TemplateSnapshot,
     plan: Plan,
     prepared: Sequence[Prepared],
     settings: Settings,
     site: Site,
     now: datetime,
-) -> rpc.LinkStarted:
+) -> rpc.links.LinkStarted:
     """The visitor's submission: the one that he began, or a new one. A repeated request makes one."""
     contact = Contact(creating.submitters[0].email, creating.submitters[0].name, creating.submitters[0].phone)
     asked = asked_code(template, contact)
 
-    def decide() -> rpc.LinkStarted:
+    def decide() -> rpc.links.LinkStarted:
         begun = _begun(session, command, template, contact, asked, site, now)
         if begun is None:
             _count(session, command, template, settings, now)
@@ -150,24 +139,25 @@ def start(
             begun = made.submitters[0].slug
             if asked is not None:
                 _tell_of_code(session, begun, asked, command, now)
-        return rpc.LinkStarted(submitter_slug=begun)
+        return rpc.links.LinkStarted(submitter_slug=begun)
 
     said = command.model_copy(update={"request_id": _request_of(command, contact)})
-    started = once(session, rpc.START_FROM_LINK, said, decide)
+    started = once(session, rpc.links.START_FROM_LINK, said, decide)
     return _with_cookies(session, started, template, site, now)
 
 
 def send_code(
-    session: Session, command: rpc.SendLinkCode, template: TemplateSnapshot, site: Site, now: datetime
-) -> rpc.CodeSent:
+    session: Session, command: rpc.links.SendLinkCode, template: TemplateSnapshot, site: Site, now: datetime
+) -> rpc.codes.CodeSent:
     """Send the code that the link asks for."""
     contact = contact_of(command, template)
     asked = asked_code(template, contact)
 
-    def decide() -> rpc.CodeSent:
+    def decide() -> rpc.codes.CodeSent:
         if asked is None or asked.address is None:
             raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
-        rates.count(session, f"link codes from {_network(command.ip)}", CODES_PER_VISITOR, now, refusal=TOO_OFTEN)
+        who = f"link codes from {rates.network(command.ip)}"
+        rates.count(session, who, one_time_codes.SENDS_OF_VISITOR, now, refusal=TOO_OFTEN)
         issued = one_time_codes.issue(session, asked, None, site.link_secret, now)
         due = CodeDue(
             code_id=issued.code_id,
@@ -181,18 +171,18 @@ def send_code(
             expires_at=issued.expires_at,
         )
         emit(session, CODE_DUE, due, subject=f"template:{template.id}")
-        return rpc.CodeSent(
+        return rpc.codes.CodeSent(
             sent_to=one_time_codes.masked(EMAIL, asked.address),
             retry_after=int(one_time_codes.SENDS.pause.total_seconds()),
             expires_at=issued.expires_at,
         )
 
-    return once(session, rpc.SEND_LINK_CODE, command, decide)
+    return once(session, rpc.links.SEND_LINK_CODE, command, decide)
 
 
 def check_code(
-    session: Session, command: rpc.CheckLinkCode, template: TemplateSnapshot, site: Site, now: datetime
-) -> tuple[Judged, rpc.PassedCode | None]:
+    session: Session, command: rpc.links.CheckLinkCode, template: TemplateSnapshot, site: Site, now: datetime
+) -> tuple[Judged, rpc.codes.PassedCode | None]:
     """As ``code_commands.check``."""
     asked = asked_code(template, contact_of(command, template))
     if asked is None:
@@ -203,7 +193,7 @@ def check_code(
 
 def _begun(
     session: Session,
-    command: rpc.StartFromLink,
+    command: rpc.links.StartFromLink,
     template: TemplateSnapshot,
     contact: Contact,
     asked: Asked | None,
@@ -225,7 +215,9 @@ def _begun(
         if asked is None
         else sa.func.lower(SubmitterRow.email) == (contact.email or "").lower(),
     )
-    row = session.scalar(mine.order_by(SubmitterRow.id.desc()).limit(1))
+    rows = session.scalars(mine.order_by(SubmitterRow.id.desc()).limit(_MOST_LOOKED_AT))
+    # A database folds more letters than those that may be taken for each other.
+    row = next((one for one in rows if asked is None or _is_mailbox_of(one, contact)), None)
     if row is None:
         return None
     said = (_same(row.email), _same(row.name), row.phone)
@@ -237,34 +229,23 @@ def _begun(
     return row.slug
 
 
-def _request_of(command: rpc.StartFromLink, contact: Contact) -> str:
+def _request_of(command: rpc.links.StartFromLink, contact: Contact) -> str:
     """Who repeats another one's request, by chance or not, is another visitor when he says that he is somebody else."""
     return f"{command.request_id}/{hashlib.sha256(repr(contact).encode()).hexdigest()[:_MAC_LENGTH]}"
 
 
 def _count(
-    session: Session, command: rpc.StartFromLink, template: TemplateSnapshot, settings: Settings, now: datetime
+    session: Session, command: rpc.links.StartFromLink, template: TemplateSnapshot, settings: Settings, now: datetime
 ) -> None:
     hour = timedelta(hours=1)
     visitor = Rate(most=settings.shared_link_starts_per_visitor, within=hour)
     everybody = Rate(most=settings.shared_link_starts, within=hour)
-    who = f"link {template.id} from {_network(command.ip)}"
+    who = f"link {template.id} from {rates.network(command.ip)}"
     rates.count(session, who, visitor, now, refusal=TOO_OFTEN)
     rates.count(session, f"link {template.id}", everybody, now, refusal=TOO_OFTEN)
 
 
-def _network(ip: str | None) -> str:
-    """An address, or the network that one household or office has of the many."""
-    try:
-        address = ipaddress.ip_address(ip or "")
-    except ValueError:
-        return "nowhere"
-    if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((address, 64), strict=False))
-    return str(address)
-
-
-def _tell_of_code(session: Session, slug: str, asked: Asked, command: rpc.StartFromLink, now: datetime) -> None:
+def _tell_of_code(session: Session, slug: str, asked: Asked, command: rpc.links.StartFromLink, now: datetime) -> None:
     """The code was sent and passed before there was a submission; its trail says so all the same."""
     found, submitter = store.lock_by_slug(session, slug)
     said: dict[str, Any] = {EMAIL: asked.address, "ip": command.ip}
@@ -273,8 +254,8 @@ def _tell_of_code(session: Session, slug: str, asked: Asked, command: rpc.StartF
 
 
 def _with_cookies(
-    session: Session, started: rpc.LinkStarted, template: TemplateSnapshot, site: Site, now: datetime
-) -> rpc.LinkStarted:
+    session: Session, started: rpc.links.LinkStarted, template: TemplateSnapshot, site: Site, now: datetime
+) -> rpc.links.LinkStarted:
     """What the browser gets to keep. Secrets, so they are made each time, and not kept with the answer to the request."""
     slug = started.submitter_slug
     resume = f"{slug}.{_resume_mac(slug, template, site)}"
@@ -294,6 +275,10 @@ def _resumed(token: str | None, template: TemplateSnapshot, site: Site) -> str |
 
 def _resume_mac(slug: str, template: TemplateSnapshot, site: Site) -> str:
     return mac(site.link_secret, "link-resume", slug, str(template.id)).hex()[:_MAC_LENGTH]
+
+
+def _is_mailbox_of(submitter: SubmitterRow, contact: Contact) -> bool:
+    return addresses.mailbox(submitter.email) == addresses.mailbox(contact.email)
 
 
 def _same(text: str | None) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from contracts.events import MailContext, SmsDue
-from contracts.rpc.submissions import NewSubmission, UpdateSubmitter
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmission, UpdateSubmitter
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldType
 from services.submissions.models import SubmitterRow
-from services.submissions.problems import Problems
 from services.submissions.store import Loaded
 
 NOT_CONFIGURED = "SMS is not configured"

@@ -7,10 +7,12 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from contracts.rpc import submissions as rpc
+from contracts.problems import Problems
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import FieldDefinition, Submitter
 from services.submissions import (
+    addresses,
     branding,
     branding_pictures,
     commands,
@@ -27,6 +29,7 @@ from services.submissions.code_requirements import (
     changed_requirements,
     check_change_available,
     check_code_addresses,
+    required_of_all,
 )
 from services.submissions.creation import Limits
 from services.submissions.domain import Refused
@@ -34,7 +37,6 @@ from services.submissions.identity_requirements import check_identity_change_ava
 from services.submissions.models import SubmitterRow
 from services.submissions.naming import labels
 from services.submissions.preparing import Prepared
-from services.submissions.problems import Problems
 from services.submissions.repeats import once
 from services.submissions.site import Site
 
@@ -138,15 +140,16 @@ def _apply(
     limits: Limits,
     now: datetime,
 ) -> None:
-    before = (submitter.email or "").casefold()
+    before = addresses.mailbox(submitter.email)
     for key, value in change.details.items():
         setattr(submitter, key, value)
-    if (submitter.email or "").casefold() != before:
+    if addresses.mailbox(submitter.email) != before:
         identity_checks.void(found, submitter)
     problems = Problems()
     if not submitter.email and not submitter.phone:
         problems.add("email", "is required unless phone is given", "email or phone is required")
     merged = {**submitter.preferences, **change.preferences}
+    merged |= required_of_all(found.row.preferences)
     submitter.preferences = {key: value for key, value in merged.items() if value is not None}
     check_code_addresses(submitter.preferences, submitter.email, submitter.phone, "", problems)
     sms.check_number(command, submitter, problems)
@@ -155,7 +158,7 @@ def _apply(
     if change.overrides.changes:
         found.change_fields([change.overrides.apply(field) for field in found.fields])
         found.row.values_version += 1
-    store.set_values(found, submitter, {**submitter.values, **change.overrides.values})
+    store.set_values(found, submitter, change.overrides.over(submitter.values))
     everybody = [{**one.values, "metadata": one.metadata_} for one in found.submitters]
     creation.check_size(everybody, limits, problems)
     if len(found.attachments) + len(change.overrides.sources) > limits.max_attachments:

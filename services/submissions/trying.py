@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
+from contracts.dry_run import DryRun, DryRunDocument, DryRunSubmitter
 from contracts.errors import ServiceError
-from contracts.rpc.submissions import NewSubmission
+from contracts.rpc.submissions.api import NewSubmission
 from contracts.rpc.templates import Composition
-from contracts.types import DryRun, DryRunDocument, DryRunSubmitter
 from services.submissions import bulk, creation, fitting
 from services.submissions.creation import Basis, Limits, Plan
 from services.submissions.preparing import Workshop

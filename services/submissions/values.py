@@ -18,12 +18,12 @@ from typing import Any
 import re2
 
 from contracts import paper
+from contracts.field_rules import LARGEST_NUMBER, LONGEST_PATTERN, LONGEST_TEXT
 from contracts.types import IMAGE_TYPES, STATIC_TYPES, FieldDefinition, FieldType
 from services.submissions.formats import parsed_date
 
-LONGEST_TEXT = 10_000
-LONGEST_PATTERN = 256
-LARGEST_NUMBER = 2**53
+_FIRST_YEAR, _LAST_YEAR = 2, 9998
+"""Of a date with a time of day."""
 
 ATTACHED = IMAGE_TYPES | {FieldType.FILE}
 UNTOUCHABLE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.PAYMENT})
@@ -137,8 +137,11 @@ def _date(field: FieldDefinition, raw: Any) -> str:
     """ISO date or date-time, Unix seconds, or as the field's format says. A format with a time of day keeps the moment."""
     timed = paper.has_time(field.preferences.get("format"))
     if isinstance(raw, int | float) and not isinstance(raw, bool) and abs(raw) < 1e11:
-        moment = datetime.fromtimestamp(raw, UTC)
-        return moment_text(moment) if timed else moment.date().isoformat()
+        try:
+            moment = datetime.fromtimestamp(raw, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise BadValue("is no date of the calendar") from None
+        return _kept_moment(moment) if timed else moment.date().isoformat()
     if timed and isinstance(raw, str) and "T" in raw:
         return _timed(raw.strip())
     if isinstance(raw, str):
@@ -159,9 +162,16 @@ _TIMED = "must be a date and time as YYYY-MM-DDTHH:MM:SSZ"
 def _timed(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
-        return moment_text(moment) if moment.tzinfo else moment.isoformat(timespec="seconds")
-    except (ValueError, OverflowError):
+    except ValueError:
         raise BadValue(_TIMED) from None
+    return _kept_moment(moment)
+
+
+def _kept_moment(moment: datetime) -> str:
+    """Not of the calendar's first and last year: in another time zone it may be beyond them, and nobody could show it."""
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+        raise BadValue(f"must be of the years {_FIRST_YEAR} to {_LAST_YEAR}")
+    return moment_text(moment) if moment.tzinfo else moment.isoformat(timespec="seconds")
 
 
 def moment_text(moment: datetime) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from contracts.errors import invalid
 from contracts.rpc import templates
-from contracts.rpc.submissions import NewSubmission
+from contracts.rpc.submissions.api import NewSubmission
 from contracts.rpc.templates import TemplateSnapshot
 
 

@@ -10,9 +10,11 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDATED
+from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.runtime.outbox import once
-from contracts.types import Notice, PageSize, Removed, StoredDocument, Template, iso
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice, PageSize, Removed, Template, iso
 from services.templates import domain, names, preferences, queries, store
 from services.templates.access import require_owner, require_writer
 from services.templates.document_conditions import Asked, conditioned
@@ -20,7 +22,6 @@ from services.templates.domain import Definition, Limits
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
 from services.templates.preparing import Ready
-from services.templates.problems import Problems
 
 
 def create(
@@ -117,13 +118,32 @@ def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: d
         if copy is None:
             raise queries.taken()
         copy.preferences = source.preferences
-        documents = [queries.stored(one).model_copy(update={"uuid": fresh[one.uuid]}) for one in source.documents]
+        documents = [one.model_copy(update={"uuid": fresh[one.uuid]}) for one in renamed(command, source)]
         documents = conditioned(documents, definition.conditions)
-        store.put_documents(copy, documents, [Notice.model_validate(one) for one in source.report])
+        called = {old.name: new.name for old, new in zip(source.documents, documents, strict=True)}
+        report = [Notice.model_validate(one) for one in source.report]
+        told = [one.model_copy(update={"document": called.get(one.document or "", one.document)}) for one in report]
+        store.put_documents(copy, documents, told)
         session.flush()
         return store.announced(session, TEMPLATE_CREATED, copy, links, now)
 
     return once(session, rpc.CLONE, command.request_id, decide)
+
+
+def renamed(command: rpc.CloneTemplate, source: TemplateRow) -> list[StoredDocument]:
+    """The documents of ``source`` as the copy calls them."""
+    problems = Problems()
+    if len(command.document_names) > len(source.documents):
+        problems.add(
+            "documents", f"must not have more than {len(source.documents)} entries, as the template has documents"
+        )
+    found = []
+    for i, one in enumerate(map(queries.stored, source.documents)):
+        given = command.document_names[i] if i < len(command.document_names) else None
+        name = names.document(names.title(given or "", f"documents[{i}].name", problems))
+        found.append(one.model_copy(update={"name": name or one.name}))
+    problems.refuse()
+    return found
 
 
 def _replace(

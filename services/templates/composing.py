@@ -12,14 +12,12 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
 from contracts.rpc import templates as rpc
 from contracts.runtime.blobstore import BlobStore
-from contracts.types import StoredDocument
+from contracts.stored_documents import StoredDocument
 from services.templates import combining, document_conditions, domain, names
 from services.templates.combining import Paper
 from services.templates.document_conditions import conditioned
 from services.templates.domain import Definition, Limits
 from services.templates.preparing import Bus, Ready
-
-DEFAULT_NAME = "Documents"
 
 
 @dataclass(frozen=True)

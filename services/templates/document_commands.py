@@ -9,9 +9,11 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import invalid
 from contracts.events import TEMPLATE_CREATED, TEMPLATE_UPDATED
+from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.runtime.outbox import once
-from contracts.types import Notice, StoredDocument, Template
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice, Template
 from services.templates import combining, domain, names, queries, store
 from services.templates.access import require_owner, require_writer
 from services.templates.combining import Paper
@@ -20,7 +22,6 @@ from services.templates.domain import Definition, Limits
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
 from services.templates.preparing import Ready
-from services.templates.problems import Problems
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from contracts.types import Condition, FieldDefinition, StoredDocument
+from contracts.problems import Problems
+from contracts.stored_documents import StoredDocument
+from contracts.types import Condition, FieldDefinition
 from services.templates.field_list import check_actions
-from services.templates.problems import Problems
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from contracts.errors import invalid
+from contracts.problems import Problems
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Condition, FieldDefinition, Notice, PageSize, Party
 from services.templates import document_conditions, names
 from services.templates.document_conditions import Asked
 from services.templates.field_list import FieldList, Origin, Place, PlaceOf
-from services.templates.problems import Problems
 from services.templates.roles import Roles, own_uuid
 
 

@@ -4,11 +4,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from contracts.problems import Problems
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Area, Condition, FieldDefinition, FieldType, Notice, PageSize
 from services.templates import field_rules, geometry, names
-from services.templates.problems import Problems
 from services.templates.roles import Roles, own_uuid
 
 CONDITION_ACTIONS = (

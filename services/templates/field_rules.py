@@ -12,24 +12,32 @@ from typing import Any
 
 import re2
 
+from contracts.field_rules import (
+    COLORS,
+    CURRENCIES,
+    LARGEST_FONT,
+    LARGEST_NUMBER,
+    LONGEST_PATTERN,
+    LONGEST_REASON,
+    LONGEST_TEXT,
+    MOST_REASONS,
+    NUMBER_FORMATS,
+    SIGNATURE_FORMATS,
+    WORDS,
+    is_color,
+    is_date_format,
+)
+from contracts.problems import Problems
 from contracts.types import IMAGE_TYPES, FieldType
 from services.templates import names
-from services.templates.problems import Problems
 
-LONGEST_PATTERN = 256
-LONGEST_TEXT = 10_000
 MOST_OPTIONS = 500
 LONGEST_URL = 2_000
 
 CHOICES = frozenset({FieldType.SELECT, FieldType.RADIO, FieldType.MULTIPLE})
-CURRENCIES = ("USD", "EUR", "GBP", "CAD", "AUD", "CHF", "SEK")
-NUMBER_FORMATS = ("usd", "eur", "gbp", "comma", "dot", "space", "percent", "percent_space", "none")
-SIGNATURE_FORMATS = ("drawn", "typed", "drawn_or_typed", "upload")
 
-_DATE_TOKENS = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
 _PLACEHOLDER = re.compile(r"\s*\{{1,2}\s*(date|time|hour|minute|day|month|year|id|role|name|email|phone)\s*\}{1,2}\s*")
 _URL = re.compile(r"https?://[^\s/<>\"\\][^\s<>\"\\]*")
-_COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
@@ -174,7 +182,7 @@ def _number(value: Any) -> int | float:
             raise ValueError("must be a number") from None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number")  # noqa: TRY004 - bad input, not a bug
-    if not math.isfinite(value) or abs(value) > 2**53:
+    if not math.isfinite(value) or abs(value) > LARGEST_NUMBER:
         raise ValueError("is out of range")
     return int(value) if value == int(value) else value
 
@@ -233,18 +241,16 @@ def _one_of_exactly(choices: list[str], value: Any) -> str:
 
 
 def _color(value: Any) -> str:
-    if isinstance(value, str) and _COLOR.fullmatch(value.strip()):
-        return value.strip().lower()
-    try:
-        return str(_one_of("black", "white", "blue", "red")(value))
-    except ValueError:
-        raise ValueError("must be black, white, blue, red or a hex colour such as #1a2b3c") from None
+    color = value.strip().lower() if isinstance(value, str) else ""
+    if not is_color(color):
+        raise ValueError(f"must be {', '.join(COLORS)} or a hex colour such as #1a2b3c")
+    return color
 
 
 def _font_size(value: Any) -> int | float:
     size = _number(value)
-    if not 1 <= size <= 200:
-        raise ValueError("must be between 1 and 200")
+    if not 1 <= size <= LARGEST_FONT:
+        raise ValueError(f"must be between 1 and {LARGEST_FONT}")
     return size
 
 
@@ -278,28 +284,23 @@ def _url(value: Any) -> str:
 def _reasons(value: Any) -> list[str]:
     if (
         not isinstance(value, list)
-        or len(value) > 50
-        or not all(isinstance(v, str) and 0 < len(v) <= 255 for v in value)
+        or len(value) > MOST_REASONS
+        or not all(isinstance(v, str) and 0 < len(v) <= LONGEST_REASON for v in value)
     ):
-        raise ValueError("must be a list of at most 50 texts of 1 to 255 characters")
+        raise ValueError(f"must be a list of at most {MOST_REASONS} texts of 1 to {LONGEST_REASON} characters")
     return [names.cleaned(reason) for reason in value]
 
 
 def _date_format(value: Any) -> str:
-    rest = _DATE_TOKENS.sub("", value) if isinstance(value, str) and len(value) <= 50 else "x"
-    if rest == value or re.search(r"[A-Za-z0-9]", rest):
+    if not isinstance(value, str) or not is_date_format(value):
         raise ValueError("must be a date format such as DD/MM/YYYY")
-    return names.cleaned(str(value))
+    return names.cleaned(value)
 
 
 _PREFERENCES: dict[str, Checker] = {
     "font_size": _font_size,
-    "font_type": _one_of("bold", "italic", "bold_italic"),
-    "font": _one_of("Times", "Helvetica", "Courier"),
     "color": _color,
     "background": _color,
-    "align": _one_of("left", "center", "right"),
-    "valign": _one_of("top", "center", "bottom"),
     "price": _price,
     "currency": _one_of(*CURRENCIES),
     "payment_url": _url,
@@ -307,6 +308,5 @@ _PREFERENCES: dict[str, Checker] = {
     "reasons": _reasons,
     "hidden": _boolean,
     "with_signature_id": _boolean,
-    "method": _one_of("aes", "qes"),
-    "position": _one_of("background", "foreground"),
+    **{name: _one_of(*words) for name, words in WORDS.items()},
 }

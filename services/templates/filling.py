@@ -13,7 +13,8 @@ from contracts.rpc import rendering
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.blobstore import BlobStore
-from contracts.types import Area, DocxSource, FieldDefinition, StoredDocument, WrittenField
+from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
+from contracts.types import Area, FieldDefinition
 from services.templates import domain
 from services.templates.domain import Definition, DocumentFields, Limits
 from services.templates.preparing import Bus

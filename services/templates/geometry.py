@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterable
 
+from contracts.problems import Problems
 from contracts.rpc.templates import AreaInput
 from contracts.types import Area, Notice, PageSize
-from services.templates.problems import Problems
 
 OVERHANG = 0.002
 """A box may stick out of the page by this fraction (a bit more than a point of Letter or A4): rounding, not a mistake."""

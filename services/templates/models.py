@@ -75,7 +75,8 @@ class TemplateRow(Base):
 
 class DocumentRow(Base):
     """A document of a template. ``file`` (normalised) and ``original`` (as sent) are JSON of contracts.blobs.BlobRef,
-    ``docx`` of contracts.types.DocxSource where the original has variables, ``conditions`` of contracts.types.Condition.
+    ``docx`` of contracts.stored_documents.DocxSource where the original has variables, ``conditions`` of
+    contracts.types.Condition.
 
     The blobs are never deleted here: submissions made from the template go on using them.
     """

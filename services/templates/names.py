@@ -6,7 +6,7 @@ audit trail and in mails (U+202E makes ``gpj.exe`` of ``exe.jpg``).
 
 import re
 
-from services.templates.problems import Problems
+from contracts.problems import Problems
 
 LONGEST = 255
 DEFAULT_FOLDER = "Default"

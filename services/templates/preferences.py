@@ -1,6 +1,7 @@
 """The preferences of a template (specification 2.8): what was given with its submissions, and what PUT /templates/:id says
-(how a shared link is used, peer facts 6.4)."""
+(the same, and how a shared link is used, peer facts 6.4)."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -9,17 +10,20 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import TEMPLATE_UPDATED, PreferencesGiven
+from contracts.preferences import MAIL_TOGGLES, MOST_ADDRESSES
+from contracts.problems import Problems
 from contracts.runtime.database import for_update
 from contracts.runtime.outbox import first_time
-from contracts.types import LINK_FORM_FIELDS
+from contracts.shared_link import LINK_FORM_FIELDS
+from contracts.types import Order
 from services.templates import store
 from services.templates.access import may_change, visible_to
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
-from services.templates.problems import Problems
 
-_FLAGS = ("shared_link_2fa", "require_email_2fa", "require_phone_2fa")
-_FORM_FIELDS = "link_form_fields"
+_FLAGS = (*MAIL_TOGGLES, "shared_link_2fa", "require_email_2fa", "require_phone_2fa", "certsign_sign_enabled")
+_FORM_FIELDS, _ORDER, _BCC = "link_form_fields", "submitters_order", "bcc_completed"
+_LONGEST_LIST = 2_000
 
 
 def keep(session: Session, event_id: str, given: PreferencesGiven, links: LinkMaker, now: datetime) -> None:
@@ -42,18 +46,31 @@ def merged(present: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     naming what is wrong."""
     problems = Problems()
     changes: dict[str, Any] = {}
-    for name in (*_FLAGS, _FORM_FIELDS):
+    for name in (*_FLAGS, _FORM_FIELDS, _ORDER, _BCC):
         if name not in given:
             continue
-        value = given[name]
-        if value is not None and name in _FLAGS and not isinstance(value, bool):
-            problems.add(f"preferences.{name}", "must be true or false")
-        elif value is not None and name == _FORM_FIELDS and not _are_fields(value):
-            problems.add(f"preferences.{name}", f"must be a list of {', '.join(LINK_FORM_FIELDS)}, each once")
-        else:
-            changes[name] = value
+        if given[name] is not None and (reason := _wrong(name, given[name])):
+            problems.add(f"preferences.{name}", reason)
+        changes[name] = given[name]
     problems.refuse()
     return {name: value for name, value in {**present, **changes}.items() if value is not None}
+
+
+def _wrong(name: str, value: Any) -> str | None:
+    """Why a preference cannot be that, or None. That addresses are addresses the gateway has seen."""
+    if name in _FLAGS:
+        return None if isinstance(value, bool) else "must be true or false"
+    if name == _FORM_FIELDS:
+        return None if _are_fields(value) else f"must be a list of {', '.join(LINK_FORM_FIELDS)}, each once"
+    if name == _ORDER:
+        return None if value in tuple(Order) else f"must be one of {', '.join(Order)}"
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_LIST:
+        return "must be a list of e-mail addresses"
+    return (
+        None
+        if len(re.split("[,;]", value)) <= MOST_ADDRESSES
+        else f"must not have more than {MOST_ADDRESSES} addresses"
+    )
 
 
 def _are_fields(value: Any) -> bool:

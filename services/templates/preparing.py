@@ -18,12 +18,14 @@ from pydantic import BaseModel
 
 from contracts.blobs import DOCX, BlobRef
 from contracts.errors import ServiceError
+from contracts.field_rules import LONGEST_TEXT
+from contracts.problems import Problems
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput, Intake
-from contracts.types import Condition, DocxSource, FieldContent, Notice, StoredDocument, WrittenField
-from services.templates import field_rules, names
+from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
+from contracts.types import Condition, FieldContent, Notice
+from services.templates import names
 from services.templates.domain import DocumentFields
-from services.templates.problems import Problems
 
 _DRAWABLE = re.compile("[\t\n -~\u00a0-\u00ac\u00ae-\u024f]*")
 """Texts that every font of ours has for certain; rendering is asked about others."""
@@ -257,7 +259,7 @@ def _printed(one: FieldContent) -> list[str]:
     """The texts of a field that end up on paper, whoever fills it in."""
     reasons = one.preferences.get("reasons")
     texts = [one.default_value, *one.options, *(reasons if isinstance(reasons, list) else ())]
-    return [text for text in texts if isinstance(text, str) and len(text) <= field_rules.LONGEST_TEXT]
+    return [text for text in texts if isinstance(text, str) and len(text) <= LONGEST_TEXT]
 
 
 def _shown(characters: Sequence[str]) -> str:

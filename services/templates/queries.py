@@ -10,11 +10,13 @@ from sqlalchemy.orm import Session
 from contracts import field_boxes as boxes
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid, not_found
+from contracts.field_boxes import FieldBoxes
 from contracts.links import FieldsOf
 from contracts.rpc import templates as rpc
 from contracts.runtime import listing
 from contracts.runtime.listing import Listing, Span
-from contracts.types import Actor, FieldBoxes, FieldDefinition, Page, Pagination, Role, StoredDocument, Template
+from contracts.stored_documents import StoredDocument
+from contracts.types import Actor, FieldDefinition, Page, Pagination, Role, Template
 from services.templates import names
 from services.templates.access import visible_to
 from services.templates.links import FileLinks, LinkMaker
@@ -54,9 +56,7 @@ def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, no
     ready = links.expiring(now)
     return Page(
         data=[as_template(row, documents[row.id], ready) for row in shown],
-        pagination=Pagination(
-            count=len(shown), prev=shown[0].id if shown else None, next=shown[-1].id if more else None
-        ),
+        pagination=Pagination.of([row.id for row in shown], more),
     )
 
 

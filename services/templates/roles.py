@@ -3,8 +3,8 @@
 import uuid
 from collections.abc import Sequence
 
+from contracts.problems import Problems
 from contracts.types import Party
-from services.templates.problems import Problems
 
 FIRST_PARTY = "First Party"
 

@@ -5,14 +5,17 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from contracts import events
+from contracts.dry_run import DryRun
 from contracts.errors import ServiceError
 from contracts.events import Envelope, PreferencesGiven
+from contracts.field_boxes import FieldBoxes
 from contracts.rpc import Rpc, health
 from contracts.rpc import templates as rpc
 from contracts.runtime import outbox
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles, subscribes
-from contracts.types import DryRun, FieldBoxes, Page, Removed, Role, StoredDocument, Template
+from contracts.stored_documents import StoredDocument
+from contracts.types import Page, Removed, Role, Template
 from services.templates import (
     commands,
     composing,

@@ -9,15 +9,16 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import Event, PublicData
+from contracts.problems import Problems
 from contracts.rpc import templates as rpc
 from contracts.runtime.database import insert_into
 from contracts.runtime.outbox import emit
-from contracts.types import Actor, FieldDefinition, Notice, Party, StoredDocument, Template
+from contracts.stored_documents import StoredDocument
+from contracts.types import Actor, FieldDefinition, Notice, Party, Template
 from services.templates import document_conditions, names, queries
 from services.templates.domain import Definition
 from services.templates.links import LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
-from services.templates.problems import Problems
 
 
 def inserted(
@@ -136,4 +137,7 @@ def announce(session: Session, event: Event, row: TemplateRow, data: dict[str, A
 
 
 def _author(actor: Actor) -> dict[str, Any]:
-    return {"id": actor.user_id, "email": actor.email, "first_name": actor.name or None, "last_name": None}
+    first_name = actor.first_name or (
+        None if actor.last_name else actor.name or None
+    )  # older gateways send the name alone
+    return {"id": actor.user_id, "email": actor.email, "first_name": first_name, "last_name": actor.last_name}

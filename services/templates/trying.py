@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
+from contracts.dry_run import DryRun, DryRunDocument
 from contracts.rpc import templates as rpc
-from contracts.types import DryRun, DryRunDocument, Notice, StoredDocument
-from services.templates import document_commands, domain, queries, store
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice
+from services.templates import commands, document_commands, domain, queries, store
 from services.templates.access import require_owner, require_writer
 from services.templates.document_commands import Exchange
 from services.templates.domain import Definition, Limits
@@ -40,9 +42,9 @@ def clone(session: Session, command: rpc.CloneTemplate) -> DryRun:
     title, external_id = store.checked_names(command.name, command.external_id)
     if external_id is not None:
         queries.require_free(session, external_id)
-    documents = [queries.stored(one) for one in source.documents]
     report = [Notice.model_validate(one) for one in source.report]
-    return _told(title or domain.clone_name(source.name), store.definition_of(source), documents, report)
+    definition, documents = store.definition_of(source), commands.renamed(command, source)
+    return _told(title or domain.clone_name(source.name), definition, documents, report)
 
 
 def change(session: Session, command: rpc.ChangeDocuments, exchange: Exchange) -> DryRun:

@@ -75,13 +75,15 @@ def remove(session: Session, command: rpc.RemoveWebhook) -> rpc.Confirmation:
 
 
 def test(session: Session, command: rpc.TestWebhook, now: datetime) -> rpc.Confirmation:
-    """Queue one ``form.completed`` with the data of the newest one; it is tried once and not logged as an event."""
+    """Queue one ``form.completed`` with the data of the newest one that still has any; it is tried once and not logged as an
+    event."""
 
     def decide() -> rpc.Confirmation:
         webhook = _load(session, command.id)
         newest = session.scalar(
             sa.select(LoggedEvent)
-            .where(LoggedEvent.event_type == "form.completed")
+            .join(SubjectHead, SubjectHead.subject == LoggedEvent.subject)
+            .where(LoggedEvent.event_type == "form.completed", SubjectHead.erased.is_(False))
             .order_by(LoggedEvent.position.desc())
             .limit(1)
         )

@@ -109,12 +109,12 @@ def _wait(retry_after: str | None, now: datetime) -> timedelta | None:
     """``Retry-After`` (RFC 9110, 10.2.3) as a duration, clamped to a day; None when absent or senseless."""
     if not retry_after:
         return None
-    if retry_after.strip().isdigit():
+    if re.fullmatch(r"\s*[0-9]+\s*", retry_after):
         seconds = float(min(int(retry_after.strip()[:9]), 10**6))
     else:
         try:
             seconds = (parsedate_to_datetime(retry_after) - now).total_seconds()
-        except (ValueError, TypeError):
+        except (ArithmeticError, ValueError, TypeError):
             return None
     if seconds <= 0:
         return None

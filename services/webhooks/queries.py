@@ -28,7 +28,7 @@ def webhook(session: Session, request: rpc.GetWebhook) -> PublicWebhook:
 def webhooks(session: Session, request: rpc.ListWebhooks) -> Page[PublicWebhook]:
     rows, following = _page(session, sa.select(Webhook), Webhook.id, request.limit, request.after, request.before)
     return Page[PublicWebhook](
-        data=[public(row) for row in rows], pagination=_pagination([row.id for row in rows], following)
+        data=[public(row) for row in rows], pagination=Pagination.of([row.id for row in rows], following)
     )
 
 
@@ -43,7 +43,7 @@ def deliveries(session: Session, request: rpc.ListDeliveries) -> Page[rpc.Delive
     for attempt in session.scalars(made):
         attempts.setdefault(attempt.delivery_id, []).append(attempt)
     data = [_delivery(row, attempts.get(row.id, [])) for row in rows]
-    return Page[rpc.Delivery](data=data, pagination=_pagination([row.id for row in rows], following))
+    return Page[rpc.Delivery](data=data, pagination=Pagination.of([row.id for row in rows], following))
 
 
 def delivery(session: Session, row: Delivery) -> rpc.Delivery:
@@ -154,10 +154,6 @@ def _page(
         return rows, bool(rows)
     rows = list(session.scalars(wanted.order_by(key).limit(limit + 1)))
     return rows[:limit], len(rows) > limit
-
-
-def _pagination(ids: list[int], following: bool) -> Pagination:
-    return Pagination(count=len(ids), next=ids[-1] if ids and following else None, prev=ids[0] if ids else None)
 
 
 def _time_pagination(session: Session, wanted: sa.Select[Any], rows: list[LoggedEvent], backward: bool) -> Pagination:

@@ -8,7 +8,6 @@ import pytest
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.runtime import migrations
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
@@ -16,6 +15,7 @@ from contracts.types import Account
 from services.gateway import commands
 from services.gateway.account_pictures import PREFIX, YOUNG, Sweep
 from services.submissions import branding_pictures
+from tests.support.migrated import migrated
 from tests.support.submissions import Desk
 
 
@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_what_nothing_refers_to_in_two_sweeps_goes(database_url: str, store: Store) -> None:
-    migrations.upgrade("gateway", database_url)
+    migrated("gateway", database_url)
     database = Database(database_url)
     shown, current, stamp, old, young = (store.put(), store.put(), store.put(), store.put(), store.put(age=YOUNG / 2))
     store.folder.joinpath(PREFIX, ".half.written").write_bytes(b"a pic")
@@ -85,7 +85,7 @@ def test_what_nothing_refers_to_in_two_sweeps_goes(database_url: str, store: Sto
 
 
 def test_without_an_answer_nothing_goes(database_url: str, store: Store) -> None:
-    migrations.upgrade("gateway", database_url)
+    migrated("gateway", database_url)
     old = store.put()
 
     def away(_keys: list[str]) -> list[str]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
+from contracts.rpc.submissions import form as rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.types import Account, Condition, Submission
 from services.submissions import documents, forms

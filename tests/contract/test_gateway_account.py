@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from contracts.events import PHONE_OTP_WEBHOOK
-from contracts.runtime import migrations
 from contracts.runtime.database import normalised
 from contracts.sealed_text import unseal
 from contracts.types import Account
@@ -21,6 +20,7 @@ from services.gateway import commands, specification
 from services.gateway.api.account import SETTINGS
 from services.gateway.settings import Settings
 from tests.contract.test_gateway_users import Gateway, new_user
+from tests.support.migrated import migrated
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 OTHER = {
@@ -88,7 +88,7 @@ def settings(broker: PrivateBroker, database_url: str, folder: Path, **more: Any
 
 @pytest.fixture
 def gateway(broker: PrivateBroker, database_url: str, tmp_path: Path) -> Iterator[Gateway]:
-    migrations.upgrade("gateway", database_url)
+    migrated("gateway", database_url)
     running = Gateway(settings(broker, database_url, tmp_path, account_name="Of the environment"))
     yield running
     running.close()
@@ -246,7 +246,7 @@ def test_a_phone_otp_webhook_that_cannot_be_called_is_refused(gateway: Gateway, 
 
 
 def test_the_environment_gives_a_default(broker: PrivateBroker, database_url: str, tmp_path: Path) -> None:
-    migrations.upgrade("gateway", database_url)
+    migrated("gateway", database_url)
     more = {
         "account_phone_otp_webhook_url": "https://default.example.com",
         "account_phone_otp_webhook_token": "abc",

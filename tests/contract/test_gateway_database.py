@@ -17,6 +17,7 @@ from services.gateway.auth import Authenticator
 from services.gateway.direct import DirectReads
 from services.gateway.keys import KeyRing
 from services.gateway.models import AccountRow
+from tests.support.migrated import migrated
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 KEYS = KeyRing("a secret of the operator")
@@ -24,7 +25,7 @@ KEYS = KeyRing("a secret of the operator")
 
 @pytest.fixture
 def database(database_url: str) -> Database:
-    migrations.upgrade("gateway", database_url)
+    migrated("gateway", database_url)
     return Database(database_url)
 
 

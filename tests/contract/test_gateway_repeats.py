@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from contracts.runtime import migrations
 from contracts.runtime.clock import now
 from deploy.rabbitmq import PrivateBroker
 from services.gateway import repeats
@@ -18,13 +17,14 @@ from tests.contract.test_gateway_account import settings
 from tests.contract.test_gateway_users import Gateway, new_user
 from tests.support.asgi import Answer, ask, scope
 from tests.support.gateway import Services, answering, running_gateway
+from tests.support.migrated import migrated
 
 ANA = {"email": "ana@example.com", "role": "editor", "first_name": "Ana"}
 
 
 @pytest.fixture
 def gateway(broker: PrivateBroker, database_url: str, tmp_path: Path) -> Iterator[Gateway]:
-    migrations.upgrade("gateway", database_url)
+    migrated("gateway", database_url)
     running = Gateway(settings(broker, database_url, tmp_path))
     yield running
     running.close()

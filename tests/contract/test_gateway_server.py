@@ -63,8 +63,7 @@ def gateway(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> 
         ADMIN_API_KEY=KEY,
         **{name: str(value) for name, value in limits.items()},
     )
-    migrated = processes.run("gateway", "migrate", settings)
-    assert migrated.returncode == 0, migrated.stderr
+    processes.migrate("gateway", settings)
     with processes.running("gateway", "serve", settings, folder / "log") as process:
         running = Running(port, process)
         wait_until(running.answers, what="the gateway answers")

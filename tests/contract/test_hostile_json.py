@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from contracts.runtime import migrations
 from deploy.rabbitmq import PrivateBroker
 from services.gateway import specification
 from services.gateway.json_body import DEEPEST
 from tests.contract.test_gateway_account import settings
 from tests.contract.test_gateway_users import Gateway
+from tests.support.migrated import migrated
 
 DOCUMENT = specification.document()
 BODIES = [
@@ -51,7 +51,7 @@ UNSTORABLE = {
 
 @pytest.fixture
 def gateway(broker: PrivateBroker, database_url: str, tmp_path: Path) -> Iterator[Gateway]:
-    migrations.upgrade("gateway", database_url)
+    migrated("gateway", database_url)
     running = Gateway(settings(broker, database_url, tmp_path))
     yield running
     running.close()

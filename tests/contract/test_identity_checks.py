@@ -10,7 +10,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import submissions as rpc
-from contracts.rpc.submissions import IdentityProblem, ProvedIdentity
+from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Condition, Submission, Submitter
 from services.submissions import code_commands, identity_checks, identity_commands
@@ -38,17 +38,17 @@ def digest(state: str) -> str:
 class IdentityDesk(Desk):
     """What the gateway does when a signer goes to the provider and comes back."""
 
-    def start(self, slug: str, uuid: str, state: str = "state 1", **more: Any) -> rpc.IdentityCheckStarted:
+    def start(self, slug: str, uuid: str, state: str = "state 1", **more: Any) -> rpc.identity.IdentityCheckStarted:
         own = {"request_id": digest(state), "issuer": ISSUER, "provider": "Acme Login", "ip": "192.0.2.1"}
-        command = rpc.StartIdentityCheck(slug=slug, field=uuid, state_digest=digest(state), **{**own, **more})
+        command = rpc.identity.StartIdentityCheck(slug=slug, field=uuid, state_digest=digest(state), **{**own, **more})
         return self.database.write(identity_commands.start, command, SITE, self.now)
 
-    def claim(self, state: str = "state 1", **more: Any) -> rpc.IdentityCheckClaimed:
-        command = rpc.ClaimIdentityCheck(**{"request_id": uuid7(), **more}, state_digest=digest(state))
+    def claim(self, state: str = "state 1", **more: Any) -> rpc.identity.IdentityCheckClaimed:
+        command = rpc.identity.ClaimIdentityCheck(**{"request_id": uuid7(), **more}, state_digest=digest(state))
         return self.database.write(identity_commands.claim, command, self.now)
 
     def finish(self, slug: str, identity: ProvedIdentity | None = ADA, state: str = "state 1", **more: Any) -> Any:
-        command = rpc.FinishIdentityCheck(
+        command = rpc.identity.FinishIdentityCheck(
             slug=slug,
             identity=identity,
             state_digest=digest(state),
@@ -62,7 +62,7 @@ class IdentityDesk(Desk):
         assert self.claim(state).usable
         return self.finish(slug, identity, state)
 
-    def shown(self, slug: str, name: str = "Identity") -> rpc.FormField:
+    def shown(self, slug: str, name: str = "Identity") -> rpc.form.FormField:
         return next(one for one in self.form(slug).fields if one.name == name)
 
     def lines(self, submission_id: int, kind: str) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ def test_nobody_can_say_that_he_is_verified(desk: IdentityDesk) -> None:
         {"preferences": {"method": "qes"}},
     ]
     for override in overrides:
-        given = [rpc.FieldOverride(name="Identity", **override)]
+        given = [rpc.api.FieldOverride(name="Identity", **override)]
         assert refusal(lambda given=given: desk.update_submitter(bo.id, fields=given)).code == "invalid"
     assert refusal(lambda: desk.update_submitter(bo.id, readonly_fields=["Identity"])).code == "invalid"
     found = template(field(name="Identity", type="verification"))
@@ -252,8 +252,11 @@ def test_another_address_is_another_person(desk: IdentityDesk) -> None:
     desk.proved(bo.slug, uuid)
     desk.update_submitter(bo.id, email="Signer1@Example.com", name="Bo B.")
     assert values(desk, made.id) == {"Identity": "verified"}
-    desk.update_submitter(bo.id, email="new@example.com")
+    desk.update_submitter(bo.id, email="straße@example.com")
     assert values(desk, made.id) == {}
+    strasse = ADA.model_copy(update={"email": "strasse@example.com"})
+    assert desk.proved(bo.slug, uuid, "state 2", strasse) == "other_person", "another mailbox"
+    desk.update_submitter(bo.id, email="new@example.com")
     assert desk.shown(bo.slug).verified_as is None
     assert desk.proved(bo.slug, uuid, "state 3") == "other_person"
     assert desk.proved(bo.slug, uuid, "state 4", ADA.model_copy(update={"email": "new@example.com"})) is None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime import listing, migrations, search
 from contracts.runtime.database import Database
 from contracts.types import Actor, Role
@@ -20,6 +20,7 @@ from services.submissions.addresses import searchable
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
 from tests.load import lists as benchmark
 from tests.support import processes
+from tests.support.migrated import migrated
 from tests.support.postgres import PrivatePostgres
 from tests.support.submissions import NOW, SITE
 
@@ -140,7 +141,7 @@ def fill(database: Database) -> None:
 
 def listed_in(url: str) -> Iterator[Database]:
     """The indexes are made anew for what is there already: it must be found, too."""
-    migrations.upgrade("submissions", url)
+    migrated("submissions", url)
     database = Database(url)
     fill(database)
     database.dispose()  # SQLite's connections remember the schema
@@ -287,11 +288,12 @@ def test_submitters_are_those_that_the_filters_mean(unchanged: Database) -> None
         {"completed_after": NOW - DAY * 9},
         {"completed_before": NOW - DAY * 9},
         {"completed_after": NOW - DAY * 14, "completed_before": NOW - DAY * 7, "template_id": 1},
-        *({"q": term} for term in TERMS),
+        *({"q": term} for term in ("ann", "σοφια", "x", "zzqq", "")),
         {"q": "example", "external_id": "crm-4"},
         {"q": "łukasz", "completed_after": NOW - DAY * 20},
     ]
-    for actor, wanted in itertools.product((ADMIN, EDITOR, VIEWER), filters):
+    asked = [*itertools.product((ADMIN, EDITOR, VIEWER), filters), *((ADMIN, {"q": term}) for term in TERMS)]
+    for actor, wanted in asked:
         expected = [row["id"] for row in SUBMITTERS if fits_one(row, actor, wanted)]
         for cursors in CURSORS:
             query = rpc.ListSubmitters(actor=actor, limit=4, **wanted, **cursors)

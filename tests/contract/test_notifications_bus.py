@@ -40,8 +40,7 @@ class Running:
     def __init__(self, stack: ExitStack, amqp_url: str, database_url: str, folder: Path, **more: str) -> None:
         self.folder = folder
         self.settings = processes.environment("notifications", amqp_url, database_url, folder, **more)
-        migrated = processes.run("notifications", "migrate", self.settings)
-        assert migrated.returncode == 0, migrated.stderr
+        processes.migrate("notifications", self.settings)
         self._stack = stack
         self._connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
         stack.callback(self._connection.close)

@@ -28,6 +28,7 @@ from services.notifications.settings import Settings
 from tests.support import letters
 from tests.support.letters import party
 from tests.support.mail_server import CLOSE, HANG, MailServer
+from tests.support.migrated import migrated
 from tests.support.suite import wait_until
 
 SENDER = "sign@acme.example"
@@ -35,7 +36,7 @@ SENDER = "sign@acme.example"
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    migrations.upgrade("notifications", database_url)
+    migrated("notifications", database_url)
     database = Database(database_url)
     yield database
     database.dispose()

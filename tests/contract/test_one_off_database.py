@@ -8,7 +8,7 @@ import pytest
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Actor, Notice, Role, Submission, SubmissionStatus

@@ -24,12 +24,12 @@ EMAIL = {"require_email_2fa": True}
 class CodeDesk(Desk):
     """What a signer does with codes; he reads his mails."""
 
-    def send(self, slug: str, *proofs: str, **more: Any) -> rpc.CodeSent:
-        command = rpc.SendCode(slug=slug, proofs=list(proofs), **{"request_id": uuid7(), **more})
+    def send(self, slug: str, *proofs: str, **more: Any) -> rpc.codes.CodeSent:
+        command = rpc.codes.SendCode(slug=slug, proofs=list(proofs), **{"request_id": uuid7(), **more})
         return self.database.write(code_commands.send, command, SITE, self.now)
 
-    def check(self, slug: str, code: str, *proofs: str, **more: Any) -> rpc.PassedCode:
-        command = rpc.CheckCode(slug=slug, code=code, proofs=list(proofs), **{"request_id": uuid7(), **more})
+    def check(self, slug: str, code: str, *proofs: str, **more: Any) -> rpc.codes.PassedCode:
+        command = rpc.codes.CheckCode(slug=slug, code=code, proofs=list(proofs), **{"request_id": uuid7(), **more})
         judged, passed = self.database.write(code_commands.check, command, SITE, self.now)
         return judged.passed(passed)
 
@@ -46,8 +46,8 @@ class CodeDesk(Desk):
     def later(self, **time: float) -> None:
         self.now += timedelta(**time)
 
-    def opened(self, slug: str, *proofs: str) -> rpc.SigningForm:
-        visit = rpc.OpenForm(slug=slug, proofs=list(proofs))
+    def opened(self, slug: str, *proofs: str) -> rpc.form.SigningForm:
+        visit = rpc.form.OpenForm(slug=slug, proofs=list(proofs))
         return self.database.read(forms.form, visit, SITE, self.now)
 
     def lines(self, submission_id: int) -> list[str]:
@@ -80,7 +80,7 @@ def test_before_the_code_nothing_is_shown_and_nothing_is_taken(desk: CodeDesk) -
     _, bo = one_signer(desk)
     before = desk.opened(bo.slug)
     assert (before.state, before.account_name) == ("code", "Countersign")
-    assert before.code == rpc.CodeAsked(method="email", sent_to="si•••@example.com", sent=False, retry_after=0)
+    assert before.code == rpc.codes.CodeAsked(method="email", sent_to="si•••@example.com", sent=False, retry_after=0)
     told = before.model_dump_json()
     for secret in ("Agreement", "Bo Buyer", "signer1@", "Ada", "First Party"):
         assert secret not in told
@@ -92,8 +92,8 @@ def test_before_the_code_nothing_is_shown_and_nothing_is_taken(desk: CodeDesk) -
         lambda: desk.complete(bo.slug, {}),
         lambda: desk.decline(bo.slug),
         lambda: desk.attach(bo.slug),
-        lambda: desk.database.read(forms.file_of, rpc.FormPage(slug=bo.slug, document_uuid=uuid), SITE, desk.now),
-        lambda: desk.database.read(forms.labels, rpc.Visit(slug=bo.slug), SITE, desk.now),
+        lambda: desk.database.read(forms.file_of, rpc.form.FormPage(slug=bo.slug, document_uuid=uuid), SITE, desk.now),
+        lambda: desk.database.read(forms.labels, rpc.visit.Visit(slug=bo.slug), SITE, desk.now),
         lambda: desk.database.read(forms.check_upload, upload(bo.slug), SITE, desk.now),
     ]
     for call in everything:
@@ -103,7 +103,7 @@ def test_before_the_code_nothing_is_shown_and_nothing_is_taken(desk: CodeDesk) -
     proof = desk.passed(bo.slug)
     shown = desk.opened(bo.slug, proof)
     assert (shown.state, shown.submission_name, len(shown.documents)) == ("open", "Secret Agreement", 1)
-    page = rpc.FormPage(slug=bo.slug, document_uuid=uuid, proofs=[proof])
+    page = rpc.form.FormPage(slug=bo.slug, document_uuid=uuid, proofs=[proof])
     assert desk.database.read(forms.file_of, page, SITE, desk.now).file.key
     mine = {one.name: one.uuid for one in shown.fields}
     assert desk.complete(bo.slug, {mine["Name"]: "Bo"}, proofs=[proof]).state == "completed"
@@ -111,8 +111,8 @@ def test_before_the_code_nothing_is_shown_and_nothing_is_taken(desk: CodeDesk) -
     assert desk.opened(bo.slug, proof).state == "completed"
 
 
-def upload(slug: str) -> rpc.AttachFile:
-    return rpc.AttachFile(request_id=uuid7(), slug=slug, type="signature", filename="x.png", file=blob())
+def upload(slug: str) -> rpc.form.AttachFile:
+    return rpc.form.AttachFile(request_id=uuid7(), slug=slug, type="signature", filename="x.png", file=blob())
 
 
 def test_the_code_is_mailed_and_both_steps_are_in_the_trail(desk: CodeDesk) -> None:
@@ -196,7 +196,7 @@ def test_a_code_is_used_once_and_the_same_request_again_is_no_second_use(desk: C
     desk.send(bo.slug)
     code = desk.code()
     results = at_once(*[lambda: desk.check(bo.slug, code) for _ in range(6)])
-    assert sum(isinstance(one, rpc.PassedCode) for one in results) == 1
+    assert sum(isinstance(one, rpc.codes.PassedCode) for one in results) == 1
     assert {reason(one)[1] for one in results if isinstance(one, ServiceError)} == {"used"}
     desk.later(seconds=61)
     desk.send(bo.slug)
@@ -302,6 +302,14 @@ def test_no_address_no_requirement(desk: CodeDesk) -> None:
     assert (error.details[0]["field"], desk.opened(bo.slug).state) == ("email", "open")
 
 
+def test_what_is_asked_of_every_signer_is_taken_back_from_none(desk: CodeDesk) -> None:
+    made = desk.create(template(field("A", "Name")), {}, preferences=EMAIL)
+    (bo,) = made.submitters
+    desk.update_submitter(bo.id, require_email_2fa=False, name="Bo")
+    assert desk.opened(bo.slug).state == "code"
+    assert desk.get(made.id).submitters[0].preferences["require_email_2fa"] is True
+
+
 def test_an_ended_submission_shows_its_end_and_nothing_else_and_sends_no_codes(desk: CodeDesk) -> None:
     made, bo = one_signer(desk)
     proof = desk.passed(bo.slug)
@@ -326,7 +334,7 @@ def by_phone(desk: CodeDesk, *fields: Any, **submitter: Any) -> Submitter:
 def test_a_code_to_the_phone_goes_to_the_account_s_webhook(desk: CodeDesk) -> None:
     bo = by_phone(desk, **PHONE)
     before = desk.opened(bo.slug).code
-    assert before == rpc.CodeAsked(method="phone", sent_to="+14•••••0123")
+    assert before == rpc.codes.CodeAsked(method="phone", sent_to="+14•••••0123")
     error = refusal(lambda: desk.send(bo.slug))
     assert (error.code, error.message) == ("invalid", "Phone verification not configured")
     for other in ("+14155550124", "0123", "+1"):
@@ -386,6 +394,10 @@ def test_without_a_webhook_or_a_number_a_code_to_the_phone_is_refused_at_creatio
     bo = desk.create(found, {"phone": "+14155550123"}).submitters[0]
     error = refusal(lambda: desk.update_submitter(bo.id, require_phone_2fa=True))
     assert error.details[0]["field"] == "require_phone_2fa"
+    asks = rpc.api.FieldOverride(name="Mobile", preferences={"one_time_code": "true"})
+    error = refusal(lambda: desk.update_submitter(bo.id, fields=[asks]))
+    assert error.details[0]["field"] == "fields[0].preferences.one_time_code", "nobody could complete the form any more"
+    desk.update_submitter(bo.id, fields=[asks], account=READY)
     desk.update_submitter(bo.id, require_phone_2fa=True, account=READY)
     assert desk.opened(bo.slug).state == "code"
 
@@ -400,7 +412,7 @@ def test_a_phone_field_asks_for_a_code_where_one_can_be_sent_unless_it_says_othe
         bo = desk.create(template(*fields), {"name": "Bo Buyer"}, account=account).submitters[0]
         shown = desk.opened(bo.slug).fields
         assert [one.name for one in shown if one.preferences.get("one_time_code")] == asked
-    calling = {"fields": [rpc.FieldOverride(name="Mobile", preferences={"one_time_code": False})]}
+    calling = {"fields": [rpc.api.FieldOverride(name="Mobile", preferences={"one_time_code": False})]}
     bo = desk.create(template(*fields), calling, account=READY).submitters[0]
     assert not any(one.preferences.get("one_time_code") for one in desk.opened(bo.slug).fields)
 
@@ -426,7 +438,7 @@ def test_a_field_that_asks_for_a_code_takes_only_a_confirmed_number(desk: CodeDe
     assert reason(refusal(lambda: desk.check(bo.slug, wrong(code), phone="+442079460018")))[1] == "wrong"
     assert refusal(lambda: desk.check(bo.slug, code)).code == "conflict"
     assert reason(refusal(lambda: desk.check(bo.slug, code, phone="+442079460019")))[1] == "none"
-    assert desk.check(bo.slug, code, phone="+44 2079460018") == rpc.PassedCode(method="phone")
+    assert desk.check(bo.slug, code, phone="+44 2079460018") == rpc.codes.PassedCode(method="phone")
     assert desk.opened(bo.slug).fields[0].confirmed == "+442079460018"
     desk.save(bo.slug, {mobile.uuid: "+442079460019"})
     assert desk.opened(bo.slug).fields[0].confirmed is None

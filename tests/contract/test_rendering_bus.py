@@ -22,13 +22,14 @@ from PIL import Image
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, SEALING_DUE, DocumentsSealed, Envelope
+from contracts.field_boxes import FieldBox
 from contracts.rpc import health, rendering
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
 from contracts.runtime.topology import event_exchange
-from contracts.types import Area, FieldBox, FieldType
+from contracts.types import Area, FieldType
 from deploy.rabbitmq import PrivateBroker
 from services.rendering.models import Result, SealJob
 from tests.support import drawing, processes
@@ -48,8 +49,7 @@ class Running:
             "rendering", amqp_url, database_url, folder, SIGNING_KEY_TYPE="ec-p256", POLL_SECONDS="0.2"
         )
         self._stack = stack
-        migrated = processes.run("rendering", "migrate", self.settings)
-        assert migrated.returncode == 0, migrated.stderr
+        processes.migrate("rendering", self.settings)
         self._connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
         stack.callback(self._connection.close)
         self.channel: Any = self._connection.channel()

@@ -1,9 +1,6 @@
-"""Seal jobs, results and what is forgotten, on SQLite and PostgreSQL, with real children and real files."""
+"""Seal jobs and what they leave behind, on SQLite and PostgreSQL, with real children and real files."""
 
-import json
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,14 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, DocumentsFailed, DocumentsSealed, Envelope, Erased
-from contracts.rpc.rendering import SealRequest
+from contracts.events import DOCUMENTS_FAILED, DocumentsFailed, Envelope, Erased
 from contracts.runtime import migrations
 from contracts.runtime.background import Done, DueWork, Park, Retry
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
-from contracts.runtime.tables import outbox
 from deploy.rabbitmq import PrivateBroker
 from services.rendering import background, commands, domain, queries, results, starting
 from services.rendering.jobs import certificates
@@ -27,62 +22,35 @@ from services.rendering.models import Result, ResultSource, SealedFile, SealJob
 from services.rendering.pool import JobCrashed, JobFailed, JobTimedOut
 from services.rendering.results import Made, Results
 from services.rendering.sealing import SealWork
-from services.rendering.settings import Settings
 from services.rendering.workshop import Workshop
 from tests.support import drawing, processes
 from tests.support.pdf_files import LETTER, document, line, signed
-from tests.support.sealing import assert_sealed, contract_pdf, pdf_text, pdfsig, seal_request
+from tests.support.seal_jobs import (
+    NOW,
+    attempt,
+    blobs,
+    count,
+    database,
+    files_of,
+    keys,
+    order,
+    sealed_event,
+    settings,
+    told,
+    work_on,
+    workshop,
+)
+from tests.support.sealing import assert_sealed, attachment, contract_pdf, pdf_text, pdfsig, seal_request
 from tests.support.suite import wait_until
-from tests.support.tsa import Authority, authority
 
-NOW = datetime.now(UTC)
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    migrations.upgrade("rendering", database_url)
-    made = Database(database_url)
-    yield made
-    made.dispose()
-
-
-@pytest.fixture
-def blobs(tmp_path: Path) -> BlobStore:
-    return BlobStore.from_url(f"file://{tmp_path}/blobs")
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("keys")
-
-
-def settings(keys: Path, **more: Any) -> Settings:
-    needed: dict[str, Any] = {
-        "amqp_url": "amqp://nowhere",
-        "blob_url": "file:///nowhere",
-        "base_url": "http://localhost",
-        "link_secret": "x",
-        "database_url": "sqlite:////nowhere",
-        "certificate_dir": keys,
-        "signing_key_type": "ec-p256",
-        "rendering_children": 1,
-        "allowed_private_networks": "127.0.0.0/8",
-    }
-    return Settings(**{**needed, **more})
-
-
-@pytest.fixture(scope="module")
-def workshop(keys: Path) -> Iterator[Workshop]:
-    made = Workshop(settings(keys)).open()
-    yield made
-    made.close()
+__all__ = ["blobs", "database", "keys", "workshop"]
 
 
 @pytest.mark.parametrize("command", ["serve", "background", "check"])
 def test_a_lost_key_is_not_replaced_silently(broker: PrivateBroker, tmp_path: Path, command: str) -> None:
     url = f"sqlite:///{tmp_path}/rendering.sqlite"
     environment = processes.environment("rendering", broker.amqp_url, url, tmp_path, SIGNING_KEY_TYPE="ec-p256")
-    assert processes.run("rendering", "migrate", environment).returncode == 0
+    processes.migrate("rendering", environment)
     database = Database(url)
     own = settings(tmp_path / "certificates", database_url=url)
     starting.check(own, database)  # nothing was sealed yet: the key will be made
@@ -100,68 +68,6 @@ def test_a_lost_key_is_not_replaced_silently(broker: PrivateBroker, tmp_path: Pa
     Workshop(own).identity  # noqa: B018 - makes the key
     starting.check(own, database)
     database.dispose()
-
-
-def order(database: Database, request: SealRequest, event_id: str = "") -> None:
-    envelope = Envelope(
-        id=event_id or uuid7(),
-        type="sealing.due",
-        source="submissions",
-        subject=f"submission:{request.submission_id}",
-        occurred_at=NOW,
-        data={},
-    )
-    database.write(commands.accept_job, envelope, request, NOW)
-
-
-def claimed(database: Database, seal_id: str = "seal-1", attempts: int = 1) -> SealJob:
-    """The job as an attempt gets it."""
-
-    def claim(session: Any) -> SealJob:
-        job = queries.job(session, seal_id)
-        assert job is not None
-        job.attempts = attempts
-        return job
-
-    return database.write(claim)
-
-
-def told(database: Database) -> list[dict[str, Any]]:
-    rows = database.read(
-        lambda session: session.execute(sa.select(outbox.c.body).order_by(outbox.c.seq)).scalars().all()
-    )
-    return [json.loads(body) for body in rows]
-
-
-def sealed_event(database: Database) -> DocumentsSealed:
-    (event,) = told(database)
-    assert event["type"] == DOCUMENTS_SEALED.type
-    return DocumentsSealed.model_validate(event["data"])
-
-
-def work_on(database: Database, work: SealWork, **more: Any) -> None:
-    """The real loop, until nothing is due."""
-    schedule = more.pop("schedule", domain.SCHEDULE)
-    loop = DueWork(
-        "seal",
-        database,
-        SealJob,
-        work.attempt,
-        schedule=schedule,
-        lease=timedelta(minutes=5),
-        on_park=commands.fail_job,
-    )
-    while loop.turn() == 0.0:
-        loop.finish()
-
-
-def files_of(tmp_path: Path) -> list[str]:
-    folder = tmp_path / "blobs" / "submissions" / "7"
-    return sorted(path.name for path in folder.iterdir() if path.name.startswith("seal-"))
-
-
-def count(database: Database, table: type[Any]) -> int:
-    return database.read(lambda session: session.scalar(sa.select(sa.func.count()).select_from(table))) or 0
 
 
 def test_the_migration_makes_what_the_models_say(database_url: str) -> None:
@@ -202,6 +108,35 @@ def test_a_job_ends_with_sealed_documents_and_an_audit_trail(
     assert job.swept
     for file in (sealed.audit_trail, *(one.file for one in sealed.documents)):
         assert database.read(queries.sealed_here, file.sha256)
+
+
+def test_files_of_signers_are_named_and_never_read(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hundreds of 25 MB each would not fit into any memory, and the submission would never be sealed."""
+    request = seal_request(blobs)
+    files = [
+        attachment(blobs, b"%d" % number, f"f{number}", f"scan {number}.pdf", "application/pdf") for number in (1, 2)
+    ]
+    scans = drawing.field_value(
+        "file", ["f1", "f2"], drawing.area(0.1, 0.7, 0.4, 0.05, attachment_uuid="d0"), name="Scans"
+    )
+    more = {"values": [*request.values, scans], "attachments": [*request.attachments, *files]}
+    order(database, request.model_copy(update=more))
+    read: list[str] = []
+    get = blobs.get
+    monkeypatch.setattr(blobs, "get", lambda ref: read.append(ref.key) or get(ref))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    sealed = sealed_event(database)
+    assert "scan 2.pdf" in pdf_text(get(sealed.documents[0].file), tmp_path)
+    said = pdf_text(get(sealed.audit_trail), tmp_path)
+    assert all(one.file.sha256[:32] in said for one in files)
+    assert set(read) == {request.documents[0].file.key, request.attachments[0].file.key}
 
 
 @pytest.mark.parametrize("how", ["the same event", "another event"])
@@ -263,10 +198,6 @@ def test_other_keys(database: Database, blobs: BlobStore, keys: Path, kind: str,
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------------------
-
-
-def attempt(database: Database, work: SealWork, attempts: int = 1) -> Any:
-    return work.attempt(claimed(database, attempts=attempts))
 
 
 def test_a_value_that_does_not_fit_ends_the_job_and_names_the_field(
@@ -405,84 +336,6 @@ def test_without_a_valid_certificate_nothing_is_sealed_and_nothing_is_lost(
         old.close()
 
 
-# --- time-stamps ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def stamped(keys: Path) -> Iterator[tuple[Authority, Workshop, Settings]]:
-    with authority("crl") as tsa:
-        own = settings(keys, tsa_url=tsa.url, tsa_timeout=2, tsa_attempts=2)
-        made = Workshop(own).open()
-        yield tsa, made, own
-        made.close()
-
-
-def test_with_an_authority_the_level_is_stated(
-    database: Database, blobs: BlobStore, stamped: tuple[Authority, Workshop, Settings], tmp_path: Path
-) -> None:
-    _, made, own = stamped
-    order(database, seal_request(blobs))
-    work_on(database, SealWork(own, blobs, made.renderer, made.sealer))
-    sealed = sealed_event(database)
-    assert (sealed.pades_level, sealed.report) == ("B-LT", [])
-    for file in (sealed.documents[0].file, sealed.audit_trail):
-        assert_sealed(blobs.get(file), tmp_path)
-    assert "PAdES B-LT" in pdf_text(blobs.get(sealed.audit_trail), tmp_path)
-
-
-@pytest.mark.parametrize("when", ["from the start", "in the middle"])
-def test_a_failing_authority_is_waited_for_then_reported(
-    database: Database, blobs: BlobStore, stamped: tuple[Authority, Workshop, Settings], when: str, tmp_path: Path
-) -> None:
-    tsa, made, own = stamped
-    if when == "in the middle":
-        made.sealer.assurance(datetime.now(UTC))
-    tsa.mode = "error"
-    order(database, seal_request(blobs))
-    work = SealWork(own, blobs, made.renderer, made.sealer)
-    for number in (1, 2):
-        waiting = attempt(database, work, number)
-        assert isinstance(waiting, Retry)
-        assert "no time-stamp: 127.0.0.1: answered 500" in waiting.error
-        assert files_of(tmp_path) == []
-    done = attempt(database, work, 3)
-    assert isinstance(done, Done)
-    job = claimed(database, attempts=3)
-    assert done.record is not None
-    database.write(done.record, job)
-    sealed = sealed_event(database)
-    assert sealed.pades_level == "B-B"
-    (notice,) = sealed.report
-    assert notice.code == "no_time_stamp"
-    assert "answered 500" in notice.message
-    assert_sealed(blobs.get(sealed.documents[0].file), tmp_path)
-
-
-def test_an_authority_that_comes_back_is_used(
-    database: Database, blobs: BlobStore, stamped: tuple[Authority, Workshop, Settings]
-) -> None:
-    tsa, made, own = stamped
-    tsa.mode = "garbage"
-    order(database, seal_request(blobs))
-    work = SealWork(own, blobs, made.renderer, made.sealer)
-    assert isinstance(attempt(database, work, 1), Retry)
-    tsa.mode = "good"
-    assert isinstance(attempt(database, work, 2), Done)
-
-
-def test_a_revoked_certificate_of_the_authority_ends_the_job(database: Database, blobs: BlobStore, keys: Path) -> None:
-    with authority("revoked") as tsa:
-        own = settings(keys, tsa_url=tsa.url)
-        made = Workshop(own).open()
-        try:
-            order(database, seal_request(blobs))
-            outcome = attempt(database, SealWork(own, blobs, made.renderer, made.sealer))
-            assert isinstance(outcome, Park)
-            assert "revoked" in outcome.error
-        finally:
-            made.close()
-
-
 # --- what is left behind ----------------------------------------------------------------------------------------------------
 
 
@@ -589,49 +442,6 @@ def test_erasing_in_the_middle_of_a_seal(
     database.write(lambda session: session.execute(sa.update(SealJob).values(finished_at=NOW - timedelta(hours=1))))
     background.sweep(database, blobs)
     assert files_of(tmp_path) == []
-
-
-# --- results ----------------------------------------------------------------------------------------------------------------
-
-
-def test_an_answer_is_made_once(database: Database, blobs: BlobStore) -> None:
-    kept, made = Results(database, blobs, timedelta(hours=1)), []
-
-    def make() -> Made:
-        made.append(blobs.put(b"picture", "image/png", "rendering/"))
-        return Made({"key": made[-1].key}, [made[-1].key])
-
-    answers = [kept.get("page", "digest", make) for _ in range(3)]
-    assert len(made) == 1
-    assert answers == [{"key": made[0].key}] * 3
-
-
-def test_two_at_once_agree_and_the_other_s_file_goes(database: Database, blobs: BlobStore) -> None:
-    kept, made = Results(database, blobs, timedelta(hours=1)), []
-    together = threading.Barrier(4, timeout=30)
-
-    def make() -> Made:
-        file = blobs.put(b"picture", "image/png", "rendering/")
-        made.append(file.key)
-        together.wait()
-        return Made({"key": file.key}, [file.key])
-
-    with ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(lambda _: kept.get("page", "digest", make)["key"], range(4)))
-    assert len(set(answers)) == 1
-    assert [key for key in made if blobs.exists(key)] == [answers[0]]
-
-
-def test_what_was_kept_long_enough_goes(database: Database, blobs: BlobStore) -> None:
-    kept = Results(database, blobs, timedelta(hours=1))
-    file = blobs.put(b"picture", "image/png", "rendering/")
-    kept.get("page", "digest", lambda: Made({"key": file.key}, [file.key]), sources=["a" * 64])
-    results.expire(database, blobs)
-    assert blobs.exists(file.key)
-    database.write(lambda session: session.execute(sa.update(Result).values(expires_at=NOW - timedelta(seconds=1))))
-    results.expire(database, blobs)
-    assert not blobs.exists(file.key)
-    assert count(database, ResultSource) == 0
 
 
 def test_pikepdf_is_not_needed_where_the_key_is() -> None:

@@ -11,7 +11,9 @@ import pika
 import pytest
 import sqlalchemy as sa
 
-from contracts.runtime import topology
+import services
+import tests.support.specimens
+from contracts.runtime import observe, retrying, topology
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
 from deploy.rabbitmq import PrivateBroker
@@ -37,9 +39,11 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_migrate_declares_the_queues_before_anybody_serves(broker: PrivateBroker, tmp_path: Path) -> None:
     channel = pika.BlockingConnection(pika.URLParameters(broker.amqp_url)).channel()
     queues = [QUEUE, topology.parked_queue_name(QUEUE), "rpc-specimen"]
-    for queue in queues:
-        channel.queue_delete(queue)
     with specimen(broker.amqp_url, f"sqlite:///{tmp_path}/specimen.sqlite", tmp_path) as made:
+        for queue in queues:
+            channel.queue_delete(queue)
+        first = run("tests.support.specimens", "migrate", **made.settings)
+        assert first.returncode == 0, first.stderr
         body = json.dumps({"early": True})
         channel.confirm_delivery()
         channel.basic_publish("specimen.events", "thing.noted", body, mandatory=True)
@@ -120,19 +124,32 @@ def test_unknown_commands(arguments: list[str]) -> None:
     assert "serve | background | migrate | check | retry" in refused.stderr
 
 
-def test_work_that_was_given_up_is_tried_again(broker: PrivateBroker, database_url: str, tmp_path: Path) -> None:
+def test_work_that_was_given_up_is_tried_again(
+    broker: PrivateBroker,
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     settings = processes.environment(broker.amqp_url, database_url, tmp_path)
     processes.migrated(settings)
     database = Database(database_url)
+    assert run("tests.support.specimens", "retry", **settings).stdout == "tasks: 0 parked\n"
+    # From here on without the second that a process takes to start.
+    monkeypatch.setattr(services, "__path__", [*services.__path__, *tests.support.specimens.__path__])
+    monkeypatch.setattr(observe, "setup", lambda *_: None)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
 
     def retry(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run("tests.support.specimens", "retry", *arguments, **settings)
+        code = retrying.retry("specimen", arguments)
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, said.out, said.err)
 
     def states() -> list[tuple[str, int]]:
         tasks = sa.select(Task.state, Task.attempts).order_by(Task.id)
         return [tuple(row) for row in database.read(lambda session: list(session.execute(tasks)))]
 
-    assert retry().stdout == "tasks: 0 parked\n"
     parked = {"state": "parked", "attempts": 9, "finished_at": now(), "last_error": "550 no such user", "todo": "x"}
     rows = [{"key": str(number), **parked} for number in range(1101)]
     others = [{**parked, "key": "a", "state": "done"}, {**parked, "key": "b", "state": "due", "finished_at": None}]

@@ -1,10 +1,12 @@
 """The database of a service, on SQLite and PostgreSQL: transactions, types, text, idempotency, migrations."""
 
+import os
 import threading
 from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +18,9 @@ import services
 import tests.support.specimens
 from contracts.errors import ServiceError
 from contracts.runtime import migrations, tables
-from contracts.runtime.database import BigId, Database, Json, UtcDateTime, for_update, metadata, normalised
+from contracts.runtime.database import BigId, Database, Json, UtcDateTime, for_update, leave_work, metadata, normalised
 from contracts.runtime.outbox import emit, first_time, once
+from tests.support.migrated import migrated
 from tests.support.postgres import PrivatePostgres
 from tests.support.specimens import contract
 
@@ -43,7 +46,7 @@ def specimen_among_the_services(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    migrations.upgrade("specimen", database_url)
+    migrated("specimen", database_url)
     made = Database(database_url)
     Base.metadata.create_all(made.engine.execution_options(countersign_write=True))
     yield made
@@ -356,6 +359,35 @@ def test_a_commit_waits_for_the_disk_unless_it_may_be_lost(database: Database) -
         True,
     ]
     assert database.read(names) == ["kept", "leased", "kept, too"]
+
+
+def test_work_that_is_taken_on_is_begun_before_it_is_on_the_disk_and_is_there_at_the_end(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told once the rows can be seen; then waits for the log: on SQLite by fsync, on PostgreSQL by a commit that waits."""
+    happened: list[str] = []
+    database.on_commit.append(lambda tables: happened.append(f"told of {database.read(names)} in {set(tables)}"))
+    fsync, execute = os.fsync, Session.execute
+
+    def synced(file: int) -> None:
+        happened.append(Path(f"/proc/self/fd/{file}").readlink().name.removeprefix("test.sqlite"))
+        fsync(file)
+
+    def executed(session: Session, statement: Any, *args: Any, **kwargs: Any) -> Any:
+        if "pg_current_xact_id" in str(statement):
+            happened.append(f"commit waits: {session.scalar(sa.text('SHOW synchronous_commit'))}")
+        return execute(session, statement, *args, **kwargs)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Session, "execute", executed)
+
+    def job(session: Session) -> str:
+        add(session, "a job")
+        leave_work(session, "jobs")
+        return "taken on"
+
+    assert database.take_on(job) == "taken on"
+    assert happened == ["told of ['a job'] in {'jobs'}", "-wal" if database.sqlite else "commit waits: on"]
 
 
 def test_what_is_committed_on_sqlite_is_on_the_disk(tmp_path: Any) -> None:

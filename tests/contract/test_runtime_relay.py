@@ -252,9 +252,8 @@ def test_a_broker_without_disk_space_takes_nothing(site: Site, monkeypatch: pyte
 
 
 def test_outcomes_of_a_publisher(broker: PrivateBroker) -> None:
-    sender = Publisher(broker.amqp_url, name="test")
+    sender = Publisher(broker.amqp_url, name="test").start()
     assert sender.publish([]) == {}
-    sender.start()
     channel = pika.BlockingConnection(pika.URLParameters(broker.amqp_url)).channel()
     queue = channel.queue_declare("", exclusive=True).method.queue
     wait_until(lambda: sender.publish([Message("x", "", queue, b"")])["x"] == CONFIRMED, what="the connection")

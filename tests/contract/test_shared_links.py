@@ -13,7 +13,7 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Account
-from services.submissions import creation, forms, shared_links
+from services.submissions import code_commands, creation, forms, shared_links
 from tests.support.submissions import (
     ADMIN,
     SITE,
@@ -36,7 +36,7 @@ class Door(Desk):
 
     settings: Any = LIMITS
 
-    def start(self, found: TemplateSnapshot, **more: Any) -> rpc.LinkStarted:
+    def start(self, found: TemplateSnapshot, **more: Any) -> rpc.links.LinkStarted:
         facts = {
             "email": "vi@example.com",
             "ip": "192.0.2.1",
@@ -44,7 +44,7 @@ class Door(Desk):
             "sender": ADMIN,
             "account": Account(),
         }
-        command = rpc.StartFromLink(slug=found.slug, **(facts | more))
+        command = rpc.links.StartFromLink(slug=found.slug, **(facts | more))
         party, contact = shared_links.party_of(found), shared_links.contact_of(command, found)
         shared_links.require_code(command, shared_links.asked_code(found, contact), SITE, self.now)
         creating = shared_links.wanted(command, found, party, contact)
@@ -52,14 +52,14 @@ class Door(Desk):
         arguments = (command, creating, found, plan, [], self.settings, SITE, self.now)
         return self.database.write(shared_links.start, *arguments)
 
-    def send(self, found: TemplateSnapshot, **more: Any) -> rpc.CodeSent:
+    def send(self, found: TemplateSnapshot, **more: Any) -> rpc.codes.CodeSent:
         facts = {"email": "vi@example.com", "ip": "192.0.2.1", "request_id": uuid7(), "account": Account(name="Acme")}
-        command = rpc.SendLinkCode(slug=found.slug, **(facts | more))
+        command = rpc.links.SendLinkCode(slug=found.slug, **(facts | more))
         return self.database.write(shared_links.send_code, command, found, SITE, self.now)
 
-    def check(self, found: TemplateSnapshot, code: str, **more: Any) -> rpc.PassedCode:
+    def check(self, found: TemplateSnapshot, code: str, **more: Any) -> rpc.codes.PassedCode:
         facts = {"email": "vi@example.com", "request_id": uuid7(), "account": Account()}
-        command = rpc.CheckLinkCode(slug=found.slug, code=code, **(facts | more))
+        command = rpc.links.CheckLinkCode(slug=found.slug, code=code, **(facts | more))
         judged, passed = self.database.write(shared_links.check_code, command, found, SITE, self.now)
         return judged.passed(passed)
 
@@ -71,8 +71,8 @@ class Door(Desk):
             or ""
         )
 
-    def opened(self, slug: str, *proofs: str) -> rpc.SigningForm:
-        return self.database.read(forms.form, rpc.OpenForm(slug=slug, proofs=list(proofs)), SITE, self.now)
+    def opened(self, slug: str, *proofs: str) -> rpc.form.SigningForm:
+        return self.database.read(forms.form, rpc.form.OpenForm(slug=slug, proofs=list(proofs)), SITE, self.now)
 
 
 @pytest.fixture
@@ -224,6 +224,19 @@ def test_who_has_passed_the_code_goes_on_with_what_he_began_anywhere(door: Door)
     assert other.submitter_slug != first.submitter_slug
 
 
+@pytest.mark.parametrize(
+    ("his", "hers"), [("vi@straße.example.com", "vi@strasse.example.com"), ("vi\u212a@example.com", "vik@example.com")]
+)
+def test_letters_that_look_alike_to_a_computer_are_other_mailboxes(door: Door, his: str, hers: str) -> None:
+    """He reads the mail of one domain, and must not come into the form of her who reads that of another."""
+    found = one(shared_link_2fa=True)
+    began = door.start(found, email=hers, proofs=[door.proof(found, email=hers)])
+    proof = door.proof(found, email=his)
+    assert refusal(lambda: door.start(found, email=hers, proofs=[proof])).code == "forbidden"
+    assert door.start(found, email=his, proofs=[proof]).submitter_slug != began.submitter_slug
+    assert door.opened(began.submitter_slug, proof).state == "code"
+
+
 def test_nobody_makes_us_mail_codes_to_one_address_after_the_other(door: Door) -> None:
     found = one(shared_link_2fa=True)
     results: list[Any] = []
@@ -235,3 +248,22 @@ def test_nobody_makes_us_mail_codes_to_one_address_after_the_other(door: Door) -
     assert results[20:] == ["rate_limited"] * 5
     assert door.count("code.due") == 20
     assert refusal(lambda: door.send(one())).code == "conflict"  # no code is asked for there
+
+
+def test_nobody_makes_us_send_codes_to_telephones_by_beginning_again_and_again(door: Door) -> None:
+    """Each form has a count of its own, and each message costs."""
+    account = Account(phone_codes_available=True)
+    found = template(field(name="Mobile", type="phone", preferences={"one_time_code": True}), name="Waiver")
+
+    def send(number: int, ip: str) -> str | None:
+        slug = door.start(found, email=f"v{number // 3}@example.com", account=account, ip=ip).submitter_slug
+        more = {"phone": f"+1415555{number:04}", "phone_otp_webhook": "sealed", "ip": ip, "request_id": uuid7()}
+        try:
+            door.database.write(code_commands.send, rpc.codes.SendCode(slug=slug, **more), SITE, door.now)
+        except ServiceError as error:
+            return error.code
+        return None
+
+    assert [send(number, "192.0.2.1") for number in range(23)] == [None] * 20 + ["rate_limited"] * 3
+    assert send(30, "192.0.2.2") is None
+    assert door.count("code.due") == 21

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -237,6 +238,38 @@ def _drip(listener: socket.socket, stop: threading.Event) -> None:
                 connection.sendall(b"2")
         except OSError:
             pass
+
+
+def test_a_server_that_never_ends_its_answer_after_a_refusal_is_cut_off() -> None:
+    """The refusal counts; whether the connection can be kept is not worth waiting for."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        hung_up = threading.Event()
+        talking = threading.Thread(target=_refuse_and_go_on, args=(listener, hung_up), daemon=True)
+        talking.start()
+        url = f"smtp://127.0.0.1:{listener.getsockname()[1]}"
+        with (
+            channel_to(url, timeout=30, attempt_seconds=0.5) as channel,
+            pytest.raises(Refused, match="550 no such user"),
+        ):
+            channel.send(1, "bo@example.com", mail())
+        talking.join(30)
+        assert hung_up.is_set()
+
+
+def _refuse_and_go_on(listener: socket.socket, hung_up: threading.Event) -> None:
+    connection, _address = listener.accept()
+    with connection, connection.makefile("rb") as lines:
+        connection.sendall(b"220 hello\r\n")
+        for answer in (b"250 hello", b"250 fine", b"550 no such user"):
+            lines.readline()
+            connection.sendall(answer + b"\r\n")
+        lines.readline()  # RSET
+        try:
+            for _ in range(200):
+                connection.sendall(b"250-and\r\n")
+                time.sleep(0.05)
+        except OSError:
+            hung_up.set()
 
 
 def test_nobody_listens(free_port: int) -> None:

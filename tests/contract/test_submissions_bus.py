@@ -85,13 +85,13 @@ class Service:
         return self.desk.create(two_signers(), *submitters, **more)
 
     def get(self, submission_id: int) -> Submission:
-        return self.client.call(rpc.GET, rpc.GetSubmission(actor=ADMIN, id=submission_id))
+        return self.client.call(rpc.api.GET, rpc.api.GetSubmission(actor=ADMIN, id=submission_id))
 
-    def complete(self, slug: str, request_id: str | None = None) -> rpc.Done:
-        form = self.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=slug))
+    def complete(self, slug: str, request_id: str | None = None) -> rpc.form.Done:
+        form = self.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=slug))
         values = {one.uuid: "something" for one in form.fields if one.mine}
-        command = rpc.CompleteForm(slug=slug, values=values, request_id=request_id or uuid7(), ip="192.0.2.1")
-        return self.client.call(rpc.COMPLETE_FORM, command)
+        command = rpc.form.CompleteForm(slug=slug, values=values, request_id=request_id or uuid7(), ip="192.0.2.1")
+        return self.client.call(rpc.form.COMPLETE_FORM, command)
 
     def publish(self, event: Any, data: Any, event_id: str | None = None) -> None:
         """As the relay of the emitting service does."""
@@ -130,8 +130,8 @@ def service(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_a_submission_by_rpc_and_events(service: Service) -> None:
     made = service.create()
-    assert service.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=made.submitters[1].slug)).state == "waiting"
-    assert service.client.call(rpc.VIEW_FORM, rpc.Visit(slug=made.submitters[0].slug)).state == "open"
+    assert service.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=made.submitters[1].slug)).state == "waiting"
+    assert service.client.call(rpc.form.VIEW_FORM, rpc.visit.Visit(slug=made.submitters[0].slug)).state == "open"
     for one in made.submitters:
         assert service.complete(one.slug).state == "completed"
     (order,) = wait_until(lambda: service.heard(made.id, "sealing.due"), what="the order to seal")
@@ -187,8 +187,8 @@ def test_only_what_is_set_changes(service: Service) -> None:
     made = service.create(name="Before", expire_at=now().replace(microsecond=0) + timedelta(days=1))
 
     def update(**changes: Any) -> Submission:
-        command = rpc.UpdateSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, **changes)
-        return service.client.call(rpc.UPDATE, command)
+        command = rpc.api.UpdateSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, **changes)
+        return service.client.call(rpc.api.UPDATE, command)
 
     named = update(name="After")
     assert (named.name, named.expire_at) == ("After", made.expire_at)
@@ -196,7 +196,7 @@ def test_only_what_is_set_changes(service: Service) -> None:
     assert (cleared.name, cleared.expire_at) == ("After", None)
     signer = made.submitters[0].id
     changed = service.client.call(
-        rpc.UPDATE_SUBMITTER, rpc.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=signer, name="Sam")
+        rpc.api.UPDATE_SUBMITTER, rpc.api.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=signer, name="Sam")
     )
     assert (changed.name, changed.email) == ("Sam", made.submitters[0].email)
 
@@ -205,13 +205,13 @@ def test_refusals_come_over_the_bus_with_their_details(service: Service) -> None
     made = service.create()
     with pytest.raises(ServiceError) as refused:
         service.client.call(
-            rpc.COMPLETE_FORM, rpc.CompleteForm(slug=made.submitters[1].slug, values={}, request_id=uuid7())
+            rpc.form.COMPLETE_FORM, rpc.form.CompleteForm(slug=made.submitters[1].slug, values={}, request_id=uuid7())
         )
     assert (refused.value.code, refused.value.details) == ("forbidden", [{"field": "state", "reason": "waiting"}])
     for call, request in (
-        (rpc.GET, rpc.GetSubmission(actor=ADMIN, id=10**30)),
-        (rpc.GET_SUBMITTER, rpc.GetSubmitter(actor=ADMIN, id=-1)),
-        (rpc.OPEN_FORM, rpc.OpenForm(slug="nobody")),
+        (rpc.api.GET, rpc.api.GetSubmission(actor=ADMIN, id=10**30)),
+        (rpc.api.GET_SUBMITTER, rpc.api.GetSubmitter(actor=ADMIN, id=-1)),
+        (rpc.form.OPEN_FORM, rpc.form.OpenForm(slug="nobody")),
     ):
         with pytest.raises(ServiceError) as refused:
             service.client.call(call, request)
@@ -231,8 +231,8 @@ def test_the_background_expires_and_removes_files(service: Service) -> None:
     result.documents[0].file, result.audit_trail = files
     service.publish(DOCUMENTS_SEALED, result)
     wait_until(lambda: service.get(finished.id).status is SubmissionStatus.COMPLETED, what="completed")
-    removed = rpc.RemoveSubmission(request_id=uuid7(), actor=ADMIN, id=finished.id, permanently=True)
-    assert service.client.call(rpc.REMOVE, removed).archived_at is None
+    removed = rpc.api.RemoveSubmission(request_id=uuid7(), actor=ADMIN, id=finished.id, permanently=True)
+    assert service.client.call(rpc.api.REMOVE, removed).archived_at is None
     wait_until(lambda: not any(service.blobs.exists(one.key) for one in files), what="files removed")
     assert wait_until(lambda: service.heard(finished.id, "submission.erased"), what="told of the erasure")
 

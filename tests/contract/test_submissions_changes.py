@@ -44,11 +44,21 @@ def test_changing_a_submitter(desk: Desk) -> None:
     )
     field_now = desk.form(one.slug).fields[0]
     assert (field_now.title, field_now.required, field_now.value) == ("Your name", False, "S.")
+    desk.update_submitter(one.id, values={"Name": "I, {{name}}"})
+    assert desk.form(one.slug).fields[0].value == "I, Samuel"
     untouched = desk.update_submitter(one.id, phone="+14155550123")
     assert (untouched.email, untouched.phone, untouched.metadata) == ("sam+tag@example.com", "+14155550123", {"b": 2})
     assert desk.listed(q="SAM+TAG") == [made.id]
     refused = refusal(lambda: desk.update_submitter(made.submitters[1].id, email=""))
     assert refused.details[0]["field"] == "email"
+
+
+def test_a_field_without_a_name_is_called_the_same_whoever_takes_part(desk: Desk) -> None:
+    found = template(field("A", ""), field("B", ""))
+    made = desk.create(found, {"role": "B", "values": {"Text Field 2": "x"}})
+    assert made.submitters[0].values == {"Text Field 2": "x"}
+    changed = desk.update_submitter(made.submitters[0].id, values={"text_field_2": "y"})
+    assert changed.values == desk.get(made.id).submitters[0].values == {"Text Field 2": "y"}
 
 
 def test_the_invitation_again_only_in_turn(desk: Desk) -> None:
@@ -174,7 +184,9 @@ def test_invitations_say_what_was_asked_for(desk: Desk) -> None:
     assert (first["message"]["body"], first["reply_to"], first["needs_signature"]) == ("For you", "own@x.co", True)
     assert (second["message"]["body"], second["reply_to"], second["needs_signature"]) == ("For all", None, False)
     assert (first["context"]["reply_to"], first["context"]["submission_name"]) == ("all@x.co", "Deal")
-    assert first["context"]["parties"][0]["link"].startswith("https://sign.example.com/s/")
+    party, other = first["context"]["parties"]
+    assert party["link"].startswith("https://sign.example.com/s/")
+    assert (party["values"], other["values"]) == ({"Sign": None}, {"Name": None}), "a variable without a value is none"
 
 
 def test_only_who_has_an_address_and_wants_mail_is_invited(desk: Desk) -> None:

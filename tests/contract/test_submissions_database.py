@@ -8,7 +8,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.events import REGISTRY, MailOutcome
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
 from contracts.types import Order, SealingStatus, SubmissionStatus, iso

@@ -1,192 +1,25 @@
 """Submissions with the real templates and rendering services: pictures, files, drafts, sealing, erasure, what is left."""
 
 import base64
-import http.server
-import io
-import os
 import subprocess
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
-from PIL import Image, ImageDraw
 
 from contracts import links
-from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.rpc import Rpc, health, templates
+from contracts.rpc import Rpc, templates
 from contracts.rpc import submissions as rpc
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import now, uuid7
-from contracts.types import Account, Submission, SubmissionStatus
-from deploy.rabbitmq import PrivateBroker
-from tests.support import processes
+from contracts.types import Account
 from tests.support.agreement import agreement_pdf
 from tests.support.submissions import ADMIN
 from tests.support.suite import wait_until
+from tests.support.three_services import Suite, picture, pictures, suite
 
-SERVICES = ("templates", "rendering", "submissions")
-
-
-def picture(kind: str = "PNG", *, blank: bool = False) -> bytes:
-    image = Image.new("RGB", (200, 80), "white")
-    if not blank:
-        ImageDraw.Draw(image).line([(10, 70), (60, 10), (110, 60), (190, 15)], fill="black", width=6)
-    output = io.BytesIO()
-    image.save(output, kind)
-    return output.getvalue()
-
-
-class Pictures(http.server.BaseHTTPRequestHandler):
-    """Gives a picture under any address that ends in .png."""
-
-    asked: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        found = self.path.endswith(".png")
-        self.send_response(200 if found else 404)
-        self.end_headers()
-        self.wfile.write(picture() if found else b"nothing here")
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Quiet."""
-
-
-class Suite:
-    """The three services, and what the tests ask of them."""
-
-    def __init__(self, amqp_url: str, folder: Path) -> None:
-        self.folder = folder
-        self.log = (folder / "processes.log").open("ab")
-        settings: dict[str, str] = {}
-        for name in SERVICES:
-            settings |= processes.environment(name, amqp_url, f"sqlite:///{folder}/{name}.sqlite", folder)
-        self.processes: list[subprocess.Popen[bytes]] = []
-        self.client = RpcClient(amqp_url)
-        self.blobs = BlobStore.from_url(settings["BLOB_URL"])
-        self.settings = settings
-
-    def start(self) -> None:
-        for name in SERVICES:
-            migrated = processes.run(name, "migrate", self.settings)
-            assert migrated.returncode == 0, migrated.stderr
-        for name in SERVICES:
-            for command in ("serve", "background"):
-                self.processes.append(processes.start(name, command, self.settings, self.log))
-        wait_until(lambda: all(self.ready(name) for name in SERVICES), within=60, what="the services")
-        tags = [
-            "{{Full name;role=Buyer}}",
-            "{{Papers;type=file;role=Buyer;required=false}}",
-            "{{Sign;type=signature;role=Buyer}}",
-        ]
-        seller = ["{{Company;role=Seller}}", "{{Logo;type=image;role=Seller;required=false}}"]
-        self.template = self.make_template([tags, seller])
-
-    def ready(self, name: str) -> bool:
-        try:
-            return self.client.call(health.PING[name], health.Ping()).ready
-        except ServiceError:
-            return False
-
-    def stop(self) -> None:
-        for process in self.processes:
-            process.kill()
-            process.wait()
-        self.client.close()
-        self.log.close()
-
-    def restart(self, name: str) -> None:
-        """As after a kill -9 of the process that serves."""
-        number = 2 * SERVICES.index(name)
-        self.processes[number].kill()
-        self.processes[number].wait()
-        self.processes[number] = processes.start(name, "serve", self.settings, self.log)
-
-    def prepared(self) -> int:
-        """Documents that rendering has prepared so far, as its log says."""
-        return (self.folder / "processes.log").read_text().count("rendering.prepare_pdf")
-
-    def make_template(self, documents: list[list[str]]) -> Any:
-        inputs = [
-            templates.DocumentInput(name=f"part {n}", file=self.upload(agreement_pdf(lines), "application/pdf"))
-            for n, lines in enumerate(documents, start=1)
-        ]
-        return self.client.call(
-            templates.CREATE,
-            templates.CreateTemplate(request_id=uuid7(), actor=ADMIN, name="Agreement", documents=inputs),
-        )
-
-    def upload(self, data: bytes, media_type: str = "image/png") -> BlobRef:
-        return self.blobs.put(data, media_type, "incoming/")
-
-    def create(
-        self, buyer: dict[str, Any] | None = None, seller: dict[str, Any] | None = None, **more: Any
-    ) -> Submission:
-        submitters = [
-            rpc.NewSubmitter(**{"role": "Buyer", "email": "buyer@example.com", "name": "Bo Buyer", **(buyer or {})}),
-            rpc.NewSubmitter(role="Seller", email="seller@example.com", **(seller or {})),
-        ]
-        values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "template_id": self.template.id, **more}
-        return self.client.call(rpc.CREATE, rpc.CreateSubmission(submitters=submitters, **values))
-
-    def attach(self, slug: str, kind: str, data: bytes, filename: str = "x.png") -> Any:
-        command = rpc.AttachFile(slug=slug, request_id=uuid7(), type=kind, filename=filename, file=self.upload(data))
-        return self.client.call(rpc.ATTACH_FILE, command)
-
-    def complete(self, slug: str, values: dict[str, Any]) -> None:
-        """``values`` by field name."""
-        form = self.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=slug))
-        by_uuid = {one.uuid: values[one.name] for one in form.fields if one.mine and one.name in values}
-        self.client.call(rpc.COMPLETE_FORM, rpc.CompleteForm(slug=slug, request_id=uuid7(), values=by_uuid))
-
-    def documents(self, submission_id: int, *, merge: bool = False) -> list[Any]:
-        query = rpc.GetDocuments(actor=ADMIN, id=submission_id, merge=merge)
-        return self.client.call(rpc.DOCUMENTS, query).documents
-
-    def completed(self, submission_id: int) -> Submission:
-        def look() -> Submission | None:
-            found = self.client.call(rpc.GET, rpc.GetSubmission(actor=ADMIN, id=submission_id))
-            assert found.sealing_status != "failed", found.sealing_error
-            return found if found.status is SubmissionStatus.COMPLETED else None
-
-        return wait_until(look, within=60, what="completed")  # type: ignore[return-value]
-
-    def bytes_of(self, url: str) -> bytes:
-        return self.blobs.get(links.read("for-tests", url.split("/file/")[1].split("/")[0]).key)
-
-    def text_of(self, url: str) -> str:
-        path = self.folder / "shown.pdf"
-        path.write_bytes(self.bytes_of(url))
-        return subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, text=True, check=True).stdout
-
-    def files(self) -> set[str]:
-        root = self.folder / "blobs"
-        return {str(Path(folder, name).relative_to(root)) for folder, _, names in os.walk(root) for name in names}
-
-
-@pytest.fixture(scope="module")
-def suite(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    suite = Suite(broker.amqp_url, tmp_path_factory.mktemp("files"))
-    try:
-        suite.start()
-        yield suite
-    finally:
-        suite.stop()
-
-
-@pytest.fixture(scope="module")
-def pictures() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pictures)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+__all__ = ["pictures", "suite"]
 
 
 def refusal(work: Any) -> ServiceError:
@@ -212,7 +45,7 @@ def test_a_signature_may_come_in_any_form(suite: Suite, pictures: str, kind: str
     made = suite.create({"values": {"Sign": given}})
     assert is_png(suite, made.submitters[0].values["Sign"])
     assert len(suite.files() - before) == 1, "the upload itself is not kept"
-    form = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=made.submitters[0].slug))
+    form = suite.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=made.submitters[0].slug))
     assert [one.content_type for one in form.attachments] == ["image/png"]
 
 
@@ -281,19 +114,19 @@ def test_uploads_of_the_signing_page(suite: Suite) -> None:
 
 def test_the_same_upload_twice_is_one(suite: Suite) -> None:
     slug = suite.create().submitters[0].slug
-    command = rpc.AttachFile(
+    command = rpc.form.AttachFile(
         slug=slug, request_id=uuid7(), type="signature", filename="x.png", file=suite.upload(picture())
     )
-    assert suite.client.call(rpc.ATTACH_FILE, command) == suite.client.call(rpc.ATTACH_FILE, command)
+    assert suite.client.call(rpc.form.ATTACH_FILE, command) == suite.client.call(rpc.form.ATTACH_FILE, command)
 
 
 def test_text_that_no_font_can_draw_is_refused_on_the_page(suite: Suite) -> None:
     made = suite.create()
     slug = made.submitters[0].slug
-    form = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=slug))
+    form = suite.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=slug))
     uuid = next(one.uuid for one in form.fields if one.name == "Full name")
 
-    def save(value: str, call: Rpc[Any, Any] = rpc.SAVE_VALUES, model: Any = rpc.SaveValues) -> rpc.Done:
+    def save(value: str, call: Rpc[Any, Any] = rpc.form.SAVE_VALUES, model: Any = rpc.form.SaveValues) -> rpc.form.Done:
         return suite.client.call(call, model(slug=slug, request_id=uuid7(), values={uuid: value}))
 
     error = refusal(lambda: save("\U0010fffd"))
@@ -301,13 +134,15 @@ def test_text_that_no_font_can_draw_is_refused_on_the_page(suite: Suite) -> None
         {"field": uuid, "reason": "has characters that no font can draw: '\\U0010fffd' (U+10FFFD)"}
     ]
     assert error.message == "Full name has characters that no font can draw: '\\U0010fffd' (U+10FFFD)"
-    assert refusal(lambda: save("\U0010fffd", rpc.COMPLETE_FORM, rpc.CompleteForm)).details[0]["field"] == uuid
-    called = [rpc.FieldOverride(name="Full name", title="Your name in full")]
-    suite.client.call(
-        rpc.UPDATE_SUBMITTER,
-        rpc.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=made.submitters[0].id, fields=called),
+    assert (
+        refusal(lambda: save("\U0010fffd", rpc.form.COMPLETE_FORM, rpc.form.CompleteForm)).details[0]["field"] == uuid
     )
-    for again in (save, lambda value: save(value, rpc.COMPLETE_FORM, rpc.CompleteForm)):
+    called = [rpc.api.FieldOverride(name="Full name", title="Your name in full")]
+    suite.client.call(
+        rpc.api.UPDATE_SUBMITTER,
+        rpc.api.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=made.submitters[0].id, fields=called),
+    )
+    for again in (save, lambda value: save(value, rpc.form.COMPLETE_FORM, rpc.form.CompleteForm)):
         message = refusal(lambda again=again: again("\U0010fffd")).message
         assert message.startswith("Your name in full has characters")
     assert save("漢字 Łukasz Ελλάδα").state == "open"
@@ -320,10 +155,10 @@ def test_text_that_does_not_fit_is_refused_wherever_it_comes_in(suite: Suite) ->
     error = refusal(lambda: suite.create({"values": {"Full name": long}}))
     assert error.details[0]["field"] == "submitters[0].values.Full name"
     assert error.details[0]["reason"].startswith(said)
-    wanted = [rpc.FieldOverride(name="Full name", default_value=long)]
+    wanted = [rpc.api.FieldOverride(name="Full name", default_value=long)]
     error = refusal(lambda: suite.create({"fields": wanted}))
     assert error.details[0]["field"] == "submitters[0].fields[0].default_value"
-    printed = [rpc.FieldOverride(name="Full name", default_value="{{name}} " * 40)]
+    printed = [rpc.api.FieldOverride(name="Full name", default_value="{{name}} " * 40)]
     error = refusal(lambda: suite.create({"name": "Maximiliane Freifrau von Beispiel", "fields": printed}))
     assert "there is room for" in error.message
     error = refusal(lambda: suite.create({"name": "\U0010fffd"}))
@@ -332,19 +167,19 @@ def test_text_that_does_not_fit_is_refused_wherever_it_comes_in(suite: Suite) ->
 
     made = suite.create()
     buyer = made.submitters[0]
-    form = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=buyer.slug))
+    form = suite.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=buyer.slug))
     uuid = next(one.uuid for one in form.fields if one.name == "Full name")
     for changed in ({"values": {"Full name": long}}, {"values": {"Full name": long}, "completed": True}):
-        update = rpc.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=buyer.id, **changed)
-        error = refusal(lambda update=update: suite.client.call(rpc.UPDATE_SUBMITTER, update))
+        update = rpc.api.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=buyer.id, **changed)
+        error = refusal(lambda update=update: suite.client.call(rpc.api.UPDATE_SUBMITTER, update))
         assert error.details[0]["field"] == "values.Full name"
         assert error.details[0]["reason"].startswith(said)
-    for call, model in ((rpc.SAVE_VALUES, rpc.SaveValues), (rpc.COMPLETE_FORM, rpc.CompleteForm)):
+    for call, model in ((rpc.form.SAVE_VALUES, rpc.form.SaveValues), (rpc.form.COMPLETE_FORM, rpc.form.CompleteForm)):
         command = model(slug=buyer.slug, request_id=uuid7(), values={uuid: long})
         error = refusal(lambda call=call, command=command: suite.client.call(call, command))
         assert error.details[0]["field"] == uuid
         assert error.message.startswith(f"Full name {said}")
-    form = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=buyer.slug))
+    form = suite.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=buyer.slug))
     assert next(one.value for one in form.fields if one.uuid == uuid) is None
 
 
@@ -375,7 +210,9 @@ def test_documents_before_and_after(suite: Suite) -> None:
     path.write_bytes(suite.bytes_of(merged.url))
     verdict = subprocess.run(["pdfsig", path], capture_output=True, text=True, check=False).stdout
     assert "Signature is Valid" in verdict
-    combined = suite.client.call(rpc.GET, rpc.GetSubmission(actor=ADMIN, id=made.id, include="combined_document_url"))
+    combined = suite.client.call(
+        rpc.api.GET, rpc.api.GetSubmission(actor=ADMIN, id=made.id, include="combined_document_url")
+    )
     assert combined.combined_document_url is not None
     wait_until(lambda: not suite.blobs.exists(key_of(unused.url)), what="the unused signature removed")
 
@@ -394,7 +231,7 @@ def test_what_a_submission_needs_is_never_among_the_files_that_are_swept(suite: 
     made = suite.create({"values": {"Papers": [f"{pictures}/passport.png"], "Sign": "Bo Buyer"}})
     sweep()
     buyer, seller = made.submitters
-    given = suite.client.call(rpc.OPEN_FORM, rpc.OpenForm(slug=buyer.slug)).attachments
+    given = suite.client.call(rpc.form.OPEN_FORM, rpc.form.OpenForm(slug=buyer.slug)).attachments
     assert len(given) == 2
     assert all(suite.bytes_of(one.url) for one in given)
     sign = suite.attach(buyer.slug, "signature", picture())
@@ -411,42 +248,44 @@ def test_what_a_submission_needs_is_never_among_the_files_that_are_swept(suite: 
         assert suite.bytes_of(link.url).startswith(b"%PDF")
 
 
-def one_off(suite: Suite, **more: Any) -> rpc.CreateOneOff:
+def one_off(suite: Suite, **more: Any) -> rpc.api.CreateOneOff:
     pdf = agreement_pdf(["{{Full name;role=Buyer}}"])
     documents = [templates.DocumentInput(name="own", file=suite.upload(pdf, "application/pdf"))]
     values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "documents": documents, **more}
-    return rpc.CreateOneOff(submitters=[rpc.NewSubmitter(role="Buyer", email="buyer@example.com")], **values)
+    return rpc.api.CreateOneOff(submitters=[rpc.api.NewSubmitter(role="Buyer", email="buyer@example.com")], **values)
 
 
 def test_a_one_off_submission_has_its_own_files_until_it_is_erased(suite: Suite) -> None:
     before = suite.files()
     command = one_off(suite)
-    made = suite.client.call(rpc.CREATE_ONE_OFF, command)
+    made = suite.client.call(rpc.api.CREATE_ONE_OFF, command)
     assert len(suite.files() - before) == 2, "what was sent and what is filled; nothing of it twice"
     suite.blobs.sweep(now() + timedelta(minutes=1))
     # The broker may hand over a request twice: the files that it came with are gone by now.
-    assert suite.client.call(rpc.CREATE_ONE_OFF, command).id == made.id
+    assert suite.client.call(rpc.api.CREATE_ONE_OFF, command).id == made.id
     suite.complete(made.submitters[0].slug, {"Full name": "Zoë"})
     done = suite.completed(made.id)
     assert suite.bytes_of(done.documents[0].url).startswith(b"%PDF")
-    suite.client.call(rpc.REMOVE, rpc.RemoveSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, permanently=True))
+    suite.client.call(
+        rpc.api.REMOVE, rpc.api.RemoveSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, permanently=True)
+    )
     wait_until(lambda: not suite.files() - before, what="nothing left")
 
 
 def test_a_dry_run_leaves_no_file(suite: Suite, pictures: str) -> None:
     before = suite.files()
-    person = rpc.NewSubmitter(role="Buyer", email="a@example.com", values={"Full name": "Zoë"})
-    tried = suite.client.call(rpc.TRY_ONE_OFF, one_off(suite).model_copy(update={"submitters": [person]}))
+    person = rpc.api.NewSubmitter(role="Buyer", email="a@example.com", values={"Full name": "Zoë"})
+    tried = suite.client.call(rpc.api.TRY_ONE_OFF, one_off(suite).model_copy(update={"submitters": [person]}))
     assert (tried.accepted, [one.name for one in tried.fields]) == (True, ["Full name"])
     assert suite.files() == before
     people = [
-        rpc.NewSubmitter(
+        rpc.api.NewSubmitter(
             role="Buyer", email="a@example.com", values={"Papers": [f"{pictures}/passport.png"], "Sign": "Bo"}
         ),
-        rpc.NewSubmitter(role="Seller", email="b@example.com", values={"Logo": f"{pictures}/missing"}),
+        rpc.api.NewSubmitter(role="Seller", email="b@example.com", values={"Logo": f"{pictures}/missing"}),
     ]
     values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "template_id": suite.template.id}
-    tried = suite.client.call(rpc.TRY_CREATE, rpc.CreateSubmission(submitters=people, **values))
+    tried = suite.client.call(rpc.api.TRY_CREATE, rpc.api.CreateSubmission(submitters=people, **values))
     assert [one["field"] for one in tried.problems] == ["submitters[1].values.Logo"]
     assert suite.files() == before
 
@@ -457,19 +296,19 @@ def test_killed_in_the_middle_a_one_off_submission_is_made_once(suite: Suite) ->
     command = one_off(suite, documents=documents, name=f"Killed {uuid7()}")
     with ThreadPoolExecutor(1) as pool:
         prepared = suite.prepared()
-        pending = pool.submit(suite.client.call, rpc.CREATE_ONE_OFF, command)
+        pending = pool.submit(suite.client.call, rpc.api.CREATE_ONE_OFF, command)
         wait_until(lambda: suite.prepared() > prepared, what="the first document is prepared")
         suite.restart("submissions")
         made = pending.result(90)
-    assert suite.client.call(rpc.CREATE_ONE_OFF, command).id == made.id
-    found = suite.client.call(rpc.LIST, rpc.ListSubmissions(actor=ADMIN, q=command.name))
+    assert suite.client.call(rpc.api.CREATE_ONE_OFF, command).id == made.id
+    found = suite.client.call(rpc.api.LIST, rpc.api.ListSubmissions(actor=ADMIN, q=command.name))
     assert [one.id for one in found.data] == [made.id]
 
 
 @pytest.mark.parametrize(
     ("more", "where"),
     [
-        ({"submitters": [rpc.NewSubmitter(role="Stranger", email="a@example.com")]}, "submitters[0].role"),
+        ({"submitters": [rpc.api.NewSubmitter(role="Stranger", email="a@example.com")]}, "submitters[0].role"),
         ({"submitters": []}, "submitters"),
         ({"template_ids": [2**40]}, None),
         ({"documents": []}, "documents"),
@@ -480,7 +319,7 @@ def test_a_refused_one_off_submission_leaves_nothing(suite: Suite, more: dict[st
     suite.blobs.sweep(now() + timedelta(minutes=1))
     before = suite.files()
     with pytest.raises(ServiceError) as caught:
-        suite.client.call(rpc.CREATE_ONE_OFF, one_off(suite).model_copy(update=more))
+        suite.client.call(rpc.api.CREATE_ONE_OFF, one_off(suite).model_copy(update=more))
     assert [detail["field"] for detail in caught.value.details] == ([where] if where else [])
     suite.blobs.sweep(now() + timedelta(minutes=1))
     assert suite.files() == before
@@ -496,8 +335,8 @@ def test_erasure_leaves_only_what_is_the_template_s(suite: Suite, pictures: str)
     suite.complete(seller.slug, {"Company": "Søn"})
     suite.completed(made.id)
     suite.documents(made.id, merge=True)
-    removed = rpc.RemoveSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, permanently=True)
-    suite.client.call(rpc.REMOVE, removed)
+    removed = rpc.api.RemoveSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, permanently=True)
+    suite.client.call(rpc.api.REMOVE, removed)
 
     def left() -> set[str]:
         return suite.files() - before

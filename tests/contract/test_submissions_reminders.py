@@ -57,6 +57,21 @@ def test_they_are_planned_when_the_turn_comes(desk: Desk) -> None:
     assert planned(desk) == []
 
 
+def test_who_is_mailed_only_later_is_reminded_from_then_on(desk: Desk) -> None:
+    made = desk.create(account=ACCOUNT, send_email=False)
+    first, second = made.submitters
+    assert planned(desk) == []
+    desk.now += timedelta(days=1)
+    for _ in range(2):
+        desk.update_submitter(first.id, send_email=True)
+        desk.update_submitter(second.id, send_email=True)  # his turn has not come
+    assert planned(desk) == [
+        (first.id, 1, "2026-03-05 13:00"),
+        (first.id, 2, "2026-03-07 12:00"),
+        (first.id, 3, "2026-04-04 12:00"),
+    ]
+
+
 def test_one_that_is_due_is_asked_for_as_one_mail(desk: Desk) -> None:
     made = desk.create(account=ACCOUNT)
     first = made.submitters[0]

@@ -7,6 +7,7 @@ from typing import Any
 from contracts.events import REGISTRY
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
+from contracts.runtime.clock import uuid7
 from contracts.types import Area, Condition, Party
 from services.submissions import forms
 from tests.support.submissions import (
@@ -107,7 +108,7 @@ def test_a_reason_that_is_no_longer_offered_does_not_count(desk: Desk) -> None:
     made = desk.create(found, {})
     slug = made.submitters[0].slug
     desk.save(slug, {"sign": desk.attach(slug)}, reasons={"sign": "I approve"})
-    others = [rpc.FieldOverride(name="Sign", preferences={"reasons": ["I agree"]})]
+    others = [rpc.api.FieldOverride(name="Sign", preferences={"reasons": ["I agree"]})]
     desk.update_submitter(made.submitters[0].id, fields=others)
     assert (desk.form(slug).fields[0].reasons, desk.form(slug).fields[0].reason) == (["I agree"], None)
     assert refusal(lambda: desk.complete(slug, {})).details[0]["field"] == "sign"
@@ -242,7 +243,7 @@ def test_a_document_that_its_conditions_hide_is_not_sealed_and_its_fields_are_no
     places = {one.field.name: [area.attachment_uuid for area in one.field.areas] for one in data.values}
     assert places == {"Kind": [data.documents[0].uuid], "Name": [data.documents[0].uuid]}
     assert annex not in json.dumps([one.model_dump(mode="json") for one in data.values])
-    gone = rpc.FormPage(slug=slug, document_uuid=annex)
+    gone = rpc.form.FormPage(slug=slug, document_uuid=annex)
     assert refusal(lambda: desk.database.read(forms.file_of, gone, SITE, desk.now)).code == "not_found"
 
 
@@ -261,3 +262,52 @@ def test_a_document_that_others_decided_about_is_not_shown_to_later_signers(desk
         assert [one.conditions for one in shown.documents] == [[]] * documents, "it is decided"
         assert [one.uuid for one in shown.fields] == (fields or ["kind", "number", "name", "later", "own"])
         desk.complete(second, {"own": "x"} if fields else {"own": "x", "later": "y"})
+
+
+def asked_about(desk: Desk, slug: str, values: dict[str, Any], *, saved: bool = False) -> dict[str, int]:
+    """Of which fields rendering would be asked whether they fit, by uuid, and in how many places."""
+    kind = rpc.form.SaveValues if saved else rpc.form.CompleteForm
+    command = kind(request_id=uuid7(), slug=slug, values=values)
+    question = desk.database.read(forms.drawn, command, SITE, desk.now)
+    assert question is not None
+    return {one.field.uuid: len(one.field.areas) for one in question.entries}
+
+
+def test_what_was_hidden_when_it_was_stored_is_looked_at_when_it_is_shown(desk: Desk) -> None:
+    """Otherwise a value that nobody can draw would be found when everybody has signed, and nobody can mend it."""
+    found = conditional_annex()
+    made = desk.create(found, {})
+    slug = made.submitters[0].slug
+    assert asked_about(desk, slug, {"name": "Sam", "number": "FN 1"}, saved=True) == {"name": 1}
+    desk.save(slug, {"name": "Sam", "number": "FN 1"})
+    assert asked_about(desk, slug, {"kind": "company"}) == {"kind": 1, "name": 2, "number": 1}
+    assert asked_about(desk, slug, {"kind": "person"}) == {"kind": 1, "name": 1}
+
+    plain = field(name="Plain", uuid="plain")
+    trigger = field(name="Trigger", uuid="trigger", required=False)
+    remark = field(name="Remark", uuid="remark", conditions=[{"field_uuid": "trigger", "action": "not_empty"}])
+    remark = remark.model_copy(update={"areas": [found.fields[0].areas[0]]})
+    plain = plain.model_copy(update={"areas": remark.areas})
+    made = desk.create(template(plain, trigger, remark), {})
+    slug = made.submitters[0].slug
+    assert asked_about(desk, slug, {"plain": "x", "remark": "y"}, saved=True) == {"plain": 1}
+    desk.save(slug, {"plain": "x", "remark": "y"})
+    assert asked_about(desk, slug, {"trigger": "z"}) == {"remark": 1}
+
+
+def test_what_others_may_yet_bring_to_light_is_looked_at_when_a_signer_completes(desk: Desk) -> None:
+    found = conditional_annex()
+    decider = field("Second Party", "Decider", uuid="decider", required=False)
+    parties = [*found.parties, Party(uuid="uuid of Second Party", name="Second Party")]
+    contract, annex = found.documents
+    decided = annex.model_copy(update={"conditions": [Condition(field_uuid="decider", action="not_empty")]})
+    found = found.model_copy(
+        update={"fields": [*found.fields, decider], "parties": parties, "documents": [contract, decided]}
+    )
+    made = desk.create(found, {}, {})
+    first, second = (one.slug for one in made.submitters)
+    assert asked_about(desk, first, {"name": "Sam", "number": "FN 1"}) == {"name": 2, "number": 1}
+    desk.complete(first, {"kind": "x", "name": "Sam", "number": "FN 1"})
+    desk.complete(second, {"decider": "yes"})
+    (order,) = desk.events("sealing.due")
+    assert len(order["data"]["documents"]) == 2

@@ -11,7 +11,7 @@ from contracts.types import Actor, Area, Template
 from services.templates import document_commands, queries, trying
 from services.templates.domain import Limits
 from services.templates.preparing import Ready
-from tests.contract.test_templates_database import (
+from tests.support.templates import (
     ADMIN,
     EDITOR,
     LIMITS,

@@ -43,8 +43,7 @@ class Running:
         for name in ("templates", "rendering"):
             url = f"sqlite:///{folder}/{name}.sqlite"
             self.settings[name] = processes.environment(name, amqp_url, url, folder)
-            migrated = processes.run(name, "migrate", self.settings[name])
-            assert migrated.returncode == 0, migrated.stderr
+            processes.migrate(name, self.settings[name])
         connection = pika.BlockingConnection(pika.URLParameters(amqp_url))
         stack.callback(connection.close)
         self.channel: Any = connection.channel()

@@ -1,46 +1,47 @@
 """The templates service on real databases: what is stored, who sees it, what is announced, races, repeated requests."""
 
-import itertools
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from contracts import links
-from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import templates as rpc
-from contracts.rpc.rendering import PreparedDocument, TagField
-from contracts.runtime import listing, migrations, tables
+from contracts.rpc.rendering import TagField
+from contracts.runtime import listing, migrations
 from contracts.runtime.database import Database
-from contracts.types import Actor, Area, Notice, Page, PageSize, Role, Template
+from contracts.types import Actor, Area, Template
 from services.templates import commands, queries
-from services.templates.domain import DocumentFields, Limits
-from services.templates.links import LinkMaker
 from services.templates.models import Folder, TemplateRow
-from services.templates.preparing import Ready
+from tests.support.templates import (
+    ADMIN,
+    BOX,
+    EDITOR,
+    LIMITS,
+    LINKS,
+    NOW,
+    OTHER,
+    VIEWER,
+    clone,
+    create,
+    database,
+    events,
+    get,
+    ids,
+    listed,
+    ready,
+    refused,
+    remove,
+    request_id,
+    update,
+    without_links,
+)
 
-ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com", name="Ana Ray")
-EDITOR = Actor(user_id=2, role=Role.EDITOR, email="editor@example.com")
-OTHER = Actor(user_id=3, role=Role.EDITOR, email="other@example.com")
-VIEWER = Actor(user_id=4, role=Role.VIEWER, email="viewer@example.com")
-NOW = datetime(2026, 3, 4, 5, 6, 7, 89_000, tzinfo=UTC)
-LINKS = LinkMaker("https://sign.example.com", "for tests", 3600)
-LIMITS = Limits()
-BOX = {"x": 0.1, "y": 0.1, "w": 0.2, "h": 0.05}
-numbers = itertools.count()
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    migrations.upgrade("templates", database_url)
-    database = Database(database_url)
-    yield database
-    database.dispose()
+__all__ = ["database"]
 
 
 @pytest.fixture(params=[(1_000, 0.01), (1, 0.0), (1, 10.0)], ids=["window", "common", "rare"])
@@ -49,91 +50,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     window, common = request.param
     for name, value in (("WINDOW", window), ("SCATTERED", window), ("WIDE", window), ("COMMON", common)):
         monkeypatch.setattr(listing, name, value)
-
-
-def blob(name: str, kind: str = "application/pdf") -> BlobRef:
-    return BlobRef(key=f"rendering/{name}", sha256=f"{next(numbers):064x}", size=1000, media_type=kind)
-
-
-def ready(*names: str, fields: list[rpc.FieldInput] | None = None, tags: list[TagField] | None = None) -> list[Ready]:
-    found = []
-    for i, name in enumerate(names or ("contract",)):
-        prepared = PreparedDocument(file=blob(name), original=blob("original"), pages=[PageSize(width=612, height=792)])
-        found.append(
-            Ready(
-                name=name,
-                file=prepared.file,
-                original=prepared.original,
-                signed=False,
-                fields=DocumentFields(
-                    uuid=f"{next(numbers):08x}-0000-4000-8000-000000000000",
-                    name=name,
-                    path=f"documents[{i}]",
-                    part="file",
-                    pages=prepared.pages,
-                    explicit=fields or [],
-                    found=tags or [],
-                ),
-                report=[Notice(code="repaired", message="The file was repaired", document=name)],
-            )
-        )
-    return found
-
-
-def request_id() -> str:
-    return f"request-{next(numbers)}"
-
-
-def create(database: Database, actor: Actor = ADMIN, documents: list[Ready] | None = None, **more: Any) -> Template:
-    command = rpc.CreateTemplate.model_validate({"request_id": request_id(), "actor": actor, **more})
-    return database.write(commands.create, command, documents or ready(), LINKS, LIMITS, NOW)
-
-
-def update(database: Database, template: Template, actor: Actor = ADMIN, **changes: Any) -> Template:
-    body = {"request_id": request_id(), "actor": actor, "id": template.id, **changes}
-    command = rpc.UpdateTemplate.model_validate(body)
-    return database.write(commands.update, command, LINKS, LIMITS, NOW + timedelta(minutes=1))
-
-
-def remove(database: Database, template: Template, actor: Actor = ADMIN, **more: Any) -> Any:
-    command = rpc.RemoveTemplate(request_id=request_id(), actor=actor, id=template.id, **more)
-    return database.write(commands.remove, command, NOW)
-
-
-def clone(database: Database, template: Template, actor: Actor = ADMIN, **more: Any) -> Template:
-    command = rpc.CloneTemplate(request_id=request_id(), actor=actor, id=template.id, **more)
-    return database.write(commands.clone, command, LINKS, NOW)
-
-
-def get(database: Database, number: int, actor: Actor = ADMIN) -> Template:
-    return database.read(queries.template, rpc.GetTemplate(actor=actor, id=number), LINKS, NOW)
-
-
-def listed(database: Database, actor: Actor = ADMIN, **filters: Any) -> Page[Template]:
-    return database.read(queries.templates, rpc.ListTemplates(actor=actor, **filters), LINKS, NOW)
-
-
-def without_links(template: Template) -> dict[str, Any]:
-    """What stays the same from one moment to the next."""
-    return template.model_dump(exclude={"documents": {"__all__": {"url", "preview_image_url"}}})
-
-
-def ids(page: Page[Template]) -> list[int]:
-    return [one.id for one in page.data]
-
-
-def events(database: Database) -> list[dict[str, Any]]:
-    with database.engine.connect() as connection:
-        return [
-            json.loads(body) for body in connection.execute(sa.select(tables.outbox.c.body).order_by("seq")).scalars()
-        ]
-
-
-def refused(code: str, call: Any, *args: Any, **more: Any) -> ServiceError:
-    with pytest.raises(ServiceError) as caught:
-        call(*args, **more)
-    assert caught.value.code == code, caught.value.message
-    return caught.value
 
 
 def test_the_migration_makes_the_tables_of_the_models(database_url: str) -> None:
@@ -161,7 +77,8 @@ def test_a_template_is_read_as_it_was_made(database: Database) -> None:
         sent[0].original.sha256,
     )
     assert made.author is not None
-    assert (made.author.email, made.author.first_name) == ("admin@example.com", "Ana Ray")
+    author = {"id": 1, "email": "admin@example.com", "first_name": "Ana", "last_name": "Ray"}
+    assert made.author.model_dump() == author
     assert made.shared_link is True
     assert (made.archived, made.archived_at) == (False, None)
     assert made.report[0].code == "repaired"
@@ -484,6 +401,11 @@ def test_a_clone_is_a_template_of_its_own(database: Database) -> None:
     assert get(database, copy.id) == copy
     other = clone(database, copy, ADMIN, name="New", folder_name="G / H", external_id="z")
     assert (other.name, other.folder_name, other.external_id) == ("New", "G / H", "z")
+    named = clone(database, copy, ADMIN, document_names=["first.pdf", None])
+    assert [one.name for one in named.documents] == [one.name for one in named.document_schema] == ["first", "two"]
+    with pytest.raises(ServiceError) as caught:
+        clone(database, copy, ADMIN, document_names=["a", "b", "c"])
+    assert caught.value.details[0]["field"] == "documents"
 
 
 def test_a_snapshot_holds_the_files_themselves(database: Database) -> None:

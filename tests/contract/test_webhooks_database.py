@@ -1,11 +1,9 @@
 """The webhooks service on real databases: the log's order, deliveries' order, polling, giving up, erasing."""
 
-import itertools
 import json
 import random
 import threading
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,101 +12,29 @@ from sqlalchemy.orm import Session
 from standardwebhooks.webhooks import Webhook as Verifier
 
 from contracts.errors import ServiceError
-from contracts.events import Admins, Envelope, Erased
+from contracts.events import Admins, Erased
 from contracts.rpc import webhooks as rpc
 from contracts.runtime import migrations, retrying, tables
-from contracts.runtime.background import Done, Outcome, Park, Retry
+from contracts.runtime.background import Done, Retry
 from contracts.runtime.database import Database
-from contracts.types import Actor, Role
 from services.webhooks import commands, domain, queries
 from services.webhooks.deliver import Deliverer
 from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent, Webhook
-from services.webhooks.settings import Settings
 from tests.support.receiver import Receiver
+from tests.support.webhooks import (
+    ADMIN,
+    NOW,
+    database,
+    deliveries,
+    envelope,
+    finish,
+    new_webhook,
+    record,
+    row,
+    settings,
+)
 
-ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com")
-EDITOR = Actor(user_id=2, role=Role.EDITOR, email="editor@example.com")
-VIEWER = Actor(user_id=3, role=Role.VIEWER, email="viewer@example.com")
-NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-numbers = itertools.count()
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    migrations.upgrade("webhooks", database_url)
-    database = Database(database_url)
-    yield database
-    database.engine.dispose()
-
-
-def settings(database: Database, **more: Any) -> Settings:
-    return Settings(
-        amqp_url="amqp://unused",
-        blob_url="file:///nowhere",
-        base_url="http://localhost",
-        link_secret="for tests",
-        database_url="sqlite://",
-        allowed_private_networks="127.0.0.0/8",
-        **more,
-    )
-
-
-def envelope(sequence: int, *, subject: str = "submission:1", kind: str = "form.completed", **public: Any) -> Envelope:
-    data = {
-        "data": {"id": sequence, "email": "ann@example.com"},
-        "author_id": 2,
-        "template_id": 5,
-        "shared": True,
-        **public,
-    }
-    return Envelope(
-        id=f"event-{subject}-{sequence}",
-        type=kind,
-        source="submissions",
-        subject=subject,
-        sequence=sequence,
-        occurred_at=NOW,
-        data=data,
-    )
-
-
-def new_webhook(database: Database, url: str = "http://127.0.0.1:9/hook", **more: Any) -> Any:
-    command = rpc.CreateWebhook(request_id=f"r{next(numbers)}", actor=ADMIN, url=url, **more)
-    return database.write(commands.create, command, NOW)
-
-
-def record(database: Database, *envelopes: Envelope, at: datetime = NOW) -> None:
-    for each in envelopes:
-        database.write(commands.record_event, each, at)
-
-
-def deliveries(database: Database, webhook_id: int) -> list[rpc.Delivery]:
-    return database.read(queries.deliveries, rpc.ListDeliveries(actor=ADMIN, webhook_id=webhook_id, limit=100)).data
-
-
-def row(database: Database, delivery_id: int) -> Delivery:
-    def load(session: Any) -> Delivery:
-        found = session.get(Delivery, delivery_id)
-        session.expunge(found)
-        return found
-
-    return database.read(load)
-
-
-def finish(database: Database, delivery_id: int, outcome: Outcome) -> None:
-    """What the runtime does with an outcome: record and state in one transaction."""
-
-    def write(session: Any) -> None:
-        delivery = session.get(Delivery, delivery_id)
-        if outcome.record:
-            outcome.record(session, delivery)
-        delivery.attempts += 1
-        if isinstance(outcome, Done) and delivery.state == "due":
-            delivery.state = "done"
-        if isinstance(outcome, Park):
-            delivery.state = "parked"
-
-    database.write(write)
+__all__ = ["database"]
 
 
 def test_a_created_webhook_is_as_it_was_asked_for(database: Database) -> None:
@@ -437,83 +363,12 @@ def test_the_test_button_sends_the_newest_completed_submitter(database: Database
         database.write(commands.test, press, NOW)
         (delivery,) = deliveries(database, made.id)
         finish(database, delivery.id, Deliverer(settings(database), database).attempt(row(database, delivery.id)))
+        database.write(commands.erase, Erased(submission_id=1), NOW)
+        with pytest.raises(ServiceError, match="No completed submitter found"):  # nothing is left to tell of them
+            database.write(commands.test, press.model_copy(update={"request_id": "t2"}), NOW)
     (received,) = receiver.requests
     assert json.loads(received.body)["data"]["id"] == 2
     assert received.message_id.startswith("test_")
-
-
-def test_a_poller_sees_every_event_once_while_others_write(database: Database) -> None:
-    """T55: eight writers, one poller that only passes ``next`` as ``after``."""
-    start = datetime.now(UTC)
-    seen: list[str] = []
-    after: float | None = None
-    writers = [
-        threading.Thread(
-            target=lambda subject=subject: [
-                record(database, envelope(n, subject=f"submission:{subject}"), at=datetime.now(UTC))
-                for n in range(1, 9)
-            ]
-        )
-        for subject in range(8)
-    ]
-    for writer in writers:
-        writer.start()
-    moment = start
-    while len(seen) < 64:
-        moment = max(datetime.now(UTC), moment)
-        if not any(writer.is_alive() for writer in writers):
-            moment += timedelta(seconds=2)
-        request = rpc.ListEvents(actor=ADMIN, event_type="form.completed", limit=7, after=after)
-        page = database.write(queries.events, request, moment)
-        seen += [each.id for each in page.data]
-        if page.data:
-            after = page.data[-1].timestamp.timestamp() // 1
-        assert moment < start + timedelta(minutes=10), "the poller never saw them all"
-    for writer in writers:
-        writer.join()
-    assert sorted(seen) == sorted(envelope(n, subject=f"submission:{s}").id for s in range(8) for n in range(1, 9))
-
-
-def test_polling_pages_and_cursors(database: Database) -> None:
-    for number in range(1, 6):
-        record(database, envelope(number), at=NOW + timedelta(seconds=10 * number))
-    later = NOW + timedelta(hours=1)
-
-    def page(**more: Any) -> rpc.EventPage:
-        return database.write(queries.events, rpc.ListEvents(actor=ADMIN, event_type="form.completed", **more), later)
-
-    unix = int(NOW.timestamp())
-    first = page(limit=2)
-    assert [each.data["id"] for each in first.data] == [1, 2]
-    assert first.pagination.model_dump() == {"count": 2, "next": unix + 20, "prev": unix + 10}
-    assert [each.data["id"] for each in page(limit=2, after=first.pagination.next).data] == [3, 4]
-    last = page(limit=2, after=unix + 40)
-    assert [each.data["id"] for each in last.data] == [5]
-    assert last.pagination.next is None
-    assert [each.data["id"] for each in page(limit=2, before=unix + 40).data] == [2, 3]
-    assert len(page(before=253402300799).data) == 5
-    assert page(after=253402300799).data == []
-    assert database.write(queries.events, rpc.ListEvents(actor=ADMIN, event_type="form.viewed"), later).data == []
-    with pytest.raises(ServiceError):
-        database.write(queries.events, rpc.ListEvents(actor=ADMIN, event_type="form.nonsense"), later)
-
-
-def test_polling_shows_only_what_the_role_may_see(database: Database) -> None:
-    record(
-        database,
-        envelope(1),
-        envelope(2, shared=False, author_id=EDITOR.user_id),
-        envelope(3, shared=False, author_id=99),
-    )
-    later = NOW + timedelta(hours=1)
-
-    def seen(actor: Actor) -> list[int]:
-        page = database.write(queries.events, rpc.ListEvents(actor=actor, event_type="form.completed"), later)
-        return [each.data["id"] for each in page.data]
-
-    assert seen(ADMIN) == [1, 2, 3]
-    assert seen(EDITOR) == [1, 2]
-    assert seen(VIEWER) == [1]
 
 
 def test_an_erased_submission_keeps_no_personal_data(database: Database) -> None:

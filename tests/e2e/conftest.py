@@ -1,11 +1,52 @@
-"""The whole suite for the stories: each story is told twice, on SQLite and on PostgreSQL."""
+"""The whole suite for the stories: each story is told twice, on SQLite and on PostgreSQL. And one suite with more around it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from tests.support.suite import RunningSuite
+from deploy.suite import SERVICES
+from tests.support.mail_server import MailServer
+from tests.support.postgres import PrivatePostgres
+from tests.support.suite import RunningSuite, start_suite
+from tests.support.tsa import Authority, authority
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def suite(request: pytest.FixtureRequest) -> RunningSuite:
     running: RunningSuite = request.getfixturevalue(f"{request.param}_suite")
     return running
+
+
+@dataclass(frozen=True)
+class Equipped:
+    """A suite that sends its mails to a server and has its seals time-stamped."""
+
+    suite: RunningSuite
+    mail: MailServer
+    authority: Authority
+
+
+@pytest.fixture(scope="session")
+def equipped(workspace: Path, postgres: PrivatePostgres, suites: dict[str, RunningSuite]) -> Iterator[Equipped]:
+    """For the tests of what is around the suite, and for calls that change whatever can be changed. On PostgreSQL only: the
+    databases make no difference to what is tested with it."""
+    databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
+    with MailServer() as mail, authority("crl") as time_stamping:
+        anchors = workspace / "anchors"
+        anchors.mkdir()
+        (anchors / "tsa.der").write_bytes(time_stamping.root)
+        settings = {
+            "SMTP_URL": mail.url,
+            "MAIL_FROM": "sign@office.example",
+            "ACCOUNT_NAME": "Office & Söhne",
+            "TSA_URL": time_stamping.url,
+            "TSA_TIMEOUT": "2",
+            "TSA_ATTEMPTS": "1",
+            "TRUST_ANCHORS_DIR": str(anchors),
+        }
+        running = start_suite(workspace / "suite-equipped", **databases, **settings)
+        suites["equipped"] = running
+        yield Equipped(running, mail, time_stamping)
+        running.stop()

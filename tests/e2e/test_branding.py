@@ -11,7 +11,7 @@ from email.message import EmailMessage
 import pytest
 import requests
 
-from contracts.rpc.submissions import PICTURES_IN_USE, AccountPictures
+from contracts.rpc.submissions.api import PICTURES_IN_USE, AccountPictures
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import now

@@ -186,6 +186,8 @@ def test_a_shared_link_as_a_program_meets_it(suite: RunningSuite) -> None:
         ({"link_form_fields": ["email", "email"]}, "preferences.link_form_fields"),
         ({"link_form_fields": ["address"]}, "preferences.link_form_fields[0]"),
         ({"shared_link_2fa": "maybe"}, "preferences.shared_link_2fa"),
+        ({"bcc_completed": "nobody"}, "preferences.bcc_completed"),
+        ({"certsign_sign_enabled": "true"}, "preferences.certsign_sign_enabled"),
     ):
         refused = suite.api("PUT", f"/templates/{template['id']}", {"preferences": wrong}, status=422)
         assert refused["details"][0]["field"] == name

@@ -2,45 +2,25 @@
 
 Schemathesis makes right ones and wrong ones; no answer is a 5xx, and every answer is one that the document promises: status, media
 type, headers, schema, and no key that the schema does not have. Then each documented example is sent as it stands, and works.
-The suite is its own, because whatever can be changed is changed.
+Whatever can be changed is changed: nothing else comes after it in its suite.
 """
 
 import copy
 import io
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import schemathesis
 from PIL import Image, ImageDraw
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    ignored_auth,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
-from deploy.suite import SERVICES
 from services.gateway import api, specification
-from tests.support.postgres import PrivatePostgres
+from tests.e2e.conftest import Equipped
 from tests.support.records import LARGEST_KNOWN, Records
-from tests.support.suite import RunningSuite, start_suite
+from tests.support.suite import RunningSuite
 
 DOCUMENT = specification.document()
 OPERATIONS = list(specification.operations(DOCUMENT))
-# Not the phase that varies one key after the other: it makes 20,000 calls, and tests/e2e/test_bad_input.py does that by our rules.
-CONFIG = schemathesis.Config.from_dict(
-    {
-        "seed": 4711,
-        "generation": {"deterministic": True, "max-examples": 10, "database": "none"},
-        "phases": {"coverage": {"enabled": False}},
-    }
-)
-schema = schemathesis.openapi.from_dict(DOCUMENT, config=CONFIG)
 
 
 class Running:
@@ -58,11 +38,8 @@ class Running:
 
 
 @pytest.fixture(scope="module")
-def running(workspace: Path, postgres: PrivatePostgres) -> Iterator[Running]:
-    databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
-    suite = start_suite(workspace / "suite-generated", **databases)
-    yield Running(suite)
-    suite.stop()
+def running(equipped: Equipped) -> Running:
+    return Running(equipped.suite)
 
 
 def only_declared_keys(_context: Any, response: Any, case: Any) -> None:
@@ -98,30 +75,74 @@ def undeclared(value: Any, part: dict[str, Any], where: str = "") -> Iterator[st
                 yield from undeclared(child, part["properties"][key], f"{where}.{key}")
 
 
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-    ignored_auth,
-    only_declared_keys,
-]
+class Generator:
+    """Schemathesis, loaded when its first test runs: that and making its cases takes 15 s, in each process that only collects
+    tests otherwise."""
+
+    def __init__(self) -> None:
+        import schemathesis
+        from schemathesis import checks
+        from schemathesis.specs.openapi import checks as conformance
+
+        checks.load_all_checks()
+        self.checks = [
+            checks.not_a_server_error,
+            conformance.status_code_conformance,
+            conformance.content_type_conformance,
+            conformance.response_headers_conformance,
+            conformance.response_schema_conformance,
+            conformance.ignored_auth,
+            only_declared_keys,
+        ]
+        # Not the phase that varies one key after the other: it makes 20,000 calls, and tests/e2e/test_bad_input.py does that by
+        # our rules.
+        config = schemathesis.Config.from_dict(
+            {
+                "seed": 4711,
+                "generation": {"deterministic": True, "max-examples": 10, "database": "none"},
+                "phases": {"coverage": {"enabled": False}},
+            }
+        )
+        self._schema = schemathesis.openapi.from_dict(DOCUMENT, config=config)
+
+    def run(self, operation: specification.Operation, test: Callable[..., None]) -> None:
+        """Call ``test`` with each case of an operation, as Schemathesis' own ``parametrize`` does."""
+        from schemathesis.generation.feedback import FeedbackSources
+        from schemathesis.pytest._test_builder import build_operation_test
+
+        found = self._schema[operation.path][operation.method.upper()]
+        build_operation_test(
+            config=self._schema.config, operation=found, test_func=test, given_kwargs={}, feedback=FeedbackSources()
+        )()
 
 
-@schema.parametrize()
-def test_generated_calls_are_answered_as_documented(case: Any, running: Running) -> None:
-    records = running.of(case.operation.label)
-    word = case.operation.path.split("/")[1]
-    given = str((case.path_parameters or {}).get("id"))
-    if given.isdecimal() and 0 < int(given) < LARGEST_KNOWN:
-        case.path_parameters["id"] = records[word]
-    if isinstance(case.body, dict | list):
-        case.body = running.records.fitted(case.body, records)
-    if case.headers and 0 < len(case.headers.get("Idempotency-Key", "")) < 200:
-        case.headers["Idempotency-Key"] += uuid.uuid4().hex  # generated ones are the same again and again
-    answer = case.call(base_url=f"{running.suite.base_url}/api", headers={"X-Auth-Token": running.suite.api_key})
-    case.validate_response(answer, checks=CHECKS)
+@pytest.fixture(scope="module")
+def generator() -> Generator:
+    return Generator()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_generated_calls_are_answered_as_documented(
+    operation: specification.Operation, running: Running, generator: Generator
+) -> None:
+    records = running.of(operation.id)
+    word = operation.path.split("/")[1]
+    tried = []
+
+    def answered(case: Any) -> None:
+        given = str((case.path_parameters or {}).get("id"))
+        if given.isdecimal() and 0 < int(given) < LARGEST_KNOWN:
+            case.path_parameters["id"] = records[word]
+        if isinstance(case.body, dict | list):
+            case.body = running.records.fitted(case.body, records)
+        if case.headers and 0 < len(case.headers.get("Idempotency-Key", "")) < 200:
+            case.headers["Idempotency-Key"] += uuid.uuid4().hex  # generated ones are the same again and again
+        answer = case.call(base_url=f"{running.suite.base_url}/api", headers={"X-Auth-Token": running.suite.api_key})
+        case.validate_response(answer, checks=generator.checks)
+        tried.append(answer.status_code)
+
+    generator.run(operation, answered)
+    assert tried
 
 
 UNREACHED = {

@@ -1,33 +1,27 @@
 """Mails through a real SMTP server: who gets what, with which files, and in whose name."""
 
-from collections.abc import Iterator
 from email.message import EmailMessage
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import Equipped
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
 from tests.support.mail_server import MailServer
 from tests.support.outcomes import completed, mail_text
-from tests.support.suite import RunningSuite, start_suite, wait_until
+from tests.support.suite import RunningSuite, wait_until
 
 SELLER, BUYER, ADMIN = "seller@example.com", "buyer@example.com", "admin@example.com"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[MailServer]:
-    with MailServer() as running:
-        yield running
+def server(equipped: Equipped) -> MailServer:
+    return equipped.mail
 
 
 @pytest.fixture(scope="module")
-def suite(server: MailServer, workspace: Path) -> Iterator[RunningSuite]:
-    """On SQLite only: the databases make no difference to what is tested here."""
-    settings = {"SMTP_URL": server.url, "MAIL_FROM": "sign@office.example", "ACCOUNT_NAME": "Office & Söhne"}
-    running = start_suite(workspace / "suite-mail", **settings)
-    yield running
-    running.stop()
+def suite(equipped: Equipped) -> RunningSuite:
+    return equipped.suite
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,10 @@ def one_completion(suite: RunningSuite, session: requests.Session, template_id: 
     began = time.perf_counter()
     session.post(f"{suite.base_url}/s/{buyer['slug']}/complete", json=body, timeout=60).raise_for_status()
     with closing(sqlite3.connect(suite.var_dir / "databases" / "submissions.sqlite")) as database:
-        while database.execute(_STATUS, [seller["submission_id"]]).fetchone() != ("completed",):
+        version = None
+        while version == (version := database.execute("PRAGMA data_version").fetchone()) or (
+            database.execute(_STATUS, [seller["submission_id"]]).fetchone() != ("completed",)
+        ):
             assert time.perf_counter() < began + 60, "not completed within a minute"
             time.sleep(0.001)
     committed = time.perf_counter() - began

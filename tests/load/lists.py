@@ -22,8 +22,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from contracts.rpc import submissions as rpc
 from contracts.rpc import templates as template_rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.runtime import migrations
 from contracts.runtime.database import Database
 from contracts.types import Actor, Role

@@ -13,7 +13,8 @@ from PIL import Image, ImageDraw
 
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, FillRequest, PartySummary, SignatureNote
-from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
 
 DOCUMENT = "d0000000-0000-4000-8000-000000000001"
 LETTER = (612.0, 792.0)

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from contracts.blobs import BlobRef
 from contracts.events import CompletionMails, DeclineMail, InvitationDue, MailContext, MailedFile, Recipient
-from contracts.rpc.submissions import Message
+from contracts.rpc.submissions.api import Message
 from contracts.types import Account, DocumentLink
 
 COMPLETED_AT = datetime(2026, 3, 4, 17, 5, tzinfo=UTC)

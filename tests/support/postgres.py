@@ -7,6 +7,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import psycopg
+import psycopg.sql
+
 from deploy.rabbitmq import free_port
 
 BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql/15/bin"))
@@ -36,7 +39,9 @@ class PrivatePostgres:
 
     def new_database(self, name: str | None = None) -> str:
         name = name or f"test_{next(self._numbers)}"
-        self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", name)
+        where = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        with psycopg.connect(where, autocommit=True) as connection:
+            connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
 
     def _make(self) -> None:

@@ -8,6 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import pytest
+
+from contracts.runtime import declare
+from contracts.runtime.process import settings_of
+from tests.support.migrated import migrated
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -26,6 +32,15 @@ def environment(service: str, amqp_url: str, database_url: str, folder: Path, **
         "PYTHONPATH": str(ROOT),
         **more,
     }
+
+
+def migrate(service: str, settings: dict[str, str]) -> None:
+    """What the command of this name does, without the second that a process takes to start; tests of the command run it."""
+    migrated(service, settings[f"{service.upper()}_DATABASE_URL"])
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        declare.declare(service, settings_of(service))
 
 
 def run(service: str, command: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:

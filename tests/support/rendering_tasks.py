@@ -1,10 +1,12 @@
 """Tasks for the children of the pool tests: one of each kind that goes wrong."""
 
+import ctypes
 import os
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import Any
 
 from services.rendering.jobs.refused import Refused
@@ -58,3 +60,27 @@ def connect(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
 def start_program(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     subprocess.run(["/bin/true"], check=True)
     return {}, []
+
+
+def begin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Generator[None, tuple[dict[str, Any], Any], Answer]:
+    """In two parts: says that it has begun, by a file, then waits for the rest."""
+    if arguments.get("refused"):
+        raise Refused("No, thank you")
+    Path(arguments["begun"]).touch()
+    rest, more = yield
+    return {"first": arguments["first"], **rest}, [*parts, *more]
+
+
+def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    """What a decoder could do that somebody else's picture has taken over: Python does not see these calls."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    own = f"{os.environ['TMPDIR']}/own"
+    calls = {
+        "socket": lambda: libc.socket(2, 1, 0),
+        "exec": lambda: libc.execv(b"/bin/true", (ctypes.c_char_p * 2)(b"true", None)),
+        "kill": lambda: libc.kill(os.getppid(), 0),
+        "read": lambda: libc.open(arguments["path"].encode(), os.O_RDONLY),
+        "write": lambda: libc.open(f"{arguments['path']}.new".encode(), os.O_WRONLY | os.O_CREAT, 0o600),
+        "folder": lambda: libc.open(own.encode(), os.O_WRONLY | os.O_CREAT, 0o600),
+    }
+    return {name: call() >= 0 for name, call in calls.items()}, []

@@ -13,7 +13,8 @@ from contracts.audit_chain import START, next_hash
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.runtime.blobstore import BlobStore
-from contracts.types import Account, PageSize, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Account, PageSize
 from tests.support.drawing import area, field_value, signature_png
 from tests.support.pdf_files import A4, document, line
 

@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -18,21 +17,11 @@ from contracts.errors import ServiceError
 from contracts.events import DocumentsFailed, DocumentsSealed, SealedDocument
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.runtime import migrations, tables
+from contracts.runtime import tables
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
-from contracts.types import (
-    Account,
-    Actor,
-    DocxSource,
-    FieldDefinition,
-    FieldType,
-    PageSize,
-    Party,
-    Role,
-    StoredDocument,
-    Submission,
-)
+from contracts.stored_documents import DocxSource, StoredDocument
+from contracts.types import Account, Actor, FieldDefinition, FieldType, PageSize, Party, Role, Submission
 from services.submissions import (
     commands,
     creation,
@@ -45,6 +34,7 @@ from services.submissions import (
 )
 from services.submissions.overrides import Source
 from services.submissions.site import Site
+from tests.support.migrated import migrated
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 SITE = Site("https://sign.example.com", "secret", 86_400, 2_592_000)
@@ -113,19 +103,19 @@ def with_variables(**more: Any) -> TemplateSnapshot:
     return found.model_copy(update={"documents": [found.documents[0].model_copy(update={"docx": source})]})
 
 
-def create_command(found: TemplateSnapshot, *submitters: dict[str, Any], **more: Any) -> rpc.CreateSubmission:
+def create_command(found: TemplateSnapshot, *submitters: dict[str, Any], **more: Any) -> rpc.api.CreateSubmission:
     given = [
-        rpc.NewSubmitter(**{"email": f"signer{n}@example.com", **one}) for n, one in enumerate(submitters, start=1)
+        rpc.api.NewSubmitter(**{"email": f"signer{n}@example.com", **one}) for n, one in enumerate(submitters, start=1)
     ]
     values = {"request_id": uuid7(), "actor": ADMIN, "account": Account(), "template_id": found.id, **more}
-    return rpc.CreateSubmission(submitters=given, **values)
+    return rpc.api.CreateSubmission(submitters=given, **values)
 
 
 class Desk:
     """The service's use cases on a real database, at a time that the test sets."""
 
     def __init__(self, url: str) -> None:
-        migrations.upgrade("submissions", url)
+        migrated("submissions", url)
         self.url = url
         self.database = Database(url)
         self.now = NOW
@@ -135,61 +125,63 @@ class Desk:
         found = found or two_signers()
         return self.run_create(create_command(found, *(submitters or ({}, {})), **more), found)
 
-    def run_create(self, command: rpc.CreateSubmission, found: TemplateSnapshot) -> Submission:
+    def run_create(self, command: rpc.api.CreateSubmission, found: TemplateSnapshot) -> Submission:
         plan = creation.planned(command, found, self.limits, self.now)
         assert not plan.sources
         return self.database.write(commands.create, command, found, plan, [], SITE, self.now)
 
     def get(self, submission_id: int, actor: Actor = ADMIN, include: str = "") -> Submission:
-        query = rpc.GetSubmission(actor=actor, id=submission_id, include=include)
+        query = rpc.api.GetSubmission(actor=actor, id=submission_id, include=include)
         return self.database.read(queries.submission, query, SITE, self.now)
 
     def listed(self, actor: Actor = ADMIN, **filters: Any) -> list[int]:
-        query = rpc.ListSubmissions(actor=actor, **filters)
+        query = rpc.api.ListSubmissions(actor=actor, **filters)
         return [one.id for one in self.database.read(queries.submissions, query, SITE, self.now).data]
 
-    def form(self, slug: str) -> rpc.SigningForm:
-        return self.database.read(forms.form, rpc.OpenForm(slug=slug), SITE, self.now)
+    def form(self, slug: str) -> rpc.form.SigningForm:
+        return self.database.read(forms.form, rpc.form.OpenForm(slug=slug), SITE, self.now)
 
-    def view(self, slug: str, **more: Any) -> rpc.Done:
-        return self.database.write(form_commands.view, rpc.Visit(slug=slug, **more), SITE, self.now)
+    def view(self, slug: str, **more: Any) -> rpc.form.Done:
+        return self.database.write(form_commands.view, rpc.visit.Visit(slug=slug, **more), SITE, self.now)
 
-    def save(self, slug: str, values: dict[str, Any], **more: Any) -> rpc.Done:
-        command = rpc.SaveValues(request_id=more.pop("request_id", uuid7()), slug=slug, values=values, **more)
+    def save(self, slug: str, values: dict[str, Any], **more: Any) -> rpc.form.Done:
+        command = rpc.form.SaveValues(request_id=more.pop("request_id", uuid7()), slug=slug, values=values, **more)
         return self.database.write(form_commands.save, command, self.limits, SITE, self.now)
 
-    def complete(self, slug: str, values: dict[str, Any] | None = None, **more: Any) -> rpc.Done:
+    def complete(self, slug: str, values: dict[str, Any] | None = None, **more: Any) -> rpc.form.Done:
         """Complete; without ``values`` every text field of the signer gets one."""
         if values is None:
             mine = [one for one in self.form(slug).fields if one.mine and one.type == "text" and one.value is None]
             values = {one.uuid: "something" for one in mine}
-        command = rpc.CompleteForm(request_id=more.pop("request_id", uuid7()), slug=slug, values=values, **more)
+        command = rpc.form.CompleteForm(request_id=more.pop("request_id", uuid7()), slug=slug, values=values, **more)
         return self.database.write(form_commands.complete, command, self.limits, SITE, self.now)
 
     def attach(self, slug: str, kind: str = "signature") -> str:
         """A file of this signer, as it is once rendering has looked at it; its uuid."""
-        command = rpc.AttachFile(request_id=uuid7(), slug=slug, type=kind, filename="x.png", file=blob("rendering/"))
+        command = rpc.form.AttachFile(
+            request_id=uuid7(), slug=slug, type=kind, filename="x.png", file=blob("rendering/")
+        )
         made = preparing.Prepared(Source(uuid7(), "", FieldType(kind), "", "file"), "x.png", command.file)
         arguments = (command, made, self.limits, SITE, self.now)
         return self.database.write(form_commands.attach, *arguments).uuid
 
-    def decline(self, slug: str, reason: str = "") -> rpc.Done:
-        command = rpc.DeclineForm(request_id=uuid7(), slug=slug, reason=reason)
+    def decline(self, slug: str, reason: str = "") -> rpc.form.Done:
+        command = rpc.form.DeclineForm(request_id=uuid7(), slug=slug, reason=reason)
         return self.database.write(form_commands.decline, command, SITE, self.now)
 
     def update_submitter(self, submitter_id: int, actor: Actor = ADMIN, **changes: Any) -> Any:
-        command = rpc.UpdateSubmitter(request_id=uuid7(), actor=actor, id=submitter_id, **changes)
+        command = rpc.api.UpdateSubmitter(request_id=uuid7(), actor=actor, id=submitter_id, **changes)
         known = self.database.read(queries.own_fields, actor, submitter_id)
         change = submitter_commands.planned(command, *known)
         assert not change.overrides.sources
         return self.database.write(submitter_commands.update, command, change, [], self.limits, SITE, self.now)
 
     def update(self, submission_id: int, actor: Actor = ADMIN, **changes: Any) -> Submission:
-        command = rpc.UpdateSubmission(request_id=uuid7(), actor=actor, id=submission_id, **changes)
+        command = rpc.api.UpdateSubmission(request_id=uuid7(), actor=actor, id=submission_id, **changes)
         return self.database.write(commands.update, command, SITE, self.now)
 
     def remove(self, submission_id: int, actor: Actor = ADMIN, *, permanently: bool = False) -> Any:
-        command = rpc.RemoveSubmission(request_id=uuid7(), actor=actor, id=submission_id, permanently=permanently)
+        command = rpc.api.RemoveSubmission(request_id=uuid7(), actor=actor, id=submission_id, permanently=permanently)
         return self.database.write(commands.remove, command, SITE, self.now)
 
     def seal(self, submission_id: int, *, event_id: str | None = None, seal_id: str | None = None) -> DocumentsSealed:
@@ -248,10 +240,6 @@ def sealed(submission_id: int, seal_id: str) -> DocumentsSealed:
         audit_trail=blob("rendering/"),
         pades_level="B-B",
     )
-
-
-def sqlite_url(folder: Path) -> str:
-    return f"sqlite:///{folder}/submissions.sqlite"
 
 
 def refusal(work: Callable[[], Any]) -> ServiceError:

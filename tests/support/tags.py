@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pikepdf
-import pypdfium2 as pdfium
 from PIL import Image, ImageChops
 
 from services.rendering.jobs.intake import Prepared, prepare
+from tests.support.intake import texts
 
 
 def take(data: bytes, **options) -> Prepared:
@@ -90,14 +90,7 @@ def assert_only_tags_are_gone(data: bytes, gone: set[str], folder: Path) -> Prep
 
 
 def pdfium_text(data: bytes) -> str:
-    texts = []
-    with pdfium.PdfDocument(data) as document:
-        for page in document:
-            text = page.get_textpage()
-            texts.append(text.get_text_range())
-            text.close()
-            page.close()
-    return "\n".join(texts)
+    return "\n".join(texts(data))
 
 
 def written_anywhere(data: bytes, word: bytes) -> bool:

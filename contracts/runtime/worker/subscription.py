@@ -51,7 +51,7 @@ class Subscription:
 
     def handle(self, handler: Callable[[Envelope, Any], None], delivery: Delivery) -> None:
         """Never raises. When it returns the message is acknowledged, moved, or back in its queue."""
-        deliveries = int(delivery.headers.get("x-delivery-count", 0))
+        deliveries = _count(delivery, "x-delivery-count")
         if not deliveries:
             with self._slots:
                 self._handle(handler, delivery)
@@ -84,7 +84,7 @@ class Subscription:
         self._report(delivery, envelope, outcome, error, time.monotonic() - started)
 
     def _refuse_killer(self, delivery: Delivery) -> None:
-        deliveries = int(delivery.headers.get("x-delivery-count", 0))
+        deliveries = _count(delivery, "x-delivery-count")
         if deliveries >= topology.CRASH_LIMIT:
             raise _Hopeless(f"delivered {deliveries} times without an outcome: its handler ends the process")
 
@@ -100,7 +100,7 @@ class Subscription:
             raise _Hopeless("no JSON") from error
 
     def _failures(self, delivery: Delivery) -> int:
-        return int(delivery.headers.get(topology.FAILURES_HEADER, 0))
+        return _count(delivery, topology.FAILURES_HEADER)
 
     def _finish(self, delivery: Delivery, outcome: str, error: Exception | None) -> None:
         if outcome == "ok":
@@ -154,6 +154,12 @@ class Subscription:
             duration_ms=round(seconds * 1000, 2),
             exc_info=None if expected else error,
         )
+
+
+def _count(delivery: Delivery, header: str) -> int:
+    """What anybody may have written there: a message that nobody can judge would be neither handled nor parked."""
+    value = delivery.headers.get(header)
+    return value if isinstance(value, int) and value >= 0 else 0
 
 
 def _reason(error: Exception) -> str:

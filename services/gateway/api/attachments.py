@@ -9,7 +9,7 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 
 from contracts.errors import ServiceError, invalid
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import form as rpc
 from contracts.types import FieldType
 from services.gateway import files, repeats
 from services.gateway.context import GatewayContext

@@ -1,5 +1,6 @@
 """Documents in a body (specification 4.2, 4.3.2): as files and as HTML, for templates and for one-off submissions."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,6 +9,7 @@ from contracts.errors import ServiceError
 from services.gateway.api.bodies import given
 from services.gateway.files import Uploads
 
+_ENTRY = re.compile(r"documents\[(\d+)\]\.")
 _HTML = ("html", "html_header", "html_footer", "size", "name", "position")
 
 
@@ -27,22 +29,32 @@ async def documents_of(uploads: Uploads, body: dict[str, Any]) -> list[dict[str,
 
 
 def html_documents_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """``documents``, or the one document whose keys are at the top of the body. What an entry does not say the body does."""
+    """The document whose keys are at the top of the body, then ``documents``. What an entry does not say the body does."""
     common = given(body, "html_header", "html_footer", "size")
-    return [{**common, **given(page, *_HTML)} for page in body.get("documents") or [body]]
+    pages = [*([body] if "html" in body else []), *(body.get("documents") or [])]
+    return [{**common, **given(page, *_HTML)} for page in pages]
 
 
 @contextmanager
 def place_of_html(body: dict[str, Any]) -> Iterator[None]:
-    """The services count documents. A caller who gave one, with its keys at the top of the body, is told of those."""
+    """The services count documents. A caller who gave one with its keys at the top of the body is told of those, and of
+    further ones by their places in ``documents``."""
     try:
         yield
     except ServiceError as error:
-        if "documents" in body:
+        if "html" not in body:
             raise
-        place = "documents[0]."
-        details = [{**detail, "field": str(detail.get("field", "")).removeprefix(place)} for detail in error.details]
-        raise ServiceError(error.code, error.message.removeprefix(place), details) from error
+        details = [{**detail, "field": _place(str(detail.get("field", "")))} for detail in error.details]
+        raise ServiceError(error.code, _place(error.message), details) from error
+
+
+def _place(text: str) -> str:
+    """``documents[0].html`` is ``html``, ``documents[2].html`` is ``documents[1].html``."""
+    found = _ENTRY.match(text)
+    if found is None:
+        return text
+    number, rest = int(found[1]), text[found.end() :]
+    return f"documents[{number - 1}].{rest}" if number else rest
 
 
 def fields_of(fields: list[dict[str, Any]] | None) -> list[dict[str, Any]]:

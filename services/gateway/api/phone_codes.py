@@ -3,7 +3,7 @@
 import hashlib
 from typing import Any
 
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import codes as rpc
 from services.gateway import repeats
 from services.gateway.api.attachments import visitor
 from services.gateway.context import GatewayContext

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from contracts.errors import invalid
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from services.gateway import files
 from services.gateway.api import bulk
 from services.gateway.api.bodies import dry_run, external_id, filters, given, overrides

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import form as rpc
 from services.gateway import repeats
 from services.gateway.api.attachments import visitor
 from services.gateway.context import GatewayContext

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from services.gateway.api.bodies import external_id, filters, given, overrides
 from services.gateway.api.submissions import refuse_what_is_not_there_yet
 from services.gateway.context import GatewayContext

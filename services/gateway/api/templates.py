@@ -70,6 +70,7 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
+    of_submissions.refuse_what_is_not_there_yet({"preferences": body.get("preferences")})
     changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link", "preferences")
     if "fields" in body:
         changes["fields"] = fields_of(body["fields"])
@@ -87,6 +88,8 @@ async def remove(context: GatewayContext, exchange: Exchange) -> Any:
 async def clone(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body or {}
     chosen = given(body, "name", "folder_name")
+    if body.get("documents"):
+        chosen["document_names"] = [one.get("name") for one in body["documents"]]
     call = rpc.TRY_CLONE if dry_run(exchange) else rpc.CLONE
     return await context.ask(call, exchange, id=exchange.arguments["id"], **external_id(body), **chosen)
 

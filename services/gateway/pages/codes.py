@@ -25,25 +25,25 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     @blueprint.post("/send")
     def send(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.SendCode(
+        command = submissions.codes.SendCode(
             **visit(checked(slug), trusted),
             **_phone(body),
             request_id=bodies.request_id(body),
             phone_otp_webhook=context.phone_otp_webhook(),
         )
-        sent: submissions.CodeSent = context.bus.call(submissions.SEND_CODE, command)
+        sent: submissions.codes.CodeSent = context.bus.call(submissions.codes.SEND_CODE, command)
         return flask.jsonify(sent.model_dump(mode="json"))
 
     @blueprint.post("")
     def check(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.CheckCode(
+        command = submissions.codes.CheckCode(
             **visit(checked(slug), trusted),
             request_id=bodies.request_id(body),
             code=bodies.text(body, "code", limit=CODE_LENGTH, required=True),
             **_phone(body),
         )
-        passed: submissions.PassedCode = context.bus.call(submissions.CHECK_CODE, command)
+        passed: submissions.codes.PassedCode = context.bus.call(submissions.codes.CHECK_CODE, command)
         answer = flask.jsonify({"method": passed.method})
         keep(answer, context, f"/s/{slug}", passed)
         return answer
@@ -57,7 +57,7 @@ def _phone(body: dict[str, Any]) -> dict[str, str]:
     return {"phone": phone} if phone else {}
 
 
-def keep(answer: flask.Response, context: PagesContext, path: str, passed: submissions.PassedCode) -> None:
+def keep(answer: flask.Response, context: PagesContext, path: str, passed: submissions.codes.PassedCode) -> None:
     """Have the browser keep the proof, when there is one, for the pages under ``path``."""
     if passed.proof is not None:
         keep_value(answer, context, path, f"{COOKIE}{passed.method}", passed.proof, passed.expires_at)

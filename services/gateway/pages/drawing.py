@@ -31,12 +31,12 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         pace.count(checked(slug))
         body = bodies.json_object()
         areas, width = _areas(body), _width(body)
-        asked = submissions.DrawForm(
+        asked = submissions.form.DrawForm(
             **visit(slug, trusted, body.get("time_zone")),
             **bodies.answers(body),
             fields=sorted({one.field_uuid for one in areas}),
         )
-        filled: rendering.FillRequest = context.bus.call(submissions.FORM_DRAWING, asked)
+        filled: rendering.FillRequest = context.bus.call(submissions.form.FORM_DRAWING, asked)
         order = rendering.DrawValues(**dict(filled), areas=areas, width=width)
         drawn: rendering.DrawnValues = context.bus.call(rendering.DRAW_VALUES, order)
         return flask.jsonify({"areas": [_json(one) for one in drawn.areas]})

@@ -13,15 +13,15 @@ import flask
 from contracts import links
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid, not_found
+from contracts.field_boxes import FieldBox, FieldBoxes
 from contracts.rpc import submissions, templates
 from contracts.runtime import clock
 from contracts.runtime.blobstore import is_key
-from contracts.types import FieldBox, FieldBoxes
 from services.gateway.pages.context import PagesContext
 from services.gateway.pages.delivery import file_headers, stored_file
 from services.gateway.pages.pictures import nearest_width, picture
 
-_BOXES = {"templates": templates.FIELD_BOXES, "submissions": submissions.FIELD_BOXES}
+_BOXES = {"templates": templates.FIELD_BOXES, "submissions": submissions.api.FIELD_BOXES}
 
 
 def routes(context: PagesContext) -> flask.Blueprint:

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from contracts.rpc.submissions import FormField, SigningForm
+from contracts.rpc.submissions.form import FormField, SigningForm
 from contracts.types import Attachment, DocumentLink
 from services.gateway.pages.context import PagesContext
 from services.gateway.pages.markdown import block_html, inline_html, plain

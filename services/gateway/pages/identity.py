@@ -12,7 +12,7 @@ import flask
 
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions
-from contracts.rpc.submissions import IdentityProblem, ProvedIdentity
+from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime import observe
 from contracts.runtime.clock import now
 from services.gateway.identity_provider import IdentityFailed, IdentityProvider, digest_of, new_state
@@ -49,7 +49,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             message = f"{provider.name} cannot be reached, try again in a moment"
             raise ServiceError("unavailable", message) from None
         state = new_state()
-        command = submissions.StartIdentityCheck(
+        command = submissions.identity.StartIdentityCheck(
             **visit(checked(slug), trusted, body.get("time_zone")),
             request_id=digest_of(state),
             field=bodies.text(body, "field", limit=UUID_LENGTH, required=True),
@@ -57,7 +57,9 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             provider=provider.name,
             state_digest=digest_of(state),
         )
-        started: submissions.IdentityCheckStarted = context.bus.call(submissions.START_IDENTITY_CHECK, command)
+        started: submissions.identity.IdentityCheckStarted = context.bus.call(
+            submissions.identity.START_IDENTITY_CHECK, command
+        )
         answer = flask.jsonify({"url": provider.address(state, started.method, anew=started.anew)})
         keep_value(answer, context, HERE, _cookie(state), provider.browser_proof(state), started.expires_at)
         return answer
@@ -83,8 +85,8 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
 def _must_be_open(context: PagesContext, slug: str, trusted: list[Network]) -> None:
     """A stranger cannot keep us busy with the provider: the form is opened first."""
-    form: submissions.SigningForm = context.bus.call(
-        submissions.OPEN_FORM, submissions.OpenForm(**visit(checked(slug), trusted))
+    form: submissions.form.SigningForm = context.bus.call(
+        submissions.form.OPEN_FORM, submissions.form.OpenForm(**visit(checked(slug), trusted))
     )
     if form.state != "open":
         reason = [{"field": "state", "reason": form.state}]
@@ -95,7 +97,7 @@ def _finish(
     context: PagesContext,
     trusted: list[Network],
     provider: IdentityProvider,
-    claimed: submissions.IdentityCheckClaimed,
+    claimed: submissions.identity.IdentityCheckClaimed,
     state: str,
     said: dict[str, str],
 ) -> None:
@@ -109,7 +111,7 @@ def _finish(
     except IdentityFailed as failed:
         identity, problem = None, failed.problem
         log.warning("identity.failed", problem=problem.value, reason=str(failed))
-    command = submissions.FinishIdentityCheck(
+    command = submissions.identity.FinishIdentityCheck(
         **visit(claimed.slug, trusted),
         request_id=digest_of(state),
         state_digest=digest_of(state),
@@ -118,7 +120,7 @@ def _finish(
         any_email=provider.settings.any_email,
     )
     try:
-        context.bus.call(submissions.FINISH_IDENTITY_CHECK, command)
+        context.bus.call(submissions.identity.FINISH_IDENTITY_CHECK, command)
     except ServiceError as error:
         if error.status >= 500:
             raise
@@ -126,12 +128,14 @@ def _finish(
         log.info("identity.in_vain", code=error.code)
 
 
-def _claimed(context: PagesContext, state: str) -> submissions.IdentityCheckClaimed | None:
+def _claimed(context: PagesContext, state: str) -> submissions.identity.IdentityCheckClaimed | None:
     """The attempt, which nobody can finish from now on but this request; None when there is none."""
     digest = digest_of(state)
-    command = submissions.ClaimIdentityCheck(request_id=new_state(), state_digest=digest)
+    command = submissions.identity.ClaimIdentityCheck(request_id=new_state(), state_digest=digest)
     try:
-        claimed: submissions.IdentityCheckClaimed = context.bus.call(submissions.CLAIM_IDENTITY_CHECK, command)
+        claimed: submissions.identity.IdentityCheckClaimed = context.bus.call(
+            submissions.identity.CLAIM_IDENTITY_CHECK, command
+        )
     except ServiceError as error:
         if error.code != "not_found":
             raise

@@ -7,8 +7,8 @@ import flask
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
+from contracts.field_boxes import FieldBox
 from contracts.rpc import rendering
-from contracts.types import FieldBox
 from services.gateway.pages.context import PagesContext
 
 WIDTHS = (700, 1400, 2100)

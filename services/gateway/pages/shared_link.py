@@ -10,9 +10,9 @@ import flask
 
 from contracts.errors import not_found
 from contracts.rpc import submissions, templates
-from contracts.rpc.submissions import CodeAsked
+from contracts.rpc.submissions.codes import CodeAsked
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.types import LINK_FORM_FIELDS
+from contracts.shared_link import LINK_FORM_FIELDS, asked_for
 from services.gateway.pages import bodies
 from services.gateway.pages.codes import CODE_LENGTH, keep, keep_value
 from services.gateway.pages.context import PagesContext
@@ -37,7 +37,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
             ), 200 if reason == "archived" else 422
         guarded = bool(template.preferences.get("shared_link_2fa"))
         form = {"code": CodeAsked(method="email")} if guarded else None
-        return flask.render_template("link/start.html", asked=_asked(template), form=form, **shown), 200
+        return flask.render_template("link/start.html", asked=asked_for(template.preferences), form=form, **shown), 200
 
     @blueprint.post("/start")
     def start(slug: str) -> flask.Response:
@@ -46,19 +46,19 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     @blueprint.post("/code/send")
     def send(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.SendLinkCode(**_visitor(slug, body), request_id=bodies.request_id(body))
-        sent: submissions.CodeSent = context.bus.call(submissions.SEND_LINK_CODE, command)
+        command = submissions.links.SendLinkCode(**_visitor(slug, body), request_id=bodies.request_id(body))
+        sent: submissions.codes.CodeSent = context.bus.call(submissions.links.SEND_LINK_CODE, command)
         return flask.jsonify(sent.model_dump(mode="json"))
 
     @blueprint.post("/code")
     def check(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.CheckLinkCode(
+        command = submissions.links.CheckLinkCode(
             **_visitor(slug, body),
             request_id=bodies.request_id(body),
             code=bodies.text(body, "code", limit=CODE_LENGTH, required=True),
         )
-        passed: submissions.PassedCode = context.bus.call(submissions.CHECK_LINK_CODE, command)
+        passed: submissions.codes.PassedCode = context.bus.call(submissions.links.CHECK_LINK_CODE, command)
         answer = _started(slug, body, [passed.proof] if passed.proof else [])
         keep(answer, context, f"/d/{slug}", passed)
         return answer
@@ -67,13 +67,13 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         """The address of the visitor's form."""
         template = _template(context, slug)
         visitor = _visitor(slug, body)
-        command = submissions.StartFromLink(
+        command = submissions.links.StartFromLink(
             **{**visitor, "proofs": [*visitor.get("proofs", []), *proofs]},
             request_id=bodies.request_id(body),
             sender=context.user(template.author_id),
             resume=flask.request.cookies.get(RESUME),
         )
-        started: submissions.LinkStarted = context.bus.call(submissions.START_FROM_LINK, command)
+        started: submissions.links.LinkStarted = context.bus.call(submissions.links.START_FROM_LINK, command)
         answer = flask.jsonify({"url": f"{context.root}/s/{started.submitter_slug}"})
         keep_value(answer, context, f"/d/{slug}", RESUME, started.resume, None)
         if started.passed is not None:
@@ -94,17 +94,6 @@ def _template(context: PagesContext, slug: str) -> TemplateSnapshot:
         templates.SHARED, templates.GetSharedLink(slug=checked(slug, "Template"))
     )
     return template
-
-
-def _asked(template: TemplateSnapshot) -> list[str]:
-    """What the visitor is asked for; the submissions service has the last word."""
-    preferences = template.preferences
-    wanted = set(preferences.get("link_form_fields") or ["email"])
-    if preferences.get("shared_link_2fa") or preferences.get("require_email_2fa"):
-        wanted.add("email")
-    if preferences.get("require_phone_2fa"):
-        wanted.add("phone")
-    return [name for name in LINK_FORM_FIELDS if name in wanted]
 
 
 def _unusable(template: TemplateSnapshot) -> str | None:

@@ -57,8 +57,8 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
 
     @blueprint.get("/pages/<document_uuid>/<int:number>.png")
     def page_picture(slug: str, document_uuid: str, number: int) -> flask.Response:
-        wanted = submissions.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
-        document: submissions.FormFile = context.bus.call(submissions.FORM_FILE, wanted)
+        wanted = submissions.form.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
+        document: submissions.form.FormFile = context.bus.call(submissions.form.FORM_FILE, wanted)
         if not 1 <= number <= len(document.pages):
             raise not_found("Page")
         size, footer = document.pages[number - 1], None
@@ -74,26 +74,26 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     @blueprint.post("/view")
     def view(slug: str) -> flask.Response:
         body = bodies.json_object()
-        return _done(context, submissions.VIEW_FORM, submissions.Visit(**_visit(slug, trusted, body)))
+        return _done(context, submissions.form.VIEW_FORM, submissions.visit.Visit(**_visit(slug, trusted, body)))
 
     @blueprint.post("/values")
     def values(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.SaveValues(
+        command = submissions.form.SaveValues(
             **_visit(slug, trusted, body), request_id=bodies.request_id(body), **bodies.answers(body)
         )
-        return _done(context, submissions.SAVE_VALUES, command)
+        return _done(context, submissions.form.SAVE_VALUES, command)
 
     @blueprint.post("/complete")
     def complete(slug: str) -> flask.Response:
         body = bodies.json_object()
-        return _done(context, submissions.COMPLETE_FORM, submissions.CompleteForm(**_last_step(slug, body)))
+        return _done(context, submissions.form.COMPLETE_FORM, submissions.form.CompleteForm(**_last_step(slug, body)))
 
     @blueprint.post("/invite")
     def invite(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.InviteAndComplete(**_last_step(slug, body), submitters=bodies.invited(body))
-        return _done(context, submissions.INVITE_AND_COMPLETE, command)
+        command = submissions.form.InviteAndComplete(**_last_step(slug, body), submitters=bodies.invited(body))
+        return _done(context, submissions.form.INVITE_AND_COMPLETE, command)
 
     def _last_step(slug: str, body: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -106,12 +106,12 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     @blueprint.post("/decline")
     def decline(slug: str) -> flask.Response:
         body = bodies.json_object()
-        command = submissions.DeclineForm(
+        command = submissions.form.DeclineForm(
             **_visit(slug, trusted, body),
             request_id=bodies.request_id(body),
             reason=bodies.text(body, "reason", limit=REASON_LENGTH),
         )
-        return _done(context, submissions.DECLINE_FORM, command)
+        return _done(context, submissions.form.DECLINE_FORM, command)
 
 
 def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:
@@ -150,15 +150,15 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
             context.blobs.delete(stored.key)
 
     def _attach(slug: str, request_id: str, kind: str, filename: str, file: BlobRef) -> flask.Response:
-        command = submissions.AttachFile(
+        command = submissions.form.AttachFile(
             **visit(slug, trusted), request_id=request_id, type=kind, filename=filename, file=file
         )
-        return flask.jsonify(attachment_json(context, context.bus.call(submissions.ATTACH_FILE, command)))
+        return flask.jsonify(attachment_json(context, context.bus.call(submissions.form.ATTACH_FILE, command)))
 
 
-def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.SigningForm:
-    form: submissions.SigningForm = context.bus.call(
-        submissions.OPEN_FORM, submissions.OpenForm(**visit(checked(slug), trusted))
+def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.form.SigningForm:
+    form: submissions.form.SigningForm = context.bus.call(
+        submissions.form.OPEN_FORM, submissions.form.OpenForm(**visit(checked(slug), trusted))
     )
     return form
 
@@ -167,7 +167,7 @@ def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str,
     return visit(checked(slug), trusted, body.get("time_zone"))
 
 
-def _must_be_open(form: submissions.SigningForm) -> None:
+def _must_be_open(form: submissions.form.SigningForm) -> None:
     if form.state == "code":
         reason = [{"field": "state", "reason": "code"}]
         raise ServiceError("forbidden", "Verification required, refresh the page and pass 2FA.", reason)
@@ -176,7 +176,7 @@ def _must_be_open(form: submissions.SigningForm) -> None:
 
 
 def _done(context: PagesContext, rpc: Any, command: Any) -> flask.Response:
-    done: submissions.Done = context.bus.call(rpc, command)
+    done: submissions.form.Done = context.bus.call(rpc, command)
     return flask.jsonify({"state": done.state})
 
 

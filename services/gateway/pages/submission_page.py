@@ -37,8 +37,8 @@ def routes(context: PagesContext) -> flask.Blueprint:
 def _named(context: PagesContext, slug: str) -> Submission:
     if not 0 < len(slug) <= SLUG_LENGTH:
         raise not_found("Submission")
-    wanted = submissions.ListSubmissions(actor=_READER, slug=slug, limit=1, archived=False)
-    found: list[Submission] = context.bus.call(submissions.LIST, wanted).data
+    wanted = submissions.api.ListSubmissions(actor=_READER, slug=slug, limit=1, archived=False)
+    found: list[Submission] = context.bus.call(submissions.api.LIST, wanted).data
     if not found:
         raise not_found("Submission")
     return found[0]

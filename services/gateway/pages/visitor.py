@@ -41,7 +41,7 @@ def client_address(peer: str | None, forwarded_for: str, trusted: Sequence[Netwo
 
 
 def visit(slug: str, trusted: Sequence[Network], time_zone: object = None) -> dict[str, Any]:
-    """The keys of ``contracts.rpc.submissions.Visit`` for the request at hand."""
+    """The keys of ``contracts.rpc.submissions.visit.Visit`` for the request at hand."""
     request = flask.request
     shown = proofs()
     return {

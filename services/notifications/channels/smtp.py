@@ -118,7 +118,8 @@ class SmtpChannel:
 
     def _keep_if_usable(self, connection: smtplib.SMTP) -> None:
         try:
-            code, _text = connection.rset()
+            with self._limited(connection):
+                code, _text = connection.rset()
         except (OSError, smtplib.SMTPException):
             code = 0
         if code != 250:

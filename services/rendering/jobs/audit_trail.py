@@ -71,28 +71,24 @@ class Seal:
     sealed_at: datetime
 
 
-def audit_trail(
-    request: SealRequest, documents: Sequence[SealedSummary], attachments: Mapping[str, bytes], seal: Seal
-) -> pikepdf.Pdf:
-    """The finished document, unsigned and still open; ``attachments`` are file contents by uuid.
+class AuditTrail:
+    """Laid out but for the documents, which may still be about to be sealed; ``attachments`` are file contents by uuid.
 
     Raises Refused when the hash chain of the events does not hold.
     """
-    check_chain(request.trail)
-    account = request.account
-    size = paper.LETTER if account.time_zone.startswith(_LETTER_ZONES) else paper.A4
-    sheet = Paper(size, Margins(), partial(_furniture, readable(request.name, 80), request.submission_id))
-    trail = _Trail(request, sheet, attachments)
-    sheet.flow(
-        [
-            *trail.head(seal),
-            *trail.documents(documents, seal),
-            *trail.parties(),
-            *trail.events(),
-            *trail.verification(documents, seal),
-        ]
-    )
-    return sheet.save(title=f"Audit trail - {readable(request.name, 200)}", language="en")
+
+    def __init__(self, request: SealRequest, attachments: Mapping[str, bytes], seal: Seal) -> None:
+        check_chain(request.trail)
+        size = paper.LETTER if request.account.time_zone.startswith(_LETTER_ZONES) else paper.A4
+        self._name = readable(request.name, 200)
+        self._sheet = Paper(size, Margins(), partial(_furniture, readable(request.name, 80), request.submission_id))
+        self._sections = sections = _Sections(request, self._sheet, attachments, seal)
+        self._before, self._after = sections.head(), [*sections.parties(), *sections.events(), *sections.verification()]
+
+    def finish(self, documents: Sequence[SealedSummary]) -> pikepdf.Pdf:
+        """The finished document, unsigned and still open. To be called once."""
+        self._sheet.flow([*self._before, *self._sections.documents(documents), *self._after])
+        return self._sheet.save(title=f"Audit trail - {self._name}", language="en")
 
 
 def check_chain(trail: Sequence[TrailEvent]) -> None:
@@ -111,11 +107,11 @@ def check_chain(trail: Sequence[TrailEvent]) -> None:
         previous = event.hash
 
 
-class _Trail:
-    """The sections. Widths are of the printed part of the sheet."""
+class _Sections:
+    """Widths are of the printed part of the sheet."""
 
-    def __init__(self, request: SealRequest, sheet: Paper, attachments: Mapping[str, bytes]) -> None:
-        self._request, self._sheet, self._attachments = request, sheet, attachments
+    def __init__(self, request: SealRequest, sheet: Paper, attachments: Mapping[str, bytes], seal: Seal) -> None:
+        self._request, self._sheet, self._attachments, self._seal = request, sheet, attachments, seal
         self._width = sheet.width
         self._files: dict[str, FilledAttachment] = {one.uuid: one for one in request.attachments}
         self._parties = {party.id: party for party in request.parties}
@@ -123,13 +119,13 @@ class _Trail:
 
     # --- sections
 
-    def head(self, seal: Seal) -> list[Block]:
+    def head(self) -> list[Block]:
         request = self._request
         facts = [
             ("Submission", str(request.submission_id)),
             ("Created", self._time(request.created_at)),
             ("Completed", self._time(request.completed_at)),
-            ("Sealed", self._time(seal.sealed_at)),
+            ("Sealed", self._time(self._seal.sealed_at)),
         ]
         column = self._width / 2 - 14
         cells = [self._fact(label, value, column - 14) for label, value in facts]
@@ -147,11 +143,12 @@ class _Trail:
             paper.panel(grid, self._width, TINT, 14),
         ]
 
-    def documents(self, documents: Sequence[SealedSummary], seal: Seal) -> list[Block]:
+    def documents(self, documents: Sequence[SealedSummary]) -> list[Block]:
         blocks = self._section("Documents")
+        sealed_at = self._time(self._seal.sealed_at)
         for document in documents:
             pages = "1 page" if document.pages == 1 else f"{document.pages} pages"
-            quiet = f"{pages} · {_size(document.size)} · sealed {self._time(seal.sealed_at)} · PAdES {document.level}"
+            quiet = f"{pages} · {_size(document.size)} · sealed {sealed_at} · PAdES {document.level}"
             width = self._width - 14
             entry = paper.stack(
                 [
@@ -205,11 +202,11 @@ class _Trail:
             blocks.append(paper.stack([paper.rule(self._width, FAINT, 0.4), paper.space(4), line, paper.space(5)]))
         return blocks
 
-    def verification(self, documents: Sequence[SealedSummary], seal: Seal) -> list[Block]:
+    def verification(self) -> list[Block]:
         """How anybody can check it, with and without us."""
         head = self._request.trail[-1].hash if self._request.trail else START
         steps = [
-            ("The seal", words.SEAL_STEP.format(signer=seal.signer, issuer=seal.issuer)),
+            ("The seal", words.SEAL_STEP.format(signer=self._seal.signer, issuer=self._seal.issuer)),
             ("The documents", words.DOCUMENTS_STEP),
             ("The event log", words.LOG_STEP),
         ]

@@ -7,10 +7,10 @@ the tag's paragraph in the DOCX. What the tag itself says comes first.
 import re
 from collections.abc import Sequence
 
+from contracts.field_rules import LARGEST_FONT
 from services.rendering.jobs.docx_formatting import DocxTag, tag_key
 from services.rendering.jobs.docx_values import INERT_COLOR
 from services.rendering.jobs.pdfium_text import PageText
-from services.rendering.jobs.tag_values import LARGEST_FONT
 from services.rendering.jobs.tags import FoundTag
 
 _SUBSET = re.compile(r"^[A-Z]{6}\+")

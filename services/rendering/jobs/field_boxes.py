@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pikepdf
 from PIL import Image, ImageDraw
 
-from contracts.types import Area, FieldBox
+from contracts.field_boxes import FieldBox
+from contracts.types import Area
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.geometry import Rectangle, area_to_rectangle, upright_page

@@ -16,7 +16,8 @@ from pikepdf import Array, Dictionary, Name
 
 from contracts.paper import document_id, page_footer
 from contracts.rpc.rendering import FieldValue, FillRequest
-from contracts.types import IMAGE_TYPES, Area, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import IMAGE_TYPES, Area
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.field_drawing import draw_field

@@ -3,8 +3,8 @@
 Times, Helvetica and Courier are drawn with the Liberation fonts, whose glyphs have the same widths. What those lack
 falls back to Noto (one font for each script), Noto CJK, Symbola for symbols and outline emoji, and Unifont for emoji
 that are younger than Symbola, so that a text is never drawn with a blank in it: ``undrawable`` names the characters
-that no font has. All of them are Debian packages (``PACKAGES``); ``FONT_DIRS`` (folders, separated by ``:``) replaces
-the places where they are looked for.
+that no font has. All of them are Debian packages (they stand in the Dockerfile); ``FONT_DIRS`` (folders, separated by ``:``)
+replaces the places where they are looked for.
 
 A font is mapped into memory when it is first needed and stays open: one process serves many documents.
 """
@@ -18,16 +18,6 @@ from typing import Any, NamedTuple
 
 import uharfbuzz as hb
 from fontTools import unicodedata as scripts
-
-PACKAGES = {
-    "fonts-liberation": "LiberationSans-Regular.ttf",
-    "fonts-noto-core": "NotoSans-Regular.ttf",
-    "fonts-noto-cjk": "NotoSansCJK-Regular.ttc",
-    "fonts-symbola": "Symbola_hint.ttf",
-    "fonts-unifont": "unifont_upper.otf",
-    "fonts-dancingscript": "DancingScript-Regular.otf",
-}
-"""Debian packages that must be installed, each with a file to know it by."""
 
 DIRECTORIES = (
     "/usr/share/fonts/truetype/liberation",
@@ -171,11 +161,6 @@ def is_invisible(character: str) -> bool:
     if 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF or character in _INVISIBLE_MARKS:
         return True
     return unicodedata.category(character) == "Cf" and character not in _VISIBLE_FORMATS
-
-
-def missing_packages() -> list[str]:
-    """Debian packages whose fonts are not found; text would be refused or look different without them."""
-    return [package for package, file in PACKAGES.items() if Path(file).stem.lower() not in _files()]
 
 
 def reset() -> None:

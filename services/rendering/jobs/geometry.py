@@ -22,7 +22,6 @@ import pikepdf
 
 from contracts.types import Area
 
-POINTS_PER_INCH = 72
 LETTER = (0.0, 0.0, 612.0, 792.0)
 """What pdfium and poppler take for a page without a usable MediaBox."""
 

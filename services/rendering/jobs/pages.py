@@ -8,8 +8,8 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_raw
 from PIL import Image
 
+from contracts.field_boxes import FieldBox
 from contracts.rpc.rendering import PageFooter
-from contracts.types import FieldBox
 from services.rendering.jobs.pdfium_text import open_document
 from services.rendering.jobs.refused import Refused
 

@@ -6,7 +6,6 @@ torn apart at the end of a page. All measures are points, all coordinates uprigh
 
 from __future__ import annotations
 
-import io
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -212,10 +211,3 @@ def _groups(blocks: Sequence[Block]) -> list[list[Block]]:
             groups.append([block])
         open_group = block.with_next
     return groups
-
-
-def saved(pdf: pikepdf.Pdf) -> bytes:
-    """Unsigned, for looking at."""
-    output = io.BytesIO()
-    pdf.save(output)
-    return output.getvalue()

@@ -19,6 +19,8 @@ from services.rendering.jobs.geometry import Rectangle
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 _ENCLOSED = frozenset(map(chr, [*range(0x2460, 0x2500), *range(0x2776, 0x2794), *range(0x1F100, 0x1F200)]))
 # pdfium marks a hyphen at the end of a line with one of these.
+_OVERLAY = 1
+"""The combining class of strokes through a sign: of a \N{NOT EQUAL TO} among Hebrew pdfium makes = and /, or leaves it out."""
 _LINE_END_HYPHENS = str.maketrans({"\x02": "-", "\ufffe": "-"})
 
 
@@ -68,5 +70,8 @@ def _comparable(text: str) -> str:
     return "".join(
         min(character, MIRRORED.get(character, character))
         for character in normal
-        if not character.isspace() and not is_invisible(character) and unicodedata.category(character)[0] != "C"
+        if not character.isspace()
+        and not is_invisible(character)
+        and unicodedata.category(character)[0] != "C"
+        and unicodedata.combining(character) != _OVERLAY
     )

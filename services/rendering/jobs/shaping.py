@@ -30,6 +30,9 @@ _DROPPED = re.compile("[\u00ad\u2060-\u2064\u202a-\u202e\u206a-\u206f\ufeff]")
 _DIRECTION_MARKS = re.compile("[\u061c\u200b\u200e\u200f\u2066-\u2069]")
 _JOINER = "\u200d"
 _LONGEST_CLUSTER = 32
+_MOST_GLYPHS, _FARTHEST = 24, 16_000
+"""Of one cluster, and their offsets in the font's units: an outline font has 16 bits for them. No script needs as much; what
+does was written to break things."""
 _DOTTED_CIRCLE = "\u25cc"
 _MARKS = frozenset({"Mn", "Mc", "Me"})
 
@@ -237,9 +240,19 @@ def _shape(text: str, font: Font, right_to_left: bool, language: str) -> list[Cl
             place = positions[index]
             glyphs.append((infos[index].codepoint, pen + place.x_offset, place.y_offset))
             pen += place.x_advance
+        if end - start > 1 and not _is_one_glyph(glyphs):
+            middle = (start + end) // 2
+            for piece in (text[start:middle], text[middle:end]):
+                result += _shape(piece, font, right_to_left, language)
+            continue
         shown = _DIRECTION_MARKS.sub("", text[start:end])
         result.append(Cluster(font, tuple(glyphs), shown, round(pen * 1000 / font.units)))
     return result
+
+
+def _is_one_glyph(glyphs: list[tuple[int, int, int]]) -> bool:
+    """Whether a font can have them as one: HarfBuzz puts any number of marks, vowels or virama letters together."""
+    return len(glyphs) <= _MOST_GLYPHS and all(max(abs(x), abs(y)) <= _FARTHEST for _, x, y in glyphs)
 
 
 def _carrier(font: Font) -> str:

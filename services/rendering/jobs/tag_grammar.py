@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from contracts.field_rules import CURRENCIES, WORDS
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, FieldType
 from services.rendering.jobs import tag_values
@@ -237,20 +238,20 @@ _ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
     "format": _preference("format", tag_values.text),
     "font": _preference("font", tag_values.font),
     "font_size": _preference("font_size", tag_values.font_size),
-    "font_type": _preference("font_type", tag_values.one_of("bold", "italic", "bold_italic")),
+    "font_type": _preference("font_type", tag_values.one_of(*WORDS["font_type"])),
     "color": _preference("color", tag_values.color),
     "background": _preference("background", tag_values.color),
-    "align": _preference("align", tag_values.one_of("left", "center", "right")),
-    "valign": _preference("valign", tag_values.one_of("top", "center", "bottom")),
+    "align": _preference("align", tag_values.one_of(*WORDS["align"])),
+    "valign": _preference("valign", tag_values.one_of(*WORDS["valign"])),
     "hidden": _preference("hidden", tag_values.boolean),
     "mask": _preference("mask", tag_values.mask),
     "one_time_code": _preference("one_time_code", tag_values.boolean),
-    "method": _preference("method", tag_values.one_of("aes", "qes")),
-    "position": _preference("position", tag_values.one_of("background", "foreground")),
+    "method": _preference("method", tag_values.one_of(*WORDS["method"])),
+    "position": _preference("position", tag_values.one_of(*WORDS["position"])),
     "reasons": _preference("reasons", tag_values.reasons),
     "price": _preference("price", tag_values.price),
     "payment_url": _preference("payment_url", tag_values.url),
     "currency": _preference(
-        "currency", lambda value: tag_values.one_of("usd", "eur", "gbp", "cad", "aud", "chf", "sek")(value).upper()
+        "currency", lambda value: tag_values.one_of(*(one.lower() for one in CURRENCIES))(value).upper()
     ),
 }

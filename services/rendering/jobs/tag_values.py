@@ -6,10 +6,11 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import date
 
+from contracts.field_rules import LARGEST_FONT, is_color
+
 LONGEST_NAME = 255
 LONGEST_VALUE = 2_000
 MOST_OPTIONS = 200
-LARGEST_FONT = 200
 
 _FONTS = {
     "times": "Times",
@@ -20,8 +21,6 @@ _FONTS = {
     "courier": "Courier",
     "courier new": "Courier",
 }
-_COLOR = re.compile(r"#[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?")
-_COLORS = {"black", "white", "blue", "red"}
 _INVISIBLE = re.compile("[\u200b-\u200f\u061c\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\ufffb]")
 """Zero-width and direction controls: a name that looks like another or reads backwards (threats T47)."""
 
@@ -156,7 +155,7 @@ def font(value: str) -> str:
 
 def color(value: str) -> str:
     word = value.strip().lower()
-    if word in _COLORS or _COLOR.fullmatch(word):
+    if is_color(word):
         return word
     raise ValueError("is no color")
 

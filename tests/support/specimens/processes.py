@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import pytest
+
+import services
 from tests.support import processes
 
 
@@ -15,8 +18,9 @@ def environment(amqp_url: str, database_url: str, folder: Path, **more: str) -> 
 
 
 def migrated(settings: dict[str, str]) -> None:
-    done = subprocess.run(_command("migrate"), env=settings, capture_output=True, text=True, timeout=90, check=False)
-    assert done.returncode == 0, done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(services, "__path__", [*services.__path__, str(Path(__file__).parent)])
+        processes.migrate("specimen", settings)
 
 
 def start(command: str, settings: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:

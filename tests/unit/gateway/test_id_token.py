@@ -17,7 +17,6 @@ from tests.support.identity_provider import key, signed
 NOW = 1_800_000_000
 ISSUER, CLIENT, NONCE = "https://login.example.com", "countersign", "the nonce"
 GOOD = {"iss": ISSUER, "sub": "248289761001", "aud": CLIENT, "exp": NOW + 300, "iat": NOW, "nonce": NONCE}
-EXPECTED = Expected(ISSUER, CLIENT, NONCE, (), NOW)
 
 
 def published(*keys: Any) -> Any:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from contracts.rpc.submissions import IdentityProblem
+from contracts.rpc.submissions.identity import IdentityProblem
 from contracts.runtime.outbound import Outbound
 from services.gateway.identity_provider import (
     KEPT_SECONDS,

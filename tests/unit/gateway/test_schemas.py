@@ -129,12 +129,15 @@ def test_blanks_that_mean_not_given_are_left_out() -> None:
     taken = SUBMISSION.accept(submission(expire_at="", submitters=[{"email": "a@example.com", **blank}]))
     assert taken == submission()
     assert USER_CHANGE.accept({"email": "", "password": None, "last_name": ""}) == {"last_name": None}
-    assert SUBMITTER_CHANGE.accept({"application_key": "", "name": ""}) == {"application_key": None}
+    cleared = {"application_key": None, "reply_to": None}
+    assert SUBMITTER_CHANGE.accept({"application_key": "", "reply_to": "", "name": ""}) == cleared
     assert TEMPLATE_CHANGE.accept({"external_id": "", "name": ""}) == {"external_id": None}
 
 
 def test_html_or_documents() -> None:
-    assert refused(HTML, {}).message == "html is required"
+    for nothing in ({}, {"html": ""}, {"html": None, "documents": None}):
+        assert refused(HTML, nothing).details == [{"field": "html", "reason": "is required"}]
+    assert HTML.accept({"html": "", "documents": [{"html": "x"}]}) == {"documents": [{"html": "x"}]}
     assert HTML.accept({"documents": [{"html": "<p>x</p>"}]})
     assert refused(HTML, {"html": "x", "size": "A9"}).details[0]["field"] == "size"
     options = refused(TEMPLATE_CHANGE, {"fields": [{"name": "a", "type": "select", "options": ["x", None]}]})

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc, rendering, submissions
-from contracts.rpc.submissions import SigningForm
+from contracts.rpc.submissions.form import SigningForm
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.types import Attachment
@@ -56,7 +56,7 @@ def signing_form(state: str = "open", **more: Any) -> SigningForm:
     return SigningForm(state=state, **given)
 
 
-def attachment(request: submissions.AttachFile) -> Attachment:
+def attachment(request: submissions.form.AttachFile) -> Attachment:
     url = f"https://sign.example/file/token/{request.filename}"
     return Attachment(
         uuid="a1", created_at=now(), url=url, filename=request.filename, content_type=request.file.media_type
@@ -66,14 +66,14 @@ def attachment(request: submissions.AttachFile) -> Attachment:
 @pytest.fixture
 def bus() -> RecordingBus:
     bus = RecordingBus()
-    done = submissions.Done(state="open")
+    done = submissions.form.Done(state="open")
     bus.answers = {
-        submissions.OPEN_FORM: signing_form(),
-        submissions.VIEW_FORM: done,
-        submissions.SAVE_VALUES: done,
-        submissions.COMPLETE_FORM: submissions.Done(state="completed"),
-        submissions.DECLINE_FORM: submissions.Done(state="declined"),
-        submissions.ATTACH_FILE: attachment,
+        submissions.form.OPEN_FORM: signing_form(),
+        submissions.form.VIEW_FORM: done,
+        submissions.form.SAVE_VALUES: done,
+        submissions.form.COMPLETE_FORM: submissions.form.Done(state="completed"),
+        submissions.form.DECLINE_FORM: submissions.form.Done(state="declined"),
+        submissions.form.ATTACH_FILE: attachment,
     }
     return bus
 

@@ -7,22 +7,22 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import submissions
-from contracts.rpc.submissions import CodeAsked
+from contracts.rpc.submissions.codes import CodeAsked
 from contracts.runtime.clock import now
 from contracts.types import PageSize
 from tests.unit.gateway_pages.conftest import SLUG, MakePages, RecordingBus, signing_form
 
 UNTIL = now() + timedelta(hours=12)
-PASSED = submissions.PassedCode(method="email", proof="the-proof", expires_at=UNTIL)
-SENT = submissions.CodeSent(sent_to="an•••@example.com", retry_after=60, expires_at=UNTIL)
+PASSED = submissions.codes.PassedCode(method="email", proof="the-proof", expires_at=UNTIL)
+SENT = submissions.codes.CodeSent(sent_to="an•••@example.com", retry_after=60, expires_at=UNTIL)
 
 
 @pytest.fixture
 def codes(bus: RecordingBus) -> RecordingBus:
     asked = CodeAsked(method="email", sent_to="an•••@example.com")
-    bus.answers[submissions.OPEN_FORM] = signing_form("code", submission_name="", role="", code=asked)
-    bus.answers[submissions.SEND_CODE] = SENT
-    bus.answers[submissions.CHECK_CODE] = PASSED
+    bus.answers[submissions.form.OPEN_FORM] = signing_form("code", submission_name="", role="", code=asked)
+    bus.answers[submissions.codes.SEND_CODE] = SENT
+    bus.answers[submissions.codes.CHECK_CODE] = PASSED
     return bus
 
 
@@ -38,7 +38,7 @@ def test_the_page_asks_for_the_code_and_shows_where_it_goes(client: Any) -> None
 
 
 def test_without_an_address_the_page_says_so(client: Any, codes: RecordingBus) -> None:
-    codes.answers[submissions.OPEN_FORM] = signing_form("code", submission_name="", code=CodeAsked(method="email"))
+    codes.answers[submissions.form.OPEN_FORM] = signing_form("code", submission_name="", code=CodeAsked(method="email"))
     page = client.get(f"/s/{SLUG}").text
     assert "contact the sender" in page
     assert "code-form" not in page
@@ -48,7 +48,7 @@ def test_looking_sends_no_code(client: Any, codes: RecordingBus) -> None:
     for path in ("", "/form", "/results.json"):
         client.get(f"/s/{SLUG}{path}")
     assert client.get(f"/s/{SLUG}/code/send").status_code == 405
-    assert codes.requests(submissions.SEND_CODE) == []
+    assert codes.requests(submissions.codes.SEND_CODE) == []
 
 
 def test_a_code_is_sent_and_checked_and_the_proof_kept_for_this_form_only(client: Any, codes: RecordingBus) -> None:
@@ -60,11 +60,11 @@ def test_a_code_is_sent_and_checked_and_the_proof_kept_for_this_form_only(client
     cookie = answer.headers["Set-Cookie"]
     for part in ("code_email=the-proof", f"Path=/s/{SLUG}", "HttpOnly", "Secure", "SameSite=Lax", "Expires="):
         assert part in cookie
-    assert codes.requests(submissions.CHECK_CODE)[0].code == "123 456"
+    assert codes.requests(submissions.codes.CHECK_CODE)[0].code == "123 456"
     client.post(f"/s/{SLUG}/view", json={})
-    assert codes.requests(submissions.VIEW_FORM)[0].proofs == ["the-proof"]
+    assert codes.requests(submissions.form.VIEW_FORM)[0].proofs == ["the-proof"]
     client.get("/s/another-form")
-    assert codes.requests(submissions.OPEN_FORM)[-1].proofs == []
+    assert codes.requests(submissions.form.OPEN_FORM)[-1].proofs == []
 
 
 def test_where_other_sites_frame_the_page_the_cookie_goes_there_too(make_pages: MakePages, codes: RecordingBus) -> None:
@@ -81,12 +81,14 @@ def test_where_other_sites_frame_the_page_the_cookie_goes_there_too(make_pages: 
 
 
 def test_proofs_go_along_with_pictures_and_rubbish_stays_behind(client: Any, codes: RecordingBus, drawn: Any) -> None:
-    codes.answers[submissions.FORM_FILE] = submissions.FormFile(file=drawn, pages=[PageSize(width=1, height=1)])
+    codes.answers[submissions.form.FORM_FILE] = submissions.form.FormFile(
+        file=drawn, pages=[PageSize(width=1, height=1)]
+    )
     client.set_cookie("code_phone", "p", path=f"/s/{SLUG}")
     client.set_cookie("code_x", "x" * 501, path=f"/s/{SLUG}")
     client.set_cookie("other", "y", path=f"/s/{SLUG}")
     assert client.get(f"/s/{SLUG}/pages/u1/1.png").status_code == 200
-    assert codes.requests(submissions.FORM_FILE)[0].proofs == ["p"]
+    assert codes.requests(submissions.form.FORM_FILE)[0].proofs == ["p"]
 
 
 @pytest.mark.usefixtures("codes")
@@ -99,12 +101,12 @@ def test_files_are_refused_before_the_code(client: Any) -> None:
 @pytest.mark.parametrize("body", [{}, {"request_id": "r"}, {"request_id": "r", "code": 123456}, {"code": "1"}, []])
 def test_bad_bodies_are_refused(client: Any, codes: RecordingBus, body: Any) -> None:
     assert client.post(f"/s/{SLUG}/code", json=body).status_code in (400, 422)
-    assert codes.requests(submissions.CHECK_CODE) == []
+    assert codes.requests(submissions.codes.CHECK_CODE) == []
 
 
 def test_too_early_says_how_long_to_wait(client: Any, codes: RecordingBus) -> None:
     details = [{"field": "request", "reason": "later", "retry_after": 17}]
-    codes.answers[submissions.SEND_CODE] = ServiceError("rate_limited", "Please wait", details)
+    codes.answers[submissions.codes.SEND_CODE] = ServiceError("rate_limited", "Please wait", details)
     answer = client.post(f"/s/{SLUG}/code/send", json={"request_id": "r1"})
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "17")
 

@@ -26,7 +26,7 @@ DRAWN = rendering.DrawnValues(
 
 @pytest.fixture
 def drawing(bus: RecordingBus) -> RecordingBus:
-    bus.answers |= {submissions.FORM_DRAWING: FILLED, rendering.DRAW_VALUES: DRAWN}
+    bus.answers |= {submissions.form.FORM_DRAWING: FILLED, rendering.DRAW_VALUES: DRAWN}
     return bus
 
 
@@ -44,8 +44,8 @@ def test_what_stands_on_the_page_is_drawn_and_nothing_else_is_done(client: Any, 
     assert (first["x"], first["y"], first["w"], first["h"]) == (0.1, 0.2, 0.3, 0.4)
     assert second["picture"] is None
     assert second["problem"] == "has 9 characters too many"
-    assert [rpc for rpc, _ in drawing.asked] == [submissions.FORM_DRAWING, rendering.DRAW_VALUES]
-    (asked,) = drawing.requests(submissions.FORM_DRAWING)
+    assert [rpc for rpc, _ in drawing.asked] == [submissions.form.FORM_DRAWING, rendering.DRAW_VALUES]
+    (asked,) = drawing.requests(submissions.form.FORM_DRAWING)
     assert (asked.slug, asked.proofs, asked.time_zone) == (SLUG, ["proof"], "Asia/Tokyo")
     assert (asked.values, asked.reasons, asked.fields) == ({"f1": "Ana"}, {"f2": None}, ["f1", "f2"])
     (order,) = drawing.requests(rendering.DRAW_VALUES)
@@ -81,7 +81,7 @@ def test_bad_bodies_are_refused_by_name(client: Any, drawing: RecordingBus, wron
 def test_another_site_and_a_form_that_is_not_open_get_nothing(client: Any, drawing: RecordingBus) -> None:
     assert post(client, ASKED, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     refused = ServiceError("forbidden", "Verification required", [{"field": "state", "reason": "code"}])
-    drawing.answers[submissions.FORM_DRAWING] = refused
+    drawing.answers[submissions.form.FORM_DRAWING] = refused
     assert post(client, ASKED).status_code == 403
     assert drawing.requests(rendering.DRAW_VALUES) == []
 

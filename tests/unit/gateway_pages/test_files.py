@@ -7,11 +7,11 @@ import pytest
 
 from contracts import links
 from contracts.blobs import BlobRef
+from contracts.field_boxes import FieldBox, FieldBoxes
 from contracts.links import FieldsOf, FileLink
 from contracts.rpc import rendering, submissions, templates
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.types import FieldBox, FieldBoxes
 from services.gateway.pages.delivery import content_disposition
 from tests.unit.gateway_pages.conftest import KEY, RecordingBus
 
@@ -186,7 +186,7 @@ def test_a_picture_shows_another_page_and_the_fields_as_they_are_now(
 def test_no_picture_of_somebody_s_values_is_kept(
     client: Any, bus: RecordingBus, pdf: BlobRef, drawn: BlobRef, blobs: BlobStore, fields_of: FieldsOf | None
 ) -> None:
-    bus.answers[submissions.FIELD_BOXES] = FieldBoxes(boxes=[])
+    bus.answers[submissions.api.FIELD_BOXES] = FieldBoxes(boxes=[])
     address = path(pdf, page=1, filename="page.png", fields_of=fields_of)
     refused = client.get(f"{address}?fields=true") if fields_of is None else None
     assert refused is None or refused.json["details"] == [

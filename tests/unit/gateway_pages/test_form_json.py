@@ -14,7 +14,7 @@ def field(uuid: str, **more: Any) -> dict[str, Any]:
 
 
 def fields_of(client: Any, bus: RecordingBus, *fields: dict[str, Any]) -> list[dict[str, Any]]:
-    bus.answers[submissions.OPEN_FORM] = signing_form(fields=list(fields))
+    bus.answers[submissions.form.OPEN_FORM] = signing_form(fields=list(fields))
     shown: list[dict[str, Any]] = client.get(f"/s/{SLUG}/form").json["fields"]
     return shown
 
@@ -52,7 +52,7 @@ def test_a_masked_value_of_another_is_not_sent(client: Any, bus: RecordingBus) -
 
 @pytest.mark.parametrize("state", ["waiting", "declined", "expired", "archived"])
 def test_a_page_that_is_not_open_holds_no_data(client: Any, bus: RecordingBus, state: str) -> None:
-    bus.answers[submissions.OPEN_FORM] = signing_form(state, submitter_email="anna@example.com")
+    bus.answers[submissions.form.OPEN_FORM] = signing_form(state, submitter_email="anna@example.com")
     page = client.get(f"/s/{SLUG}")
     assert page.status_code == 200
     assert "Agreement" in page.text
@@ -75,7 +75,7 @@ def test_addresses_that_it_is_sent_to() -> None:
 
 def test_the_redirect_is_in_the_form_only_when_it_is_harmless(client: Any, bus: RecordingBus) -> None:
     for url, kept in [("https://ok.example/", "https://ok.example/"), ("javascript:alert(1)", None)]:
-        bus.answers[submissions.OPEN_FORM] = signing_form(completed_redirect_url=url)
+        bus.answers[submissions.form.OPEN_FORM] = signing_form(completed_redirect_url=url)
         assert client.get(f"/s/{SLUG}/form").json["completed_redirect_url"] == kept
-        bus.answers[submissions.OPEN_FORM] = signing_form("completed", completed_redirect_url=url)
+        bus.answers[submissions.form.OPEN_FORM] = signing_form("completed", completed_redirect_url=url)
         assert (f'href="{url}"' in client.get(f"/s/{SLUG}").text) is bool(kept)

@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import submissions
-from contracts.rpc.submissions import IdentityCheckClaimed, IdentityCheckFinished, IdentityCheckStarted
+from contracts.rpc.submissions.identity import IdentityCheckClaimed, IdentityCheckFinished, IdentityCheckStarted
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Outbound
 from services.gateway.identity_provider import IdentityProvider, ProviderSettings, digest_of
@@ -31,10 +31,10 @@ def provider() -> Iterator[Provider]:
 @pytest.fixture
 def answering(bus: RecordingBus, provider: Provider) -> RecordingBus:
     until = now() + timedelta(minutes=15)
-    bus.answers[submissions.START_IDENTITY_CHECK] = IdentityCheckStarted(expires_at=until)
+    bus.answers[submissions.identity.START_IDENTITY_CHECK] = IdentityCheckStarted(expires_at=until)
     claimed = IdentityCheckClaimed(slug=SLUG, field=FIELD, issuer=provider.url, usable=True)
-    bus.answers[submissions.CLAIM_IDENTITY_CHECK] = claimed
-    bus.answers[submissions.FINISH_IDENTITY_CHECK] = IdentityCheckFinished()
+    bus.answers[submissions.identity.CLAIM_IDENTITY_CHECK] = claimed
+    bus.answers[submissions.identity.FINISH_IDENTITY_CHECK] = IdentityCheckFinished()
     return bus
 
 
@@ -73,7 +73,7 @@ def test_the_signer_is_sent_with_an_attempt_that_only_his_browser_can_finish(
     answer = client.post(f"/s/{SLUG}/identity", json={"field": FIELD}, headers={"User-Agent": "Browser"})
     asked = parse_qs(urlsplit(answer.json["url"]).query)
     (state,) = asked["state"]
-    (command,) = answering.requests(submissions.START_IDENTITY_CHECK)
+    (command,) = answering.requests(submissions.identity.START_IDENTITY_CHECK)
     assert (command.slug, command.field, command.user_agent) == (SLUG, FIELD, "Browser")
     assert (command.issuer, command.provider) == (provider.url, "Acme Login")
     assert command.state_digest == digest_of(state)
@@ -91,8 +91,8 @@ def test_he_comes_back_to_the_field_and_the_service_hears_who_he_is(
     answer = come_back(client, state)
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/sign/s/{SLUG}#field={FIELD}")
     assert "Expires=" in answer.headers["Set-Cookie"]
-    (claim,) = answering.requests(submissions.CLAIM_IDENTITY_CHECK)
-    (told,) = answering.requests(submissions.FINISH_IDENTITY_CHECK)
+    (claim,) = answering.requests(submissions.identity.CLAIM_IDENTITY_CHECK)
+    (told,) = answering.requests(submissions.identity.FINISH_IDENTITY_CHECK)
     assert claim.state_digest == told.state_digest == digest_of(state)
     assert (told.slug, told.problem, told.any_email) == (SLUG, None, False)
     assert (told.identity.name, told.identity.email) == ("Ada Lovelace", "ada@example.com")
@@ -103,7 +103,7 @@ def test_what_went_wrong_is_told_too(answering: RecordingBus, provider: Provider
     assert come_back(client, begun(client, provider), error="access_denied").status_code == 303
     provider.claims["nonce"] = "another"
     assert come_back(client, begun(client, provider)).status_code == 303
-    cancelled, failed = answering.requests(submissions.FINISH_IDENTITY_CHECK)
+    cancelled, failed = answering.requests(submissions.identity.FINISH_IDENTITY_CHECK)
     assert (cancelled.problem, cancelled.identity, cancelled.any_email) == ("cancelled", None, True)
     assert (failed.problem, failed.identity) == ("failed", None)
 
@@ -122,7 +122,7 @@ def test_nobody_else_can_finish_an_attempt(client: Any, answering: RecordingBus,
         assert answer.status_code == 403
         assert "This does not belong to this page" in answer.text
         assert SLUG not in answer.text
-    assert answering.requests(submissions.CLAIM_IDENTITY_CHECK) == []
+    assert answering.requests(submissions.identity.CLAIM_IDENTITY_CHECK) == []
     assert "/token" not in provider.paths()
 
 
@@ -130,11 +130,11 @@ def test_an_attempt_that_is_over_leads_back_and_asks_nobody(
     client: Any, answering: RecordingBus, provider: Provider
 ) -> None:
     state = begun(client, provider)
-    claimed = answering.answers[submissions.CLAIM_IDENTITY_CHECK]
-    answering.answers[submissions.CLAIM_IDENTITY_CHECK] = claimed.model_copy(update={"usable": False})
+    claimed = answering.answers[submissions.identity.CLAIM_IDENTITY_CHECK]
+    answering.answers[submissions.identity.CLAIM_IDENTITY_CHECK] = claimed.model_copy(update={"usable": False})
     assert come_back(client, state).headers["Location"].startswith(f"/sign/s/{SLUG}#")
-    assert answering.requests(submissions.FINISH_IDENTITY_CHECK) == []
-    answering.answers[submissions.CLAIM_IDENTITY_CHECK] = ServiceError("not_found", "Identity check not found")
+    assert answering.requests(submissions.identity.FINISH_IDENTITY_CHECK) == []
+    answering.answers[submissions.identity.CLAIM_IDENTITY_CHECK] = ServiceError("not_found", "Identity check not found")
     assert come_back(client, begun(client, provider)).status_code == 403
     assert "/token" not in provider.paths()
 
@@ -142,27 +142,27 @@ def test_an_attempt_that_is_over_leads_back_and_asks_nobody(
 def test_a_form_that_has_ended_meanwhile_is_shown_as_it_is(
     client: Any, answering: RecordingBus, provider: Provider
 ) -> None:
-    answering.answers[submissions.FINISH_IDENTITY_CHECK] = ServiceError("invalid", "Form has been declined.")
+    answering.answers[submissions.identity.FINISH_IDENTITY_CHECK] = ServiceError("invalid", "Form has been declined.")
     assert come_back(client, begun(client, provider)).status_code == 303
-    answering.answers[submissions.FINISH_IDENTITY_CHECK] = ServiceError("unavailable", "no answer")
+    answering.answers[submissions.identity.FINISH_IDENTITY_CHECK] = ServiceError("unavailable", "no answer")
     assert come_back(client, begun(client, provider)).status_code == 503
 
 
 def test_an_attempt_that_was_begun_at_another_provider_does_not_count(
     client: Any, answering: RecordingBus, provider: Provider
 ) -> None:
-    claimed = answering.answers[submissions.CLAIM_IDENTITY_CHECK]
+    claimed = answering.answers[submissions.identity.CLAIM_IDENTITY_CHECK]
     moved = claimed.model_copy(update={"issuer": "https://old.example.com"})
-    answering.answers[submissions.CLAIM_IDENTITY_CHECK] = moved
+    answering.answers[submissions.identity.CLAIM_IDENTITY_CHECK] = moved
     come_back(client, begun(client, provider))
-    assert answering.requests(submissions.FINISH_IDENTITY_CHECK)[0].problem == "failed"
+    assert answering.requests(submissions.identity.FINISH_IDENTITY_CHECK)[0].problem == "failed"
 
 
 def test_a_method_is_asked_for_and_who_was_another_signs_in_anew(answering: RecordingBus, provider: Provider) -> None:
     client = pages(answering, provider, acr_values={"qes": ["urn:qes"]}).test_client()
-    started = answering.answers[submissions.START_IDENTITY_CHECK]
+    started = answering.answers[submissions.identity.START_IDENTITY_CHECK]
     update = {"method": "qes", "anew": True}
-    answering.answers[submissions.START_IDENTITY_CHECK] = started.model_copy(update=update)
+    answering.answers[submissions.identity.START_IDENTITY_CHECK] = started.model_copy(update=update)
     begun(client, provider)
     assert (provider.authorized["acr_values"], provider.authorized["prompt"]) == ("urn:qes", "login")
 
@@ -176,15 +176,15 @@ def test_it_is_begun_by_a_command_of_our_own_page_only(client: Any, bus: Recordi
     assert client.post(path, json={"field": "x" * 101}).status_code == 422
     stranger = client.post(path, json={"field": FIELD}, headers={"Sec-Fetch-Site": "cross-site"})
     assert stranger.status_code == 403
-    assert bus.requests(submissions.START_IDENTITY_CHECK) == []
+    assert bus.requests(submissions.identity.START_IDENTITY_CHECK) == []
 
 
 def test_a_stranger_does_not_keep_us_busy(client: Any, bus: RecordingBus, provider: Provider) -> None:
     for answer, status in ((ServiceError("not_found", "Submitter not found"), 404), (signing_form("waiting"), 403)):
-        bus.answers[submissions.OPEN_FORM] = answer
+        bus.answers[submissions.form.OPEN_FORM] = answer
         assert client.post(f"/s/{SLUG}/identity", json={"field": FIELD}).status_code == status
     assert provider.asked == []
-    assert bus.requests(submissions.START_IDENTITY_CHECK) == []
+    assert bus.requests(submissions.identity.START_IDENTITY_CHECK) == []
 
 
 def test_a_provider_that_cannot_be_reached_is_told_before_anything_begins(
@@ -193,7 +193,7 @@ def test_a_provider_that_cannot_be_reached_is_told_before_anything_begins(
     provider.answer = lambda _: (500, {})
     answer = client.post(f"/s/{SLUG}/identity", json={"field": FIELD})
     assert (answer.status_code, "Acme Login cannot be reached" in answer.text) == (503, True)
-    assert bus.requests(submissions.START_IDENTITY_CHECK) == []
+    assert bus.requests(submissions.identity.START_IDENTITY_CHECK) == []
 
 
 def test_without_a_provider_nothing_begins(make_pages: Any, bus: RecordingBus) -> None:
@@ -205,5 +205,5 @@ def test_without_a_provider_nothing_begins(make_pages: Any, bus: RecordingBus) -
 
 
 def test_the_page_says_what_the_provider_is_called(client: Any, bus: RecordingBus) -> None:
-    bus.answers[submissions.OPEN_FORM] = signing_form()
+    bus.answers[submissions.form.OPEN_FORM] = signing_form()
     assert client.get(f"/s/{SLUG}/form").json["identity_provider"] == "Acme Login"

@@ -57,7 +57,7 @@ def test_no_page_needs_what_the_policy_forbids() -> None:
 def test_a_person_gets_a_page_and_a_program_json(client: Any, bus: RecordingBus, status: int, text: str) -> None:
     error = not_found("Form")
     error.code = {404: "not_found", 503: "unavailable"}[status]
-    bus.answers[submissions.OPEN_FORM] = error
+    bus.answers[submissions.form.OPEN_FORM] = error
     browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
     page = client.get(f"/s/{SLUG}", headers={"Accept": browser})
     assert (page.status_code, page.mimetype) == (status, "text/html")

@@ -11,14 +11,16 @@ from contracts.runtime.clock import now
 from tests.support.submissions import field, template, two_signers, with_variables
 from tests.unit.gateway_pages.conftest import RecordingBus
 
-PASSED = submissions.PassedCode(method="email", proof="the-proof", expires_at=now() + timedelta(hours=12))
+PASSED = submissions.codes.PassedCode(method="email", proof="the-proof", expires_at=now() + timedelta(hours=12))
 
 
 @pytest.fixture
 def door(bus: RecordingBus) -> RecordingBus:
     bus.answers[templates.SHARED] = template(field(), name="Waiver <1>")
-    bus.answers[submissions.START_FROM_LINK] = submissions.LinkStarted(submitter_slug="new", resume="new.mac")
-    bus.answers[submissions.CHECK_LINK_CODE] = PASSED
+    bus.answers[submissions.links.START_FROM_LINK] = submissions.links.LinkStarted(
+        submitter_slug="new", resume="new.mac"
+    )
+    bus.answers[submissions.links.CHECK_LINK_CODE] = PASSED
     return bus
 
 
@@ -57,30 +59,30 @@ def test_a_start_leads_to_the_form_and_is_remembered_for_this_link(client: Any, 
     assert answer.json == {"url": "/s/new"}
     cookie = answer.headers["Set-Cookie"]
     assert all(part in cookie for part in ("resume=new.mac", "Path=/d/abc", "HttpOnly", "SameSite=Lax"))
-    (command,) = door.requests(submissions.START_FROM_LINK)
+    (command,) = door.requests(submissions.links.START_FROM_LINK)
     assert (command.slug, command.email, command.name, command.resume) == ("abc", "vi@example.com", "Vi", None)
     assert command.account.name == "Countersign"
     client.post("/d/abc/start", json=body)
-    assert door.requests(submissions.START_FROM_LINK)[-1].resume == "new.mac"
+    assert door.requests(submissions.links.START_FROM_LINK)[-1].resume == "new.mac"
     client.post("/d/other/start", json=body)
-    assert door.requests(submissions.START_FROM_LINK)[-1].resume is None
+    assert door.requests(submissions.links.START_FROM_LINK)[-1].resume is None
 
 
 def test_a_passed_code_starts_the_form_with_both_proofs(client: Any, door: RecordingBus) -> None:
-    started = submissions.LinkStarted(submitter_slug="new", resume="new.mac", passed=PASSED)
-    door.answers[submissions.START_FROM_LINK] = started
+    started = submissions.links.LinkStarted(submitter_slug="new", resume="new.mac", passed=PASSED)
+    door.answers[submissions.links.START_FROM_LINK] = started
     answer = client.post("/d/abc/code", json={"request_id": "r", "email": "vi@example.com", "code": "123456"})
     assert answer.json == {"url": "/s/new"}
-    assert door.requests(submissions.START_FROM_LINK)[0].proofs == ["the-proof"]
+    assert door.requests(submissions.links.START_FROM_LINK)[0].proofs == ["the-proof"]
     paths = {
         part.strip() for cookie in answer.headers.getlist("Set-Cookie") for part in cookie.split(";") if "Path" in part
     }
     assert paths == {"Path=/d/abc", "Path=/s/new"}
     refused = ServiceError("invalid", "Wrong", [{"field": "code", "reason": "wrong", "tries_left": 4}])
-    door.answers[submissions.CHECK_LINK_CODE] = refused
+    door.answers[submissions.links.CHECK_LINK_CODE] = refused
     answer = client.post("/d/abc/code", json={"request_id": "r", "email": "vi@example.com", "code": "123456"})
     assert (answer.status_code, "Set-Cookie" in answer.headers) == (422, False)
-    assert len(door.requests(submissions.START_FROM_LINK)) == 1
+    assert len(door.requests(submissions.links.START_FROM_LINK)) == 1
 
 
 @pytest.mark.parametrize(
@@ -90,11 +92,11 @@ def test_a_passed_code_starts_the_form_with_both_proofs(client: Any, door: Recor
 def test_bad_bodies_are_refused(client: Any, door: RecordingBus, body: Any) -> None:
     for path in ("start", "code", "code/send"):
         assert client.post(f"/d/abc/{path}", json=body).status_code in (400, 422)
-    assert not door.requests(submissions.START_FROM_LINK)
+    assert not door.requests(submissions.links.START_FROM_LINK)
 
 
 def test_another_site_starts_nothing(client: Any, door: RecordingBus) -> None:
     body = {"request_id": "r", "email": "vi@example.com"}
     assert client.post("/d/abc/start", json=body, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert client.post("/d/abc/start", data=body).status_code == 415
-    assert not door.requests(submissions.START_FROM_LINK)
+    assert not door.requests(submissions.links.START_FROM_LINK)

@@ -12,7 +12,7 @@ from contracts.runtime.blobstore import BlobStore
 from contracts.types import PageSize
 from tests.unit.gateway_pages.conftest import SLUG, MakePages, RecordingBus, signing_form
 
-READING = {submissions.OPEN_FORM, submissions.FORM_FILE, rendering.DRAW_PAGE}
+READING = {submissions.form.OPEN_FORM, submissions.form.FORM_FILE, rendering.DRAW_PAGE}
 COMMANDS = ["view", "values", "complete", "decline", "typed_signature"]
 
 
@@ -36,25 +36,27 @@ def test_a_view_says_who_looked(client: Any, bus: RecordingBus) -> None:
         environ_base={"REMOTE_ADDR": "10.0.0.7"},
     )
     assert answer.json == {"state": "open"}
-    (visit,) = bus.requests(submissions.VIEW_FORM)
-    assert visit == submissions.Visit(slug=SLUG, ip="203.0.113.9", user_agent="Browser1", time_zone="Europe/Vienna")
+    (visit,) = bus.requests(submissions.form.VIEW_FORM)
+    assert visit == submissions.visit.Visit(
+        slug=SLUG, ip="203.0.113.9", user_agent="Browser1", time_zone="Europe/Vienna"
+    )
 
 
 def test_values_are_passed_on_as_they_are(client: Any, bus: RecordingBus) -> None:
     values = {"u1": "text", "u2": [1, None], "u3": True, "u4": 1.5}
     assert post(client, "values", {"request_id": "r1", "values": values}).status_code == 200
-    (saved,) = bus.requests(submissions.SAVE_VALUES)
+    (saved,) = bus.requests(submissions.form.SAVE_VALUES)
     assert (saved.request_id, saved.values) == ("r1", values)
     assert post(client, "complete", {"request_id": "r2", "values": values}).json == {"state": "completed"}
     assert post(client, "decline", {"request_id": "r3", "reason": "No"}).json == {"state": "declined"}
-    assert bus.requests(submissions.DECLINE_FORM)[0].reason == "No"
+    assert bus.requests(submissions.form.DECLINE_FORM)[0].reason == "No"
 
 
 def test_reasons_are_passed_on_beside_the_values(client: Any, bus: RecordingBus) -> None:
     body = {"request_id": "r1", "values": {"u1": "a"}, "reasons": {"u1": "I approve", "u2": None}}
     assert post(client, "values", body).status_code == 200
     assert post(client, "complete", body).status_code == 200
-    for (command,) in (bus.requests(submissions.SAVE_VALUES), bus.requests(submissions.COMPLETE_FORM)):
+    for (command,) in (bus.requests(submissions.form.SAVE_VALUES), bus.requests(submissions.form.COMPLETE_FORM)):
         assert (command.values, command.reasons) == ({"u1": "a"}, {"u1": "I approve", "u2": None})
     for wrong in ([], "x", {"u1": 1}):
         answer = post(client, "values", {**body, "reasons": wrong})
@@ -126,7 +128,7 @@ def test_a_body_over_the_limit(client: Any, bus: RecordingBus) -> None:
 def test_what_a_service_refuses_reaches_the_script(
     client: Any, bus: RecordingBus, error: ServiceError, status: int
 ) -> None:
-    bus.answers[submissions.COMPLETE_FORM] = error
+    bus.answers[submissions.form.COMPLETE_FORM] = error
     answer = post(client, "complete", {"request_id": "r", "values": {}})
     assert answer.status_code == status
     assert (answer.json["error"], answer.json["code"]) == (error.message, error.code)
@@ -138,7 +140,7 @@ def test_a_crash_says_nothing_of_itself(client: Any, bus: RecordingBus) -> None:
     def crash(_: Any) -> None:
         raise RuntimeError("secret detail")
 
-    bus.answers[submissions.SAVE_VALUES] = crash
+    bus.answers[submissions.form.SAVE_VALUES] = crash
     answer = post(client, "values", {"request_id": "r", "values": {}})
     assert answer.status_code == 500
     assert "secret" not in answer.text
@@ -152,17 +154,17 @@ def test_what_cannot_be_a_slug_is_not_asked_for(client: Any, bus: RecordingBus, 
 
 def test_a_file_is_stored_under_a_clean_name(client: Any, bus: RecordingBus, blobs: BlobStore) -> None:
     form = {"file": (io.BytesIO(b"%PDF-1.7 x"), "..\\..\\a\u202e\x01b.txt"), "type": "file", "request_id": "r"}
-    attach, adopted = bus.answers[submissions.ATTACH_FILE], []
+    attach, adopted = bus.answers[submissions.form.ATTACH_FILE], []
 
-    def taken_over(request: submissions.AttachFile) -> Any:
+    def taken_over(request: submissions.form.AttachFile) -> Any:
         adopted.append(blobs.adopt(request.file, "submissions/"))
         return attach(request)
 
-    bus.answers[submissions.ATTACH_FILE] = taken_over
+    bus.answers[submissions.form.ATTACH_FILE] = taken_over
     answer = client.post(f"/s/{SLUG}/attachments", data=form)
     assert answer.json["uuid"] == "a1"
     assert answer.json["url"] == "/file/token/ab.txt"
-    (attached,) = bus.requests(submissions.ATTACH_FILE)
+    (attached,) = bus.requests(submissions.form.ATTACH_FILE)
     assert (attached.filename, attached.type, attached.request_id) == ("ab.txt", "file", "r")
     assert attached.file.media_type == "application/pdf"
     assert attached.file.key.startswith("incoming/")
@@ -173,7 +175,7 @@ def test_a_file_is_stored_under_a_clean_name(client: Any, bus: RecordingBus, blo
 def test_the_type_that_a_browser_claims_is_not_believed(client: Any, bus: RecordingBus) -> None:
     form = {"file": (io.BytesIO(b"<script>"), "x.png", "image/png"), "type": "file", "request_id": "r"}
     client.post(f"/s/{SLUG}/attachments", data=form)
-    assert bus.requests(submissions.ATTACH_FILE)[0].file.media_type == "application/octet-stream"
+    assert bus.requests(submissions.form.ATTACH_FILE)[0].file.media_type == "application/octet-stream"
 
 
 @pytest.mark.parametrize(
@@ -191,17 +193,17 @@ def test_the_type_that_a_browser_claims_is_not_believed(client: Any, bus: Record
 def test_bad_uploads(client: Any, bus: RecordingBus, form: dict[str, Any], status: int) -> None:
     answer = client.post(f"/s/{SLUG}/attachments", data=form, content_type="multipart/form-data")
     assert answer.status_code == status
-    assert bus.requests(submissions.ATTACH_FILE) == []
+    assert bus.requests(submissions.form.ATTACH_FILE) == []
     if status == 413:
         assert "1 MB" in answer.json["error"]
 
 
 def test_a_refused_file_is_not_kept(client: Any, bus: RecordingBus, blobs: BlobStore) -> None:
     for error, kept in [(ServiceError("invalid", "no picture"), False), (ServiceError("unavailable", "busy"), True)]:
-        bus.answers[submissions.ATTACH_FILE] = error
+        bus.answers[submissions.form.ATTACH_FILE] = error
         form = {"file": (io.BytesIO(b"x"), "x"), "type": "image", "request_id": "r"}
         assert client.post(f"/s/{SLUG}/attachments", data=form).status_code == error.status
-        assert blobs.exists(bus.requests(submissions.ATTACH_FILE)[-1].file.key) is kept
+        assert blobs.exists(bus.requests(submissions.form.ATTACH_FILE)[-1].file.key) is kept
 
 
 @pytest.mark.parametrize("state", ["waiting", "completed", "declined", "expired", "archived"])
@@ -209,19 +211,19 @@ def test_nothing_is_stored_or_drawn_for_a_form_that_is_not_open(
     client: Any, bus: RecordingBus, blobs: BlobStore, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blobs, "put", None)
-    bus.answers[submissions.OPEN_FORM] = signing_form(state)
+    bus.answers[submissions.form.OPEN_FORM] = signing_form(state)
     form = {"file": (io.BytesIO(b"x"), "x"), "type": "file", "request_id": "r"}
     assert client.post(f"/s/{SLUG}/attachments", data=form).status_code == 409
     typed = {"request_id": "r", "text": "Anna", "type": "signature"}
     assert post(client, "typed_signature", typed).status_code == 409
-    assert {rpc for rpc, _ in bus.asked} == {submissions.OPEN_FORM}
+    assert {rpc for rpc, _ in bus.asked} == {submissions.form.OPEN_FORM}
 
 
 def test_a_typed_name_becomes_a_picture(client: Any, bus: RecordingBus, drawn: BlobRef) -> None:
     answer = post(client, "typed_signature", {"request_id": "r", "text": " Anna ", "type": "initials"})
     assert answer.json["uuid"] == "a1"
     assert bus.requests(rendering.DRAW_SIGNATURE)[0].text == "Anna"
-    (attached,) = bus.requests(submissions.ATTACH_FILE)
+    (attached,) = bus.requests(submissions.form.ATTACH_FILE)
     assert (attached.file, attached.type, attached.filename) == (drawn, "initials", "initials.png")
 
 
@@ -243,13 +245,13 @@ def test_bad_typed_signatures(client: Any, bus: RecordingBus, body: dict[str, An
 def test_pictures_of_pages(client: Any, bus: RecordingBus, drawn: BlobRef) -> None:
     file = BlobRef(key="templates/x", sha256="0" * 64, size=1, media_type="application/pdf")
     pages = [PageSize(width=595, height=842)] * 2
-    bus.answers[submissions.FORM_FILE] = submissions.FormFile(file=file, pages=pages)
+    bus.answers[submissions.form.FORM_FILE] = submissions.form.FormFile(file=file, pages=pages)
     answer = client.get(f"/s/{SLUG}/pages/doc-1/2.png?width=5000")
     assert answer.data == b"\x89PNG drawn"
     assert answer.headers["Cache-Control"] == "private, max-age=3600, immutable"
     (asked,) = bus.requests(rendering.DRAW_PAGE)
     assert (asked.file, asked.page, asked.width) == (file, 2, 2100)
-    assert bus.requests(submissions.FORM_FILE)[0] == submissions.FormPage(slug=SLUG, document_uuid="doc-1")
+    assert bus.requests(submissions.form.FORM_FILE)[0] == submissions.form.FormPage(slug=SLUG, document_uuid="doc-1")
     for number in ("0", "3", "-1", "x"):
         assert client.get(f"/s/{SLUG}/pages/doc-1/{number}.png").status_code == 404
 
@@ -259,7 +261,7 @@ def test_a_slash_at_the_end_does_no_harm(client: Any) -> None:
 
 
 def test_a_prefix_in_the_base_url_is_in_every_address(make_pages: MakePages, bus: RecordingBus) -> None:
-    bus.answers[submissions.OPEN_FORM] = signing_form(
+    bus.answers[submissions.form.OPEN_FORM] = signing_form(
         documents=[
             {
                 "uuid": "d",

@@ -261,4 +261,7 @@ def test_addresses(address: str, good: bool) -> None:
 
 def test_addresses_on_the_wire_are_ascii_where_they_can_be() -> None:
     assert addresses.for_wire("a@exämple.de") == "a@xn--exmple-cua.de"
+    assert addresses.for_wire("a@Straße.de") == "a@xn--strae-oqa.de", "strasse.de is somebody else's"
+    assert addresses.for_wire("a@☃.net") == "a@xn--n3h.net"
+    assert addresses.for_wire(f"a@{'ä' * 70}.de") == f"a@{'ä' * 70}.de", "no domain: the server says so"
     assert addresses.for_wire("a@example.de") == "a@example.de"

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from contracts.events import InvitationDue
-from contracts.rpc.submissions import Message
+from contracts.rpc.submissions.api import Message
 from services.notifications import composing
 from services.notifications.composing import Mail
 from tests.support.letters import invitation, party
@@ -14,7 +14,9 @@ LINK = "https://sign.example.com/s/slug1"
 
 
 def said(body: str, subject: str | None = None, due: InvitationDue | None = None) -> Mail:
-    wanted = due or invitation(party(1, name="Bo Buyer", values={"Full Name": "Bo B.", "Price": 12.5, "Agreed": True}))
+    wanted = due or invitation(
+        party(1, name="Bo Buyer", values={"Full Name": "Bo B.", "Price": 12.5, "Agreed": True, "Not yet": None})
+    )
     return composing.invitations(wanted.model_copy(update={"message": Message(subject=subject, body=body)}))[0]
 
 
@@ -36,6 +38,7 @@ def html(body: str, due: InvitationDue | None = None) -> str:
         ("{{submitter.Price}} {{submitter.Agreed}}", "12.5 yes"),
         ("{{submitters[1].name}} {{submitters[1].Full Name}}", "Bo Buyer Bo B."),
         ("[{{submitters[7].name}}]", "[]"),
+        ("[{{submitter.Not yet}}]", "[]"),
         ("{{submitters}} {{submission.submitters}}", "Bo Buyer Bo Buyer"),
         ("{{template.name}} {{template.id}}", "Lease 7"),
         ("{{submission.name}} {{submission.id}}", "Lease 2026 31"),

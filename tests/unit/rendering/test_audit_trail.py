@@ -12,11 +12,11 @@ from contracts.audit_chain import START, next_hash
 from contracts.rpc.rendering import PartySummary, SealRequest
 from contracts.runtime.blobstore import BlobStore
 from contracts.types import Account
-from services.rendering.jobs import paper
-from services.rendering.jobs.audit_trail import Seal, SealedSummary, audit_trail
+from services.rendering.jobs.audit_trail import AuditTrail, Seal, SealedSummary
 from services.rendering.jobs.paper import readable
 from services.rendering.jobs.refused import Refused
 from tests.support import drawing
+from tests.support.drawing import saved
 from tests.support.sealing import BEGAN, assert_clean, attachment, pdf_text, seal_request, trail
 
 SEALED_AT = datetime(2026, 11, 20, 10, 20, 5, tzinfo=UTC)
@@ -31,8 +31,9 @@ def blobs(tmp_path: Path) -> BlobStore:
 def made(request: SealRequest, blobs: BlobStore, *documents: SealedSummary) -> bytes:
     summaries = documents or (SealedSummary("Consulting agreement", ORIGINAL, SEALED, 2, 81_234, "B-B"),)
     files = {one.uuid: blobs.get(one.file) for one in request.attachments}
-    with audit_trail(request, summaries, files, Seal("Meier Seal", "Meier Root 1a2b3c", SEALED_AT)) as pdf:
-        return paper.saved(pdf)
+    trail = AuditTrail(request, files, Seal("Meier Seal", "Meier Root 1a2b3c", SEALED_AT))
+    with trail.finish(summaries) as pdf:
+        return saved(pdf)
 
 
 def words(data: bytes, tmp_path: Path) -> str:

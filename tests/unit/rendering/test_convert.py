@@ -19,17 +19,7 @@ from services.rendering.jobs.convert import html_to_pdf
 from services.rendering.jobs.html_assets import external_urls
 from services.rendering.jobs.pages import draw_page
 from services.rendering.jobs.refused import Refused
-
-
-def texts(data: bytes) -> list[str]:
-    found = []
-    with pdfium.PdfDocument(data) as document:
-        for page in document:
-            text = page.get_textpage()
-            found.append(text.get_text_range())
-            text.close()
-            page.close()
-    return found
+from tests.support.intake import texts
 
 
 def one_field(html: str):

@@ -113,10 +113,6 @@ def test_every_field_is_there() -> None:
 # --- a real defect is noticed ---------------------------------------------------------------------------------------------
 
 
-def _no_italics(face: Any) -> Any:
-    return face._replace(italic=False)
-
-
 DEFECTS: dict[str, tuple[str, Any, str, Any]] = {
     "text a point too low": ("texts", text, "_vertical", lambda old: lambda *given: old(*given) - 1),
     "no bold": ("texts", text.Style, "face", lambda _: property(lambda self: text.Face(self.family))),

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image, ImageChops
 
 from contracts.rpc.rendering import FieldValue, FillRequest
-from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
 from services.rendering import tasks
 from services.rendering.jobs import cms, verify
 from tests.support.drawing import blob

@@ -7,7 +7,7 @@ import pytest
 from pikepdf import Dictionary, String
 from PIL import Image, ImageChops
 
-from contracts.types import FieldBox
+from contracts.field_boxes import FieldBox
 from services.rendering.jobs.fill import fill_into
 from services.rendering.jobs.geometry import visible_page
 from services.rendering.jobs.pages import MOST_PIXELS, draw_page

@@ -5,14 +5,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from services.rendering.pool import FOLDERS, Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut
+from services.rendering.pool import FOLDERS, Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut, Message
 from tests.support.suite import wait_until
 
 TOP = Path(__file__).parents[3]
@@ -145,6 +145,70 @@ def _ask_until_refused(pool: ChildPool) -> None:
         pool.run("echo", {}, wait=0.05)
 
 
+# --- jobs that begin before everything for them is known
+
+
+@pytest.fixture
+def two() -> Iterator[ChildPool]:
+    made = ChildPool(size=2, warm=2, tasks=TASKS).start()
+    yield made
+    made.close()
+
+
+def ahead(pool: ChildPool, begun: Path, rest: Callable[[], Message], *, seconds: float = 20) -> Any:
+    arguments = {"first": 1, "begun": str(begun)}
+    return pool.run_ahead("begin", arguments, [b"one"], rest, seconds=seconds, wait=30)
+
+
+def test_a_job_begins_before_everything_for_it_is_known(two: ChildPool, tmp_path: Path) -> None:
+    def rest() -> Message:
+        wait_until(lambda: (tmp_path / "begun").exists(), what="the job's beginning")
+        other = two.run("echo", {"second": 2})[0]
+        threading.Event().wait(0.6)  # more than the job's own time, which is not counted meanwhile
+        return other, [b"two"]
+
+    assert ahead(two, tmp_path / "begun", rest, seconds=0.5) == ({"first": 1, "second": 2}, [b"one", b"two"])
+    assert two.run("echo", {"again": True})[0] == {"again": True}
+
+
+def test_the_only_child_is_not_held_for_what_needs_it_too(pool: ChildPool, tmp_path: Path) -> None:
+    answer, parts = ahead(pool, tmp_path / "begun", lambda: pool.run("echo", {"second": 2}))
+    assert (answer, parts) == ({"first": 1, "second": 2}, [b"one"])
+
+
+def test_children_are_left_to_those_who_are_waited_for(two: ChildPool, tmp_path: Path) -> None:
+    """As many jobs as there are children, each waiting for another job: all come to an end."""
+    together = threading.Barrier(2, timeout=20)
+
+    def one(number: int) -> Any:
+        def rest() -> Message:
+            together.wait()
+            return two.run("echo", {"second": number})
+
+        return ahead(two, tmp_path / str(number), rest)[0]["second"]
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(one, (1, 2))) == [1, 2]
+
+
+def test_when_the_rest_cannot_be_had_the_child_is_replaced(two: ChildPool, tmp_path: Path) -> None:
+    def rest() -> Message:
+        raise KeyError("not there")
+
+    for _ in range(3):
+        with pytest.raises(KeyError, match="not there"):
+            ahead(two, tmp_path / "begun", rest)
+    with ThreadPoolExecutor(2) as threads:
+        assert len(set(threads.map(lambda _: two.run("sleep", {"seconds": 0.3})[0]["pid"], range(2)))) == 2
+
+
+def test_a_refusal_in_the_beginning_is_an_answer_to_the_whole(two: ChildPool) -> None:
+    refused = {"refused": True}
+    with pytest.raises(JobRefused, match="No, thank you"):
+        two.run_ahead("begin", refused, (), lambda: ({}, [b"unused"]), seconds=20, wait=30)
+    assert two.run("echo", {"again": True}) == ({"again": True}, [])
+
+
 def test_children_that_are_not_needed_end_but_one() -> None:
     pool = ChildPool(size=3, tasks=TASKS, idle=0.2).start()
     try:
@@ -181,6 +245,21 @@ def test_a_child_connects_nowhere_and_starts_nothing(pool: ChildPool) -> None:
             canary.accept()
     with pytest.raises(JobFailed, match="PermissionError"):
         pool.run("start_program", {})
+
+
+def test_the_kernel_holds_back_what_python_does_not_see(tmp_path: Path) -> None:
+    """A decoder in C that a hostile picture has taken over reads no keys and reaches nobody."""
+    mine, secret = tmp_path / "mine", tmp_path / "var" / "certificates.pem"
+    mine.mkdir()
+    secret.parent.mkdir()
+    secret.write_text("a key")
+    pool = ChildPool(size=1, tasks=TASKS, environment={"TMPDIR": str(mine)}).start()
+    try:
+        done = pool.run("escape", {"path": str(secret)})[0]
+    finally:
+        pool.close()
+    assert done == {"socket": False, "exec": False, "kill": False, "read": False, "write": False, "folder": True}
+    assert [one.name for one in secret.parent.iterdir()] == ["certificates.pem"]
 
 
 def test_a_child_ends_with_its_parent(pool: ChildPool) -> None:

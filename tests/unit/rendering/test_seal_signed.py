@@ -6,7 +6,7 @@ from pathlib import Path
 import pikepdf
 import pytest
 
-from contracts.types import StoredDocument
+from contracts.stored_documents import StoredDocument
 from services.rendering.jobs import fill, read_back, seal, seal_signed, verify
 from services.rendering.jobs.refused import Refused
 from tests.support import drawing

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.problems import Problems
 from contracts.types import FieldType
 from services.rendering.jobs import tag_grammar
 from services.rendering.jobs.intake import prepare
 from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, parse_tag, tag_from_attributes
 from services.rendering.jobs.tag_values import LONGEST_NAME, LONGEST_VALUE, MOST_OPTIONS, clean
 from services.templates import field_rules
-from services.templates.problems import Problems
 from tests.support import pdf_files
 from tests.support.tags import take
 

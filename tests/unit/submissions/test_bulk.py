@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.rpc import submissions as rpc
+from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import FieldType
 from services.submissions import bulk

@@ -178,6 +178,8 @@ def test_a_value_with_a_placeholder_waits_as_default() -> None:
     plan = planned({"values": {"When": "{{date}}", "Who": "for {name}"}}, found=found)
     assert plan.submitters[0].values == {}
     assert [one.default_value for one in plan.fields] == ["{{date}}", "for {name}"]
+    both = planned({"fields": [{"name": "Who", "default_value": "Ann"}], "values": {"Who": "{name}"}}, found=found)
+    assert (both.submitters[0].values, both.fields[1].default_value) == ({}, "{name}"), "values win over fields"
 
 
 def test_pictures_are_listed_and_their_values_are_the_attachments_to_come() -> None:

@@ -60,10 +60,48 @@ def test_the_stricter_proof_of_identity_is_asked_for() -> None:
         assert [one.preferences for one in made.fields] == [{"method": "qes"}]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "asks"),
+    [
+        (False, True, True),
+        (False, None, True),
+        (None, False, True),
+        (None, True, True),
+        (True, False, True),
+        (False, False, False),
+    ],
+)
+def test_a_number_that_one_of_the_roles_must_confirm_is_confirmed(
+    first: bool | None, second: bool | None, asks: bool
+) -> None:
+    fields = [
+        field(role, "Mobile", "phone", preferences={} if wanted is None else {"one_time_code": wanted})
+        for role, wanted in zip("AB", (first, second), strict=True)
+    ]
+    found, account = template(*fields), Account(phone_codes_available=True)
+    made = creation.planned(create_command(found, {"roles": ["A", "B"]}, account=account), found, Limits(), NOW)
+    assert [one.preferences for one in made.fields] == [{"one_time_code": asks}]
+
+
 def test_the_new_role_may_be_named_and_filled() -> None:
     made = plan(three_roles(), {"role": "C"}, {"role": "Both", "roles": ["A", "B"], "values": {"Name": "7"}})
     assert [one.party.name for one in made.submitters] == ["C", "Both"]
     assert sorted(map(str, made.submitters[1].values.values())) == ["7", "7"]
+
+
+def test_a_choice_offers_what_either_role_was_offered() -> None:
+    found = template(
+        field("A", "Colour", "radio", options=["red", "green"], areas=[area(1)]),
+        field("B", "Colour", "radio", options=["green", "blue"], areas=[area(2)]),
+    )
+    made = plan(found, {"roles": ["A", "B"], "values": {"Colour": "blue"}})
+    assert [(one.options, len(one.areas)) for one in made.fields] == [(["red", "green", "blue"], 2)]
+
+
+@pytest.mark.parametrize("inviter", ["a", "B ", "A / B"])
+def test_who_has_taken_a_role_invites_for_it(inviter: str) -> None:
+    made = plan(three_roles(), {"roles": ["A", "B"]}, {"role": "C", "email": None, "invite_by": inviter})
+    assert made.submitters[1].invited_by == made.submitters[0].party.uuid
 
 
 def test_one_role_is_as_role_and_the_position_counts_what_is_left() -> None:

@@ -11,7 +11,8 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import Rpc, rendering
 from contracts.rpc import templates as rpc
 from contracts.runtime.blobstore import BlobStore
-from contracts.types import Actor, Area, FieldDefinition, PageSize, Party, Role, StoredDocument
+from contracts.stored_documents import StoredDocument
+from contracts.types import Actor, Area, FieldDefinition, PageSize, Party, Role
 from services.templates.composing import Joiner, composed
 from services.templates.domain import DocumentFields, Limits
 from services.templates.preparing import Ready

@@ -8,7 +8,8 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc.rendering import PreparedDocument, TagField
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.types import Area, Condition, DocxSource, FieldDefinition, PageSize, Party, StoredDocument, WrittenField
+from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
+from contracts.types import Area, Condition, FieldDefinition, PageSize, Party
 from services.templates.domain import Limits
 from services.templates.filling import filled
 

@@ -8,26 +8,26 @@ _SHOWN = 50
 
 
 class Problems:
-    """Paths in the request body with a reason each, such as ``submitters[0].email``."""
+    """Paths in the request body with a reason each, such as ``submitters[0].email`` or ``documents[0].fields[2].type``."""
 
     def __init__(self) -> None:
-        self._found: list[dict[str, str]] = []
+        self.found: list[dict[str, str]] = []
         self._message: str | None = None
 
     def add(self, field: str, reason: str, message: str | None = None) -> None:
         """``reason`` continues the sentence that the path begins; ``message`` is said instead, where clients look for it."""
-        self._found.append({"field": field, "reason": reason})
+        self.found.append({"field": field, "reason": reason})
         if self._message is None:
             self._message = message or f"{field} {reason}"
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self.found)
 
     def refuse(self) -> None:
         """Raises ServiceError("invalid") when there was any problem; the first one is the message."""
         if self._message is None:
             return
-        raise ServiceError("invalid", with_more(self._message, len(self._found)), list(self._found[:_SHOWN]))
+        raise ServiceError("invalid", with_more(self._message, len(self.found)), list(self.found[:_SHOWN]))
 
 
 def with_more(message: str, found: int) -> str:

@@ -1,0 +1,46 @@
+"""The answer to ``dry_run``: what a creating call would make."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from contracts.types import FieldDefinition, Notice, PageSize, Tolerant
+
+
+class DryRunDocument(Tolerant):
+    """A document that would be kept; ``sha256`` is of what was sent in. Sizes are points, upright."""
+
+    name: str
+    pages: list[PageSize]
+    signed: bool = False
+    sha256: str
+
+
+class DryRunSubmitter(Tolerant):
+    """A submitter that would be made. ``fields`` are the names of those that he fills in."""
+
+    role: str
+    email: str | None = None
+    name: str | None = None
+    phone: str | None = None
+    order: int | None = None
+    completed: bool = False
+    fields: list[str] = Field(default_factory=list)
+
+
+class DryRun(Tolerant):
+    """What a creating call would make; nothing was stored, and nobody was told.
+
+    ``problems`` are what the call would be refused for; when there are none it would be accepted. ``report`` is what was
+    changed or skipped in the documents, and why.
+    """
+
+    dry_run: Literal[True] = True
+    accepted: bool
+    problems: list[dict[str, str]] = Field(default_factory=list)
+    report: list[Notice] = Field(default_factory=list)
+    name: str | None = None
+    roles: list[str] = Field(default_factory=list)
+    fields: list[FieldDefinition] = Field(default_factory=list)
+    documents: list[DryRunDocument] = Field(default_factory=list)
+    submitters: list[DryRunSubmitter] | None = None

@@ -1,0 +1,40 @@
+"""What a field may say about itself, wherever it is said (specification 2.7): in a template, in a tag, in an override."""
+
+import re
+
+LONGEST_TEXT = 10_000
+"""Characters of a value, a title, a description or the message of a validation."""
+LONGEST_PATTERN = 256
+LARGEST_NUMBER = 2**53
+LARGEST_FONT = 200
+MOST_REASONS = 50
+LONGEST_REASON = 255
+LONGEST_FORMAT = 50
+
+CURRENCIES = ("USD", "EUR", "GBP", "CAD", "AUD", "CHF", "SEK")
+NUMBER_FORMATS = ("usd", "eur", "gbp", "comma", "dot", "space", "percent", "percent_space", "none")
+SIGNATURE_FORMATS = ("drawn", "typed", "drawn_or_typed", "upload")
+COLORS = ("black", "white", "blue", "red")
+WORDS: dict[str, tuple[str, ...]] = {
+    "font_type": ("bold", "italic", "bold_italic"),
+    "font": ("Times", "Helvetica", "Courier"),
+    "align": ("left", "center", "right"),
+    "valign": ("top", "center", "bottom"),
+    "method": ("aes", "qes"),
+    "position": ("background", "foreground"),
+}
+"""The preferences that are one of a few words."""
+
+_DATE_TOKENS = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
+_HEX_COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
+
+
+def is_color(text: str) -> bool:
+    """One of ``COLORS``, or hexadecimal such as ``#1a2b3c`` or ``#fe9``."""
+    return text in COLORS or _HEX_COLOR.fullmatch(text) is not None
+
+
+def is_date_format(text: str) -> bool:
+    """Such as ``DD/MM/YYYY``: parts of a date or a time, and between them neither letters nor digits."""
+    rest = _DATE_TOKENS.sub("", text)
+    return len(text) <= LONGEST_FORMAT and rest != text and not re.search(r"[A-Za-z0-9]", rest)

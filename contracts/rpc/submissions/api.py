@@ -1,0 +1,276 @@
+"""What the public API asks for: submissions and their submitters, made, read, changed, removed (specification 4.3, 4.4)."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from contracts.dry_run import DryRun
+from contracts.field_boxes import FieldBoxes
+from contracts.rpc import Rpc
+from contracts.rpc.templates import GetFieldBoxes, Intake
+from contracts.types import (
+    Account,
+    Actor,
+    Order,
+    Page,
+    PageRequest,
+    Removed,
+    Submission,
+    SubmissionDocuments,
+    SubmissionEvent,
+    SubmissionStatus,
+    Submitter,
+    Tolerant,
+)
+
+
+class Message(Tolerant):
+    subject: str | None = None
+    body: str | None = None
+
+
+class FieldOverride(Tolerant):
+    """Override definition (specification 2.7), by ``name``. Only what is set is changed (``model_fields_set``)."""
+
+    name: str | None = None
+    uuid: str | None = None
+    default_value: Any = None
+    value: Any = None
+    readonly: bool | None = None
+    required: bool | None = None
+    title: str | None = None
+    description: str | None = None
+    validation: dict[str, Any] | None = None
+    preferences: dict[str, Any] | None = None
+
+
+class NewSubmitter(Tolerant):
+    """``submitters[]`` (specification 4.3.3). What is not there yet the gateway refuses before it gets here."""
+
+    role: str | None = None
+    uuid: str | None = None
+    email: str | None = None
+    name: str | None = None
+    phone: str | None = None
+    external_id: str | None = None
+    values: dict[str, Any] = Field(default_factory=dict)
+    variables: dict[str, Any] = Field(default_factory=dict)
+    fields: list[FieldOverride] = Field(default_factory=list)
+    readonly_fields: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    send_email: bool | None = None
+    send_sms: bool | None = None
+    completed_redirect_url: str | None = None
+    order: int | None = None
+    completed: bool = False
+    go_to_last: bool | None = None
+    reply_to: str | None = None
+    message: Message | None = None
+    roles: list[str] = Field(default_factory=list)
+    invite_by: str | None = None
+    consent_enabled: bool | None = None
+    consent_document_url: str | None = None
+    consent_document_text: str | None = None
+    logo_url: str | None = None
+    company_name: str | None = None
+    stamp_url: str | None = None
+    require_email_2fa: bool | None = None
+    require_phone_2fa: bool | None = None
+
+
+class NewSubmission(Tolerant):
+    """What every way of making a submission has (specification 4.3.1). Errors name the field as ``submitters[0].email``.
+
+    ``preferences`` are those of specification 2.8. ``request_id``: the same id returns the first answer.
+    ``source`` is ``link`` for what a visitor of a shared link began; the actor is then its template's author.
+    """
+
+    request_id: str
+    actor: Actor
+    account: Account
+    submitters: list[NewSubmitter]
+    name: str | None = None
+    order: Order | None = None
+    send_email: bool = True
+    send_sms: bool = False
+    completed_redirect_url: str | None = None
+    bcc_completed: str | None = None
+    reply_to: str | None = None
+    expire_at: datetime | None = None
+    message: Message | None = None
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    variables: dict[str, Any] = Field(default_factory=dict)
+    consent_enabled: bool | None = None
+    consent_document_url: str | None = None
+    consent_document_text: str | None = None
+    logo_url: str | None = None
+    company_name: str | None = None
+    stamp_url: str | None = None
+    source: str = "api"
+
+
+class GetSubmission(Tolerant):
+    actor: Actor
+    id: int
+    include: str = ""
+
+
+class ListSubmissions(PageRequest):
+    """``archived``: True only archived, False only active, None both."""
+
+    actor: Actor
+    q: str | None = None
+    template_id: int | None = None
+    template_folder: str | None = None
+    archived: bool | None = None
+    status: SubmissionStatus | None = None
+    slug: str | None = None
+    include: str = ""
+
+
+class ListEvents(PageRequest):
+    """The lines of the audit trail of submission ``id``; cursors are the lines' ids."""
+
+    actor: Actor
+    id: int
+
+
+class UpdateSubmission(Tolerant):
+    """Only what is set changes; ``expire_at`` None clears it."""
+
+    request_id: str
+    actor: Actor
+    id: int
+    name: str | None = None
+    expire_at: datetime | None = None
+    archived: bool | None = None
+
+
+class CreateSubmission(NewSubmission):
+    """POST /submissions: from a template."""
+
+    template_id: int
+
+
+class CreateSubmissions(Tolerant):
+    """Several at once, all or none. The ``request_id`` and ``actor`` of each are those of the whole.
+
+    ``own``: where they were written as ``submissions[]``, which keys each of them was given itself and not by the whole;
+    refusals then name those as ``submissions[0].<key>``.
+    """
+
+    request_id: str
+    actor: Actor
+    submissions: list[CreateSubmission]
+    own: list[list[str]] = Field(default_factory=list)
+
+
+class Submissions(Tolerant):
+    data: list[Submission]
+
+
+class CreateOneOff(NewSubmission, Intake):
+    """POST /submissions/pdf, /html, /docx: from documents sent along, which the templates service prepares, and those of
+    ``template_ids``. Belongs to its creator; no template knows of it."""
+
+    template_ids: list[int] = Field(default_factory=list)
+    merge_documents: bool = False
+
+
+class RemoveSubmission(Tolerant):
+    request_id: str
+    actor: Actor
+    id: int
+    permanently: bool = False
+
+
+class GetDocuments(Tolerant):
+    """Sealed documents of a completed submission, partially filled ones otherwise. ``merge``: one PDF of all."""
+
+    actor: Actor
+    id: int
+    merge: bool = False
+
+
+class RetrySeal(Tolerant):
+    request_id: str
+    actor: Actor
+    id: int
+
+
+class GetSubmitter(Tolerant):
+    actor: Actor
+    id: int
+    include: str = ""
+
+
+class ListSubmitters(PageRequest):
+    actor: Actor
+    q: str | None = None
+    submission_id: int | None = None
+    template_id: int | None = None
+    external_id: str | None = None
+    slug: str | None = None
+    completed_after: datetime | None = None
+    completed_before: datetime | None = None
+    include: str = ""
+
+
+class UpdateSubmitter(Tolerant):
+    """PUT /submitters/:id (specification 4.4). Only what is set changes; ``values`` merge, ``metadata`` replaces.
+
+    ``send_email`` True sends the invitation again, ``send_sms`` by SMS; ``completed`` True completes in the name of the API
+    user. ``account`` says what can be sent at all (``*_available``); the submission keeps the settings it was made under.
+    """
+
+    request_id: str
+    actor: Actor
+    id: int
+    name: str | None = None
+    email: str | None = None
+    phone: str | None = None
+    external_id: str | None = None
+    values: dict[str, Any] = Field(default_factory=dict)
+    fields: list[FieldOverride] = Field(default_factory=list)
+    readonly_fields: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] | None = None
+    send_email: bool = False
+    send_sms: bool = False
+    reply_to: str | None = None
+    completed: bool = False
+    completed_redirect_url: str | None = None
+    go_to_last: bool | None = None
+    message: Message | None = None
+    logo_url: str | None = None
+    company_name: str | None = None
+    stamp_url: str | None = None
+    require_email_2fa: bool | None = None
+    require_phone_2fa: bool | None = None
+    account: Account | None = None
+
+
+class AccountPictures(Tolerant):
+    """Keys of files that were once fetched for the account (its logo, its stamp)."""
+
+    keys: list[str]
+
+
+CREATE = Rpc("submissions", "create", CreateSubmission, Submission, timeout=30)
+CREATE_ONE_OFF = Rpc("submissions", "create_one_off", CreateOneOff, Submission, timeout=120)
+TRY_CREATE = Rpc("submissions", "try_create", CreateSubmission, DryRun, timeout=30)
+TRY_ONE_OFF = Rpc("submissions", "try_one_off", CreateOneOff, DryRun, timeout=120)
+CREATE_MANY = Rpc("submissions", "create_many", CreateSubmissions, Submissions, timeout=120)
+TRY_MANY = Rpc("submissions", "try_many", CreateSubmissions, DryRun, timeout=120)
+GET = Rpc("submissions", "get", GetSubmission, Submission)
+LIST = Rpc("submissions", "list", ListSubmissions, Page[Submission])
+FIELD_BOXES = Rpc("submissions", "field_boxes", GetFieldBoxes, FieldBoxes)
+LIST_EVENTS = Rpc("submissions", "list_events", ListEvents, Page[SubmissionEvent])
+UPDATE = Rpc("submissions", "update", UpdateSubmission, Submission)
+REMOVE = Rpc("submissions", "remove", RemoveSubmission, Removed)
+DOCUMENTS = Rpc("submissions", "documents", GetDocuments, SubmissionDocuments, timeout=60)
+RETRY_SEAL = Rpc("submissions", "retry_seal", RetrySeal, Submission)
+GET_SUBMITTER = Rpc("submissions", "get_submitter", GetSubmitter, Submitter)
+LIST_SUBMITTERS = Rpc("submissions", "list_submitters", ListSubmitters, Page[Submitter])
+UPDATE_SUBMITTER = Rpc("submissions", "update_submitter", UpdateSubmitter, Submitter, timeout=30)
+PICTURES_IN_USE = Rpc("submissions", "pictures_in_use", AccountPictures, AccountPictures)

@@ -1,0 +1,185 @@
+"""The signing page: what one signer sees, fills in and completes."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from contracts.blobs import BlobRef
+from contracts.rpc import Rpc
+from contracts.rpc.rendering import FillRequest
+from contracts.rpc.submissions.codes import CodeAsked
+from contracts.rpc.submissions.visit import Visit
+from contracts.types import Attachment, Condition, DocumentLink, FieldDefinition, PageSize, Tolerant
+
+
+class OpenForm(Visit):
+    """Only reads; a mail scanner's GET changes nothing. The page itself then reports the view (``view``)."""
+
+
+class FormDocument(Tolerant):
+    """``conditions``: it is shown only while these hold of what the signer fills in; others are decided already."""
+
+    uuid: str
+    name: str
+    pages: list[PageSize]
+    url: str | None = None
+    conditions: list[Condition] = Field(default_factory=list)
+
+
+class FormField(FieldDefinition):
+    """A field on the signing page: ``value`` as stored, ``mine`` when this signer fills it (others are shown only).
+
+    ``display`` is how a value reads on paper (formatted date, number), masked where it must be. ``reasons`` are those that
+    the signer of this signature must choose from, ``reason`` the one that he has chosen.
+    ``confirmed`` is the stored number of a phone field that asks for a one-time code, when the code was passed.
+    Of a verification field ``verified_as`` is whom the identity provider named (empty when it gave no name, None without a
+    proof), ``verification_problem`` why the last attempt came to nothing (``IdentityProblem``).
+    """
+
+    value: Any = None
+    display: str | None = None
+    mine: bool = True
+    reasons: list[str] = Field(default_factory=list)
+    reason: str | None = None
+    confirmed: str | None = None
+    verified_as: str | None = None
+    verification_problem: str | None = None
+
+
+class ConsentAsked(Tolerant):
+    """What the signer has to agree to before he can complete; ``url`` is where it can be read."""
+
+    text: str
+    url: str | None = None
+
+
+class PartyToInvite(Tolerant):
+    """A role whose signer this signer names when he completes; with ``needs_phone`` he has to give a telephone number, too."""
+
+    uuid: str
+    role: str
+    needs_phone: bool = False
+
+
+class SigningForm(Tolerant):
+    """What the signing page shows. ``account_name`` and ``logo_url`` are those that this signer is to see. ``state`` is
+    ``open``, ``waiting``, ``completed``, ``declined``, ``expired``, ``archived`` or ``code``; everything but the names is empty
+    unless ``open`` or ``completed``.
+
+    Before the signer's one-time codes are passed, nothing of the submission is in it, not even its name: it is ``code``, with
+    what is asked for, or the state in which no code is worth asking for.
+    """
+
+    state: str
+    submission_name: str
+    account_name: str
+    submitter_id: int
+    submitter_name: str | None = None
+    submitter_email: str | None = None
+    role: str
+    sender_name: str | None = None
+    locale: str = "en-US"
+    time_zone: str = "UTC"
+    expire_at: datetime | None = None
+    sealing_status: str | None = None
+    declined_by: str | None = None
+    decline_reason: str | None = None
+    completed_redirect_url: str | None = None
+    go_to_last: bool = False
+    documents: list[FormDocument] = Field(default_factory=list)
+    fields: list[FormField] = Field(default_factory=list)
+    attachments: list[Attachment] = Field(default_factory=list)
+    results: list[DocumentLink] = Field(default_factory=list)
+    audit_log_url: str | None = None
+    consent: ConsentAsked | None = None
+    invites: list[PartyToInvite] = Field(default_factory=list)
+    logo_url: str | None = None
+    code: CodeAsked | None = None
+
+
+class SaveValues(Visit):
+    """``values`` is keyed by field uuid, as are ``reasons``: the reason for signing that was chosen for a signature, None to
+    take it back. Stored step by step; required is checked on completion only."""
+
+    request_id: str
+    values: dict[str, Any]
+    reasons: dict[str, str | None] = Field(default_factory=dict)
+
+
+class CompleteForm(SaveValues):
+    """The last step: saves, checks everything, completes. ``consent``: he has ticked what he was asked to agree to."""
+
+    consent: bool = False
+
+
+class Invited(Tolerant):
+    """Who is to sign for a role that this signer invites; the role by ``uuid`` or by name."""
+
+    uuid: str | None = None
+    role: str | None = None
+    email: str | None = None
+    name: str | None = None
+    phone: str | None = None
+
+
+class InviteAndComplete(CompleteForm):
+    """The last step of a signer who invites others: they are added, then it completes, in one transaction."""
+
+    submitters: list[Invited] = Field(default_factory=list)
+
+
+class DeclineForm(Visit):
+    request_id: str
+    reason: str = ""
+
+
+class AttachFile(Visit):
+    """``type`` is the field's type. Signatures and initials must be pictures with something on them."""
+
+    request_id: str
+    type: str
+    filename: str
+    file: BlobRef
+
+
+class Done(Tolerant):
+    """``state`` as in SigningForm, after the command."""
+
+    state: str
+
+
+class FormPage(Tolerant):
+    """A page of a document of this signer's submission, ``page`` from 1."""
+
+    slug: str
+    document_uuid: str
+    proofs: list[str] = Field(default_factory=list)
+
+
+class FormFile(Tolerant):
+    """``footer`` is the line that every page gets at its foot, empty for none."""
+
+    file: BlobRef
+    pages: list[PageSize]
+    footer: str = ""
+
+
+class DrawForm(Visit):
+    """What the page shows right now, to be drawn: ``values`` and ``reasons`` as in SaveValues, of the signer's own fields and
+    only those that are not saved yet; ``fields`` are the uuids of those that are wanted."""
+
+    values: dict[str, Any] = Field(default_factory=dict)
+    reasons: dict[str, str | None] = Field(default_factory=dict)
+    fields: list[str]
+
+
+OPEN_FORM = Rpc("submissions", "open_form", OpenForm, SigningForm)
+VIEW_FORM = Rpc("submissions", "view_form", Visit, Done)
+SAVE_VALUES = Rpc("submissions", "save_values", SaveValues, Done)
+COMPLETE_FORM = Rpc("submissions", "complete_form", CompleteForm, Done, timeout=30)
+INVITE_AND_COMPLETE = Rpc("submissions", "invite_and_complete", InviteAndComplete, Done, timeout=30)
+DECLINE_FORM = Rpc("submissions", "decline_form", DeclineForm, Done)
+ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
+FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)
+FORM_DRAWING = Rpc("submissions", "form_drawing", DrawForm, FillRequest)

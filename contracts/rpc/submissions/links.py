@@ -1,0 +1,51 @@
+"""Shared links: a visitor starts a submission for himself."""
+
+from contracts.rpc import Rpc
+from contracts.rpc.submissions.codes import CodeSent, PassedCode
+from contracts.rpc.submissions.visit import Visit
+from contracts.types import Account, Actor, Tolerant
+
+
+class LinkVisit(Visit):
+    """Somebody at a shared link: ``slug`` is the template's. ``email``, ``name`` and ``phone`` as far as he was asked for."""
+
+    account: Account
+    email: str | None = None
+    name: str | None = None
+    phone: str | None = None
+
+
+class StartFromLink(LinkVisit):
+    """A submission for this visitor. ``sender`` is the template's author, while he is a user. ``resume`` is what this browser
+    was given when it started one before: the same visitor goes on with that."""
+
+    request_id: str
+    sender: Actor | None = None
+    resume: str | None = None
+
+
+class LinkStarted(Tolerant):
+    """``submitter_slug`` opens the form. ``resume`` goes to the browser; ``passed``, too, when a code had to be passed: the
+    form does not ask for another."""
+
+    submitter_slug: str
+    resume: str = ""
+    passed: PassedCode | None = None
+
+
+class SendLinkCode(LinkVisit):
+    """Send a one-time code to ``email``."""
+
+    request_id: str
+
+
+class CheckLinkCode(LinkVisit):
+    """As CheckCode; the proof is for this link and this address."""
+
+    request_id: str
+    code: str
+
+
+START_FROM_LINK = Rpc("submissions", "start_from_link", StartFromLink, LinkStarted, timeout=30)
+SEND_LINK_CODE = Rpc("submissions", "send_link_code", SendLinkCode, CodeSent)
+CHECK_LINK_CODE = Rpc("submissions", "check_link_code", CheckLinkCode, PassedCode)

@@ -1,0 +1,18 @@
+"""Who calls from the signing page or from a shared link."""
+
+from pydantic import Field
+
+from contracts.types import Tolerant
+
+
+class Visit(Tolerant):
+    """Who opens the signing page. The slug is the secret that lets him in; it is never logged whole.
+
+    ``proofs`` are what this browser was given for the one-time codes that it has passed (``PassedCode``).
+    """
+
+    slug: str
+    proofs: list[str] = Field(default_factory=list)
+    ip: str | None = None
+    user_agent: str | None = None
+    time_zone: str | None = None

@@ -1,0 +1,17 @@
+"""What somebody who comes by a shared link is asked for: the page asks, and the submissions service has the last word."""
+
+from collections.abc import Mapping
+from typing import Any
+
+LINK_FORM_FIELDS = ("email", "name", "phone")
+"""What a shared link may ask its visitor for, in the order in which it does."""
+
+
+def asked_for(preferences: Mapping[str, Any]) -> list[str]:
+    """Those of ``LINK_FORM_FIELDS`` that a template with these preferences asks for."""
+    wanted = set(preferences.get("link_form_fields") or ["email"])
+    if preferences.get("shared_link_2fa") or preferences.get("require_email_2fa"):
+        wanted.add("email")
+    if preferences.get("require_phone_2fa"):
+        wanted.add("phone")
+    return [name for name in LINK_FORM_FIELDS if name in wanted]

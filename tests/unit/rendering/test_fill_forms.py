@@ -1,0 +1,150 @@
+"""What a document brought with it when values go into it: its form, its annotations."""
+
+import io
+from typing import Any
+
+import pikepdf
+import pytest
+from pikepdf import Array, Dictionary, Name
+
+from services.rendering.jobs.fill import fill_into
+from services.rendering.jobs.reading import is_found
+from tests.support.drawing import (
+    DOCUMENT,
+    blank_pdf,
+    field_value,
+    picture_of,
+    request,
+    stored,
+    text_in,
+)
+from tests.support.filling import fill
+
+
+def form_pdf(*fields: Dictionary, need_appearances: bool = False) -> pikepdf.Pdf:
+    pdf = blank_pdf()
+    widgets = []
+    for field in fields:
+        field.Type, field.Subtype = Name.Annot, Name.Widget
+        field["/F"] = field.get("/F", 4)
+        widgets.append(pdf.make_indirect(field))
+    pdf.pages[0].obj.Annots = Array(widgets)
+    pdf.Root.AcroForm = Dictionary(Fields=Array(widgets), DA=pikepdf.String("/Helv 0 Tf 0 g"))
+    if need_appearances:
+        pdf.Root.AcroForm.NeedAppearances = True
+    return pdf
+
+
+def text_widget(value: str, **more: Any) -> Dictionary:
+    return Dictionary(
+        FT=Name.Tx, T=pikepdf.String("t"), V=pikepdf.String(value), Rect=Array([100, 600, 300, 620]), **more
+    )
+
+
+WIDGET = (100.0, 600.0, 300.0, 620.0)
+
+
+@pytest.mark.parametrize("value", ["Ana Kowalska", "Łódź Żółć", "שלום עולם", "王小明"])
+def test_a_form_value_without_appearance_does_not_vanish(value: str) -> None:
+    data, _ = fill(field_value("text", "x"), pdf=form_pdf(text_widget(value)))
+    assert is_found(value, text_in(data, 1, WIDGET))
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert "/AcroForm" not in pdf.Root
+        assert "/Annots" not in pdf.pages[0].obj
+
+
+def test_an_outdated_appearance_is_drawn_anew() -> None:
+    pdf = form_pdf(text_widget("new value"), need_appearances=True)
+    old = pdf.make_stream(b"BT ET")
+    old.stream_dict.update(Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=Array([0, 0, 200, 20])))
+    pdf.pages[0].obj.Annots[0].AP = Dictionary(N=old)
+    data, _ = fill(pdf=pdf)
+    assert is_found("new value", text_in(data, 1, WIDGET))
+
+
+def test_choices_passwords_and_multi_line_values() -> None:
+    options = Array([Array([pikepdf.String("at"), pikepdf.String("Austria")])])
+    combo = Dictionary(FT=Name.Ch, Ff=1 << 17, T=pikepdf.String("c"), V=pikepdf.String("at"), Opt=options)
+    combo.Rect = Array([100, 500, 300, 520])
+    password = text_widget("secret", Ff=1 << 13)
+    lines = text_widget("one\nand two", Ff=1 << 12)
+    lines.Rect = Array([100, 300, 300, 360])
+    data, _ = fill(pdf=form_pdf(combo, password, lines))
+    assert is_found("Austria", text_in(data, 1, (100, 500, 300, 520)))
+    assert is_found("******", text_in(data, 1, WIDGET))
+    assert is_found("one and two", text_in(data, 1, (100, 300, 300, 360)))
+
+
+def test_a_ticked_box_without_appearance_stays_ticked() -> None:
+    def box(value: Name, bottom: int) -> Dictionary:
+        return Dictionary(
+            FT=Name.Btn, T=pikepdf.String("b"), V=value, AS=value, Rect=Array([100, bottom, 120, bottom + 20])
+        )
+
+    data, _ = fill(pdf=form_pdf(box(Name.Yes, 600), box(Name.Off, 500)))
+    assert is_found("✔", text_in(data, 1, (100, 600, 120, 620)))
+    assert text_in(data, 1, (100, 500, 120, 520)) == ""
+
+
+def test_a_comb_shows_each_character_in_its_cell() -> None:
+    comb = text_widget("1234", Ff=1 << 24, MaxLen=10, DA=pikepdf.String("/Helv 10 Tf 0 g"))
+    data, _ = fill(pdf=form_pdf(comb))
+    assert [text_in(data, 1, (100 + 20 * cell, 600, 120 + 20 * cell, 620)).strip() for cell in range(5)] == [
+        *"1234",
+        "",
+    ]
+    right = text_widget("12", Ff=1 << 24, MaxLen=10, Q=2)
+    data, _ = fill(pdf=form_pdf(right))
+    assert [text_in(data, 1, (260 + 20 * cell, 600, 280 + 20 * cell, 620)).strip() for cell in range(2)] == ["1", "2"]
+
+
+@pytest.mark.parametrize("turn", [90, 180, 270])
+def test_a_turned_value_stays_turned(turn: int) -> None:
+    """Where it begins: at the bottom, at the right, at the top."""
+    widget = text_widget("Turned value", MK=Dictionary(R=turn), DA=pikepdf.String("/Helv 12 Tf 0 g"))
+    widget.Rect = Array([100, 400, 120, 600] if turn != 180 else [100, 400, 300, 420])
+    data, _ = fill(pdf=form_pdf(widget))
+    begins = {90: (95, 395, 125, 430), 180: (270, 395, 305, 425), 270: (95, 570, 125, 605)}[turn]
+    behind = {90: (95, 450, 125, 605), 180: (95, 395, 250, 425), 270: (95, 395, 125, 550)}[turn]
+    assert "T" in text_in(data, 1, begins)
+    assert "T" not in text_in(data, 1, behind)
+    assert text_in(data, 1, behind).strip()
+
+
+def test_a_value_with_the_flag_for_unknown_annotations_is_seen() -> None:
+    data, _ = fill(pdf=form_pdf(text_widget("seen", F=1)))
+    assert is_found("seen", text_in(data, 1, WIDGET))
+
+
+def test_links_stay_hidden_annotations_stay_hidden_and_others_become_content() -> None:
+    pdf = blank_pdf()
+
+    def annotation(subtype: Name, flags: int, bottom: int) -> pikepdf.Object:
+        look = pdf.make_stream(b"1 0 0 rg 0 0 50 20 re f")
+        look.stream_dict.update(Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=Array([0, 0, 50, 20])))
+        made = Dictionary(Type=Name.Annot, Subtype=subtype, F=flags, Rect=Array([100, bottom, 150, bottom + 20]))
+        made.AP = Dictionary(N=look)
+        return pdf.make_indirect(made)
+
+    link = Dictionary(Type=Name.Annot, Subtype=Name.Link, Rect=Array([100, 300, 150, 320]), Border=Array([0, 0, 0]))
+    link.A = Dictionary(S=Name.URI, URI=pikepdf.String("https://example.com"))
+    pdf.pages[0].obj.Annots = Array(
+        [annotation(Name.Stamp, 4, 600), annotation(Name.Stamp, 2, 500), pdf.make_indirect(link)]
+    )
+    data, _ = fill(pdf=pdf)
+    with pikepdf.open(io.BytesIO(data)) as filled:
+        assert [str(one.A.URI) for one in filled.pages[0].obj.Annots] == ["https://example.com"]
+    picture = picture_of(data)
+    assert picture.getpixel((125, 792 - 610)) == (255, 0, 0)
+    assert picture.getpixel((125, 792 - 510)) == (255, 255, 255)
+
+
+def test_a_plain_document_is_not_flattened_needlessly() -> None:
+    pdf = blank_pdf(content=b"0 0 10 10 re f")
+    before = pdf.pages[0].obj.Contents.objgen
+    fill_into(pdf, stored(), request(), {})
+    assert pdf.pages[0].obj.Contents.objgen == before
+
+
+def test_the_document_has_the_uuid_that_areas_name() -> None:
+    assert stored().uuid == DOCUMENT
