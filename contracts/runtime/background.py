@@ -22,7 +22,7 @@ from sqlalchemy.orm import Mapped, Session, mapped_column
 from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database, UtcDateTime, leave_work, take_work
+from contracts.runtime.database import Database, UtcDateTime, leave_work
 from contracts.runtime.holder import is_dead, own_name
 
 log = observe.logger(__name__)
@@ -206,7 +206,10 @@ class DueWork(Loop):
         self._next_check_of_leases = 0.0
         # Built once: that takes SQLAlchemy longer than having them done.
         self._look = self._soonest_row()
-        self._choice = self._due_rows()
+        self._lease_rows = self._leasing()
+        self._next_due = sa.select(sa.func.min(row.next_attempt_at)).where(
+            row.state == "due", row.next_attempt_at > _MOMENT
+        )
 
     def turn(self) -> float:
         told, self._told = self._told, False
@@ -248,20 +251,11 @@ class DueWork(Loop):
         if self._group is not None and session.get_bind().dialect.name == "postgresql":
             # Two processes must not each take a row of the same group at the same moment.
             session.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": f"claim {self.name}"})
-        rows = list(session.scalars(self._choice, {"moment": moment, "most": limit}))
-        for row in rows:
-            row.attempts += 1
-            row.leased_until = moment + self._lease
-            row.leased_by = own_name()
-        session.flush()
-        take_work(session, self._row.__tablename__)
+        lease = {"lease_ends": moment + self._lease, "holder": own_name()}
+        rows = session.scalars(self._lease_rows, {"moment": moment, "most": limit, **lease}).all()
         if rows:
-            return rows, 0.0
-        soonest = session.scalar(
-            sa.select(sa.func.min(self._row.next_attempt_at)).where(
-                self._row.state == "due", self._row.next_attempt_at > moment
-            )
-        )
+            return sorted(rows, key=lambda row: row.next_attempt_at), 0.0
+        soonest = session.scalar(self._next_due, {"moment": moment})
         return [], (soonest - moment).total_seconds() if soonest else self.poll_seconds
 
     def _soonest_row(self) -> Any:
@@ -269,14 +263,28 @@ class DueWork(Loop):
         free = sa.or_(row.leased_until.is_(None), row.leased_until <= _MOMENT)
         return sa.select(row.next_attempt_at).where(row.state == "due", free).order_by(row.next_attempt_at).limit(1)
 
-    def _due_rows(self) -> Any:
+    def _leasing(self) -> Any:
+        """One statement that chooses and leases, and returns the rows as they are then."""
+        row = self._row
+        # Materialized, or PostgreSQL may choose again for each row that it looks at.
+        chosen = self._due_keys().cte("chosen").prefix_with("MATERIALIZED", dialect="postgresql")
+        lease = {"leased_until": sa.bindparam("lease_ends", type_=UtcDateTime), "leased_by": sa.bindparam("holder")}
+        return (
+            sa.update(row)
+            .where(sa.tuple_(*self._key).in_(sa.select(*chosen.c)))
+            .values(attempts=row.attempts + 1, **lease)
+            .returning(row)
+            .execution_options(synchronize_session=False)
+        )
+
+    def _due_keys(self) -> Any:
         row, key, moment = self._row, self._key, _MOMENT
         due = sa.and_(
             row.state == "due",
             row.next_attempt_at <= moment,
             sa.or_(row.leased_until.is_(None), row.leased_until <= moment),
         )
-        chosen = sa.select(row).where(due)
+        chosen = sa.select(*key).where(due)
         if self._group is not None:
             place = sa.func.row_number().over(partition_by=self._group, order_by=(row.next_attempt_at, *key))
             busy = sa.select(self._group).where(row.state == "due", row.leased_until > moment, self._group.is_not(None))

@@ -241,11 +241,6 @@ def leave_work(session: Session, table: str) -> None:
     session.info.setdefault(_WORK, set()).add(table)
 
 
-def take_work(session: Session, table: str) -> None:
-    """The opposite: what this transaction writes to ``table`` is nothing for others."""
-    session.info.get(_WORK, set()).discard(table)
-
-
 def for_update(statement: sa.Select[Any]) -> sa.Select[Any]:
     """Lock the rows that ``statement`` selects. Says nothing on SQLite, where the write lock is held already."""
     return statement.with_for_update()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from contracts.events import (
     Erased,
 )
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime.database import insert_into, leave_work
+from contracts.runtime.database import dialect_of, insert_for, insert_into, leave_work
 from contracts.runtime.outbox import emit, first_time
 from services.rendering import queries
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob
@@ -40,7 +41,7 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
         "state": "due",
         "attempts": 0,
     }
-    session.execute(insert_into(session, SealJob).values(**job).on_conflict_do_nothing(index_elements=["seal_id"]))
+    session.execute(_new_job(dialect_of(session)), job)
     leave_work(session, SealJob.__tablename__)
 
 
@@ -66,9 +67,19 @@ def fail_job(session: Session, job: SealJob) -> None:
 
 def remember_sealed(session: Session, digests: Iterable[str], submission_id: int | None, now: datetime) -> None:
     """Files with these SHA-256 are ours."""
-    for digest in digests:
-        row = {"sha256": digest, "submission_id": submission_id, "created_at": now}
-        session.execute(insert_into(session, SealedFile).values(**row).on_conflict_do_nothing())
+    rows = [{"sha256": digest, "submission_id": submission_id, "created_at": now} for digest in digests]
+    session.execute(_new_file(dialect_of(session)), rows)
+
+
+# Built once: that takes SQLAlchemy longer than having them done.
+@cache
+def _new_job(dialect: str) -> Any:
+    return insert_for(dialect, SealJob.__table__).on_conflict_do_nothing(index_elements=["seal_id"])
+
+
+@cache
+def _new_file(dialect: str) -> Any:
+    return insert_for(dialect, SealedFile.__table__).on_conflict_do_nothing()
 
 
 def remember_result(
