@@ -23,8 +23,10 @@ from sqlalchemy.orm import Session
 
 from contracts.runtime import search
 
-WINDOW, SCATTERED, WIDE = 1_000, 100, 20_000
-"""The first window; the same along an index of another condition, where each row is on a page of its own; the second."""
+WINDOW, WIDE = 1_000, 20_000
+"""The first window and the second."""
+SCATTERED, SCATTERED_WIDE = 100, 500
+"""The same along an index of another condition, where each row is on a page of its own."""
 FEW = 2
 """So many found in the first window make the second worth its while."""
 COMMON = 0.008
@@ -97,8 +99,8 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
     window = SCATTERED if listing.exact else WINDOW
     found, highest = _in_window(session, listing, span, search_for, window)
     rare_term = highest is not None and _is_rare(session, listing, span, window, len(found))
-    if highest and not rare_term and (len(found) >= FEW if not listing.exact else listing.term and found):
-        wide = WIDE if not listing.exact else WIDE * SCATTERED // WINDOW
+    if highest and not rare_term and len(found) >= FEW and (listing.term or not listing.exact):
+        wide = SCATTERED_WIDE if listing.exact else WIDE
         found, highest = _in_window(session, listing, span, search_for, wide)
         rare_term = highest is not None and not listing.filters and _is_rare(session, listing, span, wide, len(found))
     if highest is None:
@@ -204,4 +206,4 @@ def _is_rare(session: Session, listing: Listing, span: Span, size: int, matches:
         window = _window(listing, span, listing.text.label("text")).limit(size).subquery()
         counted = sa.select(sa.func.count()).select_from(window)
         matches = session.scalar(counted.where(search.contains(window.c.text, listing.term))) or 0
-    return matches < size * COMMON
+    return matches < max(FEW, size * COMMON)
