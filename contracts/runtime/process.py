@@ -1,5 +1,6 @@
 """The processes that are plain Python: ``background``, ``migrate``, ``check``, and the gateway's ``serve``."""
 
+import gc
 import importlib
 import importlib.util
 import signal
@@ -127,6 +128,9 @@ def background(names: Sequence[str]) -> int:
     hints = Broker(first.amqp_url, [_HintListener({part.name: part.wake for part in parts})], name="hints").start()
     threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
     health = observe.serve_health(first.health_host, first.health_port, lambda: _problems(parts))
+    # What was made until now stays: the collector need not look through it again and again.
+    gc.collect()
+    gc.freeze()
     # A loop that is woken waits for the threads that are computing: with Python's 5 ms, longer than its own work takes.
     sys.setswitchinterval(0.0005)
     for thread in threads:
