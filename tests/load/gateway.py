@@ -118,12 +118,12 @@ def template(number):
     return jsonify(bus.call_json(templates.GET, templates.GetTemplate(actor=admin, id=number)))
 @app.get("/call/api/submissions")
 def page():
-    asked = submissions.ListSubmissions(actor=admin, limit=int(request.args["limit"]))
-    return jsonify(bus.call_json(submissions.LIST, asked))
+    asked = submissions.api.ListSubmissions(actor=admin, limit=int(request.args["limit"]))
+    return jsonify(bus.call_json(submissions.api.LIST, asked))
 @app.post("/call/api/submissions")
 def create():
     more = dict(request_id=str(uuid.uuid4()), actor=admin, account=account)
-    made = bus.call_json(submissions.CREATE, submissions.CreateSubmission(**more, **request.get_json()))
+    made = bus.call_json(submissions.api.CREATE, submissions.api.CreateSubmission(**more, **request.get_json()))
     return jsonify(made["submitters"])
 """
 
