@@ -16,6 +16,7 @@ The ids alone are found here; the page's rows are read by them.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 import sqlalchemy as sa
@@ -31,8 +32,8 @@ FEW = 2
 """So many found in the first window make the second worth its while."""
 COMMON = 0.008
 """A term that this share of a window's rows contain is not looked up in the search index: it would be found everywhere."""
-MANY = 200
-"""So many rows that the search index finds are looked at in one go."""
+MANY, MOST = 250, 4_000
+"""So many rows that the search index finds are looked at in one go at first; more each time, if few of them fit."""
 
 Conditions = Sequence[sa.ColumnElement[bool]]
 
@@ -125,7 +126,8 @@ def _in_window(
     highest = sa.select(sa.func.max(listing.key)).scalar_subquery()
     edge = session.execute(_window(listing, span, listing.key.label("id"), highest).offset(window - 1).limit(1)).first()
     if listing.exact and edge:  # by their ids: along all the ids up to the edge it is longer
-        more = [*more, listing.key.in_(_window(listing, span, listing.key).limit(window).correlate(None))]
+        first = _window(listing, span, listing.key).limit(window).correlate(None)
+        more = [*more, search.is_one_of(session, listing.key, first)]
     found = _walked(session, listing, span if edge is None else span.until(edge.id), more)
     return found, None if edge is None or len(found) >= span.wanted else edge[1]
 
@@ -142,50 +144,60 @@ def _collected(session: Session, listing: Listing, span: Span, more: Conditions)
 
 
 def _looked_up(session: Session, listing: Listing, span: Span, highest: int) -> list[int]:
-    """PostgreSQL: what the search index finds, in one part of the ids after the other. A part that has many is divided, and the
-    smallest parts are walked along, where the wanted ones soon come."""
+    """PostgreSQL: what the search index finds, in one part of the ids after the other. Near the beginning the parts are small;
+    how large they may be farther on, samples tell. Those that turn out to have too many are divided."""
     start = 0 if span.after is None else max(0, span.after + 1)
     stop = highest + 1 if span.before is None else min(highest + 1, span.before)
-    blocks = search.blocks(start, stop, backward=span.backward)
+    blocks = search.Blocks.of(start, stop).nearest(backward=span.backward)
+    far = blocks.pop() if len(blocks) > 2 else None
     known = _known(listing, span)
     found: list[int] = []
+    many = MANY
     while blocks and len(found) < span.wanted:
-        rows = session.execute(known, {"keys": [one.key for one in blocks]}).all()
-        complete = len(blocks) if len(rows) < MANY else rows[-1].place - 1
+        if blocks[0].common:
+            found += _walked_along(session, listing, replace(span, wanted=span.wanted - len(found)), blocks.pop(0).ids)
+            continue
+        asked = list(takewhile(lambda one: not one.common, blocks))
+        spread = far.sampled if far else range(0)
+        values = {"keys": [one.key for one in asked], "many": many}
+        values |= {"start": spread.start, "stop": spread.stop - 1, "step": spread.step}
+        answer = session.execute(known, values).all()
+        rows = [row for row in answer if row.place]
+        complete = len(asked) if len(rows) < many else rows[-1].place - 1
         fitting = sorted((row.place, row.id if not span.backward else -row.id) for row in rows if row.fits)
         found += [abs(id_) for place, id_ in fitting if place <= complete]
-        if len(found) < span.wanted and complete < len(blocks) and not blocks[complete].parts:
-            ids = blocks[complete].ids
-            within = (listing.key >= ids.start, listing.key < ids.stop)
-            own = replace(span, wanted=span.wanted - len(found))
-            found += _walked(session, listing, own, [*within, search.contains_unindexed(listing.text, listing.term)])
-        blocks = _unread(blocks[complete:], span)
+        blocks = blocks[complete:]
+        if complete < len(asked):
+            first = [row.id for row in rows if row.place > complete]
+            blocks[:1] = blocks[0].divided(first, backward=span.backward)
+            many = min(many * 4, MOST)
+        if far:
+            blocks += far.around([row.id for row in answer if not row.place], backward=span.backward)
+            far = None
     return found[: span.wanted]
 
 
-def _unread(blocks: list[search.Blocks], span: Span) -> list[search.Blocks]:
-    """What to read next when the first of these blocks had too many: its parts, and the blocks behind it."""
-    parts = blocks[0].parts if blocks else []
-    return [*(reversed(parts) if span.backward else parts), *blocks[1:]]
+def _walked_along(session: Session, listing: Listing, span: Span, ids: range) -> list[int]:
+    within = (listing.key >= ids.start, listing.key < ids.stop)
+    return _walked(session, listing, span, [*within, search.contains_unindexed(listing.text, listing.term)])
 
 
-def _known(listing: Listing, span: Span) -> sa.Select[Any]:
-    """The first MANY rows that the search index finds in some blocks, by the ``place`` of their blocks (from 1), and whether
-    they fit. The blocks are read one after the other, and none behind the one that makes it MANY."""
+def _known(listing: Listing, span: Span) -> sa.CompoundSelect[Any]:
+    """The first ``many`` rows that the search index finds in the blocks with these ``keys``, by the ``place`` of their blocks
+    (from 1), and whether they fit. The blocks are read one after the other, and none behind the one that has the last row.
+    Before them, with 0 for a place: which of the ids from ``start`` to ``stop`` by ``step`` have the term."""
     # The other conditions are only computed at first: as conditions, they would have their indexes read along with this one.
-    fits = sa.and_(
-        sa.true(),
-        *listing.exact,
-        *listing.filters,
-        *span.of(listing.key),
-        search.contains_unindexed(listing.text, listing.term),
-    )
-    block = search.asked_blocks()
+    matches = search.contains_unindexed(listing.text, listing.term)
+    fits = sa.and_(sa.true(), *listing.exact, *listing.filters, *span.of(listing.key), matches)
+    block, spread = search.asked_blocks, search.spread_ids
     found = sa.select(listing.key.label("id"), fits.label("fits")).select_from(listing.source)
     found = found.where(search.in_blocks(listing.table, listing.text, listing.term, block.c.those))
     # A subquery with OFFSET is planned on its own: the limit cannot lure the database to read the table instead.
     own = found.offset(sa.literal_column("0")).lateral("found")
-    return sa.select(block.c.place, own.c.id, own.c.fits).select_from(block.join(own, sa.true())).limit(MANY)
+    first = sa.select(block.c.place, own.c.id, own.c.fits).select_from(block.join(own, sa.true()))
+    samples = sa.select(sa.literal_column("0").label("place"), spread.c.id, sa.true().label("fits"))
+    samples = samples.select_from(spread.join(listing.table, listing.key == spread.c.id)).where(matches)
+    return sa.union_all(samples, first.limit(sa.bindparam("many")))
 
 
 def _all(listing: Listing, span: Span, more: Conditions) -> sa.Select[Any]:

@@ -9,18 +9,25 @@ The index only says where to look: what matches is decided by ``contains``, the 
 """
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session
+from sqlalchemy.sql.functions import FunctionElement
 
 from contracts.errors import ServiceError
 
 SHORTEST = 3
 BLOCK_BITS = (13, 16, 19)
 """A block of level 0 has 2**13 ids, and so on; ``_MAKE_BLOCKS`` says the same."""
-WIDEST = 1
-"""The widest level that is asked for: all rows of a block that have a common term are found before the first one is seen."""
+SAMPLES = 128
+"""So many rows tell roughly where a term is common."""
+_COMMON = 8
+"""So many blocks where it is common are told apart: each is likely to fill a page."""
 
 _MISSING = (
     "the PostgreSQL extension pg_trgm is missing in this database and cannot be created by this user: have its owner or a"
@@ -40,8 +47,17 @@ def contains(column: Any, term: str) -> sa.ColumnElement[bool]:
 
 
 def contains_unindexed(column: Any, term: str) -> sa.ColumnElement[bool]:
-    """The same, but no trigram index can be chosen for it: for a few rows that another condition gives."""
-    return contains(sa.func.coalesce(column, sa.literal_column("''"), type_=sa.Text), term)
+    """The same, but no trigram index can be chosen for it, and other conditions are looked at before: for a few rows."""
+    return _Place(column, sa.literal(term)) > 0
+
+
+def is_one_of(session: Session, column: Any, few: sa.Select[Any]) -> sa.ColumnElement[bool]:
+    """The column is one of the few: each is looked up, whatever else the database would rather do."""
+    if session.get_bind().dialect.name == "postgresql":
+        found: sa.ColumnElement[bool] = column == sa.any_(sa.func.array(few.scalar_subquery()))
+    else:
+        found = column.in_(few)
+    return found
 
 
 def indexed(dialect: str, term: str) -> bool:
@@ -50,51 +66,93 @@ def indexed(dialect: str, term: str) -> bool:
 
 
 class Blocks(NamedTuple):
-    """Neighbouring ids that the index of PostgreSQL finds in one go, by the keys of ``length`` blocks of one level."""
+    """Neighbouring blocks of the lowest level, from number ``first`` on; the index of PostgreSQL finds them in one go.
+    ``common``: a single one in which there is little to walk until the term has come often enough."""
 
-    level: int
     first: int
     length: int = 1
+    common: bool = False
+
+    @classmethod
+    def of(cls, start: int, stop: int) -> "Blocks":
+        """With all ids from ``start`` up to ``stop``, and some around."""
+        first = start >> BLOCK_BITS[0]
+        return cls(first, max(0, -(-stop >> BLOCK_BITS[0]) - first))
+
+    @property
+    def end(self) -> int:
+        return self.first + self.length
 
     @property
     def ids(self) -> range:
-        bits = BLOCK_BITS[self.level]
-        return range(self.first << bits, (self.first + self.length) << bits)
+        return range(self.first << BLOCK_BITS[0], self.end << BLOCK_BITS[0])
 
     @property
     def key(self) -> str:
-        """As ``_MAKE_BLOCKS`` has them. A text: arrays in an array would have to be of one length."""
-        return f"{{{','.join(str((self.first + at) * 4 + self.level) for at in range(self.length))}}}"
+        """The widest blocks that they are, as ``_MAKE_BLOCKS`` has them. A text: arrays in an array would have to be of one
+        length."""
+        keys, at = [], self.first
+        while at < self.end:
+            widths = [1 << bits - BLOCK_BITS[0] for bits in BLOCK_BITS]
+            level, width = max(
+                (level, width) for level, width in enumerate(widths) if at % width == 0 and at + width <= self.end
+            )
+            keys.append(str((at // width) * 4 + level))
+            at += width
+        return f"{{{','.join(keys)}}}"
+
+    def cut(self, *numbers: int, backward: bool) -> list["Blocks"]:
+        """In parts that begin at these numbers, the last one first if ``backward``."""
+        edges = [self.first, *sorted({one for one in numbers if self.first < one < self.end}), self.end]
+        parts = [Blocks(here, there - here) for here, there in pairwise(edges) if here < there]
+        return parts[::-1] if backward else parts
+
+    def nearest(self, *, backward: bool) -> list["Blocks"]:
+        """The first block, which costs least; then all up to where a wide one begins, for a look into the index costs hardly
+        more for several than for one; then the rest."""
+        wide = 1 << BLOCK_BITS[1] - BLOCK_BITS[0]
+        if backward:
+            return self.cut(self.end - 1, (self.end - 2) // wide * wide, backward=True)
+        return self.cut(self.first + 1, -(-(self.first + 2) // wide) * wide, backward=False)
 
     @property
-    def parts(self) -> list["Blocks"]:
-        """The blocks of the lowest level, ascending; none of one that is of that level."""
-        small = self.ids[:: 1 << BLOCK_BITS[0]]
-        return [Blocks(0, at >> BLOCK_BITS[0]) for at in small] if len(small) > 1 else []
+    def sampled(self) -> range:
+        """Ids spread evenly, at most SAMPLES: each in the middle of a block."""
+        return self.ids[1 << BLOCK_BITS[0] - 1 :: -(-self.length // SAMPLES) << BLOCK_BITS[0]]
+
+    def around(self, samples: Sequence[int], *, backward: bool) -> list["Blocks"]:
+        """In parts by those of the ``sampled`` ids that have the term: the first blocks of these, where it is likely to be
+        common; all between them, where it is likely to be rare if it is there at all."""
+        common = sorted((one >> BLOCK_BITS[0] for one in samples), reverse=backward)[:_COMMON]
+        parts = self.cut(*common, *(number + 1 for number in common), backward=backward)
+        return [part._replace(common=part.first in common) for part in parts]
+
+    def divided(self, ids: Sequence[int], *, backward: bool) -> list["Blocks"]:
+        """In parts by ``ids`` of the first rows in it, of which there are more: what is before them, most of them, the rest."""
+        if self.length == 1:
+            return [self._replace(common=True)]
+        numbers = sorted((one >> BLOCK_BITS[0] for one in ids), reverse=backward)
+        near, most = numbers[0], numbers[len(numbers) * 3 // 4]
+        if backward:
+            return self.cut(near + 1, min(near, most + 1), backward=True)
+        return self.cut(near, max(near + 1, most), backward=False)
 
 
-def blocks(start: int, stop: int, *, backward: bool) -> list[Blocks]:
-    """All ids from ``start`` up to ``stop``, and some around: a small block first, then all up to where a large one begins, for
-    a look into the index costs as much for several as for one, then large ones."""
-    small, large = BLOCK_BITS[0], BLOCK_BITS[WIDEST]
-    each = 1 << large - small
-    at, end = start >> small, -(-stop >> small)  # the numbers of the small ones that are not in the list yet
-    found: list[Blocks] = []
-    while at < end:
-        edge = end if backward else at
-        room = (edge if backward else -edge) % each or each
-        count = min(end - at, room) if found else 1
-        whole = count == each
-        number = edge - count if backward else edge
-        found.append(Blocks(WIDEST, number // each) if whole else Blocks(0, number, count))
-        at, end = (at, end - count) if backward else (at + count, end)
-    return found
+class _Place(FunctionElement[int]):
+    """Where the second text begins in the first, from 1; 0 if nowhere."""
+
+    type = sa.Integer()
+    inherit_cache = True
 
 
-def asked_blocks() -> Any:
-    """PostgreSQL: the blocks with the keys in the parameter ``keys``, each time ``those`` with their ``place`` from 1."""
-    asked = sa.func.unnest(sa.bindparam("keys", type_=_TEXTS))
-    return asked.table_valued("those", with_ordinality="place").render_derived(name="block")
+@compiles(_Place, "postgresql")
+def _strpos(element: _Place, compiler: Any, **options: Any) -> str:
+    return f"strpos({compiler.process(element.clauses, **options)})"
+
+
+@compiles(_Place, "sqlite")
+def _instr(element: _Place, compiler: Any, **options: Any) -> str:
+    return f"instr({compiler.process(element.clauses, **options)})"
 
 
 def in_blocks(table: sa.Table, column: Any, term: str, those: Any) -> sa.ColumnElement[bool]:
@@ -112,6 +170,19 @@ def in_blocks(table: sa.Table, column: Any, term: str, those: Any) -> sa.ColumnE
 _TRIGRAM = re.compile(r"[a-z0-9]{3}|[\W_][a-z0-9]{2}|[a-z0-9]{2}[\W_]", re.ASCII)
 _TEXTS: Any = ARRAY(sa.Text)
 _NUMBERS: Any = ARRAY(sa.BigInteger)
+
+asked_blocks = (
+    sa.func.unnest(sa.bindparam("keys", type_=_TEXTS))
+    .table_valued("those", with_ordinality="place")
+    .render_derived(name="block")
+)
+"""PostgreSQL: the blocks with the keys in the parameter ``keys``, each time ``those`` with their ``place`` from 1."""
+spread_ids = (
+    sa.func.generate_series(*(sa.bindparam(name, type_=sa.BigInteger) for name in ("start", "stop", "step")))
+    .table_valued(sa.column("id", sa.BigInteger))
+    .render_derived(name="spread")
+)
+"""PostgreSQL: each ``id`` from the parameter ``start`` to ``stop`` by ``step``."""
 
 
 def matching_rows(table: sa.Table, column: Any, term: str) -> sa.ColumnElement[bool]:

@@ -30,8 +30,8 @@ VIEWER = Actor(user_id=4, role=Role.VIEWER, email="viewer@example.com")
 DAY = timedelta(days=1)
 FILE = {"key": "submissions/1/trail", "sha256": "a" * 64, "size": 1, "media_type": "application/pdf"}
 ROWS = 60
-SPREAD = 20_000
-"""The ids are so far apart, so that they lie in several of the search index's blocks."""
+SPREAD = 20_480
+"""The ids are so far apart, so that they lie in several of the search index's blocks, and every second one where it takes samples."""
 NAMES = (
     "Ann O'Hara",
     'Bob "the" Builder',

@@ -5,28 +5,66 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.runtime.search import BLOCK_BITS, WIDEST, Blocks, blocks
+from contracts.runtime.search import BLOCK_BITS, SAMPLES, Blocks
 
-SMALLEST, LARGEST = (1 << BLOCK_BITS[level] for level in (0, WIDEST))
+SMALLEST, WIDE, WIDEST = (1 << bits for bits in BLOCK_BITS)
+STRETCHES = st.builds(Blocks, st.integers(0, 2**11), st.integers(1, 2**11))
 
 
-@given(st.integers(0, 2**23), st.integers(1, 2**23), st.booleans())
-def test_blocks_cover_all_ids_once_in_order(start: int, count: int, backward: bool) -> None:
-    found = blocks(start, start + count, backward=backward)
-    ids = [one.ids for one in (found[::-1] if backward else found)]
+def assert_covers(parts: list[Blocks], whole: Blocks, *, backward: bool) -> None:
+    ids = [one.ids for one in (parts[::-1] if backward else parts)]
+    assert (ids[0].start, ids[-1].stop) == (whole.ids.start, whole.ids.stop)
     assert all(former.stop == latter.start for former, latter in pairwise(ids))
-    assert start - SMALLEST < ids[0].start <= start
-    assert start + count <= ids[-1].stop < start + count + SMALLEST
-    # What is near is found by a small look, and few looks go far.
-    assert len(found[0].ids) == SMALLEST
-    assert max(len(one) for one in ids) <= LARGEST
-    assert len(found) <= 4 + count // LARGEST
-    assert len({one.key for one in found}) == len(found)
+    assert all(ids)
 
 
-def test_the_parts_of_blocks_are_the_smallest_of_the_same_ids() -> None:
-    for one in (Blocks(1, 5), Blocks(0, 3, 4)):
-        assert all(part.level == 0 and part.length == 1 for part in one.parts)
-        assert [id_ for part in one.parts for id_ in part.ids] == list(one.ids)
-    assert Blocks(0, 5).parts == []
-    assert Blocks(0, 3, 2).key == "{12,16}"
+@given(st.integers(0, 2**23), st.integers(1, 2**23))
+def test_blocks_have_the_ids_that_are_wanted_and_few_around(start: int, count: int) -> None:
+    ids = Blocks.of(start, start + count).ids
+    assert start - SMALLEST < ids.start <= start
+    assert start + count <= ids.stop < start + count + SMALLEST
+
+
+@given(STRETCHES)
+def test_a_key_names_each_id_once_and_few_blocks(blocks: Blocks) -> None:
+    named = []
+    keys = [int(one) for one in blocks.key[1:-1].split(",")]
+    for key in keys:
+        bits = BLOCK_BITS[key % 4]
+        named.append(range(key // 4 << bits, (key // 4 + 1) << bits))
+    assert (named[0].start, named[-1].stop) == (blocks.ids.start, blocks.ids.stop)
+    assert all(former.stop == latter.start for former, latter in pairwise(named))
+    assert len(keys) <= 4 * WIDE // SMALLEST + len(blocks.ids) // WIDEST
+
+
+@given(STRETCHES, st.booleans())
+def test_what_is_near_is_found_by_a_small_look(blocks: Blocks, backward: bool) -> None:
+    parts = blocks.nearest(backward=backward)
+    assert_covers(parts, blocks, backward=backward)
+    assert len(parts) <= 3
+    assert parts[0].length == 1
+    assert sum(one.length for one in parts[:2]) <= 1 + WIDE // SMALLEST
+
+
+@given(STRETCHES, st.booleans(), st.data())
+def test_where_samples_have_a_term_is_told_apart(blocks: Blocks, backward: bool, data: st.DataObject) -> None:
+    sampled = blocks.sampled
+    assert 0 < len(sampled) <= SAMPLES
+    assert all(one in blocks.ids for one in sampled)
+    samples = data.draw(st.lists(st.sampled_from(sampled), unique=True, max_size=12))
+    parts = blocks.around(samples, backward=backward)
+    assert_covers(parts, blocks, backward=backward)
+    common = [one for one in parts if one.common]
+    assert all(one.length == 1 for one in common)
+    nearest = sorted(samples, reverse=backward)[:8]
+    assert [one.ids.start for one in common] == [one >> BLOCK_BITS[0] << BLOCK_BITS[0] for one in nearest]
+
+
+@given(STRETCHES, st.booleans(), st.data())
+def test_divided_blocks_become_smaller_until_they_are_common(
+    blocks: Blocks, backward: bool, data: st.DataObject
+) -> None:
+    ids = data.draw(st.lists(st.sampled_from(blocks.ids), min_size=1, max_size=50))
+    parts = blocks.divided(ids, backward=backward)
+    assert_covers(parts, blocks, backward=backward)
+    assert parts == [blocks._replace(common=True)] if blocks.length == 1 else len(parts) > 1
