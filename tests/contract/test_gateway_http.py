@@ -174,6 +174,15 @@ def test_lists_cut_the_limit_and_pass_the_filters(gateway: RunningGateway, servi
     asked = services.asked("templates.list")
     del asked["actor"]
     assert asked == {"q": "a%_", "limit": 100, "after": 5, "archived": True, "external_id": "k"}
+    for path, call in (
+        ("/templates", "templates.list"),
+        ("/submissions", "submissions.list"),
+        ("/submitters", "submissions.list_submitters"),
+        ("/webhooks", "webhooks.list"),
+    ):
+        services.answers[call] = services.answers["templates.list"]
+        assert gateway.call("GET", f"{path}?limit=101").status_code == 200
+        assert services.asked(call)["limit"] == 100
 
 
 @pytest.mark.parametrize(
