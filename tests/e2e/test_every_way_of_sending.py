@@ -165,7 +165,7 @@ def test_what_nothing_is_said_of_is_as_documented(suite: RunningSuite, template:
         **basis(path, template, "one", "two"),
     }
     if path.endswith(("pdf", "docx")):
-        body["remove_tags"] = False
+        body |= {"remove_tags": False}
     seller, buyer, witness = parties(suite.api(method, path, body))
     submission = suite.api("GET", f"/submissions/{seller['submission_id']}")
     assert (submission["order"], submission["expire_at"]) == ("preserved", None)

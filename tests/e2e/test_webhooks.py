@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tests.support.agreement import agreement_pdf, send
 from tests.support.outcomes import mails_to
@@ -74,6 +74,44 @@ def test_webhooks_are_listed_by_pages_and_hear_of_forms_unless_told_otherwise(su
     finally:
         for one in made:
             suite.api("DELETE", f"/webhooks/{one['id']}")
+
+
+def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) -> None:
+    """The body has the same three keys for all; who polls reads the same."""
+    kinds = ["form.completed", "submission.created", "template.created", "template.updated"]
+    with Receiver() as receiver:
+        webhook = suite.api("POST", "/webhooks", {"url": receiver.url, "events": kinds}, status=201)["id"]
+        template = suite.template(agreement_pdf(), name="Told of")["id"]
+        suite.api("PUT", f"/templates/{template}", {"name": "Told of again"})
+        seller, _ = send(suite, template, send_email=False)
+        suite.api("PUT", f"/submitters/{seller['id']}", {"completed": True, "values": {"Company": "Acme"}})
+        wait_until(lambda: len(receiver.requests) >= 4, what="the four events")
+        suite.api("DELETE", f"/webhooks/{webhook}")
+    told = {body["event_type"]: body for body in (json.loads(one.body) for one in receiver.requests)}
+    assert sorted(told) == kinds
+    for body in told.values():
+        assert set(body) == {"event_type", "timestamp", "data"}
+        assert datetime.fromisoformat(body["timestamp"]).utcoffset() == timedelta(0)
+    data = {kind: body["data"] for kind, body in told.items()}
+    assert {"id", "email", "name", "status", "values", "documents", "submission_id"} <= set(data["form.completed"])
+    assert (data["form.completed"]["id"], data["form.completed"]["values"]) == (seller["id"], [
+        {"field": "Company", "value": "Acme"},
+    ])  # fmt: skip
+    assert {"id", "status", "submitters", "template"} <= set(data["submission.created"])
+    assert data["submission.created"]["template"]["id"] == template
+    for kind, name in (("template.created", "Told of"), ("template.updated", "Told of again")):
+        assert {"id", "name", "fields", "submitters"} <= set(data[kind])
+        assert (data[kind]["id"], data[kind]["name"]) == (template, name)
+    record = {"submission.created": seller["submission_id"], "form.completed": seller["id"]}
+
+    def polled(path: str, kind: str) -> list[dict[str, object]]:
+        page = suite.api("GET", path, params={"limit": 100, "before": "253402300799"})["data"]
+        return [one for one in page if one["data"]["id"] == record[kind]]
+
+    for path in ("/events/submission/submission.created", "/events/form/form.completed"):
+        kind = path.rpartition("/")[2]
+        (event,) = wait_until(lambda p=path, k=kind: polled(p, k), what="the polled event")  # type: ignore[misc]
+        assert {**event, "id": None} == {"id": None, **told[kind]}
 
 
 def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
