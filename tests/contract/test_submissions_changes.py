@@ -4,12 +4,13 @@ import json
 from datetime import timedelta
 
 from contracts import links
-from contracts.types import Account, Actor, Role, SubmissionStatus
+from contracts.types import Account, Actor, Role, SubmissionStatus, iso
 from tests.support.submissions import (
     ADMIN,
     NOW,
     SITE,
     Desk,
+    assert_told_in_order,
     field,
     refusal,
     template,
@@ -121,6 +122,54 @@ def test_webhook_data_has_no_signer_s_secret(desk: Desk) -> None:
     done = public[-1]["data"]["data"]
     assert done["documents"][0]["sha256"] == "a" * 64
     assert (form["author_id"], form["template_id"], form["shared"]) == (ADMIN.user_id, made.template.id, True)
+
+
+def test_each_event_says_what_was_true_at_its_own_moment(desk: Desk) -> None:
+    """Also where one transaction has several: what came first is told as it was then."""
+    hidden = [{"field_uuid": "never", "action": "checked"}]
+    found = template(
+        field("First Party", "Name", uuid="name"),
+        field("First Party", "Sign", "signature", uuid="sign"),
+        field("First Party", "Day", "date", default_value="{{date}}"),
+        field("First Party", "Why", uuid="why", required=False, conditions=hidden),
+        field("Second Party", "Day", "date", default_value="{{date}}"),
+        field("Third Party", "Day", "date", default_value="{{date}}"),
+    )
+    made = desk.create(found, {}, {"completed": True}, {"values": {"Day": "2026-01-01"}, "completed": True})
+    (created,) = desk.events("submission.created")
+    parties = [(one["status"], one["completed_at"], one["values"]) for one in created["data"]["data"]["submitters"]]
+    assert parties == [("pending", None, {}), ("pending", None, {}), ("pending", None, {"Day": "2026-01-01"})]
+    prepared = [one["data"]["data"] for one in desk.events("form.completed")]
+    assert [(one["role"], one["status"], one["values"]) for one in prepared] == [
+        ("Second Party", "completed", {"Day": "2026-03-04"}),
+        ("Third Party", "completed", {"Day": "2026-01-01"}),
+    ]
+    slug, desk.now = made.submitters[0].slug, desk.now + timedelta(minutes=1)
+    desk.complete(slug, {"name": "Bo", "sign": desk.attach(slug), "why": "So"}, ip="192.0.2.1")
+    (started,) = (one["data"]["data"] for one in desk.events("form.started"))
+    ended = desk.events("form.completed")[-1]["data"]["data"]
+    assert (started["status"], started["completed_at"], started["ip"]) == ("pending", None, "192.0.2.1")
+    assert (ended["status"], ended["completed_at"]) == ("completed", iso(desk.now))
+    assert set(started["values"]) == {"Name", "Sign", "Why"}
+    assert ended["values"] == {"Name": "Bo", "Sign": started["values"]["Sign"], "Day": "2026-03-04", "Why": None}
+    assert started["opened_at"] == ended["opened_at"] == iso(desk.now)
+    desk.seal(made.id)
+    done = desk.events("submission.completed")[0]["data"]["data"]
+    assert (ended["submission"]["status"], ended["documents"], done["status"]) == ("pending", [], "completed")
+    assert assert_told_in_order(desk, made.id) == [
+        "submission.created",
+        *["form.completed"] * 2,
+        "form.started",
+        "form.completed",
+        "submission.completed",
+    ]
+
+
+def test_everybody_completed_in_advance_is_told_as_begun_first(desk: Desk) -> None:
+    desk.create(template(field()), {"completed": True})
+    (created,) = desk.events("submission.created")
+    data = created["data"]["data"]
+    assert (data["sealing_status"], data["submitters"][0]["status"]) == (None, "pending")
 
 
 def test_links_in_events_do_not_expire_and_those_in_answers_do(desk: Desk) -> None:
