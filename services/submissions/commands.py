@@ -248,6 +248,8 @@ def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> Su
         created_by_id=command.actor.user_id or None,
         created_by_email=command.actor.email or None,
         created_by_name=command.actor.name or None,
+        created_by_first_name=command.actor.first_name or None,
+        created_by_last_name=command.actor.last_name or None,
         order=plan.order.value,
         status=SubmissionStatus.PENDING.value,
         unfinished=True,

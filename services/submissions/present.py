@@ -198,7 +198,9 @@ def title(row: Any, template: Any) -> str:
 def _creator(row: Any) -> Person | None:
     if row.created_by_id is None:
         return None
-    first, _, last = (row.created_by_name or "").partition(" ")
+    first, last = row.created_by_first_name, row.created_by_last_name
+    if not first and not last:  # an older row, or a gateway that sends the whole name alone
+        first, _, last = (row.created_by_name or "").partition(" ")
     return Person(
         id=row.created_by_id, email=row.created_by_email or "", first_name=first or None, last_name=last or None
     )
