@@ -54,6 +54,40 @@ def test_changing_a_submitter(desk: Desk) -> None:
     assert refused.details[0]["field"] == "email"
 
 
+def test_what_is_cleared_and_what_must_remain(desk: Desk) -> None:
+    ready = Account(phone_codes_available=True, sms_available=True)
+    message = {"subject": "Mine", "body": "For you alone"}
+    person = {"name": "Sam", "phone": "+14155550123", "message": message, "values": {"Name": "I, {{name}}"}}
+    everybody = {"subject": "All", "body": "For everybody"}
+    made = desk.create(two_signers(), person, {}, account=ready, message=everybody)
+    one = made.submitters[0]
+
+    def refused(**changes: object) -> list[str]:
+        before = desk.get(made.id)
+        details = refusal(lambda: desk.update_submitter(one.id, account=ready, **changes)).details
+        assert desk.get(made.id) == before
+        return [each["field"] for each in details]
+
+    assert refused(email=None, phone=None, name="Samuel") == ["email"]
+    desk.update_submitter(one.id, send_sms=True, require_phone_2fa=True, account=ready)
+    assert refused(phone="") == ["phone", "phone"]
+    assert refused(phone=None, require_phone_2fa=False) == ["phone"], "he would not be invited by SMS"
+    assert refused(phone=None, send_sms=False) == ["phone"], "he could not get his code"
+    assert refused(phone=None, send_sms=True, require_phone_2fa=False) == ["phone"]
+    unnamed = desk.update_submitter(one.id, name="", message={})
+    assert (unnamed.name, unnamed.phone, desk.listed(q="Sam")) == (None, "+14155550123", [])
+    desk.update_submitter(one.id, send_email=True)
+    cleared = desk.update_submitter(one.id, phone=None, send_sms=False, require_phone_2fa=False, message=None)
+    assert (cleared.name, cleared.phone, cleared.email) == (None, None, "signer1@example.com")
+    assert desk.listed(q="4155550123") == []
+    desk.update_submitter(one.id, send_email=True, name="Sam")
+    texts = [each["data"]["message"] for each in desk.events("invitation.due")]
+    assert texts == [message, message, everybody], "the text of all, when his own is cleared"
+    by_phone = desk.update_submitter(one.id, email="", phone="+14155550199")
+    assert (by_phone.email, by_phone.phone) == (None, "+14155550199")
+    assert refused(phone="") == ["email"]
+
+
 def test_a_field_without_a_name_is_called_the_same_whoever_takes_part(desk: Desk) -> None:
     found = template(field("A", ""), field("B", ""))
     made = desk.create(found, {"role": "B", "values": {"Text Field 2": "x"}})
