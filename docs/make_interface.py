@@ -3,26 +3,22 @@
 .venv/bin/python -m docs.make_interface
 
 The rows are docs/interface_rows.yaml, the operations are those of contracts/openapi.yaml, and the tests are found in their
-source: one covers an operation when it (or a function of the tests that it calls) sends the method to the path, or calls the
-published client's method for it, and a key when it also writes that key. Tests made for all operations alike do not count.
+source (docs/tests_said.py): one covers an operation when it (or a function of the tests that it calls) sends the method to the
+path, or calls the published client's method for it, and a key when it also writes that key for this call. Tests made for all
+operations alike do not count.
 """
 
-import ast
-import inspect
-import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import docuseal
 import yaml
 
+from docs.tests_said import ROOT, Function, module, reached
 from services.gateway import specification
 
-ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs" / "interface_rows.yaml"
 PAGE = ROOT / "docs" / "interface.md"
 FOLDERS = ("tests/e2e", "tests/browser", "tests/contract")
@@ -34,7 +30,6 @@ by `tests/e2e/test_generated_calls.py` (calls made from the document), `tests/co
 shared and foreign records) and `tests/contract/test_hostile_json.py`.
 """
 NOT_THERE = "not there yet"
-METHODS = {method.upper() for method in specification.METHODS}
 
 
 @dataclass(frozen=True)
@@ -45,15 +40,6 @@ class Row:
     operations: tuple[str, ...]
     key: str | None = None
     tests: tuple[str, ...] = ()
-
-
-@dataclass
-class Function:
-    """What a function of the tests says: calls as (method, path), keys, and which functions it calls."""
-
-    calls: set[tuple[str, str]] = field(default_factory=set)
-    keys: set[str] = field(default_factory=set)
-    uses: set[str] = field(default_factory=set)
 
 
 def rows() -> list[Row]:
@@ -77,18 +63,63 @@ def covering(row: Row) -> tuple[str, ...]:
     """The tests that the list names, else the one that says most about the row."""
     if row.tests:
         return row.tests
-    wanted = [_operations()[name] for name in row.operations if name in _operations()]
-    leaf = re.split(r"[.\[]", row.key)[-1] if row.key else None
+    wanted, leaf = _wanted(row), _leaf(row)
     about = row.operations[0].partition(".")[0].removesuffix("s")
     best: tuple[tuple[int, bool, int], str] | None = None
-    for rank, (name, own, whole) in enumerate(_tests()):
-        if not any(_calls(whole, operation) for operation in wanted) or (leaf and leaf not in whole.keys):
+    for rank, (name, functions) in enumerate(_tests()):
+        if not says(functions, row):
             continue
+        own = functions[0]
         said = (any(_calls(own, operation) for operation in wanted), leaf is None or leaf in own.keys)
         order = (2 - sum(said), about not in name.partition("::")[0], rank)
         if best is None or order < best[0]:
             best = (order, name)
     return (best[1],) if best else ()
+
+
+def says(functions: list[Function], row: Row) -> bool:
+    """Does a test, with the functions that it calls, call an operation of the row, and with its key?
+
+    A key belongs to the calls of the function that writes it. Only where none of these takes it, it is meant for a call that
+    is made elsewhere: the function hands it on, or gives it back.
+    """
+    leaf = _leaf(row)
+    calling = [one for one in functions if any(_calls(one, operation) for operation in _wanted(row))]
+    if not calling or leaf is None:
+        return bool(calling)
+    return any(leaf in one.keys and (one in calling or not _calls_with(one, leaf)) for one in functions)
+
+
+def _wanted(row: Row) -> list[specification.Operation]:
+    return [_operations()[name] for name in row.operations if name in _operations()]
+
+
+def _leaf(row: Row) -> str | None:
+    return re.split(r"[.\[]", row.key)[-1] if row.key else None
+
+
+def _calls_with(function: Function, leaf: str) -> bool:
+    """Does the function itself call an operation that takes this key?"""
+    return any(leaf in _words(one.id) and _calls(function, one) for one in _operations().values())
+
+
+@cache
+def _words(name: str) -> set[str]:
+    """All parameters of an operation and all keys of its body, however deep."""
+    operation = _operations()[name]
+    found = {parameter["name"] for parameter in _parameters(operation)}
+    waiting = [content["schema"] for content in operation.definition.get("requestBody", {}).get("content", {}).values()]
+    seen: set[int] = set()
+    while waiting:
+        schema = _resolved(waiting.pop())
+        if id(schema) in seen:
+            continue
+        seen.add(id(schema))
+        found |= set(schema.get("properties", {}))
+        waiting.extend(schema.get("properties", {}).values())
+        waiting.extend(each for kind in ("allOf", "anyOf", "oneOf") for each in schema.get(kind, ()))
+        waiting.extend(schema[kind] for kind in ("items", "additionalProperties") if isinstance(schema.get(kind), dict))
+    return found
 
 
 def page() -> str:
@@ -112,14 +143,15 @@ def _operations() -> dict[str, specification.Operation]:
 
 
 def _takes(operation: specification.Operation, key: str) -> bool:
-    parameters = [
-        *_DOCUMENT["paths"][operation.path].get("parameters", []),
-        *operation.definition.get("parameters", []),
-    ]
-    if key in {_resolved(parameter)["name"] for parameter in parameters}:
+    if key in {parameter["name"] for parameter in _parameters(operation)}:
         return True
     contents = operation.definition.get("requestBody", {}).get("content", {}).values()
     return any(_has(_resolved(content["schema"]), key.split(".")) for content in contents)
+
+
+def _parameters(operation: specification.Operation) -> list[dict[str, Any]]:
+    own = operation.definition.get("parameters", [])
+    return [_resolved(parameter) for parameter in [*_DOCUMENT["paths"][operation.path].get("parameters", []), *own]]
 
 
 def _has(schema: dict[str, Any], steps: list[str]) -> bool:
@@ -152,101 +184,17 @@ def _is_path_of(called: str, path: str) -> bool:
     return re.fullmatch(re.sub(r"\\{[^}]*}", "[^/]+", re.escape(path)), called) is not None
 
 
-def _tests() -> list[tuple[str, Function, Function]]:
-    """Name, what it says itself, and with all that it calls: of every test, in the order of folders and names."""
-    if not _FOUND:
-        shared = _functions(path for path in sorted((ROOT / "tests/support").glob("*.py")))
-        for folder in FOLDERS:
-            for path in sorted((ROOT / folder).glob("test_*.py")):
-                if path.name not in GENERATED:
-                    own = _functions([path])
-                    known = {**shared, **own}
-                    _FOUND.extend(
-                        (f"{folder}/{path.name}::{name}", own[name], _whole(name, known))
-                        for name in own
-                        if name.startswith("test_")
-                    )
-    return _FOUND
-
-
-def _whole(name: str, known: dict[str, Function]) -> Function:
-    """A function with all those that it calls, directly or not."""
-    whole, waiting, seen = Function(), [name], set()
-    while waiting:
-        current = waiting.pop()
-        if current in seen or current not in known:
-            continue
-        seen.add(current)
-        whole.calls |= known[current].calls
-        whole.keys |= known[current].keys
-        waiting.extend(known[current].uses)
-    return whole
-
-
-def _functions(paths: Any) -> dict[str, Function]:
-    found: dict[str, Function] = {}
-    for path in paths:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef):
-                found[node.name] = _read(node)
-    return found
-
-
-def _read(node: ast.FunctionDef) -> Function:
-    said, named = Function(), _named_texts(node)
-    for part in ast.walk(node):
-        if isinstance(part, ast.Dict):
-            said.keys |= {
-                key.value for key in part.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)
-            }
-        if isinstance(part, ast.Call):
-            said.keys |= {keyword.arg for keyword in part.keywords if keyword.arg}
-            said.uses |= {part.func.id} if isinstance(part.func, ast.Name) else set()
-            said.uses |= {part.func.attr} if isinstance(part.func, ast.Attribute) else set()
-        elements = part.args if isinstance(part, ast.Call) else part.elts if isinstance(part, ast.Tuple) else []
-        if elements and (called := _CLIENT.get(_text(elements[0], {}))):
-            said.calls.add(called)
-        for method, path in itertools.pairwise(elements):
-            if isinstance(method, ast.Constant) and method.value in METHODS and (text := _text(path, named)):
-                called, _, query = re.sub(r"^.*?/api(?=/)", "", text).partition("?")
-                said.calls.add((method.value, called))
-                said.keys |= set(re.findall(r"(\w+)=", query))
-        if isinstance(part, ast.Constant | ast.JoinedStr) and (text := _text(part, named)).startswith("/"):
-            said.calls.add(("GET", text))  # a path alone is read
-    return said
-
-
-def _named_texts(node: ast.FunctionDef) -> dict[str, str]:
-    """Texts that a function gives a name: ``path = f"/templates/{id}"``."""
-    named: dict[str, str] = {}
-    for part in ast.walk(node):
-        if (
-            isinstance(part, ast.Assign)
-            and isinstance(part.targets[0], ast.Name)
-            and (text := _text(part.value, named))
-        ):
-            named[part.targets[0].id] = text
-    return named
-
-
-def _client_methods() -> dict[str, tuple[str, str]]:
-    """What each method of the published client sends."""
-    source = inspect.getsource(type(docuseal.docuseal))
-    found = re.findall(r'def (\w+)\(.*?self\.http\.(\w+)\(f?"([^"]+)"', source, re.DOTALL)
-    return {name: (method.upper(), re.sub(r"\{[^}]*\}", "*", path)) for name, method, path in found}
-
-
-def _text(node: ast.expr, named: dict[str, str]) -> str:
-    """A path as it is written; what is put in stands as one character, unless it is a text that has a name."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.Name):
-        return named.get(node.id, "")
-    if isinstance(node, ast.FormattedValue):
-        return _text(node.value, named) or "*"
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_text(part, named) for part in node.values)
-    return ""
+@cache
+def _tests() -> list[tuple[str, list[Function]]]:
+    """Every test in the order of folders and names: its name, and all that it says: itself first, then what it calls."""
+    return [
+        (f"{folder}/{path.name}::{name}", reached(function))
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).glob("test_*.py"))
+        if path.name not in GENERATED
+        for name, function in module(path).functions.items()
+        if name.startswith("test_")
+    ]
 
 
 def missing() -> Iterator[str]:
@@ -255,8 +203,6 @@ def missing() -> Iterator[str]:
 
 
 _DOCUMENT = specification.document()
-_CLIENT = _client_methods()
-_FOUND: list[tuple[str, Function, Function]] = []
 
 if __name__ == "__main__":
     PAGE.write_text(page())

@@ -125,8 +125,8 @@ def test_html(suite: RunningSuite) -> None:
     letter = unnamed["documents"][0]["pages"][0]
     assert (round(letter["width"]), round(letter["height"])) == (612, 792)
     several = [{"html": "<p>one</p>", "name": "A"}, {"html": "<p>two</p>", "name": "B"}]
-    made = suite.api("POST", "/templates/html", {"documents": several, "name": "Two"})
-    assert [each["name"] for each in made["documents"]] == ["A", "B"]
+    made = suite.api("POST", "/templates/html", {"documents": several, "name": "Two", "shared_link": False})
+    assert ([each["name"] for each in made["documents"]], made["shared_link"]) == (["A", "B"], False)
     suite.api("POST", "/templates/html", {"html": "<p>x</p>", "size": "A7"}, status=422)
 
 
