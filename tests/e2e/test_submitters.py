@@ -41,6 +41,11 @@ def test_details_change_until_signing(suite: RunningSuite, template: dict[str, A
     for query in ({"external_id": key}, {"q": "sam the new", "submission_id": seller["submission_id"]}, {"q": address}):
         found = suite.api("GET", "/submitters", params=query)["data"]
         assert [each["id"] for each in found] == [seller["id"]], query
+    cleared = suite.api("PUT", f"/submitters/{seller['id']}", {"phone": "", "name": None, "message": ""})
+    assert (cleared["name"], cleared["phone"], cleared["email"]) == (None, None, address)
+    refused = suite.api("PUT", f"/submitters/{seller['id']}", {"email": ""}, status=422)
+    assert (refused["code"], refused["details"][0]["field"]) == ("invalid", "email")
+    suite.api("PUT", f"/submitters/{seller['id']}", {"name": "Sam the New"})
     assert mails_to(suite, address) == []
     suite.api(
         "PUT", f"/submitters/{seller['id']}", {"send_email": True, "message": {"body": "Again: {{submitter.link}}"}}
