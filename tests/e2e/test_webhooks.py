@@ -125,6 +125,7 @@ def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
             found += page["data"]
             if page["pagination"]["next"] is None:
                 return found
+            assert page["pagination"]["next"] != cursor.get("after"), "each page goes on from the one before"
             cursor["after"] = page["pagination"]["next"]
 
     forms, completions = "/events/form/form.completed", "/events/submission/submission.completed"
