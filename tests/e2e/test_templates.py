@@ -201,7 +201,7 @@ def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
     assert (walked, counts) == (ids, [3, 3, 1])
     backwards: list[int] = []
     before = 2**62
-    while below := found(limit=2, before=before):
+    while (below := found(limit=2, before=before)) and len(backwards) < len(ids):
         backwards = below + backwards
         before = below[0]
     assert backwards == ids
