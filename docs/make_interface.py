@@ -1,11 +1,12 @@
-"""Makes docs/interface.md: each row of the interface specification, the operation that serves it, a test that covers it.
+"""Makes docs/interface.md: each row of the interface specification, the operations that serve it, the tests that prove it.
 
 .venv/bin/python -m docs.make_interface
 
-The rows are docs/interface_rows.yaml, the operations are those of contracts/openapi.yaml, and the tests are found in their
-source (docs/tests_said.py): one covers an operation when it (or a function of the tests that it calls) sends the method to the
-path, or calls the published client's method for it, and a key when it also writes that key for this call. Tests made for all
-operations alike do not count.
+The rows and their tests are docs/interface_rows.yaml, the operations are those of contracts/openapi.yaml. Which test proves a
+row nobody can find by reading: it is named by hand. What can be read (docs/tests_said.py) is checked: that each test is there,
+and that for each operation of a row one of them sends the method to the path, or calls the published client's method for it,
+itself or through a function that it calls, and writes the row's key for this call. Tests made for all operations alike do not
+count.
 """
 
 import re
@@ -21,81 +22,93 @@ from services.gateway import specification
 
 ROWS = ROOT / "docs" / "interface_rows.yaml"
 PAGE = ROOT / "docs" / "interface.md"
-FOLDERS = ("tests/e2e", "tests/browser", "tests/contract")
 GENERATED = {"test_generated_calls.py", "test_role_matrix.py", "test_hostile_json.py", "test_openapi.py"}
 HEAD = """# The interface specification, row by row
 
-Made by `python -m docs.make_interface`; `docs/interface_rows.yaml` says how a row is added. Besides, every operation is called
-by `tests/e2e/test_generated_calls.py` (calls made from the document), `tests/contract/test_role_matrix.py` (every role; own,
+Made by `python -m docs.make_interface` from `docs/interface_rows.yaml`, which says how a row is added. A row's tests fail when
+what it says is not so: when its key is ignored, or its default is another. Besides, every operation is called by
+`tests/e2e/test_generated_calls.py` (calls made from the document), `tests/contract/test_role_matrix.py` (every role; own,
 shared and foreign records) and `tests/contract/test_hostile_json.py`.
 """
-NOT_THERE = "not there yet"
+TITLES = {"decisions": "Decisions on the interface", "beyond": "Beyond the specification"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """``key`` is a parameter or the path of a key in the body; ``tests`` are those that the list names."""
+    """``key`` is a parameter or the path of a key in the body. Without ``operations`` a row is about none in particular."""
 
     name: str
-    operations: tuple[str, ...]
+    operations: tuple[str, ...] = ()
     key: str | None = None
     tests: tuple[str, ...] = ()
 
 
 def rows() -> list[Row]:
-    """The list, and after it a row for each operation that the specification does not have."""
-    listed = [
-        Row(row["row"], tuple(row["operation"]), row.get("key"), tuple(row.get("tests", ())))
-        for row in yaml.safe_load(ROWS.read_text())
+    """The list, in its order."""
+    listed = yaml.safe_load(ROWS.read_text())
+    return [Row(one["row"], tuple(one.get("operation", ())), one.get("key"), tuple(one["tests"])) for one in listed]
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [HEAD]
+    section = None
+    for row in rows():
+        number, _, text = row.name.partition(" ")
+        if number != section:
+            section = number
+            title = TITLES.get(section, f"Section {section}")
+            lines.append(f"\n## {title}\n\n| Row | Operation | Tests |\n|---|---|---|")
+        tests = ", ".join(f"`{name}`" for name in row.tests)
+        lines.append(f"| {text} | {', '.join(row.operations)} | {tests} |")
+    return "\n".join(lines) + "\n"
+
+
+def faults(row: Row) -> Iterator[str]:
+    """What is wrong with a row, in words."""
+    known = [name for name in row.operations if name in _operations()]
+    yield from (f"the document has no operation {name}" for name in row.operations if name not in known)
+    yield from (f"{name} takes no {row.key}" for name in known if row.key and not _takes(_operations()[name], row.key))
+    if not row.tests:
+        yield "no test"
+    yield from (f"{test} is not there" for test in row.tests if _function(test) is None)
+    found = [
+        reached(function)
+        for test in row.tests
+        if test.partition("::")[0].rpartition("/")[2] not in GENERATED and (function := _function(test))
     ]
-    known = {operation for row in listed for operation in row.operations}
-    beyond = [one for one in specification.operations(specification.document()) if one.id not in known]
-    return [*listed, *(Row(f"beyond it {one.method.upper()} {one.path}", (one.id,)) for one in beyond)]
+    for name in known:
+        if not any(says(functions, _operations()[name], row.key) for functions in found):
+            yield f"none of the tests calls {name}" + (f" with {row.key}" if row.key else "")
 
 
-def is_there(row: Row) -> bool:
-    """Does the document have the row's operations, and its key in each of them?"""
-    operations = _operations()
-    return all(name in operations and (row.key is None or _takes(operations[name], row.key)) for name in row.operations)
+def without_row() -> set[str]:
+    """Operations of the document that are in no row."""
+    return set(_operations()) - {operation for row in rows() for operation in row.operations}
 
 
-def covering(row: Row) -> tuple[str, ...]:
-    """The tests that the list names, else the one that says most about the row."""
-    if row.tests:
-        return row.tests
-    wanted, leaf = _wanted(row), _leaf(row)
-    about = row.operations[0].partition(".")[0].removesuffix("s")
-    best: tuple[tuple[int, bool, int], str] | None = None
-    for rank, (name, functions) in enumerate(_tests()):
-        if not says(functions, row):
-            continue
-        own = functions[0]
-        said = (any(_calls(own, operation) for operation in wanted), leaf is None or leaf in own.keys)
-        order = (2 - sum(said), about not in name.partition("::")[0], rank)
-        if best is None or order < best[0]:
-            best = (order, name)
-    return (best[1],) if best else ()
+def operation(name: str) -> specification.Operation:
+    """An operation of the document by its id."""
+    return _operations()[name]
 
 
-def says(functions: list[Function], row: Row) -> bool:
-    """Does a test, with the functions that it calls, call an operation of the row, and with its key?
+def says(functions: list[Function], wanted: specification.Operation, key: str | None) -> bool:
+    """Does a test, with the functions that it calls, call the operation, and with this key?
 
     A key belongs to the calls of the function that writes it. Only where none of these takes it, it is meant for a call that
     is made elsewhere: the function hands it on, or gives it back.
     """
-    leaf = _leaf(row)
-    calling = [one for one in functions if any(_calls(one, operation) for operation in _wanted(row))]
+    leaf = re.split(r"[.\[]", key.removesuffix("[]"))[-1] if key else None
+    calling = [one for one in functions if _calls(one, wanted)]
     if not calling or leaf is None:
         return bool(calling)
     return any(leaf in one.keys and (one in calling or not _calls_with(one, leaf)) for one in functions)
 
 
-def _wanted(row: Row) -> list[specification.Operation]:
-    return [_operations()[name] for name in row.operations if name in _operations()]
-
-
-def _leaf(row: Row) -> str | None:
-    return re.split(r"[.\[]", row.key)[-1] if row.key else None
+def _function(test: str) -> Function | None:
+    """A test by its name, ``tests/e2e/test_x.py::test_y``."""
+    path, _, name = test.partition("::")
+    return module(ROOT / path).functions.get(name) if (ROOT / path).is_file() and name.startswith("test_") else None
 
 
 def _calls_with(function: Function, leaf: str) -> bool:
@@ -120,21 +133,6 @@ def _words(name: str) -> set[str]:
         waiting.extend(each for kind in ("allOf", "anyOf", "oneOf") for each in schema.get(kind, ()))
         waiting.extend(schema[kind] for kind in ("items", "additionalProperties") if isinstance(schema.get(kind), dict))
     return found
-
-
-def page() -> str:
-    """The whole page."""
-    lines = [HEAD]
-    section = None
-    for row in rows():
-        number, _, text = row.name.partition(" ")
-        if number != section:
-            section = number
-            title = "Beyond the specification" if section == "beyond" else f"Section {section}"
-            lines.append(f"\n## {title}\n\n| Row | Operation | Test |\n|---|---|---|")
-        tests = ", ".join(f"`{name}`" for name in covering(row)) if is_there(row) else NOT_THERE
-        lines.append(f"| {text.removeprefix('it ')} | {', '.join(row.operations)} | {tests} |")
-    return "\n".join(lines) + "\n"
 
 
 @cache
@@ -182,24 +180,6 @@ def _is_path_of(called: str, path: str) -> bool:
     if called != path and called in {one.path for one in _operations().values()}:
         return False
     return re.fullmatch(re.sub(r"\\{[^}]*}", "[^/]+", re.escape(path)), called) is not None
-
-
-@cache
-def _tests() -> list[tuple[str, list[Function]]]:
-    """Every test in the order of folders and names: its name, and all that it says: itself first, then what it calls."""
-    return [
-        (f"{folder}/{path.name}::{name}", reached(function))
-        for folder in FOLDERS
-        for path in sorted((ROOT / folder).glob("test_*.py"))
-        if path.name not in GENERATED
-        for name, function in module(path).functions.items()
-        if name.startswith("test_")
-    ]
-
-
-def missing() -> Iterator[str]:
-    """The rows that the document does not have."""
-    return (row.name for row in rows() if not is_there(row))
 
 
 _DOCUMENT = specification.document()

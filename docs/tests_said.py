@@ -2,7 +2,9 @@
 
 A name means what it means in its own module: a function there, or what the module imports. A method is looked for in the
 classes that the module has or imports, and in their bases, because the type of an object is not known. So what a test says
-depends on nothing but what it reaches: other modules may use the same words for other things.
+depends on nothing but what it reaches: other modules may use the same words for other things. The calls that a constant of
+the module holds are made by whoever names it; its keys are handed on. An argument is the fixture of that name, when the module
+has one.
 """
 
 import ast
@@ -36,6 +38,7 @@ class Function:
 class Module:
     """A file of the tests: its functions, the methods and bases of its classes, and what it imports from other such files."""
 
+    constants: dict[str, Function] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     classes: dict[str, tuple[dict[str, Function], list[str]]] = field(default_factory=dict)
     imported: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -62,6 +65,9 @@ def module(path: Path) -> Module:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests"):
             found.imported |= {one.asname or one.name: (str(node.module), one.name) for one in node.names}
     for node in tree.body:
+        for target in _targets(node):
+            found.constants[target] = _read(node, found)
+    for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             found.functions[node.name] = _read(node, found)
         if isinstance(node, ast.ClassDef):
@@ -70,10 +76,18 @@ def module(path: Path) -> Module:
     return found
 
 
+def _targets(node: ast.stmt) -> list[str]:
+    """The names that an assignment gives."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
 def _meant(where: Module, name: str) -> Iterator[Function]:
     """``name`` may be a function, a function of an imported module, or a method; ``.name`` only one of the latter two."""
     if not name.startswith("."):
-        if name in where.functions:
+        if name in where.constants:
+            yield where.constants[name]
+        elif name in where.functions:
             yield where.functions[name]
         elif name in where.imported and (there := _other(where, name)):
             yield from _meant(there, where.imported[name][1])
@@ -110,9 +124,15 @@ def _file(dotted: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def _read(node: ast.FunctionDef, where: Module) -> Function:
+def _read(node: ast.stmt, where: Module) -> Function:
     said, named = Function(where), _named_texts(node)
+    sent: set[ast.expr] = set()
+    if isinstance(node, ast.FunctionDef):
+        said.uses |= {argument.arg for argument in node.args.args}
     for part in ast.walk(node):
+        if isinstance(part, ast.Name) and part.id in where.constants:
+            said.calls |= where.constants[part.id].calls
+            said.uses.add(part.id)
         if isinstance(part, ast.Dict):
             said.keys |= {
                 key.value for key in part.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)
@@ -126,15 +146,29 @@ def _read(node: ast.FunctionDef, where: Module) -> Function:
             said.calls.add(called)
         for method, path in itertools.pairwise(elements):
             if isinstance(method, ast.Constant) and method.value in METHODS and (text := _text(path, named)):
-                called, _, query = re.sub(r"^.*?/api(?=/)", "", text).partition("?")
-                said.calls.add((method.value, called))
-                said.keys |= set(re.findall(r"(\w+)=", query))
-        if isinstance(part, ast.Constant | ast.JoinedStr) and (text := _text(part, named)).startswith("/"):
+                _say(said, str(method.value), text)
+                sent.add(path)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and elements:
+            method_name, text = part.func.attr.upper(), _text(elements[0], named)
+            if method_name in METHODS and "/api/" in text:  # requests.post(f"{base_url}/api/...")
+                _say(said, method_name, text)
+                sent.add(elements[0])
+        if (
+            isinstance(part, ast.Constant | ast.JoinedStr)
+            and part not in sent
+            and (text := _text(part, named)).startswith("/")
+        ):
             said.calls.add(("GET", text))  # a path alone is read
     return said
 
 
-def _named_texts(node: ast.FunctionDef) -> dict[str, str]:
+def _say(said: Function, method: str, text: str) -> None:
+    called, _, query = re.sub(r"^.*?/api(?=/)", "", text).partition("?")
+    said.calls.add((method, called))
+    said.keys |= set(re.findall(r"(\w+)=", query))
+
+
+def _named_texts(node: ast.stmt) -> dict[str, str]:
     """Texts that a function gives a name: ``path = f"/templates/{id}"``."""
     named: dict[str, str] = {}
     for part in ast.walk(node):
