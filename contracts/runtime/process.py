@@ -103,7 +103,7 @@ def problems_of(database: Database, name: str, *, background: bool = True) -> li
     if _seen_lately(database, name):
         return []
     try:
-        database.write_unsynced(_touch, name)
+        database.write_unsynced(_beat, f"{name}, whether changes are taken")
     except ServiceError as error:
         return [f"its database takes no changes ({error.message})"]
     missing = f"its background process has not been seen for {HEARTBEAT_MISSED_AFTER.total_seconds():.0f} s"
@@ -135,12 +135,6 @@ def _seen_lately(database: Database, name: str) -> bool:
     _looks[str(database.url), name] = _Look(said, looked, beaten)
     quiet: float = looked - beaten
     return quiet < HEARTBEAT_MISSED_AFTER.total_seconds()
-
-
-def _touch(session: Any, name: str) -> None:
-    """Changes nothing, but can only be done where something can be changed."""
-    row = heartbeats.c.name == name
-    session.execute(heartbeats.update().where(row).values(at=heartbeats.c.at))
 
 
 @dataclass
