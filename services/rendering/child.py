@@ -8,6 +8,7 @@ and the parent starts another.
 ``python -m services.rendering.child FD MEMORY_BYTES``
 """
 
+import errno
 import gc
 import importlib
 import logging
@@ -94,7 +95,9 @@ def _do(task: Task, arguments: dict[str, Any], parts: list[bytes], rest: Callabl
     except MemoryError:
         return {"failed": "out of memory", "trace": "", "exhausted": True}, []
     except Exception as error:  # libraries raise about anything on hostile input
-        return {"failed": f"{type(error).__name__}: {error}"[:500], "trace": traceback.format_exc(limit=-6)}, []
+        failed = {"failed": f"{type(error).__name__}: {error}"[:500], "trace": traceback.format_exc(limit=-6)}
+        no_room = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return {**failed, "no_room": no_room}, []
     return {"result": result}, files
 
 

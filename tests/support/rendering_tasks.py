@@ -1,6 +1,7 @@
 """Tasks for the children of the pool tests: one of each kind that goes wrong."""
 
 import ctypes
+import errno
 import os
 import socket
 import subprocess
@@ -28,6 +29,10 @@ def refuse(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
 
 def fail(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     raise KeyError("/Size")
+
+
+def find_no_room(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def crash(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:

@@ -14,7 +14,20 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from services.rendering.pool import FOLDERS, Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut, Message
+from contracts.errors import ServiceError
+from services.rendering import pool as rendering_pool
+from services.rendering.pool import (
+    FOLDERS,
+    Busy,
+    ChildPool,
+    JobCrashed,
+    JobFailed,
+    JobNotPossible,
+    JobRefused,
+    JobTimedOut,
+    Message,
+)
+from services.rendering.renderer import for_caller
 from tests.support.suite import wait_until
 
 TOP = Path(__file__).parents[3]
@@ -65,6 +78,29 @@ def test_a_crash_is_reported_and_the_child_replaced(pool: ChildPool) -> None:
     with pytest.raises(JobCrashed):
         pool.run("crash", {})
     assert pid(pool) != before
+
+
+def test_a_full_disk_is_not_the_file_s_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where the job says so, nor where the child dies of it, nor where none can be started."""
+    pool = ChildPool(size=1, warm=0, tasks=TASKS, environment={"TMPDIR": str(tmp_path)}).start()
+    try:
+        before = pid(pool)
+        for task in ("find_no_room", "crash"):
+            monkeypatch.setattr(rendering_pool, "_ROOM", 2**62)
+            with pytest.raises(ServiceError) as refused, for_caller(task):
+                pool.run(task, {})
+            assert refused.value.status == 503
+            monkeypatch.undo()
+            assert (pid(pool) == before) is (task == "find_no_room")
+        with pytest.raises(JobCrashed):
+            pool.run("crash", {})
+        pool._environment["TMPDIR"] = str(tmp_path / "not there")
+        with pytest.raises(JobNotPossible):
+            pool.run("identity", {})
+        pool._environment["TMPDIR"] = str(tmp_path)
+        assert pid(pool)
+    finally:
+        pool.close()
 
 
 @pytest.mark.parametrize("task", ["spin", "sleep"])
