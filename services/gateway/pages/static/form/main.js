@@ -42,7 +42,7 @@ const panel = new Panel(place, state, {
 const view = new DocumentView(document.getElementById("document"), state, (field) => panel.ask(field));
 const completing = new Completing(state, saver, view.pictures, panel, { onDone: done, onChanged: showState });
 
-watchRoom(place, () => view.follow());
+watchRoom(document.querySelector(".top"), place, () => view.follow());
 if (mayComplete(state)) declineButton.addEventListener("click", () => openDeclineDialog(declineButton, saver, showState));
 else declineButton.remove();
 
