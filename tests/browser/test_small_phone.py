@@ -12,6 +12,7 @@ from tests.support.suite import RunningSuite
 pytestmark = pytest.mark.browser
 
 SMALL = {"width": 360, "height": 640}
+KEYBOARD_OPEN = {**SMALL, "height": 340}
 WORD = "Donaudampfschifffahrtsgesellschaftskapitän"
 WIDER = """() => [document.documentElement, ...document.querySelectorAll(".panel__screen, .card, .mails__page, .mails__list")]
     .filter((each) => each.scrollWidth > Math.min(each.clientWidth, innerWidth))
@@ -65,6 +66,32 @@ def test_what_is_asked_for_and_what_is_wrong_with_it_are_seen(suite: RunningSuit
     signer.next()
     signer.sees_problem("Please fill this in.")
     assert above_the_buttons(page, page.get_by_role("alert"))
+    page.set_viewport_size(KEYBOARD_OPEN)
+    expect(page.locator("html")).to_have_class("low")
+    signer.next()
+    for seen in (page.get_by_role("alert"), signer.field("Name")):
+        assert above_the_buttons(page, seen)
+    page.set_viewport_size(SMALL)
+    expect(page.locator("html")).not_to_have_class("low")
+    signer.press("Decline")
+    reason = page.get_by_label("Reason")
+    page.set_viewport_size(KEYBOARD_OPEN)
+    reason.scroll_into_view_if_needed()
+    reason.focus()
+    assert edges(reason)["bottom"] <= edges(page.locator(".dialog .buttons"))["top"]
+
+
+def test_a_reason_for_signing_that_is_missing_is_seen(suite: RunningSuite, open_page: OpenPage) -> None:
+    asked = field("Signature", "signature", height=0.06, preferences={"reasons": ["I am the author", "I have read it"]})
+    page = open_page(one_signer(suite, asked, field("Name", line=5)), SMALL)
+    signer = Signer(page)
+    signer.start()
+    signer.draw("Signature")
+    signer.next()
+    signer.sees_problem("Please choose why you sign.")
+    expect(page.locator(".preview__picture")).to_have_js_property("complete", True)
+    for seen in (page.get_by_role("alert"), signer.field("Reason for signing")):
+        assert above_the_buttons(page, seen)
 
 
 def test_the_pad_of_the_last_field_stays_where_it_is_while_one_draws(

@@ -46,6 +46,7 @@ watchRoom(document.querySelector(".top"), place, () => view.follow());
 if (mayComplete(state)) declineButton.addEventListener("click", () => openDeclineDialog(declineButton, saver, showState));
 else declineButton.remove();
 
+history.scrollRestoration = "manual"; // the page that follows, and this one anew, begin at the top
 addEventListener("beforeunload", (event) => {
   if (saver.unsaved) event.preventDefault();
 });
