@@ -6,12 +6,13 @@ import { count, locale, t } from "./texts.js";
 /** `onStart` null: he has no fields, he may only look. */
 export function startScreen(state, onStart) {
   const { form } = state;
+  const asks = state.steps().length ? "start.asks" : "start.asks_to_confirm";
   return el(
     "div",
     { class: "start" },
     el("h2", { class: "start__heading" }, onStart ? t("start.heading") : t("start.view_only_heading")),
     form.submitter_name ? el("p", {}, t("start.hello", { name: form.submitter_name })) : null,
-    el("p", {}, onStart ? t("start.asks", { sender: form.sender_name || form.account_name, document: form.submission_name }) : t("start.view_only")),
+    el("p", {}, onStart ? t(asks, { sender: form.sender_name || form.account_name, document: form.submission_name }) : t("start.view_only")),
     onStart ? el("p", { class: "soft" }, whatToDo(state)) : null,
     form.expire_at ? el("p", { class: "soft" }, `${t("start.until")} `, moment(form.expire_at)) : null,
     onStart ? el("p", { class: "soft" }, t("start.not_yet")) : null,
