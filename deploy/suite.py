@@ -5,7 +5,6 @@ in VAR_DIR. It obeys PORT, VAR_DIR, BASE_URL, ADMIN_EMAIL, ADMIN_API_KEY, AMQP_U
 ALLOWED_PRIVATE_NETWORKS and every setting of the services (see their READMEs).
 """
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -285,8 +284,9 @@ def main() -> int:
         print(f"Countersign could not be kept running: {error}", file=sys.stderr)
         return 1
     finally:
-        with contextlib.suppress(KeyboardInterrupt):
-            suite.stop()
+        for number in (signal.SIGINT, signal.SIGTERM):  # pressed twice, the broker would be left behind
+            signal.signal(number, signal.SIG_IGN)
+        suite.stop()
     return 0
 
 
