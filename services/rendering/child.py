@@ -18,10 +18,10 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,10 @@ def main() -> None:
             header, parts = frames.receive(connection)
             _limit_job(header["seconds"])
             task: Task = getattr(tasks, header["task"])
-            answer, files = _do(task, header["arguments"], parts, partial(_rest, connection))
+            rest = _Rest(connection)
+            answer, files = _do(task, header["arguments"], parts, rest)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            frames.send(connection, {**answer, "memory": _peak_memory()}, files)
+            frames.send(connection, {**answer, "waited": rest.waited, "memory": _peak_memory()}, files)
             del parts, files, answer
     except frames.Closed:
         if folder := os.environ.get("TMPDIR"):  # The parent removes it, unless it died.
@@ -114,12 +115,19 @@ def _continued(task: Generator[None, Message, Answer], rest: Callable[[], Messag
     raise AssertionError("a task yields once")
 
 
-def _rest(connection: socket.socket) -> Message:
-    """Waiting for it counts for nothing."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    header, parts = frames.receive(connection)
-    _limit_job(header["seconds"])
-    return header["arguments"], parts
+class _Rest:
+    """What was not known when the job began. Waiting for it counts for nothing; ``waited`` says how many seconds that was."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self.waited = connection, 0.0
+
+    def __call__(self) -> Message:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        asked = time.monotonic()
+        header, parts = frames.receive(self._connection)
+        self.waited = time.monotonic() - asked
+        _limit_job(header["seconds"])
+        return header["arguments"], parts
 
 
 def _limit_process(memory: int) -> None:

@@ -23,7 +23,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from services.rendering import frames
 
-JOB_SECONDS = Histogram("rendering_job_seconds", "Time a job took in a child", ["task", "outcome"])
+JOB_SECONDS = Histogram("rendering_job_seconds", "Time a job took in a child that was at work", ["task", "outcome"])
 QUEUE_SECONDS = Histogram("rendering_queue_seconds", "Time a job waited for a free child")
 KILLS = Counter("rendering_child_kills_total", "Children that did not survive their job", ["reason"])
 CHILDREN = Gauge("rendering_children", "Children alive")
@@ -142,7 +142,8 @@ class ChildPool:
         wait: float,
     ) -> tuple[dict[str, Any], list[bytes]]:
         """As ``run``, for a task that begins before everything for it is known: ``rest`` returns what was missing, once it is
-        there; ``seconds`` count for each of the two parts. What ``rest`` raises is raised, and the child ended.
+        there; ``seconds`` count for each of the two parts. What ``rest`` raises is raised, and the child ended: that is no
+        failure of its own, and counts as none.
 
         Meanwhile it holds a child that others could need to come to an end, ``rest`` among them. So there is one such job at
         a time, and none where there is but one child: any other begins when ``rest`` has returned.
@@ -164,19 +165,24 @@ class ChildPool:
         try:
             QUEUE_SECONDS.observe(time.monotonic() - asked)
             child = self._take()
-            started, outcome, healthy = time.monotonic(), "failed", False
+            started, waited, outcome, healthy = time.monotonic(), 0.0, "failed", False
             try:
                 child.begin(task, first, seconds)
                 if rest is not None:
-                    child.begin(task, rest(), seconds)
+                    asked, outcome = time.monotonic(), ""  # what `rest` raises is another job's
+                    more = rest()
+                    waited, outcome = time.monotonic() - asked, "failed"
+                    child.begin(task, more, seconds)
                 answer, files = child.answer(task, seconds)
-                healthy, outcome = not answer.get("exhausted"), _outcome(answer)
+                healthy, outcome, waited = not answer.get("exhausted"), _outcome(answer), answer["waited"]
                 return _result(task, answer), files
             except (JobCrashed, JobTimedOut) as error:
-                KILLS.labels(error.reason).inc()
+                if outcome:
+                    KILLS.labels(error.reason).inc()
                 raise
             finally:
-                JOB_SECONDS.labels(task, outcome).observe(time.monotonic() - started)
+                if outcome:
+                    JOB_SECONDS.labels(task, outcome).observe(time.monotonic() - started - waited)
                 self._give_back(child, healthy)
         finally:
             self._free.release()

@@ -71,6 +71,8 @@ def begin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Generator[None, 
     """In two parts: says that it has begun, by a file, then waits for the rest."""
     if arguments.get("refused"):
         raise Refused("No, thank you")
+    if arguments.get("crashes"):
+        os._exit(3)
     Path(arguments["begun"]).touch()
     rest, more = yield
     return {"first": arguments["first"], **rest}, [*parts, *more]

@@ -5,12 +5,14 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from contracts.errors import ServiceError
 from services.rendering import pool as rendering_pool
@@ -205,6 +207,41 @@ def test_a_job_begins_before_everything_for_it_is_known(two: ChildPool, tmp_path
 
     assert ahead(two, tmp_path / "begun", rest, seconds=0.5) == ({"first": 1, "second": 2}, [b"one", b"two"])
     assert two.run("echo", {"again": True})[0] == {"again": True}
+
+
+def test_what_a_job_waits_for_others_is_neither_its_time_nor_its_fault(two: ChildPool, tmp_path: Path) -> None:
+    waits: list[float] = []
+
+    def rest() -> Message:
+        wait_until(lambda: (tmp_path / "begun").exists(), what="the job's beginning")
+        asked = time.monotonic()
+        threading.Event().wait(1)
+        waits.append(time.monotonic() - asked)
+        return {}, []
+
+    def crashed() -> Message:
+        raise JobCrashed("another", "crash")
+
+    before, began = counted(), time.monotonic()
+    ahead(two, tmp_path / "begun", rest)
+    whole, worked = time.monotonic() - began, counted()["seconds"] - before["seconds"]
+    assert 0 < worked < whole - waits[0] / 2
+    with pytest.raises(JobCrashed):
+        ahead(two, tmp_path / "begun", crashed)
+    assert {**counted(), "seconds": 0} == {**before, "seconds": 0}
+    with pytest.raises(JobCrashed):
+        two.run_ahead("begin", {"crashes": True}, (), lambda: ({}, []), seconds=20, wait=30)
+    assert (counted()["kills"], counted()["failures"]) == (before["kills"] + 1, before["failures"] + 1)
+
+
+def counted() -> dict[str, float]:
+    """What the metrics say of the jobs that begin before everything for them is known, and of children that crashed."""
+    names = {
+        "seconds": ("rendering_job_seconds_sum", {"task": "begin", "outcome": "done"}),
+        "failures": ("rendering_job_seconds_count", {"task": "begin", "outcome": "failed"}),
+        "kills": ("rendering_child_kills_total", {"reason": "crash"}),
+    }
+    return {key: REGISTRY.get_sample_value(name, labels) or 0.0 for key, (name, labels) in names.items()}
 
 
 def test_the_only_child_is_not_held_for_what_needs_it_too(pool: ChildPool, tmp_path: Path) -> None:
