@@ -105,6 +105,7 @@ class MailContext(Tolerant):
     account: Account
     sender_id: int | None = None
     sender_name: str | None = None
+    sender_first_name: str | None = None
     sender_email: str | None = None
     reply_to: str | None = None
     parties: list[Recipient]

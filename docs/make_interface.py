@@ -1,94 +1,52 @@
-"""Makes docs/interface.md: each row of the interface specification, the operation that serves it, a test that covers it.
+"""Makes docs/interface.md: each row of the interface specification, the operations that serve it, the tests that prove it.
 
 .venv/bin/python -m docs.make_interface
 
-The rows are docs/interface_rows.yaml, the operations are those of contracts/openapi.yaml, and the tests are found in their
-source: one covers an operation when it (or a function of the tests that it calls) sends the method to the path, or calls the
-published client's method for it, and a key when it also writes that key. Tests made for all operations alike do not count.
+The rows and their tests are docs/interface_rows.yaml, the operations are those of contracts/openapi.yaml. Which test proves a
+row nobody can find by reading: it is named by hand. What can be read (docs/tests_said.py) is checked: that each test is there,
+and that for each operation of a row one of them sends the method to the path, or calls the published client's method for it,
+itself or through a function that it calls, and writes the row's key for this call. Tests made for all operations alike do not
+count.
 """
 
-import ast
-import inspect
-import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import docuseal
 import yaml
 
+from docs.tests_said import ROOT, Function, module, reached
 from services.gateway import specification
 
-ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs" / "interface_rows.yaml"
 PAGE = ROOT / "docs" / "interface.md"
-FOLDERS = ("tests/e2e", "tests/browser", "tests/contract")
 GENERATED = {"test_generated_calls.py", "test_role_matrix.py", "test_hostile_json.py", "test_openapi.py"}
 HEAD = """# The interface specification, row by row
 
-Made by `python -m docs.make_interface`; `docs/interface_rows.yaml` says how a row is added. Besides, every operation is called
-by `tests/e2e/test_generated_calls.py` (calls made from the document), `tests/contract/test_role_matrix.py` (every role; own,
+Made by `python -m docs.make_interface` from `docs/interface_rows.yaml`, which says how a row is added. A row's tests fail when
+what it says is not so: when its key is ignored, or its default is another. Besides, every operation is called by
+`tests/e2e/test_generated_calls.py` (calls made from the document), `tests/contract/test_role_matrix.py` (every role; own,
 shared and foreign records) and `tests/contract/test_hostile_json.py`.
 """
-NOT_THERE = "not there yet"
-METHODS = {method.upper() for method in specification.METHODS}
+TITLES = {"decisions": "Decisions on the interface", "beyond": "Beyond the specification"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """``key`` is a parameter or the path of a key in the body; ``tests`` are those that the list names."""
+    """``key`` is a parameter or the path of a key in the body. Without ``operations`` a row is about none in particular."""
 
     name: str
-    operations: tuple[str, ...]
+    operations: tuple[str, ...] = ()
     key: str | None = None
     tests: tuple[str, ...] = ()
 
 
-@dataclass
-class Function:
-    """What a function of the tests says: calls as (method, path), keys, and which functions it calls."""
-
-    calls: set[tuple[str, str]] = field(default_factory=set)
-    keys: set[str] = field(default_factory=set)
-    uses: set[str] = field(default_factory=set)
-
-
 def rows() -> list[Row]:
-    """The list, and after it a row for each operation that the specification does not have."""
-    listed = [
-        Row(row["row"], tuple(row["operation"]), row.get("key"), tuple(row.get("tests", ())))
-        for row in yaml.safe_load(ROWS.read_text())
-    ]
-    known = {operation for row in listed for operation in row.operations}
-    beyond = [one for one in specification.operations(specification.document()) if one.id not in known]
-    return [*listed, *(Row(f"beyond it {one.method.upper()} {one.path}", (one.id,)) for one in beyond)]
-
-
-def is_there(row: Row) -> bool:
-    """Does the document have the row's operations, and its key in each of them?"""
-    operations = _operations()
-    return all(name in operations and (row.key is None or _takes(operations[name], row.key)) for name in row.operations)
-
-
-def covering(row: Row) -> tuple[str, ...]:
-    """The tests that the list names, else the one that says most about the row."""
-    if row.tests:
-        return row.tests
-    wanted = [_operations()[name] for name in row.operations if name in _operations()]
-    leaf = re.split(r"[.\[]", row.key)[-1] if row.key else None
-    about = row.operations[0].partition(".")[0].removesuffix("s")
-    best: tuple[tuple[int, bool, int], str] | None = None
-    for rank, (name, own, whole) in enumerate(_tests()):
-        if not any(_calls(whole, operation) for operation in wanted) or (leaf and leaf not in whole.keys):
-            continue
-        said = (any(_calls(own, operation) for operation in wanted), leaf is None or leaf in own.keys)
-        order = (2 - sum(said), about not in name.partition("::")[0], rank)
-        if best is None or order < best[0]:
-            best = (order, name)
-    return (best[1],) if best else ()
+    """The list, in its order."""
+    listed = yaml.safe_load(ROWS.read_text())
+    return [Row(one["row"], tuple(one.get("operation", ())), one.get("key"), tuple(one["tests"])) for one in listed]
 
 
 def page() -> str:
@@ -99,11 +57,82 @@ def page() -> str:
         number, _, text = row.name.partition(" ")
         if number != section:
             section = number
-            title = "Beyond the specification" if section == "beyond" else f"Section {section}"
-            lines.append(f"\n## {title}\n\n| Row | Operation | Test |\n|---|---|---|")
-        tests = ", ".join(f"`{name}`" for name in covering(row)) if is_there(row) else NOT_THERE
-        lines.append(f"| {text.removeprefix('it ')} | {', '.join(row.operations)} | {tests} |")
+            title = TITLES.get(section, f"Section {section}")
+            lines.append(f"\n## {title}\n\n| Row | Operation | Tests |\n|---|---|---|")
+        tests = ", ".join(f"`{name}`" for name in row.tests)
+        lines.append(f"| {text} | {', '.join(row.operations)} | {tests} |")
     return "\n".join(lines) + "\n"
+
+
+def faults(row: Row) -> Iterator[str]:
+    """What is wrong with a row, in words."""
+    known = [name for name in row.operations if name in _operations()]
+    yield from (f"the document has no operation {name}" for name in row.operations if name not in known)
+    yield from (f"{name} takes no {row.key}" for name in known if row.key and not _takes(_operations()[name], row.key))
+    if not row.tests:
+        yield "no test"
+    yield from (f"{test} is not there" for test in row.tests if _function(test) is None)
+    found = [
+        reached(function)
+        for test in row.tests
+        if test.partition("::")[0].rpartition("/")[2] not in GENERATED and (function := _function(test))
+    ]
+    for name in known:
+        if not any(says(functions, _operations()[name], row.key) for functions in found):
+            yield f"none of the tests calls {name}" + (f" with {row.key}" if row.key else "")
+
+
+def without_row() -> set[str]:
+    """Operations of the document that are in no row."""
+    return set(_operations()) - {operation for row in rows() for operation in row.operations}
+
+
+def operation(name: str) -> specification.Operation:
+    """An operation of the document by its id."""
+    return _operations()[name]
+
+
+def says(functions: list[Function], wanted: specification.Operation, key: str | None) -> bool:
+    """Does a test, with the functions that it calls, call the operation, and with this key?
+
+    A key belongs to the calls of the function that writes it. Only where none of these takes it, it is meant for a call that
+    is made elsewhere: the function hands it on, or gives it back.
+    """
+    leaf = re.split(r"[.\[]", key.removesuffix("[]"))[-1] if key else None
+    calling = [one for one in functions if _calls(one, wanted)]
+    if not calling or leaf is None:
+        return bool(calling)
+    return any(leaf in one.keys and (one in calling or not _calls_with(one, leaf)) for one in functions)
+
+
+def _function(test: str) -> Function | None:
+    """A test by its name, ``tests/e2e/test_x.py::test_y``."""
+    path, _, name = test.partition("::")
+    return module(ROOT / path).functions.get(name) if (ROOT / path).is_file() and name.startswith("test_") else None
+
+
+def _calls_with(function: Function, leaf: str) -> bool:
+    """Does the function itself call an operation that takes this key?"""
+    return any(leaf in _words(one.id) and _calls(function, one) for one in _operations().values())
+
+
+@cache
+def _words(name: str) -> set[str]:
+    """All parameters of an operation and all keys of its body, however deep."""
+    operation = _operations()[name]
+    found = {parameter["name"] for parameter in _parameters(operation)}
+    waiting = [content["schema"] for content in operation.definition.get("requestBody", {}).get("content", {}).values()]
+    seen: set[int] = set()
+    while waiting:
+        schema = _resolved(waiting.pop())
+        if id(schema) in seen:
+            continue
+        seen.add(id(schema))
+        found |= set(schema.get("properties", {}))
+        waiting.extend(schema.get("properties", {}).values())
+        waiting.extend(each for kind in ("allOf", "anyOf", "oneOf") for each in schema.get(kind, ()))
+        waiting.extend(schema[kind] for kind in ("items", "additionalProperties") if isinstance(schema.get(kind), dict))
+    return found
 
 
 @cache
@@ -112,14 +141,15 @@ def _operations() -> dict[str, specification.Operation]:
 
 
 def _takes(operation: specification.Operation, key: str) -> bool:
-    parameters = [
-        *_DOCUMENT["paths"][operation.path].get("parameters", []),
-        *operation.definition.get("parameters", []),
-    ]
-    if key in {_resolved(parameter)["name"] for parameter in parameters}:
+    if key in {parameter["name"] for parameter in _parameters(operation)}:
         return True
     contents = operation.definition.get("requestBody", {}).get("content", {}).values()
     return any(_has(_resolved(content["schema"]), key.split(".")) for content in contents)
+
+
+def _parameters(operation: specification.Operation) -> list[dict[str, Any]]:
+    own = operation.definition.get("parameters", [])
+    return [_resolved(parameter) for parameter in [*_DOCUMENT["paths"][operation.path].get("parameters", []), *own]]
 
 
 def _has(schema: dict[str, Any], steps: list[str]) -> bool:
@@ -152,111 +182,7 @@ def _is_path_of(called: str, path: str) -> bool:
     return re.fullmatch(re.sub(r"\\{[^}]*}", "[^/]+", re.escape(path)), called) is not None
 
 
-def _tests() -> list[tuple[str, Function, Function]]:
-    """Name, what it says itself, and with all that it calls: of every test, in the order of folders and names."""
-    if not _FOUND:
-        shared = _functions(path for path in sorted((ROOT / "tests/support").glob("*.py")))
-        for folder in FOLDERS:
-            for path in sorted((ROOT / folder).glob("test_*.py")):
-                if path.name not in GENERATED:
-                    own = _functions([path])
-                    known = {**shared, **own}
-                    _FOUND.extend(
-                        (f"{folder}/{path.name}::{name}", own[name], _whole(name, known))
-                        for name in own
-                        if name.startswith("test_")
-                    )
-    return _FOUND
-
-
-def _whole(name: str, known: dict[str, Function]) -> Function:
-    """A function with all those that it calls, directly or not."""
-    whole, waiting, seen = Function(), [name], set()
-    while waiting:
-        current = waiting.pop()
-        if current in seen or current not in known:
-            continue
-        seen.add(current)
-        whole.calls |= known[current].calls
-        whole.keys |= known[current].keys
-        waiting.extend(known[current].uses)
-    return whole
-
-
-def _functions(paths: Any) -> dict[str, Function]:
-    found: dict[str, Function] = {}
-    for path in paths:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef):
-                found[node.name] = _read(node)
-    return found
-
-
-def _read(node: ast.FunctionDef) -> Function:
-    said, named = Function(), _named_texts(node)
-    for part in ast.walk(node):
-        if isinstance(part, ast.Dict):
-            said.keys |= {
-                key.value for key in part.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)
-            }
-        if isinstance(part, ast.Call):
-            said.keys |= {keyword.arg for keyword in part.keywords if keyword.arg}
-            said.uses |= {part.func.id} if isinstance(part.func, ast.Name) else set()
-            said.uses |= {part.func.attr} if isinstance(part.func, ast.Attribute) else set()
-        elements = part.args if isinstance(part, ast.Call) else part.elts if isinstance(part, ast.Tuple) else []
-        if elements and (called := _CLIENT.get(_text(elements[0], {}))):
-            said.calls.add(called)
-        for method, path in itertools.pairwise(elements):
-            if isinstance(method, ast.Constant) and method.value in METHODS and (text := _text(path, named)):
-                called, _, query = re.sub(r"^.*?/api(?=/)", "", text).partition("?")
-                said.calls.add((method.value, called))
-                said.keys |= set(re.findall(r"(\w+)=", query))
-        if isinstance(part, ast.Constant | ast.JoinedStr) and (text := _text(part, named)).startswith("/"):
-            said.calls.add(("GET", text))  # a path alone is read
-    return said
-
-
-def _named_texts(node: ast.FunctionDef) -> dict[str, str]:
-    """Texts that a function gives a name: ``path = f"/templates/{id}"``."""
-    named: dict[str, str] = {}
-    for part in ast.walk(node):
-        if (
-            isinstance(part, ast.Assign)
-            and isinstance(part.targets[0], ast.Name)
-            and (text := _text(part.value, named))
-        ):
-            named[part.targets[0].id] = text
-    return named
-
-
-def _client_methods() -> dict[str, tuple[str, str]]:
-    """What each method of the published client sends."""
-    source = inspect.getsource(type(docuseal.docuseal))
-    found = re.findall(r'def (\w+)\(.*?self\.http\.(\w+)\(f?"([^"]+)"', source, re.DOTALL)
-    return {name: (method.upper(), re.sub(r"\{[^}]*\}", "*", path)) for name, method, path in found}
-
-
-def _text(node: ast.expr, named: dict[str, str]) -> str:
-    """A path as it is written; what is put in stands as one character, unless it is a text that has a name."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.Name):
-        return named.get(node.id, "")
-    if isinstance(node, ast.FormattedValue):
-        return _text(node.value, named) or "*"
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_text(part, named) for part in node.values)
-    return ""
-
-
-def missing() -> Iterator[str]:
-    """The rows that the document does not have."""
-    return (row.name for row in rows() if not is_there(row))
-
-
 _DOCUMENT = specification.document()
-_CLIENT = _client_methods()
-_FOUND: list[tuple[str, Function, Function]] = []
 
 if __name__ == "__main__":
     PAGE.write_text(page())

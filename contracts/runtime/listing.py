@@ -68,7 +68,7 @@ class Listing:
     all the other conditions. ``term`` is searched for in ``text``.
 
     ``rare`` finds those that are rare among the exact ones, on PostgreSQL; it is given the conditions on the listed table.
-    Without it they are collected as the database likes. ``small``: there are few, collect them at once.
+    Without it, and on SQLite, they are collected as the database likes. ``small``: there are few, collect them at once.
     """
 
     table: sa.Table
@@ -112,8 +112,8 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
             return _looked_up(session, listing, span, highest)
         narrowed = search.matching_rows(listing.table, listing.text, listing.term)
         return _walked(session, listing, span, [narrowed, *search_for])
-    if listing.filters and postgresql:
-        if listing.rare is None:
+    if listing.filters:
+        if listing.rare is None or not postgresql:
             return _collected(session, listing, span, search_for)
         return listing.rare(session, [*listing.exact, *span.of(listing.key), *search_for], span)
     return _walked(session, listing, span, search_for)
@@ -139,7 +139,7 @@ def _walked(session: Session, listing: Listing, span: Span, more: Conditions) ->
 
 def _collected(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
     """All that fit, sorted. Materialized, so that the order cannot lure the database along the ids."""
-    few = _all(listing, span, more).cte("few").prefix_with("MATERIALIZED", dialect="postgresql")
+    few = _all(listing, span, more).cte("few").prefix_with("MATERIALIZED")
     return list(session.scalars(sa.select(few.c.id).order_by(span.order(few.c.id)).limit(span.wanted)))
 
 

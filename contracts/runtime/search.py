@@ -118,14 +118,20 @@ class Blocks(NamedTuple):
     @property
     def sampled(self) -> range:
         """Ids spread evenly, at most SAMPLES: each in the middle of a block."""
-        return self.ids[1 << BLOCK_BITS[0] - 1 :: -(-self.length // SAMPLES) << BLOCK_BITS[0]]
+        return self.ids[1 << BLOCK_BITS[0] - 1 :: self._step << BLOCK_BITS[0]]
+
+    @property
+    def _step(self) -> int:
+        return -(-self.length // SAMPLES)
 
     def around(self, samples: Sequence[int], *, backward: bool) -> list["Blocks"]:
         """In parts by those of the ``sampled`` ids that have the term: the first blocks of these, where it is likely to be
-        common; all between them, where it is likely to be rare if it is there at all."""
+        common; what lies between one of these and the sample before, where it may become so; all others together, where it is
+        likely to be rare if it is there at all."""
         common = sorted((one >> BLOCK_BITS[0] for one in samples), reverse=backward)[:_COMMON]
-        parts = self.cut(*common, *(number + 1 for number in common), backward=backward)
-        return [part._replace(common=part.first in common) for part in parts]
+        before = [number + 1 + self._step if backward else number - self._step for number in common]
+        parts = self.cut(*before, *common, *(number + 1 for number in common), backward=backward)
+        return [part._replace(common=part.first in common and part.length == 1) for part in parts]
 
     def divided(self, ids: Sequence[int], *, backward: bool) -> list["Blocks"]:
         """In parts by ``ids`` of the first rows in it, of which there are more: what is before them, most of them, the rest."""
@@ -156,13 +162,14 @@ def _instr(element: _Place, compiler: Any, **options: Any) -> str:
 
 
 def in_blocks(table: sa.Table, column: Any, term: str, those: Any) -> sa.ColumnElement[bool]:
-    """PostgreSQL: the rows of some blocks that the index finds for ``term``; asks for ``contains`` beside it."""
+    """PostgreSQL: the rows of some blocks that the index finds for ``term``, and that have it."""
     here = sa.func.search_blocks(table.c.id, type_=_NUMBERS).overlap(sa.cast(those, _NUMBERS))
     if _TRIGRAM.search(term):
         return sa.and_(here, contains(column, term))
     size = min(len(term), 2)
     parts = {term[at : at + size] for at in range(len(term) - size + 1)}
-    return sa.and_(here, sa.func.search_parts(column, type_=_TEXTS).contains(sa.literal(sorted(parts), _TEXTS)))
+    having = sa.func.search_parts(column, type_=_TEXTS).contains(sa.literal(sorted(parts), _TEXTS))
+    return sa.and_(here, having, contains_unindexed(column, term))
 
 
 # PostgreSQL makes trigrams of letters and digits, and of where words begin and end (https://www.postgresql.org/docs/15/pgtrgm.html);

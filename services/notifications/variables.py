@@ -99,7 +99,7 @@ def _plain(context: MailContext) -> dict[str, str]:
         "submitters": everybody,
         "account.name": one_line(context.account.name),
         "sender.name": one_line(context.sender_name),
-        "sender.first_name": first_name(context.sender_name),
+        "sender.first_name": one_line(context.sender_first_name) or first_name(context.sender_name),
         "sender.email": one_line(context.sender_email),
         # An invitation goes out before there are any.
         "documents.link": "",

@@ -12,7 +12,7 @@ from typing import Any
 from contracts import events
 from contracts.events import Erased, Event, MailContext, PreferencesGiven, PublicData
 from contracts.runtime.outbox import emit
-from contracts.types import Actor, Submission
+from contracts.types import Actor
 from services.submissions import mails, present, reminders, sealing, sms, trail
 from services.submissions.domain import Fact, Happened
 from services.submissions.models import AttachmentRow
@@ -48,7 +48,8 @@ _PUBLIC: dict[Fact, tuple[Event, ...]] = {
 @dataclass
 class Telling:
     """One transaction's worth of news. ``data`` goes into the trail's lines; ``by_api`` is the API user's address when he
-    acted in the signer's place. ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``."""
+    acted in the signer's place. ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``. ``kept`` is what
+    events of an earlier moment of the transaction say, by type and submitter."""
 
     found: Loaded
     site: Site
@@ -56,6 +57,7 @@ class Telling:
     data: dict[str, Any] = field(default_factory=dict)
     by_api: str | None = None
     again_by: Mapping[str, bool] = field(default_factory=lambda: {"email": True})
+    kept: dict[tuple[str, int | None], dict[str, Any]] = field(default_factory=dict)
 
     @property
     def attachments(self) -> list[AttachmentRow]:
@@ -71,16 +73,23 @@ class Telling:
 
 
 def announce(telling: Telling, happened: Sequence[Happened]) -> None:
-    """Tell what happened, in order. The rows must already say so."""
+    """Tell what happened, in order. The rows must already say so; what they said of an earlier moment, ``keep`` has kept."""
     found = telling.found
-    model: Submission | None = None
     with found.session.no_autoflush:  # the rows change with every event; they are written once
         trail.append(found, [line for one in happened if (line := _line(telling, one))], telling.now)
         for one in happened:
             for event in _PUBLIC.get(one.fact, ()):
-                model = model or _model(telling)
-                publish(telling, event, _data(telling, event, one, model))
+                data = telling.kept.get((event.type, one.submitter_id))
+                publish(telling, event, _data(telling, event, one) if data is None else data)
             _hand_over(telling, one)
+
+
+def keep(telling: Telling, happened: Sequence[Happened]) -> None:
+    """Keep what is to be told of this, as it is now: before the rest of the transaction changes the rows further."""
+    with telling.found.session.no_autoflush:
+        for one in happened:
+            for event in _PUBLIC.get(one.fact, ()):
+                telling.kept[event.type, one.submitter_id] = _data(telling, event, one)
 
 
 def publish(telling: Telling, event: Event, data: dict[str, Any]) -> None:
@@ -98,7 +107,7 @@ def publish(telling: Telling, event: Event, data: dict[str, Any]) -> None:
 
 def form_sent(telling: Telling, submitter_id: int) -> None:
     """The invitation has left."""
-    publish(telling, events.FORM_SENT, _form_data(telling, submitter_id, _model(telling)))
+    publish(telling, events.FORM_SENT, _form_data(telling, submitter_id))
 
 
 def order_seal(telling: Telling) -> None:
@@ -162,31 +171,27 @@ def _hand_over(telling: Telling, one: Happened) -> None:
         emit(session, events.DECLINE_MAIL_DUE, told_of, subject=telling.subject)
 
 
-def _data(telling: Telling, event: Event, one: Happened, model: Submission) -> dict[str, Any]:
+def _data(telling: Telling, event: Event, one: Happened) -> dict[str, Any]:
     if event.type.startswith("form."):
-        return _form_data(telling, one.submitter_id, model)
-    return present.submission_data(model)
+        return _form_data(telling, one.submitter_id)
+    return present.submission_data(_shown(telling))
 
 
-def _form_data(telling: Telling, submitter_id: int | None, model: Submission) -> dict[str, Any]:
+def _form_data(telling: Telling, submitter_id: int | None) -> dict[str, Any]:
     if submitter_id is None:
         raise ValueError("a form event is about a submitter")
-    visit = telling.found.submitter(submitter_id).visit
     page = telling.site.submission_page(telling.found.row.slug)
-    return present.form_data(model, submitter_id, visit, page)
+    return present.form_data(_shown(telling), telling.found.submitter(submitter_id), page)
 
 
-def _model(telling: Telling) -> Submission:
+def _shown(telling: Telling) -> present.Shown:
     """The submission as events show it: masked values crossed out, links that need an API key."""
     found, links = telling.found, telling.site.lasting()
-    values = present.ValuesView(found.fields, {one.uuid: one for one in telling.attachments}, links)
-    return present.submission(
-        present.Shown(
-            row=found.row,
-            template=found.template,
-            submitters=found.submitters,
-            status=found.state.status_at(telling.now),
-            links=links,
-            values=values,
-        )
+    return present.Shown(
+        row=found.row,
+        template=found.template,
+        submitters=found.submitters,
+        status=found.state.status_at(telling.now),
+        links=links,
+        values=present.ValuesView(found.fields, {one.uuid: one for one in telling.attachments}, links),
     )

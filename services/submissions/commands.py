@@ -30,7 +30,7 @@ from services.submissions import (
 from services.submissions import values as rules
 from services.submissions.announce import Telling
 from services.submissions.creation import Basis, Plan, PlannedSubmitter
-from services.submissions.domain import Refused
+from services.submissions.domain import Fact, Happened, Refused
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.preparing import Prepared
 from services.submissions.repeats import once
@@ -83,13 +83,14 @@ def create(
         store.index(found)
         attach(found, prepared, now)
         branding_pictures.record(found, prepared, now)
+        said = {"by": command.actor.email} if told is None else dict(told)
+        telling = Telling(found, site, now, said, by_api=command.actor.email)
+        announce.keep(telling, [Happened(Fact.CREATED)])
         completed = [one for one, (_, planned) in zip(submitters, there, strict=True) if planned.completed]
         for one in completed:
             complete_by_api(found, one, command.actor.email, now)
         state, happened = domain.create(found.state, [one.id for one in completed], seal_id=uuid7())
         store.save(found, state, now)
-        said = {"by": command.actor.email} if told is None else dict(told)
-        telling = Telling(found, site, now, said, by_api=command.actor.email)
         announce.announce(telling, happened)
         if plan.given_preferences:
             announce.preferences_given(telling, command.actor, plan.given_preferences)
@@ -247,6 +248,8 @@ def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> Su
         created_by_id=command.actor.user_id or None,
         created_by_email=command.actor.email or None,
         created_by_name=command.actor.name or None,
+        created_by_first_name=command.actor.first_name or None,
+        created_by_last_name=command.actor.last_name or None,
         order=plan.order.value,
         status=SubmissionStatus.PENDING.value,
         unfinished=True,

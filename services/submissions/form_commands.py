@@ -25,7 +25,7 @@ from services.submissions import (
     store,
     trail,
 )
-from services.submissions.announce import Telling, announce
+from services.submissions.announce import Telling, announce, keep
 from services.submissions.code_commands import lock_passed, unconfirmed
 from services.submissions.creation import Limits
 from services.submissions.domain import FormState, Refused
@@ -99,16 +99,20 @@ def complete(
         values = _received(found, submitter, command.values, limits, at)
         own = found.fields_of(submitter)
         store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
+        seen(submitter, command, at)
+        telling = Telling(found, site, at, submitter.visit)
+        if first:  # told of as it began, with what came in
+            store.set_values(found, submitter, values)
+            keep(telling, first)
         faults = commands.finish_values(found, submitter, values, at)
         filling.refuse(faults + unconfirmed(found, submitter, site) + identity_checks.unproved(found, submitter))
         lines += consent.given(submitter, command, at)
-        seen(submitter, command, at)
         store.save(found, state, at)
         if lines:  # between what he began with and what he ended with
-            announce(Telling(found, site, at, submitter.visit), first)
+            announce(telling, first)
             trail.append(found, lines, at)
             first = ()
-        announce(Telling(found, site, at, submitter.visit), (*first, *happened))
+        announce(telling, (*first, *happened))
         return rpc.form.Done(state=FormState.COMPLETED)
 
     call = rpc.form.INVITE_AND_COMPLETE if isinstance(command, rpc.form.InviteAndComplete) else rpc.form.COMPLETE_FORM

@@ -30,6 +30,7 @@ def context(found: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> 
         account=account,
         sender_id=row.created_by_id,
         sender_name=row.created_by_name,
+        sender_first_name=row.created_by_first_name,
         sender_email=row.created_by_email,
         reply_to=row.details.get("reply_to"),
         parties=[

@@ -54,6 +54,8 @@ class SubmissionRow(Base):
     created_by_id: Mapped[int | None] = mapped_column(sa.BigInteger)
     created_by_email: Mapped[str | None] = mapped_column(sa.Text)
     created_by_name: Mapped[str | None] = mapped_column(sa.Text)
+    created_by_first_name: Mapped[str | None] = mapped_column(sa.Text)
+    created_by_last_name: Mapped[str | None] = mapped_column(sa.Text)
     order: Mapped[str] = mapped_column("signing_order", sa.Text)
     status: Mapped[str] = mapped_column(sa.Text)
     unfinished: Mapped[bool] = mapped_column(sa.Boolean)

@@ -22,6 +22,7 @@ from contracts.types import (
     Submitter,
     SubmitterStatus,
     TemplateReference,
+    iso,
 )
 from services.submissions import formats, naming
 from services.submissions import values as rules
@@ -197,7 +198,9 @@ def title(row: Any, template: Any) -> str:
 def _creator(row: Any) -> Person | None:
     if row.created_by_id is None:
         return None
-    first, _, last = (row.created_by_name or "").partition(" ")
+    first, last = row.created_by_first_name, row.created_by_last_name
+    if not first and not last:  # an older row, or a gateway that sends the whole name alone
+        first, _, last = (row.created_by_name or "").partition(" ")
     return Person(
         id=row.created_by_id, email=row.created_by_email or "", first_name=first or None, last_name=last or None
     )
@@ -210,30 +213,31 @@ SECRETS_OF_SUBMITTERS = ("slug", "embed_src", "uuid")
 _ANSWERS_ONLY = ("submission_events", "fields", "document_schema", "report")
 
 
-def submission_data(model: Submission) -> dict[str, Any]:
+def submission_data(shown: Shown) -> dict[str, Any]:
     """``data`` of submission.* events."""
     hidden: Any = {"submitters": {"__all__": {*SECRETS_OF_SUBMITTERS, "submission_events", "template", "fields"}}}
-    return model.model_dump(mode="json", exclude={**hidden, **dict.fromkeys(_ANSWERS_ONLY, True)})
+    return submission(shown).model_dump(mode="json", exclude={**hidden, **dict.fromkeys(_ANSWERS_ONLY, True)})
 
 
-def form_data(model: Submission, submitter_id: int, visit: Mapping[str, Any], submission_url: str) -> dict[str, Any]:
-    """``data`` of form.* events: the submitter, with what a receiver needs of the submission."""
-    one = next(s for s in model.submitters if s.id == submitter_id)
-    data = one.model_dump(mode="json", exclude={*SECRETS_OF_SUBMITTERS, "submission_events", "fields"})
+def form_data(shown: Shown, one: Any, submission_url: str) -> dict[str, Any]:
+    """``data`` of form.* events: the submitter ``one``, with what a receiver needs of the submission."""
+    row, template = shown.row, template_reference(shown.template)
+    model = submitter(one, shown, result_links(row, shown.links))
+    trail_url = audit_trail_url(row, shown.template, shown.links)
     return {
-        **data,
-        "ip": visit.get("ip"),
-        "ua": visit.get("user_agent"),
-        "audit_log_url": model.audit_log_url,
+        **model.model_dump(mode="json", exclude={*SECRETS_OF_SUBMITTERS, "submission_events", "fields"}),
+        "ip": one.visit.get("ip"),
+        "ua": one.visit.get("user_agent"),
+        "audit_log_url": trail_url,
         "submission_url": submission_url,
-        "template": model.template.model_dump(mode="json") if model.template else None,
+        "template": template.model_dump(mode="json") if template else None,
         "submission": {
-            "id": model.id,
-            "audit_log_url": model.audit_log_url,
-            "combined_document_url": model.combined_document_url,
-            "status": model.status.value,
+            "id": row.id,
+            "audit_log_url": trail_url,
+            "combined_document_url": None,  # it is made when somebody asks for it
+            "status": shown.status.value,
             "url": submission_url,
-            "variables": model.variables,
-            "created_at": model.model_dump(mode="json", include={"created_at"})["created_at"],
+            "variables": row.variables,
+            "created_at": iso(row.created_at),
         },
     }

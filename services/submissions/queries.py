@@ -241,6 +241,7 @@ _OF_SUBMISSION = (
         "preferences",
     ),
     *("template_id", "created_by_id", "created_by_email", "created_by_name"),
+    *("created_by_first_name", "created_by_last_name"),
 )
 _OF_SUBMITTER = (
     *("id", "submission_id", "party_uuid", "role", "email", "name", "phone", "external_id", "slug", "status", "group"),

@@ -46,8 +46,9 @@ def check_change(command: UpdateSubmitter, problems: Problems) -> None:
 
 
 def check_number(command: UpdateSubmitter, submitter: SubmitterRow, problems: Problems) -> None:
-    """As changed, has he a number?"""
-    if command.send_sms and not submitter.phone:
+    """As changed, has he a number? Who is to be invited by SMS keeps his, until ``send_sms`` false says otherwise."""
+    taken = "phone" in command.model_fields_set and submitter.preferences.get("send_sms")
+    if (command.send_sms or taken) and not submitter.phone:
         problems.add("phone", "is required by send_sms", "send_sms needs phone.")
 
 

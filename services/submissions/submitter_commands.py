@@ -47,7 +47,6 @@ class Change:
 
     details: dict[str, Any]
     preferences: dict[str, Any]
-    message: dict[str, Any] | None
     overrides: overrides.Overrides
     branding: branding.Branding
     texts: list[tuple[str, str]]
@@ -87,11 +86,13 @@ def planned(
     asked = overrides.Given(command.values, command.fields, command.readonly_fields, "")
     found = overrides.planned(asked, own, labels(everything), attached, problems)
     message = creation.checked_message(command.message, "message", problems)
+    if message or ("message" in given and command.message is None):  # an empty object is as none
+        details["message"] = message
     brand = branding.changed(command, party_uuid, problems)
     preferences |= brand.preferences
     problems.refuse()
     texts = [*found.texts, ("name", name)] if name else found.texts
-    return Change(details, preferences, message, found, brand, texts)
+    return Change(details, preferences, found, brand, texts)
 
 
 def update(
@@ -153,8 +154,6 @@ def _apply(
     submitter.preferences = {key: value for key, value in merged.items() if value is not None}
     check_code_addresses(submitter.preferences, submitter.email, submitter.phone, "", problems)
     sms.check_number(command, submitter, problems)
-    if change.message is not None:
-        submitter.message = change.message
     if change.overrides.changes:
         found.change_fields([change.overrides.apply(field) for field in found.fields])
         found.row.values_version += 1

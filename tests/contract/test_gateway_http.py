@@ -108,14 +108,17 @@ def test_what_is_not_there_yet_is_refused_by_name(
     assert services.requests == []
 
 
-@pytest.mark.parametrize("what", ["dutystamp", "certsign"])
-def test_what_has_no_provider_cannot_be_tried_again(gateway: RunningGateway, services: Services, what: str) -> None:
+@pytest.mark.parametrize("way", [("POST", "/submissions/31/dutystamp"), ("POST", "/submissions/31/certsign")])
+def test_what_has_no_provider_cannot_be_tried_again(
+    gateway: RunningGateway, services: Services, way: tuple[str, str]
+) -> None:
+    method, path = way
     services.answers["submissions.get"] = SUBMISSION
-    answer = gateway.call("POST", f"/api/submissions/31/{what}", json={"enabled": True})
-    assert (answer.status_code, answer.json()["error"]) == (422, f"{what} is not configured")
-    assert gateway.call("POST", f"/submissions/31/{what}").status_code == 422
+    answer = gateway.call(method, f"/api{path}", json={"enabled": True})
+    assert (answer.status_code, answer.json()["error"]) == (422, f"{path.rpartition('/')[2]} is not configured")
+    assert gateway.call(method, path).status_code == 422
     services.answers["submissions.get"] = not_found("Submission")
-    assert gateway.call("POST", f"/submissions/31/{what}").status_code == 404
+    assert gateway.call(method, path).status_code == 404
 
 
 def test_a_refusal_of_a_service_comes_out_with_its_details(gateway: RunningGateway, services: Services) -> None:
@@ -174,6 +177,15 @@ def test_lists_cut_the_limit_and_pass_the_filters(gateway: RunningGateway, servi
     asked = services.asked("templates.list")
     del asked["actor"]
     assert asked == {"q": "a%_", "limit": 100, "after": 5, "archived": True, "external_id": "k"}
+    for path, call in (
+        ("/templates", "templates.list"),
+        ("/submissions", "submissions.list"),
+        ("/submitters", "submissions.list_submitters"),
+        ("/webhooks", "webhooks.list"),
+    ):
+        services.answers[call] = services.answers["templates.list"]
+        assert gateway.call("GET", f"{path}?limit=101").status_code == 200
+        assert services.asked(call)["limit"] == 100
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
+from argon2 import PasswordHasher
 
 from contracts.errors import ServiceError
 from contracts.rpc.health import PING
@@ -286,12 +287,24 @@ def new_user(gateway: Gateway, email: str, role: str) -> dict[str, Any]:
 
 def test_a_user_s_life(gateway: Gateway) -> None:
     made = gateway.ask(
-        "POST", "/users", {"user": {"email": " Ana@example.com ", "first_name": "Ana", "role": "editor"}}
+        "POST",
+        "/users",
+        {
+            "user": {
+                "email": " Ana@example.com ",
+                "first_name": "Ana",
+                "last_name": "Rey",
+                "password": "first-password",
+                "role": "editor",
+            }
+        },
     )
     assert made.status == 201
     user = made.json()
     key = user.pop("api_key")
     assert user["email"] == "Ana@example.com"
+    assert (user["first_name"], user["last_name"], user["role"]) == ("Ana", "Rey", "editor")
+    assert password_is(gateway, user["id"], "first-password")
     assert gateway.ask("GET", f"/users/{user['id']}").json() == user
     assert gateway.ask("GET", "/api/users").json()[-1] == user
     assert gateway.ask("GET", "/user", key=key).json() == user
@@ -306,6 +319,11 @@ def test_a_user_s_life(gateway: Gateway) -> None:
     ).json()
     assert (changed["first_name"], changed["last_name"], changed["email"]) == ("Anna", "Ray", "Ana@example.com")
     assert gateway.ask("PUT", f"/users/{user['id']}", {"last_name": ""}).json()["last_name"] is None
+    other = {"email": "ann@example.com", "first_name": "Ann", "last_name": "Roy", "role": "viewer"}
+    answer = gateway.ask("PUT", f"/users/{user['id']}", {**other, "password": "second-password"}).json()
+    assert {name: answer[name] for name in other} == other
+    assert password_is(gateway, user["id"], "second-password")
+    gateway.ask("PUT", f"/users/{user['id']}", {"email": "ana@example.com"})
 
     fresh = gateway.ask("POST", f"/users/{user['id']}/api_key").json()["api_key"]
     assert gateway.ask("GET", "/user", key=key).status == 401
@@ -313,11 +331,20 @@ def test_a_user_s_life(gateway: Gateway) -> None:
 
     removed = gateway.ask("DELETE", f"/users/{user['id']}")
     assert removed.status == 200
+    assert user["id"] not in {each["id"] for each in gateway.ask("GET", "/users").json()}
     assert removed.json()["message"] == "User has been removed"
     assert gateway.ask("GET", "/user", key=fresh).status == 401
     for method, path in [("GET", ""), ("PUT", ""), ("DELETE", ""), ("GET", "/api_key"), ("POST", "/api_key")]:
         assert gateway.ask(method, f"/users/{user['id']}{path}", {} if method == "PUT" else None).status == 404
     assert new_user(gateway, "ana@example.com", "viewer")["id"] == user["id"]
+    assert gateway.ask("POST", "/users", {"email": "bob@example.com"}).json()["role"] == "admin"
+
+
+def password_is(gateway: Gateway, user_id: int, password: str) -> bool:
+    """It is kept as its hash."""
+    with gateway.context.database.engine.connect() as connection:
+        (kept,) = connection.exec_driver_sql(f"SELECT password_hash FROM users WHERE id = {user_id:d}").one()
+    return PasswordHasher().verify(kept, password)
 
 
 def test_a_key_is_dead_everywhere_at_once(gateway: Gateway) -> None:

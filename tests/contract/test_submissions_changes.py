@@ -4,12 +4,13 @@ import json
 from datetime import timedelta
 
 from contracts import links
-from contracts.types import Account, Actor, Role, SubmissionStatus
+from contracts.types import Account, Actor, Role, SubmissionStatus, iso
 from tests.support.submissions import (
     ADMIN,
     NOW,
     SITE,
     Desk,
+    assert_told_in_order,
     field,
     refusal,
     template,
@@ -51,6 +52,40 @@ def test_changing_a_submitter(desk: Desk) -> None:
     assert desk.listed(q="SAM+TAG") == [made.id]
     refused = refusal(lambda: desk.update_submitter(made.submitters[1].id, email=""))
     assert refused.details[0]["field"] == "email"
+
+
+def test_what_is_cleared_and_what_must_remain(desk: Desk) -> None:
+    ready = Account(phone_codes_available=True, sms_available=True)
+    message = {"subject": "Mine", "body": "For you alone"}
+    person = {"name": "Sam", "phone": "+14155550123", "message": message, "values": {"Name": "I, {{name}}"}}
+    everybody = {"subject": "All", "body": "For everybody"}
+    made = desk.create(two_signers(), person, {}, account=ready, message=everybody)
+    one = made.submitters[0]
+
+    def refused(**changes: object) -> list[str]:
+        before = desk.get(made.id)
+        details = refusal(lambda: desk.update_submitter(one.id, account=ready, **changes)).details
+        assert desk.get(made.id) == before
+        return [each["field"] for each in details]
+
+    assert refused(email=None, phone=None, name="Samuel") == ["email"]
+    desk.update_submitter(one.id, send_sms=True, require_phone_2fa=True, account=ready)
+    assert refused(phone="") == ["phone", "phone"]
+    assert refused(phone=None, require_phone_2fa=False) == ["phone"], "he would not be invited by SMS"
+    assert refused(phone=None, send_sms=False) == ["phone"], "he could not get his code"
+    assert refused(phone=None, send_sms=True, require_phone_2fa=False) == ["phone"]
+    unnamed = desk.update_submitter(one.id, name="", message={})
+    assert (unnamed.name, unnamed.phone, desk.listed(q="Sam")) == (None, "+14155550123", [])
+    desk.update_submitter(one.id, send_email=True)
+    cleared = desk.update_submitter(one.id, phone=None, send_sms=False, require_phone_2fa=False, message=None)
+    assert (cleared.name, cleared.phone, cleared.email) == (None, None, "signer1@example.com")
+    assert desk.listed(q="4155550123") == []
+    desk.update_submitter(one.id, send_email=True, name="Sam")
+    texts = [each["data"]["message"] for each in desk.events("invitation.due")]
+    assert texts == [message, message, everybody], "the text of all, when his own is cleared"
+    by_phone = desk.update_submitter(one.id, email="", phone="+14155550199")
+    assert (by_phone.email, by_phone.phone) == (None, "+14155550199")
+    assert refused(phone="") == ["email"]
 
 
 def test_a_field_without_a_name_is_called_the_same_whoever_takes_part(desk: Desk) -> None:
@@ -121,6 +156,54 @@ def test_webhook_data_has_no_signer_s_secret(desk: Desk) -> None:
     done = public[-1]["data"]["data"]
     assert done["documents"][0]["sha256"] == "a" * 64
     assert (form["author_id"], form["template_id"], form["shared"]) == (ADMIN.user_id, made.template.id, True)
+
+
+def test_each_event_says_what_was_true_at_its_own_moment(desk: Desk) -> None:
+    """Also where one transaction has several: what came first is told as it was then."""
+    hidden = [{"field_uuid": "never", "action": "checked"}]
+    found = template(
+        field("First Party", "Name", uuid="name"),
+        field("First Party", "Sign", "signature", uuid="sign"),
+        field("First Party", "Day", "date", default_value="{{date}}"),
+        field("First Party", "Why", uuid="why", required=False, conditions=hidden),
+        field("Second Party", "Day", "date", default_value="{{date}}"),
+        field("Third Party", "Day", "date", default_value="{{date}}"),
+    )
+    made = desk.create(found, {}, {"completed": True}, {"values": {"Day": "2026-01-01"}, "completed": True})
+    (created,) = desk.events("submission.created")
+    parties = [(one["status"], one["completed_at"], one["values"]) for one in created["data"]["data"]["submitters"]]
+    assert parties == [("pending", None, {}), ("pending", None, {}), ("pending", None, {"Day": "2026-01-01"})]
+    prepared = [one["data"]["data"] for one in desk.events("form.completed")]
+    assert [(one["role"], one["status"], one["values"]) for one in prepared] == [
+        ("Second Party", "completed", {"Day": "2026-03-04"}),
+        ("Third Party", "completed", {"Day": "2026-01-01"}),
+    ]
+    slug, desk.now = made.submitters[0].slug, desk.now + timedelta(minutes=1)
+    desk.complete(slug, {"name": "Bo", "sign": desk.attach(slug), "why": "So"}, ip="192.0.2.1")
+    (started,) = (one["data"]["data"] for one in desk.events("form.started"))
+    ended = desk.events("form.completed")[-1]["data"]["data"]
+    assert (started["status"], started["completed_at"], started["ip"]) == ("pending", None, "192.0.2.1")
+    assert (ended["status"], ended["completed_at"]) == ("completed", iso(desk.now))
+    assert set(started["values"]) == {"Name", "Sign", "Why"}
+    assert ended["values"] == {"Name": "Bo", "Sign": started["values"]["Sign"], "Day": "2026-03-04", "Why": None}
+    assert started["opened_at"] == ended["opened_at"] == iso(desk.now)
+    desk.seal(made.id)
+    done = desk.events("submission.completed")[0]["data"]["data"]
+    assert (ended["submission"]["status"], ended["documents"], done["status"]) == ("pending", [], "completed")
+    assert assert_told_in_order(desk, made.id) == [
+        "submission.created",
+        *["form.completed"] * 2,
+        "form.started",
+        "form.completed",
+        "submission.completed",
+    ]
+
+
+def test_everybody_completed_in_advance_is_told_as_begun_first(desk: Desk) -> None:
+    desk.create(template(field()), {"completed": True})
+    (created,) = desk.events("submission.created")
+    data = created["data"]["data"]
+    assert (data["sealing_status"], data["submitters"][0]["status"]) == (None, "pending")
 
 
 def test_links_in_events_do_not_expire_and_those_in_answers_do(desk: Desk) -> None:

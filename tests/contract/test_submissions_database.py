@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,8 @@ from contracts.events import REGISTRY, MailOutcome
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
-from contracts.types import Order, SealingStatus, SubmissionStatus, iso
-from services.submissions import commands, followups
+from contracts.types import Actor, Order, Person, SealingStatus, SubmissionStatus, iso
+from services.submissions import commands, followups, queries
 from tests.support.submissions import (
     ADMIN,
     NOW,
@@ -116,6 +117,28 @@ def test_what_rendering_gets(desk: Desk) -> None:
     assert [one.event_type for one in data.trail][-1] == "complete_form"
     assert data.trail[-1].hash == desk.get(made.id).submission_events[-1].hash
     assert (data.submission_slug, data.base_url) == (made.slug, SITE.base_url)
+
+
+def test_who_made_it_has_both_names_as_the_user_has_them(desk: Desk) -> None:
+    """An older gateway sends the whole name alone, and older rows have nothing else: that is split as it used to be."""
+    whole = {"user_id": 1, "role": "admin", "email": "mary@example.com", "name": "Mary Ann Lee"}
+    cases: list[tuple[dict[str, Any], tuple[str | None, str | None]]] = [
+        ({**whole, "first_name": "Mary Ann", "last_name": "Lee"}, ("Mary Ann", "Lee")),
+        ({**whole, "first_name": "Mary Ann Lee", "last_name": None}, ("Mary Ann Lee", None)),
+        ({**whole, "first_name": None, "last_name": "Mary Ann Lee"}, (None, "Mary Ann Lee")),
+        (whole, ("Mary", "Ann Lee")),
+        ({**whole, "name": ""}, (None, None)),
+    ]
+    for actor, names in cases:
+        made = desk.create(actor=Actor.model_validate(actor))
+        listed = desk.database.read(queries.submissions, rpc.ListSubmissions(actor=ADMIN), SITE, desk.now)
+        (created,) = (one for one in desk.events("submission.created") if one["subject"] == f"submission:{made.id}")
+        told = created["data"]["data"]["created_by_user"]
+        for person in (made.created_by_user, listed.data[-1].created_by_user, Person.model_validate(told)):
+            assert person is not None
+            assert (person.first_name, person.last_name) == names
+    mailed = [one["data"]["context"]["sender_first_name"] for one in desk.events("invitation.due")]
+    assert mailed == ["Mary Ann", "Mary Ann Lee", None, None, None]
 
 
 def test_completed_in_advance(desk: Desk) -> None:

@@ -19,7 +19,7 @@ from services.gateway.account_pictures import PREFIX
 from tests.support.agreement import agreement_pdf, sign
 from tests.support.docx_files import docx, paragraph
 from tests.support.logos import BLUE, RED, LogoServer, share_of
-from tests.support.outcomes import completed, fetched, mails_to
+from tests.support.outcomes import completed, fetched, mails_to, pdf_text
 from tests.support.suite import RunningSuite, wait_until
 
 
@@ -74,7 +74,7 @@ def test_one_recipient_sees_his_branding(suite: RunningSuite, template: int, log
     branded, plain = f"branded.{mark}@example.com", f"plain.{mark}@example.com"
     people = [
         {"role": "Seller", "email": branded, "company_name": "Ångström & Søn", "logo_url": f"{logos.root}/red.png"},
-        {"role": "Buyer", "email": plain},
+        {"role": "Buyer", "email": plain, "stamp_url": f"{logos.root}/blue.jpg"},
     ]
     seller, buyer = suite.api("POST", "/submissions", {"template_id": template, "submitters": people})
     assert seller["preferences"]["logo_url"] == f"{logos.root}/red.png"
@@ -97,7 +97,11 @@ def test_one_recipient_sees_his_branding(suite: RunningSuite, template: int, log
     assert 0.01 < share_of(RED, fetched(submission["documents"][0]["url"])) < 0.06, (
         "the buyer's stamp is not the seller's"
     )
-    assert share_of(RED, fetched(submission["audit_log_url"])) == 0
+    assert share_of(BLUE, fetched(submission["documents"][0]["url"])) > 0.01, "his own stamp, without a logo"
+    assert (
+        share_of(RED, fetched(submission["audit_log_url"])) == share_of(BLUE, fetched(submission["audit_log_url"])) == 0
+    )
+    assert "Ångström" not in pdf_text(fetched(submission["audit_log_url"]))
     copies = wait_until(lambda: _both(suite, branded, plain), what="the copies")
     assert [logo_of(mail) for mail in copies] == [picture, None]
     assert page(suite, seller["slug"])[1] == picture

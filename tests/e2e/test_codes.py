@@ -145,6 +145,22 @@ def test_a_program_has_the_code_for_a_phone_sent(suite: RunningSuite, phones: Re
     for wrong, field in (({}, "submitter_slug"), ({"submitter_slug": party["slug"], "phone": "123"}, "phone")):
         refused = requests.post(url, json=wrong, timeout=60)
         assert (refused.status_code, refused.json()["details"][0]["field"]) == (422, field)
+    template = suite.api("GET", f"/submitters/{party['id']}")["template"]["id"]
+    others = []
+    for people, wish, way in (
+        ({}, {}, None),
+        ({"require_phone_2fa": True}, {}, "phone"),
+        ({}, {"preferences": {"require_email_2fa": True}}, "email"),
+        ({}, {"preferences": {"require_email_2fa": False, "require_phone_2fa": True}}, "phone"),
+    ):
+        person = {"email": "guarded@example.com", "phone": number, **people}
+        wish = {"template_id": template, "submitters": [person], "send_email": False, **wish}
+        (guarded,) = suite.api("POST", "/submissions", wish)
+        others.append(guarded)
+        asked = suite.page("GET", f"/s/{guarded['slug']}/form")
+        assert (asked["state"], (asked["code"] or {}).get("method")) == ("code" if way else "open", way)
+    suite.api("PUT", f"/submitters/{others[0]['id']}", {"require_phone_2fa": True})
+    assert suite.page("GET", f"/s/{others[0]['slug']}/form")["state"] == "code"
     suite.api("PUT", "/account", {"phone_otp_webhook": None})
     unconfigured = suite.api("PUT", f"/submitters/{party['id']}", {"require_phone_2fa": True}, status=422)
     assert unconfigured["error"] == "Phone verification not configured"
@@ -170,6 +186,11 @@ def test_an_invitation_by_sms_is_shown_where_no_provider_is(suite: RunningSuite)
     submission = suite.api("GET", f"/submissions/{party['submission_id']}")
     lines = [each for each in submission["submission_events"] if each["event_type"] == "send_sms"]
     assert [each["data"]["phone"] for each in lines] == [number]
+    number = f"+1415{uuid.uuid4().int % 10**7:07}"
+    later = signer(suite, [{"name": "Who"}], phone=number)
+    assert later["preferences"]["send_sms"] is False
+    suite.api("PUT", f"/submitters/{later['id']}", {"send_sms": True})
+    assert wait_until(sent, what="the SMS that was asked for later")[0] == later["embed_src"]
 
 
 def suite_page(suite: RunningSuite) -> str:
@@ -214,5 +235,13 @@ def test_a_shared_link_as_a_program_meets_it(suite: RunningSuite) -> None:
     assert browser.get(form, timeout=60).json()["state"] == "open"
     cleared = suite.api("PUT", f"/templates/{template['id']}", {"preferences": {"shared_link_2fa": None}})
     assert cleared["preferences"] == {}
+    by_api = {"template_id": template["id"], "submitters": [{"email": address}], "send_email": False}
+    suite.api("POST", "/submissions", {**by_api, "preferences": {"shared_link_2fa": True}})
+
+    def started() -> int:
+        body = {"request_id": uuid.uuid4().hex, "email": f"{uuid.uuid4().hex[:8]}@example.com"}
+        return requests.post(f"{link}/start", json=body, timeout=60).status_code
+
+    wait_until(lambda: started() == 403, what="the preference that came with a submission")
     for path in ("x" * 22, "x" * 200, "%00"):
         assert requests.get(f"{suite.base_url}/d/{path}", timeout=60).status_code == 404

@@ -10,6 +10,7 @@ from tests.support.outcomes import completed, events_of, fetched, pdf_text
 from tests.support.suite import RunningSuite, wait_until
 
 TERMS = "https://acme.example/terms?v=7"
+OWN_TERMS = "https://seller.example/terms"
 
 
 @pytest.fixture
@@ -32,12 +33,12 @@ def test_nobody_completes_without_the_consent_that_was_asked_for(suite: RunningS
         "consent_enabled": "true",
         "consent_document_text": "I agree to the Terms of Wörner & Søn",
         "consent_document_url": TERMS,
-        "submitters": people(consent_document_text="I, the seller, agree"),
+        "submitters": people(consent_document_text="I, the seller, agree", consent_document_url=OWN_TERMS),
     }
     seller, buyer = suite.api("POST", "/submissions", body)
     assert seller["preferences"]["consent_document_text"] == "I, the seller, agree"
     asked = form(suite, seller["slug"])["consent"]
-    assert asked == {"text": "I, the seller, agree", "terms": {"url": TERMS, "host": "acme.example"}}
+    assert asked == {"text": "I, the seller, agree", "terms": {"url": OWN_TERMS, "host": "seller.example"}}
     path = f"/s/{seller['slug']}/complete"
     values = filled(suite, seller["slug"], SELLER_VALUES)
     for said in ({}, {"consent": False}, {"consent": "true"}, {"consent": None}, {"consent": 1}):
@@ -48,20 +49,20 @@ def test_nobody_completes_without_the_consent_that_was_asked_for(suite: RunningS
     command = {"values": values, "request_id": uuid.uuid4().hex, "consent": True}
     assert suite.page("POST", path, command) == suite.page("POST", path, command) == {"state": "completed"}
     given = suite.api("GET", f"/submitters/{seller['id']}")["consent"]
-    assert (given["text"], given["url"]) == ("I, the seller, agree", TERMS)
+    assert (given["text"], given["url"]) == ("I, the seller, agree", OWN_TERMS)
     command = {"values": filled(suite, buyer["slug"], BUYER_VALUES), "request_id": uuid.uuid4().hex, "consent": True}
     suite.page("POST", f"/s/{buyer['slug']}/complete", command)
 
     submission = completed(suite, seller["submission_id"])
     lines = [each for each in submission["submission_events"] if each["event_type"] == "give_consent"]
     assert [(each["submitter_id"], each["data"]["text"], each["data"]["url"]) for each in lines] == [
-        (seller["id"], "I, the seller, agree", TERMS),
+        (seller["id"], "I, the seller, agree", OWN_TERMS),
         (buyer["id"], "I agree to the Terms of Wörner & Søn", TERMS),
     ]
     types = [each["event_type"] for each in submission["submission_events"] if each["submitter_id"] == seller["id"]]
     assert types.index("give_consent") == types.index("complete_form") - 1
     trail = " ".join(pdf_text(fetched(submission["audit_log_url"])).split())
-    for printed in ("Consent given", "CONSENT TEXT", "I, the seller, agree", "Wörner & Søn", TERMS):
+    for printed in ("Consent given", "CONSENT TEXT", "I, the seller, agree", "Wörner & Søn", TERMS, OWN_TERMS):
         assert printed in trail, printed
     told = wait_until(lambda: events_of(suite, "form.completed", id=seller["id"]), what="form.completed")
     assert told[0]["consent"] == given

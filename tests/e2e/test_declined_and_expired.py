@@ -159,6 +159,8 @@ def test_archived_and_back(suite: RunningSuite, template: dict[str, Any]) -> Non
 
     def listed(**query: str) -> list[int]:
         page = suite.api("GET", f"/templates/{template['id']}/submissions", params=query)
+        of_all = suite.api("GET", "/submissions", params={"template_id": template["id"], **query})
+        assert [each["id"] for each in of_all["data"]] == [each["id"] for each in page["data"]]
         return [each["id"] for each in page["data"]]
 
     assert listed(archived="true") == listed() == [submission_id]

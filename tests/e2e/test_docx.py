@@ -1,6 +1,7 @@
 """Word documents: templates that are filled anew for each submission, one-off submissions, and what is refused by name."""
 
 import base64
+import uuid
 from typing import Any
 
 from tests.e2e.test_one_off_submissions import completed
@@ -51,11 +52,13 @@ VARIABLES = {
 def test_a_template_with_variables_is_filled_for_each_submission(suite: RunningSuite) -> None:
     template = suite.api("POST", "/templates/docx", {"documents": [contract()], "name": "Lease"})
     assert template["documents"][0]["filename"] == "lease.pdf"
+    assert (template["name"], template["shared_link"]) == ("Lease", True)
     assert template["variables_schema"]["rooms"]["items"]["properties"].keys() == {"name", "size"}
     assert template["variables_schema"]["furnished"] == {"type": "boolean"}
     city = next(one for one in template["fields"] if one["name"] == "City")
     assert city["preferences"] == {"font": "Helvetica", "font_size": 12, "align": "center"}
-    assert "[[tenant.name]]" in pdf_text(fetched(template["documents"][0]["url"]))
+    shown = pdf_text(fetched(template["documents"][0]["url"]))
+    assert ("[[tenant.name]]" in shown, "{{City" in shown) == (True, False)
 
     wish = {
         "template_id": template["id"],
@@ -152,11 +155,19 @@ def _refusals_of_variables(suite: RunningSuite, template_id: int, clone_id: int)
 
 
 def test_a_private_template_of_word_that_keeps_its_tags(suite: RunningSuite) -> None:
-    document = {"name": "note", "file": encoded(docx(paragraph("Place {{City;type=text;role=Buyer}}")))}
-    body = {"documents": [document], "shared_link": False, "remove_tags": False}
+    area = {"x": 0.1, "y": 0.5, "w": 0.3, "h": 0.04, "page": 1}
+    document = {
+        "name": "note",
+        "file": encoded(docx(paragraph("Place {{City;type=text;role=Buyer}}"))),
+        "fields": [{"name": "Street", "role": "Buyer", "areas": [area]}],
+    }
+    own = {"external_id": uuid.uuid4().hex, "folder_name": "Notes"}
+    body = {"documents": [document], "shared_link": False, "remove_tags": False, **own}
     made = suite.api("POST", "/templates/docx", body)
     assert made["shared_link"] is False
-    assert [one["name"] for one in made["fields"]] == ["City"]
+    assert {name: made[name] for name in own} == own
+    assert suite.api("POST", "/templates/docx", body)["id"] == made["id"], "the same key is the same template"
+    assert {one["name"] for one in made["fields"]} == {"City", "Street"}
     assert "{{City;type=text;role=Buyer}}" in pdf_text(fetched(made["documents"][0]["url"]))
 
 

@@ -10,7 +10,7 @@ import requests
 from PIL import Image
 
 from tests.support.agreement import agreement_pdf, filled, form, sign
-from tests.support.drawing import encoded, picture_of, signature_png, text_in
+from tests.support.drawing import drawn_in, encoded, picture_of, signature_png, text_in
 from tests.support.outcomes import completed, fetched, pdf_text
 from tests.support.suite import RunningSuite
 
@@ -125,7 +125,11 @@ def in_area(sealed: bytes, name: str, number: int = 0) -> str:
 
 
 def ink(sealed: bytes, name: str, number: int = 0) -> Image.Image:
-    area = next(field for field in FIELDS if field["name"] == name)["areas"][number]
+    return ink_of(sealed, FIELDS, name, number)
+
+
+def ink_of(sealed: bytes, fields: list[dict[str, Any]], name: str, number: int = 0) -> Image.Image:
+    area = next(field for field in fields if field["name"] == name)["areas"][number]
     left, top = area["x"] * WIDTH, area["y"] * HEIGHT
     picture = picture_of(sealed, 1)
     return picture.crop((int(left), int(top), int(left + area["w"] * WIDTH), int(top + area["h"] * HEIGHT)))
@@ -256,6 +260,72 @@ def test_rules_of_fields(suite: RunningSuite) -> None:
         assert refused["details"][0]["field"] == f"values.{name}"
     assert sign(suite, signer["slug"], right)["state"] == "completed"
     completed(suite, signer["submission_id"])
+
+
+def styled(row: int, name: str, kind: str = "text", **preferences: Any) -> dict[str, Any]:
+    return placed(row, kind, name, preferences=preferences)
+
+
+STYLED = [
+    styled(0, "Plain"),
+    styled(1, "Large", font_size=17),
+    styled(2, "Times", font="Times"),
+    styled(3, "Courier", font="Courier"),
+    styled(4, "Bold", font_type="bold"),
+    styled(5, "Italic", font_type="italic"),
+    styled(6, "Both", font_type="bold_italic"),
+    styled(7, "Blue", color="blue"),
+    styled(8, "White", color="white", background="black"),
+    styled(9, "Right", align="right"),
+    styled(10, "Center", align="center"),
+    styled(11, "Top", valign="top", font_size=8),
+    styled(12, "Bottom", valign="bottom", font_size=8),
+    styled(13, "Middle", font_size=8),
+    styled(14, "Masked", mask=True),
+    styled(15, "Half masked", mask=-2),
+    styled(16, "Day", "date", format="DD/MM/YYYY"),
+    styled(17, "Common day", "date"),
+    styled(18, "Dollars", "number", format="usd"),
+]
+ON_PAPER = {
+    "Masked": "XXXX", "Half masked": "XXrd", "Day": "04/03/2026", "Common day": "03/04/2026", "Dollars": "$1,234.50",
+}  # fmt: skip
+BLACK, BLUE, WHITE = (0, 0, 0), (0, 33, 166), (255, 255, 255)
+
+
+def test_preferences_are_seen_on_paper(suite: RunningSuite) -> None:
+    made = suite.template(agreement_pdf([]), document={"fields": STYLED})
+    given = {"Day": "2026-03-04", "Common day": "2026-03-04", "Dollars": 1234.5}
+    values = {each["name"]: given.get(each["name"], "Word") for each in STYLED}
+    person = {"email": "a@example.com", "values": values, "completed": True}
+    body = {"template_id": made["id"], "submitters": [person], "send_email": False}
+    (signer,) = suite.api("POST", "/submissions", body)
+    sealed = fetched(completed(suite, signer["submission_id"])["documents"][0]["url"])
+    found = {each["name"]: drawn_in(sealed, each["areas"][0]) for each in STYLED}
+    assert {name: one.text for name, one in found.items()} == dict.fromkeys(values, "Word") | ON_PAPER
+    plain = found["Plain"]
+    assert (plain.font, plain.color) == ("LiberationSans-Regular", BLACK)
+    fonts = {
+        "Times": "LiberationSerif-Regular", "Courier": "LiberationMono-Regular", "Bold": "LiberationSans-Bold",
+        "Italic": "LiberationSans-Italic", "Both": "LiberationSans-BoldItalic",
+    }  # fmt: skip
+    assert {name: found[name].font for name in fonts} == fonts
+    assert (round(found["Large"].size), round(found["Top"].size)) == (17, 8)
+    assert (found["Blue"].color, found["White"].color) == (BLUE, WHITE)
+    grounds = {name: ink_of(sealed, STYLED, name).getpixel((2, 2)) for name in ("White", "Plain")}
+    assert grounds == {"White": BLACK, "Plain": WHITE}
+    area = STYLED[0]["areas"][0]
+    left, right = area["x"] * WIDTH, (area["x"] + area["w"]) * WIDTH
+    assert plain.left - left < 5 < left + 50 < found["Center"].left
+    assert right - found["Right"].right < 5
+    assert abs((found["Center"].left + found["Center"].right) / 2 - (left + right) / 2) < 2
+    heights = [HEIGHT * (1 - STYLED[row]["areas"][0]["y"]) - found[name].top for row, name in enumerate(found)]
+    top, bottom, middle = (heights[list(found).index(name)] for name in ("Top", "Bottom", "Middle"))
+    assert top + 3 < middle < bottom - 3
+    assert abs(middle - (top + bottom) / 2) < 2
+    assert suite.api("GET", f"/submitters/{signer['id']}")["values"]["Masked"] == "Word", (
+        "masked on paper, not for its owner"
+    )
 
 
 NAMES = {

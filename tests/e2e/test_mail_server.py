@@ -149,6 +149,15 @@ def test_toggles(server: MailServer, suite: RunningSuite, template: dict[str, An
     assert attached(server.message(SELLER)) == []
     server.received.clear()
 
+    plain = {"documents_copy_email_enabled": False, "completed_notification_email_attach_audit": False}
+    parties = begun(suite, copy_of(suite, template), preferences=plain)
+    all_of(server, SELLER, BUYER)
+    server.received.clear()
+    finished(suite, parties)
+    (mail,) = all_of(server, ADMIN)
+    assert attached(mail) == ["agreement.pdf"]
+    server.received.clear()
+
     # Without mails as a whole nobody is told of anything.
     finished(suite, begun(suite, template, send_email=False, bcc_completed="one@example.com"))
     parties = begun(suite, template)

@@ -1,11 +1,13 @@
 """One-off submissions: documents that come with the request, signed like any other, and nobody's template."""
 
 import base64
+import io
 import time
 import uuid
 from pathlib import Path
 from typing import Any
 
+import pikepdf
 import pytest
 import requests
 
@@ -188,15 +190,27 @@ def test_options_of_the_documents(suite: RunningSuite) -> None:
             "size": "A5",
         },
         {"html": page, "name": "two"},
+        {"html": page},
     ]
     body = {"documents": pages, "html_header": "<p>Common header</p>", "submitters": PEOPLE[1:], "send_email": False}
     made = suite.api("POST", "/submissions/html", body)
     drafts = suite.api("GET", f"/submissions/{made['id']}/documents")["documents"]
-    first, second = (pdf_text(fetched(one["url"])) for one in drafts)
+    assert [one["name"] for one in drafts[:2]] == ["one", "two"]
+    assert uuid.UUID(drafts[2]["name"])
+    files = [fetched(one["url"]) for one in drafts]
+    assert [sheet(file) for file in files] == [(420, 595), (612, 792), (612, 792)], "as asked for, or a letter"
+    first, second, _ = (pdf_text(file) for file in files)
     assert "First header" in first
     assert "First footer" in first
     assert "Common header" in second
     assert "footer" not in second
+
+
+def sheet(file: bytes) -> tuple[int, int]:
+    """Width and height of the first page in points."""
+    with pikepdf.open(io.BytesIO(file)) as pdf:
+        _, _, width, height = pdf.pages[0].mediabox
+    return round(float(width)), round(float(height))
 
 
 def test_what_is_refused_names_the_key_and_changes_nothing(suite: RunningSuite) -> None:

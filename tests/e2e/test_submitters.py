@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, form, send, sign
+from tests.support.drawing import signature_png
 from tests.support.outcomes import completed, events_of, fetched, mail_text, mails_to, pdf_text
 from tests.support.suite import RunningSuite, wait_until
 
@@ -30,14 +31,21 @@ def test_details_change_until_signing(suite: RunningSuite, template: dict[str, A
             "external_id": key,
             "metadata": {"customer": 4711, "nested": {"list": [1, None, "ž"]}},
             "values": {"Company": "Early & Co"},
+            "completed_redirect_url": "https://acme.example/done",
         },
     )
+    assert form(suite, seller["slug"])["completed_redirect_url"] == "https://acme.example/done"
     assert (changed["name"], changed["email"], changed["phone"]) == ("Sam the New", address, "+442079460958")
     assert changed["metadata"] == {"customer": 4711, "nested": {"list": [1, None, "ž"]}}
     assert changed["values"]["Company"] == "Early & Co"
     for query in ({"external_id": key}, {"q": "sam the new", "submission_id": seller["submission_id"]}, {"q": address}):
         found = suite.api("GET", "/submitters", params=query)["data"]
         assert [each["id"] for each in found] == [seller["id"]], query
+    cleared = suite.api("PUT", f"/submitters/{seller['id']}", {"phone": "", "name": None, "message": ""})
+    assert (cleared["name"], cleared["phone"], cleared["email"]) == (None, None, address)
+    refused = suite.api("PUT", f"/submitters/{seller['id']}", {"email": ""}, status=422)
+    assert (refused["code"], refused["details"][0]["field"]) == ("invalid", "email")
+    suite.api("PUT", f"/submitters/{seller['id']}", {"name": "Sam the New"})
     assert mails_to(suite, address) == []
     suite.api(
         "PUT", f"/submitters/{seller['id']}", {"send_email": True, "message": {"body": "Again: {{submitter.link}}"}}
@@ -88,7 +96,15 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
             "email": "seller@example.com",
             "fields": [
                 {"name": "Company", "default_value": "Fixed Ltd", "readonly": True},
-                {"name": "Start", "title": "**First** day", "required": False, "validation": {"min": "2026-01-01"}},
+                {
+                    "name": "Start",
+                    "title": "**First** day",
+                    "description": "When it *begins*",
+                    "required": False,
+                    "validation": {"min": "2026-01-01"},
+                    "preferences": {"format": "DD.MM.YYYY"},
+                },
+                {"name": "Seller signature", "default_value": base64.b64encode(signature_png()).decode()},
             ],
         },
         {
@@ -103,8 +119,13 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
     fields = {field["name"]: field for field in form(suite, seller["slug"])["fields"] if field["mine"]}
     assert (fields["Company"]["readonly"], fields["Company"]["value"]) == (True, "Fixed Ltd")
     assert fields["Start"]["label"] == "First day"
+    assert "When it <em>begins</em>" in fields["Start"]["description_html"]
     assert fields["Start"]["required"] is False
+    assert fields["Seller signature"]["value"] in {one["uuid"] for one in form(suite, seller["slug"])["attachments"]}
     values = filled(suite, seller["slug"], {})
+    early = {"values": {**values, fields["Start"]["uuid"]: "2025-12-31"}, "request_id": uuid.uuid4().hex}
+    refused = suite.page("POST", f"/s/{seller['slug']}/complete", early, status=422)
+    assert [each["field"] for each in refused["details"]] == [fields["Start"]["uuid"]]
     tampered = {**values, fields["Company"]["uuid"]: "Mine Ltd"}
     refused = suite.page(
         "POST", f"/s/{seller['slug']}/complete", {"values": tampered, "request_id": uuid.uuid4().hex}, status=422
@@ -118,14 +139,26 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
     )
     assert refused["error"] == "Invalid field"
     assert of_buyer["Colour"]["value"] == "Red"
-    override = {"fields": [{"name": "Full name", "default_value": "{{name}} the Buyer", "readonly": True}]}
+    price = {"name": "Price", "validation": {"max": 10}, "preferences": {"format": "eur"}}
+    override = {
+        "fields": [
+            {"name": "Full name", "default_value": "{{name}} the Buyer", "readonly": True},
+            {"name": "Terms", "required": False},
+            price,
+        ]
+    }
     suite.api("PUT", f"/submitters/{buyer['id']}", override)
-    sign(suite, seller["slug"], {})
-    sign(suite, buyer["slug"], {"Price": 2, "Terms": True})
+    sign(suite, seller["slug"], {"Start": "2026-03-04"})
+    dear = {"values": filled(suite, buyer["slug"], {"Price": 11}), "request_id": uuid.uuid4().hex}
+    refused = suite.page("POST", f"/s/{buyer['slug']}/complete", dear, status=422)
+    assert [each["field"] for each in refused["details"]] == [of_buyer["Price"]["uuid"]]
+    sign(suite, buyer["slug"], {"Price": 2})
     submission = completed(suite, seller["submission_id"])
     text = pdf_text(fetched(submission["documents"][0]["url"]))
     assert "Fixed Ltd" in text
     assert "Bo the Buyer" in text
+    assert "04.03.2026" in text
+    assert "2,00 €" in " ".join(text.split())
     assert submission["submitters"][0]["values"]["Company"] == "Fixed Ltd"
 
 
@@ -142,9 +175,12 @@ def test_another_ones_attachment_is_no_value(suite: RunningSuite, template: dict
 def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict[str, Any]) -> None:
     mark = uuid.uuid4().hex[:10]
     names = [f"100%_{mark}", f"100x {mark}", f"a_b {mark}", f"aXb {mark}", f"ŁUKASZ {mark}"]
+    suite.api("PUT", f"/templates/{template['id']}", {"folder_name": f"Folder {mark}"})
+    send(suite, suite.template(agreement_pdf())["id"], send_email=False)  # of another template, which is never found
     made: list[dict[str, Any]] = []
     for name in names:
-        people = [{"role": "Seller", "name": name, "email": f"{len(made)}.{mark}@example.com", "phone": "+14155550199"}]
+        own = {"external_id": f"{mark} {len(made)}", "phone": "+14155550199"}
+        people = [{"role": "Seller", "name": name, "email": f"{len(made)}.{mark}@example.com", **own}]
         body = {"template_id": template["id"], "submitters": people, "send_email": False}
         made.append(suite.api("POST", "/submissions", body)[0])
 
@@ -166,17 +202,21 @@ def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict
         assert found(path, key, q="4155550199") == ids
         assert found(path, key, q="' OR 1=1 --") == []
         walked: list[int] = []
+        counts: list[int] = []
         after: dict[str, Any] | None = {}
         while after is not None:
             query = {"template_id": template["id"], "limit": 2, **after}
             page = suite.api("GET", path, params=query)
             walked += [each[key] for each in page["data"]]
             assert page["pagination"]["count"] == len(page["data"])
+            counts.append(len(page["data"]))
             last = page["pagination"]["next"]
             after = {"after": last} if last is not None else None
-        assert walked == ids
-    backwards = suite.api("GET", "/submissions", params={"template_id": template["id"], "before": ids[3], "limit": 2})
-    assert [each["id"] for each in backwards["data"]] == ids[1:3]
+        assert (walked, counts) == (ids, [2, 2, 1])
+        fourth = made[3]["id"] if key == "submission_id" else ids[3]
+        query = {"template_id": template["id"], "before": fourth, "limit": 2}
+        assert [each[key] for each in suite.api("GET", path, params=query)["data"]] == ids[1:3]
+        assert [each[key] for each in suite.api("GET", path, params={"template_id": template["id"]})["data"]] == ids
     assert found("/submissions", "id", status="pending") == ids
     assert found("/submissions", "id", status="completed") == []
     submission = suite.api("GET", f"/submissions/{ids[0]}", params={"include": "fields"})
@@ -184,6 +224,8 @@ def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict
     assert {field["name"] for field in submission["fields"]} >= {"Company", "Start"}
     assert not suite.api("GET", f"/submissions/{ids[0]}").get("fields")
     assert found("/submitters", "submission_id", slug=made[2]["slug"]) == [ids[2]]
+    assert found("/submitters", "submission_id", submission_id=ids[1]) == [ids[1]]
+    assert found("/submitters", "submission_id", external_id=f"{mark} 3") == [ids[3]]
     assert found("/submitters", "submission_id", completed_after="2020-01-01T00:00:00Z") == []
     sign(suite, made[0]["slug"], SELLER_VALUES)
     completed(suite, ids[0])
@@ -191,6 +233,13 @@ def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict
     assert found("/submitters", "submission_id", completed_before="2020-01-01T00:00:00+02:00") == []
     assert found("/submissions", "id", status="completed") == ids[:1]
     assert found("/submissions", "id", template_folder="No such folder") == []
+    in_folder = suite.api("GET", "/submissions", params={"template_folder": f"Folder {mark}"})["data"]
+    assert [each["id"] for each in in_folder] == ids
+    addresses = {"emails": [f"more.{number}.{mark}@example.com" for number in range(6)], "send_email": False}
+    suite.api("POST", f"/templates/{template['id']}/submissions", addresses)
+    for path in ("/submissions", "/submitters"):
+        page = suite.api("GET", path, params={"template_id": template["id"]})
+        assert page["pagination"]["count"] == 10, "of eleven, unless it is told otherwise"
 
 
 def test_documents_on_the_way(suite: RunningSuite) -> None:

@@ -76,7 +76,7 @@ def test_merged_templates(suite: RunningSuite, template: dict[str, Any]) -> None
         "folder_name": "G",
     }
     renamed = suite.api("POST", "/templates/merge", named)
-    assert (renamed["name"], renamed["folder_name"]) == ("N", "G")
+    assert (renamed["name"], renamed["folder_name"], renamed["shared_link"]) == ("N", "G", True)
     assert renamed["roles"] == ["Tenant", "Landlord", "Agent"]
     assert {one["role"] for one in renamed["fields"]} == {"Tenant", "Landlord"}
     many = {"template_ids": [template["id"]] * 16}
@@ -125,6 +125,9 @@ def test_documents_are_added_exchanged_and_removed(suite: RunningSuite, template
     assert (names(whole), len(whole["documents"][0]["pages"])) == (["Lease"], 3)
     assert {name: page for name, [(_, page)] in fields(whole).items()} == {"Rent": 1, "New": 2, "Last": 3}
     assert "Last" in pdf_text(fetched(whole["documents"][0]["url"]))
+    unnamed = suite.api("PUT", path, {"documents": [{"html": html("Unnamed")}]})
+    assert uuid.UUID(names(unnamed)[1])
+    whole = suite.api("PUT", path, {"documents": [{"position": 1, "remove": True}]})
     # It is read as it was answered, and an event tells of each change.
     read = suite.api("GET", f"/templates/{template['id']}")
     assert (fields(read), names(read)) == (fields(whole), names(whole))

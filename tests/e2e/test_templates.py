@@ -83,7 +83,7 @@ def test_several_documents(suite: RunningSuite) -> None:
         for name in ("one", "two", "three")
     ]
     made = suite.api("POST", "/templates/pdf", {"documents": documents, "name": "Three"})
-    assert [each["name"] for each in made["documents"]] == ["one", "two", "three"]
+    assert [made["name"], *(each["name"] for each in made["documents"])] == ["Three", "one", "two", "three"]
     uuids = [each["uuid"] for each in made["documents"]]
     assert [each["areas"][0]["attachment_uuid"] for each in made["fields"]] == uuids
     preview = made["documents"][1]["preview_image_url"]
@@ -107,7 +107,11 @@ def test_html(suite: RunningSuite) -> None:
       <select-field name="Colour" role="Seller" options="Red,Green" style="width: 100px; height: 20px"></select-field>
       <script>document.write("never")</script><img src="http://169.254.169.254/latest">"""
     body = {"html": html, "html_header": "<p>Header here</p>", "html_footer": "<p>Footer here</p>", "size": "A4"}
-    made = suite.api("POST", "/templates/html", {**body, "name": "Offer"})
+    key = uuid.uuid4().hex
+    own = {"name": "Offer", "folder_name": "Offers", "external_id": key}
+    made = suite.api("POST", "/templates/html", {**body, **own})
+    assert {name: made[name] for name in own} == own
+    assert made["shared_link"] is True
     assert {each["name"]: each["type"] for each in made["fields"]} == {
         "Full name": "text",
         "Sign": "signature",
@@ -120,13 +124,22 @@ def test_html(suite: RunningSuite) -> None:
     for shown in ("Offer für Zoë", "Header here", "Footer here"):
         assert shown in text
     assert "never" not in text
+    again = suite.api("POST", "/templates/html", {"html": "<p>Another offer</p>", "external_id": key})
+    assert (again["id"], again["name"], again["folder_name"]) == (made["id"], "Offer", "Offers")
+    assert pdf_text(fetched(again["documents"][0]["url"])).strip() == "Another offer"
     unnamed = suite.api("POST", "/templates/html", {"html": "<p>x</p>"})
     assert uuid.UUID(unnamed["name"])
     letter = unnamed["documents"][0]["pages"][0]
     assert (round(letter["width"]), round(letter["height"])) == (612, 792)
+    sizes = {"Legal": (612, 1008), "Tabloid": (792, 1224), "Ledger": (1224, 792), "A0": (2384, 3370), "A6": (298, 420)}
+    for size, expected in sizes.items():
+        tried = suite.api("POST", "/templates/html?dry_run=true", {"html": "<p>x</p>", "size": size})
+        (sheet,) = tried["documents"][0]["pages"]
+        assert (round(sheet["width"]), round(sheet["height"])) == expected, size
     several = [{"html": "<p>one</p>", "name": "A"}, {"html": "<p>two</p>", "name": "B"}]
-    made = suite.api("POST", "/templates/html", {"documents": several, "name": "Two"})
-    assert [each["name"] for each in made["documents"]] == ["A", "B"]
+    made = suite.api("POST", "/templates/html", {"documents": several, "name": "Two", "shared_link": False})
+    assert ([each["name"] for each in made["documents"]], made["shared_link"]) == (["A", "B"], False)
+    assert [pdf_text(fetched(each["url"])).strip() for each in made["documents"]] == ["one", "two"]
     suite.api("POST", "/templates/html", {"html": "<p>x</p>", "size": "A7"}, status=422)
 
 
@@ -177,15 +190,16 @@ def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
     assert found(folder=f"F {mark} 1") == ids[1::2]
     assert found(slug=made[3]["slug"]) == [ids[3]]
     assert found(limit=1000) == ids
-    walked, after = [], 0
+    walked, counts, after = [], [], 0
     for _ in itertools.count():
         answer = page(limit=3, after=after)
         walked += [each["id"] for each in answer["data"]]
+        counts.append(answer["pagination"]["count"])
         assert answer["pagination"]["prev"] == answer["data"][0]["id"]
         if answer["pagination"]["next"] is None:
             break
         after = answer["pagination"]["next"]
-    assert walked == ids
+    assert (walked, counts) == (ids, [3, 3, 1])
     backwards: list[int] = []
     before = 2**62
     while below := found(limit=2, before=before):
@@ -201,10 +215,14 @@ def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
         f"{suite.base_url}/templates", params={"q": mark}, headers={"X-Auth-Token": suite.api_key}, timeout=30
     )
     assert [each["id"] for each in without_prefix.json()["data"]] == ids[1:]
+    for _ in range(5):
+        suite.api("POST", f"/templates/{ids[1]}/clone", {"name": f"{mark} copy"})
+    assert (len(found()), len(found(limit=11))) == (10, 11), "a page has ten rows unless it is told otherwise"
 
 
 def test_changes(suite: RunningSuite) -> None:
     made = suite.template(agreement_pdf(), name="Before")
+    assert made["shared_link"] is True
     path = f"/templates/{made['id']}"
     roles = [each["uuid"] for each in made["submitters"]]
     key = uuid.uuid4().hex

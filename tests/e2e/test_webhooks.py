@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from datetime import datetime, timedelta
 
 from tests.support.agreement import agreement_pdf, send
 from tests.support.outcomes import mails_to
@@ -42,18 +43,80 @@ def test_a_webhook_s_life(suite: RunningSuite) -> None:
         suite.api("POST", f"/webhooks/{webhook}/deliveries/{delivered()[0]}/resend")
         wait_until(lambda: len(receiver.requests) > known, what="the repeated delivery")
         assert (receiver.requests[-1].message_id, receiver.requests[-1].body) == (first.message_id, first.body)
-        after = suite.api("GET", "/webhooks", params={"after": webhook - 1, "limit": 1})
-        assert [one["id"] for one in after["data"]] == [webhook]
-        before = suite.api("GET", "/webhooks", params={"before": webhook + 1, "limit": 1})
-        assert [one["id"] for one in before["data"]] == [webhook]
+        moved = {"url": f"{receiver.url}/moved", "events": ["template.created"]}
+        assert {**moved, "secret": {}}.items() <= suite.api("PUT", f"/webhooks/{webhook}", moved).items()
+        assert moved.items() <= suite.api("GET", f"/webhooks/{webhook}").items()
+        known = len(receiver.requests)
+        template = suite.template(agreement_pdf([]), name="Told of")["id"]
+        suite.api("DELETE", f"/templates/{template}")  # of which it would have been told before
+        wait_until(lambda: len(receiver.requests) > known, what="what it is told of now")
+        tested(webhook)
+        told = [(one.path, json.loads(one.body)["event_type"]) for one in receiver.requests[known:]]
+        assert told == [("/hook/moved", "template.created"), ("/hook/moved", "form.completed")]
         suite.api("DELETE", f"/webhooks/{webhook}")
         suite.api("GET", f"/webhooks/{webhook}", status=404)
 
 
+def test_webhooks_are_listed_by_pages_and_hear_of_forms_unless_told_otherwise(suite: RunningSuite) -> None:
+    hook = {"url": "http://127.0.0.1:9/x"}
+    made = [suite.api("POST", "/webhooks", hook, status=201) for _ in range(12)]
+    try:
+        assert set(made[0]["events"]) == {"form.viewed", "form.started", "form.completed", "form.declined"}
+        ids = [one["id"] for one in made]
+
+        def listed(**query: int) -> list[int]:
+            return [one["id"] for one in suite.api("GET", "/webhooks", params=query)["data"]]
+
+        assert listed(after=ids[0]) == ids[1:11], "a page has ten rows unless it is told otherwise"
+        assert listed(after=ids[0], limit=2) == ids[1:3]
+        assert listed(before=ids[3], limit=2) == ids[1:3]
+        assert listed(after=ids[0] - 1, limit=1000) == ids
+    finally:
+        for one in made:
+            suite.api("DELETE", f"/webhooks/{one['id']}")
+
+
+def test_what_is_told_of_forms_submissions_and_templates(suite: RunningSuite) -> None:
+    """The body has the same three keys for all; who polls reads the same."""
+    kinds = ["form.completed", "submission.created", "template.created", "template.updated"]
+    with Receiver() as receiver:
+        webhook = suite.api("POST", "/webhooks", {"url": receiver.url, "events": kinds}, status=201)["id"]
+        template = suite.template(agreement_pdf(), name="Told of")["id"]
+        suite.api("PUT", f"/templates/{template}", {"name": "Told of again"})
+        seller, _ = send(suite, template, send_email=False)
+        suite.api("PUT", f"/submitters/{seller['id']}", {"completed": True, "values": {"Company": "Acme"}})
+        wait_until(lambda: len(receiver.requests) >= 4, what="the four events")
+        suite.api("DELETE", f"/webhooks/{webhook}")
+    told = {body["event_type"]: body for body in (json.loads(one.body) for one in receiver.requests)}
+    assert sorted(told) == kinds
+    for body in told.values():
+        assert set(body) == {"event_type", "timestamp", "data"}
+        assert datetime.fromisoformat(body["timestamp"]).utcoffset() == timedelta(0)
+    data = {kind: body["data"] for kind, body in told.items()}
+    assert {"id", "email", "name", "status", "values", "documents", "submission_id"} <= set(data["form.completed"])
+    assert (data["form.completed"]["id"], data["form.completed"]["values"]) == (seller["id"], [
+        {"field": "Company", "value": "Acme"},
+    ])  # fmt: skip
+    assert {"id", "status", "submitters", "template"} <= set(data["submission.created"])
+    assert data["submission.created"]["template"]["id"] == template
+    for kind, name in (("template.created", "Told of"), ("template.updated", "Told of again")):
+        assert {"id", "name", "fields", "submitters"} <= set(data[kind])
+        assert (data[kind]["id"], data[kind]["name"]) == (template, name)
+    record = {"submission.created": seller["submission_id"], "form.completed": seller["id"]}
+
+    def polled(path: str, kind: str) -> list[dict[str, object]]:
+        page = suite.api("GET", path, params={"limit": 100, "before": "253402300799"})["data"]
+        return [one for one in page if one["data"]["id"] == record[kind]]
+
+    for path in ("/events/submission/submission.created", "/events/form/form.completed"):
+        kind = path.rpartition("/")[2]
+        (event,) = wait_until(lambda p=path, k=kind: polled(p, k), what="the polled event")  # type: ignore[misc]
+        assert {**event, "id": None} == {"id": None, **told[kind]}
+
+
 def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
-    submitters = send(suite, suite.template(agreement_pdf())["id"], send_email=False)
-    for submitter in submitters:
-        suite.api("PUT", f"/submitters/{submitter['id']}", {"completed": True})
+    template = suite.template(agreement_pdf())["id"]
+    submitters = send(suite, template, send_email=False)
     submission = submitters[0]["submission_id"]
 
     def walked(path: str, **start: object) -> list[dict[str, object]]:
@@ -66,6 +129,13 @@ def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
             cursor["after"] = page["pagination"]["next"]
 
     forms, completions = "/events/form/form.completed", "/events/submission/submission.completed"
+    created = "/events/submission/submission.created"
+    suite.api("PUT", f"/submitters/{submitters[0]['id']}", {"completed": True})
+    # A page never ends within a second: what comes now comes in another one.
+    for path, key, record in ((forms, "id", submitters[0]["id"]), (created, "id", submission)):
+        wait_until(lambda p=path, k=key, r=record: r in [one["data"][k] for one in walked(p)], what="the first events")  # type: ignore[misc,index]
+    suite.api("PUT", f"/submitters/{submitters[1]['id']}", {"completed": True})
+    send(suite, template, send_email=False)
     mine = wait_until(
         lambda: [one for one in walked(completions) if one["data"]["id"] == submission],  # type: ignore[index]
         what="the completion of the submission",
@@ -74,9 +144,14 @@ def test_events_are_polled_page_by_page(suite: RunningSuite) -> None:
     ours = [one for one in walked(forms) if one["data"].get("submission_id") == submission]  # type: ignore[index]
     assert {one["data"]["id"] for one in ours} == {one["id"] for one in submitters}  # type: ignore[index]
     for path in (forms, completions):
+        first = suite.api("GET", path, params={"limit": 1})["data"][0]
+        begun = int(datetime.fromisoformat(first["timestamp"]).timestamp())
+        assert suite.api("GET", path, params={"before": str(begun)})["data"] == []
         last = suite.api("GET", path, params={"limit": 100, "before": "253402300799"})
         assert last["data"] == sorted(last["data"], key=lambda one: one["timestamp"])
         assert suite.api("GET", path, params={"after": "253402300799"})["data"] == []
+    for path in (forms, created):
+        assert len(suite.api("GET", path, params={"limit": 1})["data"]) < len(walked(path))
 
 
 def test_an_invitation_that_is_sent_again_has_its_own_reply_address(suite: RunningSuite) -> None:

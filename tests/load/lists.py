@@ -34,7 +34,7 @@ from services.templates.links import LinkMaker
 from tests.support.postgres import PrivatePostgres
 
 SMALL, LARGE = 1_000, int(os.environ.get("LISTS_ROWS", "1000000"))
-ROUNDS, TARGET = 15, 3.0
+ROUNDS, TARGET = 31, 3.0
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 SITE = Site("https://sign.example.com", "secret", 86_400, 2_592_000)
 LINKS = LinkMaker("https://sign.example.com", "secret", 86_400)

@@ -1,14 +1,17 @@
 """Documents, fields and requests for tests of drawing, and what can be read back from a page."""
 
+import ctypes
 import io
 import subprocess
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pikepdf
 import pypdfium2
+import pypdfium2.raw as raw
 from PIL import Image, ImageDraw
 
 from contracts.blobs import BlobRef
@@ -143,5 +146,51 @@ def picture_of(data: bytes, page: int = 1, scale: float = 1.0) -> Image.Image:
     try:
         picture: Image.Image = document[page - 1].render(scale=scale).to_pil().convert("RGB")
         return picture
+    finally:
+        document.close()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A text on paper: font (without the prefix of a subset), size and colour of its first character, and its box in points."""
+
+    text: str
+    font: str
+    size: float
+    color: tuple[int, int, int]
+    left: float
+    right: float
+    top: float
+
+
+def drawn_in(data: bytes, area: dict[str, Any]) -> Drawn:
+    """The text in an area of the API, of a page that is upright."""
+    document = pypdfium2.PdfDocument(data)
+    try:
+        page = document[area["page"] - 1]
+        width, height = page.get_size()
+        left, top = area["x"] * width, height - area["y"] * height
+        right, bottom = left + area["w"] * width, top - area["h"] * height
+        text = page.get_textpage()
+        boxes = {number: text.get_charbox(number) for number in range(text.count_chars())}
+        inside = [
+            number
+            for number, (x, y, _, _) in boxes.items()
+            if left <= x <= right and bottom <= y <= top and text.get_text_range(number, 1).strip()
+        ]
+        first = inside[0]
+        red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+        raw.FPDFText_GetFillColor(text, first, red, green, blue, alpha)
+        name = ctypes.create_string_buffer(200)
+        raw.FPDFText_GetFontInfo(text, first, name, 200, ctypes.c_int())
+        return Drawn(
+            text=text.get_text_bounded(left, bottom, right, top).strip(),
+            font=name.value.decode().partition("+")[2] or name.value.decode(),
+            size=raw.FPDFText_GetFontSize(text, first),
+            color=(red.value, green.value, blue.value),
+            left=boxes[first][0],
+            right=boxes[inside[-1]][2],
+            top=max(boxes[number][3] for number in inside),
+        )
     finally:
         document.close()

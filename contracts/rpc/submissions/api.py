@@ -220,6 +220,8 @@ class ListSubmitters(PageRequest):
 class UpdateSubmitter(Tolerant):
     """PUT /submitters/:id (specification 4.4). Only what is set changes; ``values`` merge, ``metadata`` replaces.
 
+    None or an empty text clears ``name``, ``email``, ``phone``, ``external_id``, ``reply_to``, ``completed_redirect_url``,
+    ``logo_url``, ``company_name`` and ``stamp_url``; None clears ``message``.
     ``send_email`` True sends the invitation again, ``send_sms`` by SMS; ``completed`` True completes in the name of the API
     user. ``account`` says what can be sent at all (``*_available``); the submission keeps the settings it was made under.
     """

@@ -129,8 +129,9 @@ def test_blanks_that_mean_not_given_are_left_out() -> None:
     taken = SUBMISSION.accept(submission(expire_at="", submitters=[{"email": "a@example.com", **blank}]))
     assert taken == submission()
     assert USER_CHANGE.accept({"email": "", "password": None, "last_name": ""}) == {"last_name": None}
-    cleared = {"application_key": None, "reply_to": None}
-    assert SUBMITTER_CHANGE.accept({"application_key": "", "reply_to": "", "name": ""}) == cleared
+    for clearing in ("application_key", "reply_to", "name", "email", "phone", "message"):
+        assert SUBMITTER_CHANGE.accept({clearing: "", "values": ""}) == {clearing: None}
+        assert SUBMITTER_CHANGE.accept({clearing: None, "send_sms": None}) == {clearing: None}
     assert TEMPLATE_CHANGE.accept({"external_id": "", "name": ""}) == {"external_id": None}
 
 

@@ -54,6 +54,16 @@ def test_variables_are_replaced(written: str, read: str) -> None:
     assert mail.subject == read
 
 
+@pytest.mark.parametrize(("known", "read"), [("Mary Ann", "Mary Ann"), (None, "Mary")])
+def test_the_sender_s_first_name_is_the_user_s_where_it_is_known(known: str | None, read: str) -> None:
+    due = invitation(party(1))
+    sender = {"sender_name": "Mary Ann Lee", "sender_first_name": known}
+    mail = said(
+        "[{{sender.first_name}}]", due=due.model_copy(update={"context": due.context.model_copy(update=sender)})
+    )
+    assert f"[{read}]" in mail.text
+
+
 @pytest.mark.parametrize(
     "written",
     [

@@ -56,6 +56,8 @@ def test_where_samples_have_a_term_is_told_apart(blocks: Blocks, backward: bool,
     assert_covers(parts, blocks, backward=backward)
     common = [one for one in parts if one.common]
     assert all(one.length == 1 for one in common)
+    step = (sampled[1] - sampled[0]) // SMALLEST if len(sampled) > 1 else blocks.length
+    assert all(former.length <= step for former, latter in pairwise(parts) if latter.common)
     nearest = sorted(samples, reverse=backward)[:8]
     assert [one.ids.start for one in common] == [one >> BLOCK_BITS[0] << BLOCK_BITS[0] for one in nearest]
 
