@@ -131,3 +131,11 @@ def test_the_pictures_of_fields_are_what_comes_out(one: Specimen) -> None:
     assert now.size == kept.size
     changed = ImageChops.difference(now, kept).filter(ImageFilter.BoxBlur(6))
     assert max(high for _, high in changed.getextrema()) < 40, "run python -m docs.make_fields"  # type: ignore[misc]
+
+
+def test_the_runbook_names_every_metric_and_no_other() -> None:
+    sources = [path.read_text() for folder in ("contracts", "services") for path in (ROOT / folder).rglob("*.py")]
+    made = {name for text in sources for name in re.findall(r'"((?:countersign|rendering)_[a-z_]+)",\s+"[A-Z]', text)}
+    assert len(made) > 20
+    said = re.findall(r"`((?:countersign|rendering)_[a-z_]+)`", (ROOT / "deploy/RUNBOOK.md").read_text())
+    assert set(said) == made

@@ -177,6 +177,7 @@ def test_the_events_of_a_submission_by_pages(suite: RunningSuite, template: dict
     while after is not None:
         query = {"limit": 2, "after": after}
         page = suite.api("GET", f"/submissions/{seller['submission_id']}/events", params=query)
+        assert page["pagination"]["next"] != after, "each page goes on from the one before"
         walked, after = [*walked, *page["data"]], page["pagination"]["next"]
     assert walked == whole
     before = suite.api("GET", f"{path}/events", params={"limit": 2, "before": whole[3]["id"]})

@@ -152,6 +152,8 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
     dear = {"values": filled(suite, buyer["slug"], {"Price": 11}), "request_id": uuid.uuid4().hex}
     refused = suite.page("POST", f"/s/{buyer['slug']}/complete", dear, status=422)
     assert [each["field"] for each in refused["details"]] == [of_buyer["Price"]["uuid"]]
+    other = {"values": {of_buyer["Full name"]["uuid"]: "Another"}, "request_id": uuid.uuid4().hex}
+    assert suite.page("POST", f"/s/{buyer['slug']}/values", other, status=422)["error"] == "Read-only field"
     sign(suite, buyer["slug"], {"Price": 2})
     submission = completed(suite, seller["submission_id"])
     text = pdf_text(fetched(submission["documents"][0]["url"]))
@@ -204,7 +206,7 @@ def test_lists_of_submissions_and_submitters(suite: RunningSuite, template: dict
         walked: list[int] = []
         counts: list[int] = []
         after: dict[str, Any] | None = {}
-        while after is not None:
+        while after is not None and len(counts) < 9:
             query = {"template_id": template["id"], "limit": 2, **after}
             page = suite.api("GET", path, params=query)
             walked += [each[key] for each in page["data"]]

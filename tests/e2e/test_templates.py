@@ -1,7 +1,6 @@
 """Templates: fields given and fields found, HTML, updates, lists, copies."""
 
 import base64
-import itertools
 import uuid
 from typing import Any
 
@@ -191,7 +190,7 @@ def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
     assert found(slug=made[3]["slug"]) == [ids[3]]
     assert found(limit=1000) == ids
     walked, counts, after = [], [], 0
-    for _ in itertools.count():
+    for _ in range(9):
         answer = page(limit=3, after=after)
         walked += [each["id"] for each in answer["data"]]
         counts.append(answer["pagination"]["count"])
@@ -202,7 +201,7 @@ def test_lists_filters_and_cursors(suite: RunningSuite) -> None:
     assert (walked, counts) == (ids, [3, 3, 1])
     backwards: list[int] = []
     before = 2**62
-    while below := found(limit=2, before=before):
+    while (below := found(limit=2, before=before)) and len(backwards) < len(ids):
         backwards = below + backwards
         before = below[0]
     assert backwards == ids

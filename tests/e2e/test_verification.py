@@ -14,6 +14,14 @@ from tests.support.suite import RunningSuite, wait_until
 HTML = """<p>Who: <text-field name="Who" role="Signer" style="width: 200px; height: 20px"></text-field></p>
 <p>Proof: <verification-field name="Identity" role="Signer" method="aes" style="width: 160px; height: 28px">
 </verification-field></p>"""
+PASSPORT = {
+    "name": "Passport",
+    "type": "verification",
+    "role": "Signer",
+    "required": False,
+    "preferences": {"method": "qes"},
+    "areas": [{"x": 0.1, "y": 0.7, "w": 0.4, "h": 0.04, "page": 1}],
+}
 
 
 class Browser(requests.Session):
@@ -108,17 +116,18 @@ def test_proofs_that_are_not_strong_enough_and_tags(suite: RunningSuite, identit
     pdf = agreement_pdf(
         ["Proof: {{Card;type=verification;role=Signer;method=qes;required=false}}", "{{Who;role=Signer}}"]
     )
-    made = suite.template(pdf, name="With tags")
+    made = suite.template(pdf, name="With tags", document={"fields": [PASSPORT]})
     found = {one["name"]: one for one in made["fields"]}
     assert (found["Card"]["type"], found["Card"]["preferences"]["method"]) == ("verification", "qes")
     party = suite.api("POST", "/submissions", {"template_id": made["id"], "submitters": [{"email": "w@example.com"}]})[
         0
     ]
     browser = Browser(suite, party["slug"])
-    away = browser.set_off("Card")
-    assert parse_qs(urlsplit(away).query)["acr_values"] == ["urn:example:qes"]
+    for name in ("Passport", "Card"):
+        away = browser.set_off(name)
+        assert parse_qs(urlsplit(away).query)["acr_values"] == ["urn:example:qes"]
     browser.come_back(identity_provider.sign_in(away, "weak"))
     assert browser.fields()["Card"]["verification_problem"] == "weak"
     browser.ask("complete", values={found["Who"]["uuid"]: "Willy"})  # it may be left out
     submission = completed(suite, party["submission_id"])
-    assert submission["submitters"][0]["values"] == {"Card": None, "Who": "Willy"}
+    assert submission["submitters"][0]["values"] == {"Card": None, "Who": "Willy", "Passport": None}
