@@ -27,14 +27,34 @@ _POLICY = (
 _PAGE = b"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Countersign API</title><link rel="icon" href="docs/favicon-32x32.png"><link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/narrow.css">
 </head><body><div id="reader"></div><script src="docs/swagger-ui-bundle.js"></script>
 <script type="module" src="docs/start.js"></script>
 </body></html>"""
-_START = b"""// Swagger UI fills in the example of a parameter. A filter that the caller did not choose is in his way, so what
-// may be left out stays empty, and its example is told instead.
+_NARROW = b"""/* Swagger UI is drawn for wide screens: on a phone a path stood in three pieces, and fields beside the page. */
+@media (max-width: 640px) {
+  .swagger-ui .opblock .opblock-summary-control { flex-wrap: wrap; min-width: 0; }
+  .swagger-ui .opblock .opblock-summary-path { flex: 1 0 calc(100% - 100px); max-width: none; }
+  .swagger-ui .opblock .opblock-summary-path a { word-break: normal; overflow-wrap: anywhere; }
+  .swagger-ui .opblock .opblock-summary-description { flex: 1 1 70%; text-align: left; overflow-wrap: anywhere; }
+  .swagger-ui .opblock-section-header { flex-wrap: wrap; gap: 8px; }
+  .swagger-ui .opblock-section-header .btn { margin: 0; padding: 5px 12px; }
+  .swagger-ui .response-col_links, .swagger-ui table.parameters thead { display: none; }
+  .swagger-ui tr.parameters, .swagger-ui tr[data-param-name], .swagger-ui tr[data-property-name],
+  .swagger-ui td.parameters-col_name, .swagger-ui td.parameters-col_description {
+    display: block; width: auto; max-width: 100%;
+  }
+  .swagger-ui td.parameters-col_description input, .swagger-ui td.parameters-col_description select {
+    width: 100%; max-width: 100%; min-width: 0; margin: 5px 0; box-sizing: border-box;
+  }
+}"""
+_START = b"""// Swagger UI fills in the example of a parameter, or its default. A filter that the caller did not choose is in
+// his way, so what may be left out stays empty, and both are told instead.
 const tell = (parameter) => {
   if (!parameter || parameter.required || parameter.example === undefined) return;
+  if (parameter.schema.default !== undefined) parameter.description += " `" + parameter.schema.default + "` when absent.";
   parameter.description += " For example `" + parameter.example + "`.";
+  delete parameter.schema.default;
   delete parameter.example;
 };
 const spec = await (await fetch("openapi.json")).json();
@@ -116,7 +136,7 @@ class Docs:
 
     def __init__(self) -> None:
         self._files = {name: (_READER / name).read_bytes() for name in _READER_FILES}
-        self._files["start.js"] = _START
+        self._files |= {"start.js": _START, "narrow.css": _NARROW}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         name = scope["path"].removeprefix("/docs").lstrip("/")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import PHONE, OpenPage
 from tests.support.agreement import agreement_pdf
 from tests.support.suite import RunningSuite
 
@@ -36,6 +36,30 @@ def test_a_call_is_tried_with_a_key(suite: RunningSuite, open_page: OpenPage) ->
     several = opened(page, "get", "/templates")
     expect(several.locator("tr[data-param-name=q] input")).to_have_value("")
     expect(several.locator("tr[data-param-name=q]")).to_contain_text("For example lease")
+    expect(several.locator("tr[data-param-name=limit] input")).to_have_value("")
+    several.locator(".execute").click()
+    expect(several.locator(".request-url")).to_contain_text(re.compile(r"/api/templates$"))
     new = opened(page, "post", "/submissions")
     expect(new.locator("tr[data-param-name=Idempotency-Key] input")).to_have_value("")
     expect(new.locator("textarea")).to_have_value(re.compile('"template_id": 7'))
+
+
+def test_it_fits_a_phone(open_page: OpenPage) -> None:
+    page = open_page("/docs", PHONE)
+    page.wait_for_selector(".opblock")
+    for method, path in (
+        ("get", "/templates"),
+        ("post", "/submissions"),
+        ("post", "/attachments"),
+        ("put", "/account"),
+    ):
+        block = opened(page, method, path)
+        expect(block.locator(".execute")).to_be_visible()
+        height = block.locator(".opblock-summary-path").evaluate("one => one.getBoundingClientRect().height")
+        assert height < 30, f"{path} does not stand in one line: {height}"
+        wide = page.evaluate(
+            """() => [...document.querySelectorAll(".opblock.is-open *")]
+                .filter(one => one.getBoundingClientRect().right > 391 && !one.closest("pre, .microlight, .highlight-code"))
+                .map(one => one.tagName + "." + one.className + " " + one.getBoundingClientRect().right)"""
+        )
+        assert wide == []

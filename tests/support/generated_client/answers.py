@@ -1,6 +1,7 @@
 """Compares what a generated client made of an answer with the answer as it came."""
 
 import json
+import re
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -8,6 +9,7 @@ import attrs
 from countersign_client.types import Response
 
 T = TypeVar("T")
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+(Z|[+-]\d{2}:\d{2})")
 
 
 def told(response: Response[Any], kind: type[T]) -> T:
@@ -40,7 +42,7 @@ def _comparable(value: Any) -> Any:
         return {key: _comparable(child) for key, child in value.items()}
     if isinstance(value, list):
         return [_comparable(child) for child in value]
-    if isinstance(value, str) and value[10:11] == "T":
+    if isinstance(value, str) and _MOMENT.fullmatch(value):
         return datetime.fromisoformat(value)
     return value
 
