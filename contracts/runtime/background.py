@@ -20,7 +20,7 @@ from prometheus_client import Counter, Gauge
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from contracts.errors import ServiceError
-from contracts.runtime import observe
+from contracts.runtime import clock, observe
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database, UtcDateTime, leave_work
 from contracts.runtime.holder import is_dead, own_name
@@ -34,6 +34,12 @@ OLDEST = Gauge("countersign_due_work_oldest_seconds", "How long the longest wait
 JITTER = 0.2
 _ERROR_LENGTH = 2000
 _MOMENT = sa.bindparam("moment", type_=UtcDateTime)
+_LEASES_OVER = sa.bindparam("leases_over", type_=UtcDateTime)
+"""Leases until then are over: now, but not because the clock was put forward (``clock.without_leaps``)."""
+
+_FRESH = sa.bindparam("fresh", type_=UtcDateTime)
+"""Rows that were never attempted are due until then: now, or later when the clock was put back (``clock.put_back``)."""
+
 _MOST = sa.bindparam("most", type_=sa.Integer)
 
 
@@ -100,8 +106,10 @@ Outcome = Done | Retry | Park
 
 @sa.event.listens_for(Session, "after_flush")
 def _notice_due_rows(session: Session, _context: Any) -> None:
+    """Only of what is due now: a loop that is told claims without looking, which on SQLite takes the write lock. What is
+    planned for later is found by the loop's next look, at most ``poll_seconds`` after its time."""
     for row in (*session.new, *session.dirty):
-        if isinstance(row, DueRow) and row.state == "due":
+        if isinstance(row, DueRow) and row.state == "due" and row.next_attempt_at <= now():
             leave_work(session, sa.inspect(row).mapper.local_table.name)
 
 
@@ -176,6 +184,9 @@ class DueWork(Loop):
 
     An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late
     outcome of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs.
+
+    When the wall clock is put forward no lease ends by that. When it is put back, what waits for its first attempt does not
+    wait for the clock: it was due at once, unless ``planned`` says that rows are made for a later time.
     """
 
     def __init__(
@@ -190,6 +201,7 @@ class DueWork(Loop):
         concurrency: int = 1,
         one_at_a_time_per: Any = None,
         on_park: Record | None = None,
+        planned: bool = False,
     ) -> None:
         super().__init__(name)
         self._database = database
@@ -202,6 +214,7 @@ class DueWork(Loop):
         self._concurrency = concurrency
         self._group = one_at_a_time_per
         self._on_park = on_park
+        self._planned = planned
         self._running: dict[threading.Thread, float] = {}
         self._next_check_of_leases = 0.0
         # Built once: that takes SQLAlchemy longer than having them done.
@@ -241,18 +254,26 @@ class DueWork(Loop):
         return ([], pause) if pause > 0 else self._database.write_unsynced(self._claim, limit)
 
     def _seconds_until_due(self, session: Session) -> float:
+        times = self._times()
+        soonest = session.scalar(self._look, {"leases_over": times["leases_over"]})
+        return max(0.0, (soonest - times["fresh"]).total_seconds()) if soonest else self.poll_seconds
+
+    def _times(self) -> dict[str, datetime]:
+        """What is compared with what rows say. The leases first: they must not end by a leap that comes in between."""
+        leases_over = clock.without_leaps(self._lease)
         moment = now()
-        soonest = session.scalar(self._look, {"moment": moment})
-        return max(0.0, (soonest - moment).total_seconds()) if soonest else self.poll_seconds
+        fresh = moment if self._planned else moment + clock.put_back()
+        return {"leases_over": leases_over, "moment": moment, "fresh": fresh}
 
     def _claim(self, session: Session, limit: int) -> tuple[list[Any], float]:
         """Lease up to ``limit`` due rows; else say how many seconds until the next one is due."""
-        moment = now()
+        times = self._times()
+        moment = times["moment"]
         if self._group is not None and session.get_bind().dialect.name == "postgresql":
             # Two processes must not each take a row of the same group at the same moment.
             session.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": f"claim {self.name}"})
         lease = {"lease_ends": moment + self._lease, "holder": own_name()}
-        rows = session.scalars(self._lease_rows, {"moment": moment, "most": limit, **lease}).all()
+        rows = session.scalars(self._lease_rows, {**times, "most": limit, **lease}).all()
         if rows:
             return sorted(rows, key=lambda row: row.next_attempt_at), 0.0
         soonest = session.scalar(self._next_due, {"moment": moment})
@@ -260,7 +281,7 @@ class DueWork(Loop):
 
     def _soonest_row(self) -> Any:
         row = self._row
-        free = sa.or_(row.leased_until.is_(None), row.leased_until <= _MOMENT)
+        free = sa.or_(row.leased_until.is_(None), row.leased_until <= _LEASES_OVER)
         return sa.select(row.next_attempt_at).where(row.state == "due", free).order_by(row.next_attempt_at).limit(1)
 
     def _leasing(self) -> Any:
@@ -278,16 +299,19 @@ class DueWork(Loop):
         )
 
     def _due_keys(self) -> Any:
-        row, key, moment = self._row, self._key, _MOMENT
+        row, key = self._row, self._key
         due = sa.and_(
             row.state == "due",
-            row.next_attempt_at <= moment,
-            sa.or_(row.leased_until.is_(None), row.leased_until <= moment),
+            row.next_attempt_at <= _FRESH,
+            sa.or_(row.next_attempt_at <= _MOMENT, row.attempts == 0),
+            sa.or_(row.leased_until.is_(None), row.leased_until <= _LEASES_OVER),
         )
         chosen = sa.select(*key).where(due)
         if self._group is not None:
             place = sa.func.row_number().over(partition_by=self._group, order_by=(row.next_attempt_at, *key))
-            busy = sa.select(self._group).where(row.state == "due", row.leased_until > moment, self._group.is_not(None))
+            busy = sa.select(self._group).where(
+                row.state == "due", row.leased_until > _LEASES_OVER, self._group.is_not(None)
+            )
             first = sa.select(*key, place.label("place")).where(due, self._group.not_in(busy)).subquery()
             chosen = chosen.where(
                 sa.or_(

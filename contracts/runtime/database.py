@@ -202,6 +202,10 @@ class Database:
             except _Collision:
                 if attempt == _TRIES:
                     raise
+            except _ReadOnly:
+                # These connections lead to a server that was the first one until it was replaced: the next ones may not.
+                self.engine.dispose()
+                raise
             except sa.exc.IntegrityError as error:
                 # Two transactions made the same thing at once: the second look finds what the first one made. A duplicate
                 # that is no race fails again.
@@ -227,6 +231,10 @@ class Database:
             try:
                 with _translated(), Session(self._reading()) as session:
                     return query(session, *args, **kwargs)
+            except _ReadOnly as error:
+                raise (
+                    error.__cause__ or error
+                ) from None  # our own mistake: it is we who said that nothing will be changed
             except (_Disconnected, _Collision):
                 if last:
                     raise
@@ -365,10 +373,17 @@ class _Disconnected(ServiceError):
     """The connection turned out to be dead."""
 
 
+class _ReadOnly(ServiceError):
+    """The server takes no changes: it is a standby, or somebody told it so."""
+
+
 # https://www.postgresql.org/docs/15/errcodes-appendix.html
 _COLLISIONS = {"40001", "40P01"}
 _UNIQUE_VIOLATION = "23505"
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "55", "58")
+_READ_ONLY = "25006"
+_NOT_SUPPORTED = "0A000"
+"""What a standby says to ``BEGIN READ WRITE``, with which a connection begins that was told to only read before."""
 
 
 @contextmanager
@@ -399,6 +414,9 @@ def _meaning(error: sa.exc.DBAPIError) -> Exception:
     if error.connection_invalidated or (isinstance(error, sa.exc.OperationalError) and state is None):
         log.warning("database.unavailable", reason=text.partition("\n")[0])
         return _Disconnected("unavailable", "The database is not available, try again later")
+    if state == _READ_ONLY or (state == _NOT_SUPPORTED and "recovery" in text):
+        log.warning("database.unavailable", reason=text.partition("\n")[0], sqlstate=state)
+        return _ReadOnly("unavailable", "The database takes no changes at the moment, try again later")
     if state and state.startswith(_UNAVAILABLE_CLASSES):
         log.warning("database.unavailable", reason=text.partition("\n")[0], sqlstate=state)
         return ServiceError("unavailable", "The database is not available, try again later")

@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 from contracts.runtime import search
 
 WINDOW, WIDE = 1_000, 20_000
-"""The first window and the second."""
+"""The first window; and with the second, which begins where it ends."""
 SCATTERED, SCATTERED_WIDE = 100, 500
 """The same along an index of another condition, where each row is on a page of its own."""
 FEW = 2
@@ -60,6 +60,11 @@ class Span:
 
     def until(self, edge: int) -> "Span":
         return replace(self, after=edge - 1) if self.backward else replace(self, before=edge + 1)
+
+    def beyond(self, edge: int, found: int) -> "Span":
+        """What is left when so many were found up to the edge."""
+        rest = replace(self, wanted=self.wanted - found)
+        return replace(rest, before=edge) if self.backward else replace(rest, after=edge)
 
 
 @dataclass(frozen=True)
@@ -98,18 +103,19 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
     if listing.plain:
         return _walked(session, listing, span, [])
     window = SCATTERED if listing.exact else WINDOW
-    found, highest = _in_window(session, listing, span, search_for, window)
-    rare_term = highest is not None and _is_rare(session, listing, span, window, len(found))
-    if highest and not rare_term and len(found) >= FEW and (listing.term or not listing.exact):
+    found, edge = _in_window(session, listing, span, search_for, window)
+    rare_term = edge is not None and _is_rare(session, listing, span, window, len(found))
+    if edge and not rare_term and len(found) >= FEW and (listing.term or not listing.exact):
         wide = SCATTERED_WIDE if listing.exact else WIDE
-        found, highest = _in_window(session, listing, span, search_for, wide)
-        rare_term = highest is not None and not listing.filters and _is_rare(session, listing, span, wide, len(found))
-    if highest is None:
+        more, edge = _in_window(session, listing, span.beyond(edge.id, len(found)), search_for, wide - window)
+        found += more
+        rare_term = edge is not None and not listing.filters and _is_rare(session, listing, span, wide, len(found))
+    if edge is None:
         return found
     postgresql = session.get_bind().dialect.name == "postgresql"
     if rare_term:
         if postgresql:
-            return _looked_up(session, listing, span, highest)
+            return _looked_up(session, listing, span, edge.highest)
         narrowed = search.matching_rows(listing.table, listing.text, listing.term)
         return _walked(session, listing, span, [narrowed, *search_for])
     if listing.filters:
@@ -119,17 +125,16 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
     return _walked(session, listing, span, search_for)
 
 
-def _in_window(
-    session: Session, listing: Listing, span: Span, more: Conditions, window: int
-) -> tuple[list[int], int | None]:
-    """What fits among the next rows, and the highest id of all; None when that is all that is wanted or all there is."""
-    highest = sa.select(sa.func.max(listing.key)).scalar_subquery()
+def _in_window(session: Session, listing: Listing, span: Span, more: Conditions, window: int) -> tuple[list[int], Any]:
+    """What fits among the next rows; and the ``id`` of the last of these with the ``highest`` of all, None when that is all
+    that is wanted or all there is."""
+    highest = sa.select(sa.func.max(listing.key)).scalar_subquery().label("highest")
     edge = session.execute(_window(listing, span, listing.key.label("id"), highest).offset(window - 1).limit(1)).first()
     if listing.exact and edge:  # by their ids: along all the ids up to the edge it is longer
         first = _window(listing, span, listing.key).limit(window).correlate(None)
         more = [*more, search.is_one_of(session, listing.key, first)]
     found = _walked(session, listing, span if edge is None else span.until(edge.id), more)
-    return found, None if edge is None or len(found) >= span.wanted else edge[1]
+    return found, None if len(found) >= span.wanted else edge
 
 
 def _walked(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from contracts.runtime import migrations, observe, search
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.broker import Broker
-from contracts.runtime.clock import now
+from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
 from contracts.runtime.publisher import Publisher
 from contracts.runtime.relay import Relay
@@ -97,10 +97,44 @@ def must_start(name: str, settings: ServiceSettings, database: Database) -> None
         sys.exit(2)
 
 
-def seen_lately(database: Database, name: str) -> bool:
-    """Has the service's background process written its heartbeat within the last 30 s?"""
-    at = database.read(lambda session: session.scalar(sa.select(heartbeats.c.at).where(heartbeats.c.name == name)))
-    return at is not None and now() - at < HEARTBEAT_MISSED_AFTER
+def problems_of(database: Database, name: str, *, background: bool = True) -> list[str]:
+    """What keeps a service from working: its database takes no changes, or (``background``) its background process has not
+    written its heartbeat for 30 s. Empty when all is well. Raises ServiceError when the database does not answer."""
+    if _seen_lately(database, name):
+        return []
+    try:
+        database.write_unsynced(_beat, f"{name}, whether changes are taken")
+    except ServiceError as error:
+        return [f"its database takes no changes ({error.message})"]
+    missing = f"its background process has not been seen for {HEARTBEAT_MISSED_AFTER.total_seconds():.0f} s"
+    return [missing] if background else []
+
+
+@dataclass(frozen=True)
+class _Look:
+    """At a heartbeat: what it said, and the monotonic moments of the look and (estimated) of the heartbeat."""
+
+    said: datetime
+    looked: float
+    beaten: float
+
+
+_looks: dict[tuple[str, str], _Look] = {}
+
+
+def _seen_lately(database: Database, name: str) -> bool:
+    """A heartbeat that changed since the last look was written since then. Its own time says more only at the first look:
+    it is by another clock, which may differ, or have been put forward or back meanwhile."""
+    said = database.read(lambda session: session.scalar(sa.select(heartbeats.c.at).where(heartbeats.c.name == name)))
+    if said is None:
+        return False
+    looked, last = time.monotonic(), _looks.get((str(database.url), name))
+    beaten = looked - max(0.0, (now() - said).total_seconds())
+    if last is not None:
+        beaten = last.beaten if said == last.said else max(beaten, last.looked)
+    _looks[str(database.url), name] = _Look(said, looked, beaten)
+    quiet: float = looked - beaten
+    return quiet < HEARTBEAT_MISSED_AFTER.total_seconds()
 
 
 @dataclass
@@ -178,7 +212,7 @@ def _problems(parts: list[_Part]) -> list[str]:
     found = []
     for part in parts:
         try:
-            part.database.ping()
+            found += [f"{part.name}: {problem}" for problem in problems_of(part.database, part.name)]
         except ServiceError as error:
             found.append(f"{part.name}: {error.message}")
     return found
@@ -190,8 +224,8 @@ def _beat(session: Any, name: str) -> None:
 
 
 def _clean_up(session: Any) -> None:
-    session.execute(answers.delete().where(answers.c.at < now() - ANSWERS_KEPT))
-    session.execute(inbox.delete().where(inbox.c.at < now() - INBOX_KEPT))
+    session.execute(answers.delete().where(answers.c.at < without_leaps(ANSWERS_KEPT) - ANSWERS_KEPT))
+    session.execute(inbox.delete().where(inbox.c.at < without_leaps(INBOX_KEPT) - INBOX_KEPT))
 
 
 class _HintListener:

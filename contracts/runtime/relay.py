@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from contracts.runtime import observe
 from contracts.runtime.background import Loop
-from contracts.runtime.clock import now
+from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database, UtcDateTime
 from contracts.runtime.holder import is_dead, own_name
 from contracts.runtime.publisher import CONFIRMED, UNROUTED, Message, Publisher
@@ -124,14 +124,18 @@ def _confirmed(outcomes: dict[str, str]) -> int:
 
 
 # Built once: that takes SQLAlchemy longer than having them done.
-_PAUSING = sa.select(outbox.c.type).where(outbox.c.retry_at > sa.bindparam("moment", type_=UtcDateTime))
+_PAUSING = sa.select(outbox.c.type).where(
+    outbox.c.retry_at > sa.bindparam("moment", type_=UtcDateTime),
+    # A longer pause than there is comes of a clock that was put back.
+    outbox.c.retry_at <= sa.bindparam("longest", type_=UtcDateTime),
+)
 _NEXT = sa.select(outbox).where(outbox.c.type.not_in(_PAUSING)).order_by(outbox.c.seq).limit(BATCH)
 _REMOVE = outbox.delete().where(outbox.c.seq.in_(sa.bindparam("confirmed", expanding=True)))
 
 
 def _waiting(session: Session, moment: datetime) -> list[Row[Any]]:
     """The next events in order, without the kinds that came back unrouted a moment ago."""
-    return list(session.execute(_NEXT, {"moment": moment}).all())
+    return list(session.execute(_NEXT, {"moment": moment, "longest": moment + UNROUTABLE_PAUSE}).all())
 
 
 def _settle(session: Session, rows: Sequence[Row[Any]], outcomes: dict[str, str], moment: datetime) -> None:
@@ -148,9 +152,10 @@ def _settle(session: Session, rows: Sequence[Row[Any]], outcomes: dict[str, str]
 
 
 def _take_lease(session: Session, holder: str, moment: datetime) -> bool:
-    """Become the one relay, or stay it, until ``moment + LEASE``."""
+    """Become the one relay, or stay it, until ``moment + LEASE``. A clock that is put forward ends nobody's lease."""
+    over = without_leaps(LEASE)
     held = session.execute(sa.select(leases).where(leases.c.name == "relay")).first()
-    if held is not None and held.holder != holder and held.until > moment and not is_dead(held.holder):
+    if held is not None and held.holder != holder and held.until > over and not is_dead(held.holder):
         return False
     values = {"holder": holder, "until": moment + LEASE}
     if held is None:

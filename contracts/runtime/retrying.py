@@ -10,7 +10,6 @@ Rows of which nothing is left to be tried (erased, or tried anew in another way)
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -78,21 +77,20 @@ def _parked(session: Session, row: Any) -> tuple[int, list[Any]]:
 
 
 def made_due(database: Database, row: Any, keys: Sequence[int]) -> int:
-    """In portions, so that the loops at work are not kept waiting. What is given up anew meanwhile is not taken again."""
-    began, done = now(), 0
-    while made := database.write(_portion_made_due, row, keys, began):
-        done += made
+    """In portions, so that the loops at work are not kept waiting. In the order of their numbers, so that what is given up anew
+    meanwhile is not taken again; the clock may have been put back since it was given up."""
+    done, last = 0, 0
+    while portion := database.write(_portion_made_due, row, keys, last):
+        done, last = done + len(portion), portion[-1]
     return done
 
 
-def _portion_made_due(session: Session, row: Any, keys: Sequence[int], began: datetime) -> int:
+def _portion_made_due(session: Session, row: Any, keys: Sequence[int], last: int) -> list[int]:
     (key,) = sa.inspect(row).primary_key
-    wanted = sa.select(row).where(
-        row.state == "parked", row.may_be_retried(), sa.or_(row.finished_at.is_(None), row.finished_at <= began)
-    )
+    wanted = sa.select(row).where(row.state == "parked", row.may_be_retried(), key > last)
     if keys:
         wanted = wanted.where(key.in_(keys))
     found = list(session.scalars(for_update(wanted.order_by(key).limit(_AT_ONCE))))
     for one in found:
         one.retry(now())
-    return len(found)
+    return [sa.inspect(one).identity[0] for one in found]

@@ -16,7 +16,7 @@ from contracts.rpc import submissions
 from contracts.runtime import observe
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import shared_client
-from contracts.runtime.clock import now
+from contracts.runtime.clock import without_leaps
 from contracts.runtime.database import Database
 from services.gateway.models import AccountRow
 
@@ -47,7 +47,9 @@ class Sweep:
         self._unused: set[str] = set()
 
     def __call__(self) -> None:
-        candidates = sorted({*self._blobs.older(PREFIX, now() - YOUNG)} - self._database.read(of_account))
+        candidates = sorted(
+            {*self._blobs.older(PREFIX, without_leaps(YOUNG) - YOUNG)} - self._database.read(of_account)
+        )
         unused = set(candidates)
         for start in range(0, len(candidates), _AT_ONCE):
             unused -= set(self._in_use(candidates[start : start + _AT_ONCE]))

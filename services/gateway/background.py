@@ -7,7 +7,7 @@ from datetime import timedelta
 from contracts.runtime import observe
 from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.clock import now
+from contracts.runtime.clock import without_leaps
 from contracts.runtime.database import Database
 from services.gateway import account_pictures, commands, queries, repeats
 from services.gateway.settings import Settings
@@ -20,11 +20,11 @@ INCOMING_KEPT = timedelta(hours=24)
 
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
     def sweep() -> None:
-        if removed := blobs.sweep(now() - INCOMING_KEPT):
+        if removed := blobs.sweep(without_leaps(INCOMING_KEPT) - INCOMING_KEPT):
             log.info("incoming.swept", files=removed)
 
     def forget() -> None:
-        if keys := database.write(repeats.forgotten, now()):
+        if keys := database.write(repeats.forgotten, repeats.oldest_kept()):
             log.info("repeats.forgotten", keys=keys)
 
     def tell_admins() -> None:

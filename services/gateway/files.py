@@ -146,6 +146,12 @@ def media_type(data: bytes) -> str:
     return DOCX if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")) else "application/octet-stream"
 
 
+def no_room(error: OSError) -> ServiceError:
+    """A file that is on its way cannot be put aside: the machine's disk is full, or broken."""
+    log.error("upload.no_room", reason=str(error))
+    return ServiceError("unavailable", "There is no room for the file at the moment, try again later")
+
+
 def too_large(field: str, limit: int) -> ServiceError:
     """413 with the limit named."""
     size = f"{limit / MEGABYTE:g} MB"

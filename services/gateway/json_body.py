@@ -31,6 +31,10 @@ def loads(raw: bytes) -> Any:
         return None
     if len(raw) > MOST_VALUES and sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES and _values(raw) > MOST_VALUES:
         raise ServiceError("too_large", f"The body holds more than {MOST_VALUES:,} values")
+    if raw.startswith(b"--") and b"form-data" in raw[:500]:
+        raise _malformed(
+            "the body is a form (multipart/form-data); send JSON, with a file in it as base64 or as its URL"
+        )
     try:
         value = _DECODER.decode(raw.decode())
     except UnicodeDecodeError:

@@ -13,6 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
 from contracts.errors import ServiceError
 from contracts.rpc.health import PING, Ping
+from contracts.runtime import process
 from services.gateway import specification
 from services.gateway.context import GatewayContext
 from services.gateway.settings import Settings
@@ -92,10 +93,12 @@ class Readiness:
 
     async def _own_problems(self) -> list[str]:
         try:
-            await self._context.in_thread(self._context.database.ping)
+            return await self._context.in_thread(self._problems_of_database)
         except ServiceError as error:
             return [error.message]
-        return []
+
+    def _problems_of_database(self) -> list[str]:
+        return process.problems_of(self._context.database, "gateway", background=False)
 
 
 class OpenApi:

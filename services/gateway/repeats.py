@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
-from contracts.runtime.clock import now
+from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import for_update, insert_into
 from services.gateway.context import GatewayContext
 from services.gateway.exchange import Claim, Exchange
@@ -55,7 +55,7 @@ async def once(
         return await work()
     ring, database = context.keys, context.database
     asked = await context.in_thread(recognised, ring, caller, exchange.idempotency_key, [exchange.operation, said])
-    claim, sealed = await context.in_thread(database.write, claimed, asked, now())
+    claim, sealed = await context.in_thread(database.write, claimed, asked, now(), oldest_kept())
     if sealed is not None:
         return orjson.loads(ring.open_answer(sealed, claim.request_id))
     exchange.claim = claim
@@ -106,8 +106,15 @@ def recognised(ring: KeyRing, caller: str, key: str, said: Any) -> Asked:
     return Asked(caller, ring.digest(key.encode()), ring.digest(whole))
 
 
-def claimed(session: Session, asked: Asked, now: datetime) -> tuple[Claim, bytes | None]:
-    """The claim of the key, fresh or that of an earlier request, and the answer when there is one (sealed)."""
+def oldest_kept() -> datetime:
+    """Keys that were claimed until then are forgotten. A clock that is put forward makes no key older: the request that is
+    repeated a moment later would have its effect twice."""
+    return without_leaps(KEPT) - KEPT
+
+
+def claimed(session: Session, asked: Asked, now: datetime, oldest: datetime) -> tuple[Claim, bytes | None]:
+    """The claim of the key, fresh or that of an earlier request, and the answer when there is one (sealed). What was claimed
+    until ``oldest`` is claimed anew."""
     fresh = Claim(asked.caller, asked.key_hash, asked.fingerprint, str(uuid.uuid4()), claimed_at=now, fresh=True)
     if _inserted(session, fresh, None):
         return fresh, None
@@ -115,7 +122,7 @@ def claimed(session: Session, asked: Asked, now: datetime) -> tuple[Claim, bytes
     row = session.scalars(for_update(same)).one_or_none()
     if row is None:
         raise ServiceError("unavailable", "The first request with this Idempotency-Key has just ended, try again")
-    if row.claimed_at <= now - KEPT:
+    if row.claimed_at <= oldest:
         row.fingerprint, row.request_id, row.answer, row.claimed_at = fresh.fingerprint, fresh.request_id, None, now
         return fresh, None
     if row.fingerprint != asked.fingerprint:
@@ -139,9 +146,9 @@ def released(session: Session, claim: Claim) -> None:
     session.execute(sa.delete(RepeatRow).where(_is(claim), RepeatRow.answer.is_(None)))
 
 
-def forgotten(session: Session, now: datetime) -> int:
+def forgotten(session: Session, oldest: datetime) -> int:
     """Remove the keys whose day is over, and say how many."""
-    gone = session.execute(sa.delete(RepeatRow).where(RepeatRow.claimed_at <= now - KEPT))
+    gone = session.execute(sa.delete(RepeatRow).where(RepeatRow.claimed_at <= oldest))
     return int(gone.rowcount)  # type: ignore[attr-defined]
 
 

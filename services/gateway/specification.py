@@ -13,6 +13,8 @@ from services.gateway.settings import Settings
 
 FILE = Path(__file__).parents[2] / "contracts" / "openapi.yaml"
 METHODS = ("get", "put", "post", "delete")
+_FOR_VALIDATORS = frozenset({"x-limit", "x-messages", "x-omit-blank", "x-blank-null", "x-lenient"})
+_OUR_FORMATS = frozenset({"email-list", "time-zone", "locale"})
 
 
 @dataclass(frozen=True)
@@ -31,20 +33,24 @@ class Operation:
 
 
 def document(settings: Settings | None = None) -> dict[str, Any]:
-    """The document as it is served. With ``settings``, the numbers marked ``x-limit`` are those of the installation."""
+    """The document for validators. With ``settings``, the numbers marked ``x-limit`` are those of the installation.
+
+    ``allOf`` of one reference is how the contract says more about a named schema where it is used, such as ``nullable``: here
+    the two are one. Of what is ``x-lenient`` nothing is checked.
+    """
     raw = _raw()
-    whole: dict[str, Any] = _copied(raw, raw, settings, in_example=False)
+    whole: dict[str, Any] = _joined(_copied(raw, raw, settings, in_example=False), raw)
     return whole
 
 
 def published(settings: Settings | None = None) -> dict[str, Any]:
-    """The document for readers and generators: "one of these keys is required" stands in the description, and what may be null
-    beside a list of values has null among them.
+    """The document for readers and generators, as it is served.
 
-    As ``anyOf`` of ``required`` we check the former, but generators make a union without types of it. Without the latter,
-    generated clients refuse an answer in which it is null.
+    "One of these keys is required" stands in the description: as ``anyOf`` of ``required`` we check it, but generators make a
+    union without types of it. Formats that only we know, and what only our validators read, are left out.
     """
-    whole: dict[str, Any] = _for_generators(document(settings))
+    raw = _raw()
+    whole: dict[str, Any] = _for_generators(_copied(raw, raw, settings, in_example=False))
     return whole
 
 
@@ -96,18 +102,33 @@ def _copied(node: Any, raw: dict[str, Any], settings: Settings | None, *, in_exa
     return copy
 
 
+def _joined(node: Any, raw: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_joined(item, raw) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("x-lenient") is True:
+        return {}
+    copy = {key: _joined(value, raw) for key, value in node.items()}
+    match copy.get("allOf"):
+        case [{"$ref": str(reference)}]:
+            del copy["allOf"]
+            return {**_joined(_target(raw, reference), raw), **copy}
+    return copy
+
+
 def _for_generators(node: Any) -> Any:
     if isinstance(node, list):
         return [_for_generators(item) for item in node]
     if not isinstance(node, dict):
         return node
-    copy = {key: _for_generators(value) for key, value in node.items()}
+    copy = {key: _for_generators(value) for key, value in node.items() if key not in _FOR_VALIDATORS}
+    if isinstance(copy.get("format"), str) and copy["format"] in _OUR_FORMATS:
+        del copy["format"]
     choices = copy.get("anyOf")
     if isinstance(choices, list) and all(set(choice) == {"required"} for choice in choices):
         names = " or ".join(f"`{name}`" for choice in copy.pop("anyOf") for name in choice["required"])
         copy["description"] = f"{copy.get('description', '')} At least {names} is required.".lstrip()
-    if copy.get("nullable") is True and isinstance(copy.get("enum"), list):
-        copy["enum"] = [*copy["enum"], None]
     return copy
 
 

@@ -50,7 +50,7 @@ class Rendered:
 
 def rendered(body: str, variables: Variables) -> Rendered:
     """The message's body, variables replaced."""
-    marks = _Marks(_UNPRINTABLE.sub("", body), variables)
+    marks = _Marks(variables.without_gaps(_UNPRINTABLE.sub("", body)), variables)
     tokens = _PARSER.parse(marks.text)
     for token in tokens:
         if token.children is not None:

@@ -222,7 +222,7 @@ def _too_soon(session: Session, row: PhoneMessageRow, at: datetime, pause: timed
             PhoneMessageRow.to_phone == row.to_phone,
         )
     )
-    return earlier is not None and earlier > at - pause
+    return earlier is not None and at - pause < earlier < at + pause  # later: the clock was put back
 
 
 def _without(phone: str, said: object) -> str:

@@ -1,6 +1,7 @@
 """One attempt to send one mail, and the forgetting of files of erased mails."""
 
 import re
+from datetime import timedelta
 from typing import Protocol
 
 from sqlalchemy.orm import Session
@@ -8,7 +9,7 @@ from sqlalchemy.orm import Session
 from contracts.events import MailedFile
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.blobstore import BlobMissing, BlobStore
-from contracts.runtime.clock import now
+from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
 from services.notifications import addresses, commands, logos, mime, queries
 from services.notifications.channels.folder import FolderChannel
@@ -17,6 +18,9 @@ from services.notifications.channels.smtp import SmtpChannel
 from services.notifications.composing import file_name
 from services.notifications.models import MailRow
 from services.notifications.settings import Settings
+
+LEASES_AT_MOST = timedelta(hours=1)
+"""No attempt has a longer one, whatever the settings."""
 
 
 class Channel(Protocol):
@@ -96,7 +100,7 @@ def _without(address: str, error: Exception) -> str:
 
 def forget_files(database: Database, channel: FolderChannel) -> None:
     """Remove the files of erased mails. One that was being written during the erasure is looked at again later."""
-    mails = database.read(queries.erased_with_files, now())
+    mails = database.read(queries.erased_with_files, without_leaps(LEASES_AT_MOST))
     for mail in mails:
         channel.remove(mail)
     if settled := [mail for mail, nobody_writes in mails.items() if nobody_writes]:

@@ -18,6 +18,7 @@ from services.notifications.addresses import one_line
 
 # Possessive and anchored at the first brace: a hundred thousand of them take no longer than they are long.
 IN_BRACES = re.compile(r"(?<!\{)\{++\s*+([^{}\n]{1,300}?)\s*\}+")
+_GAP = re.compile(r"(?<=\S) ++\{++\s*+([^{}\n]{1,300}?)\s*\}++(?=[,.;:!?])")
 _PARTY = re.compile(r"(submitter|submitters\[(\d{1,3})\])\.(.+)", re.DOTALL)
 
 _LINKS = frozenset({"submission.link", "documents.link", "documents.links"})
@@ -57,6 +58,15 @@ class Variables:
         """Does the text name the recipient's link? Else it has to be appended."""
         return any(found[1].casefold() == "submitter.link" for found in IN_BRACES.finditer(text))
 
+    def without_gaps(self, text: str) -> str:
+        """``Dear {{submitter.name}},`` to somebody without a name begins ``Dear,``."""
+
+        def closed(found: re.Match[str]) -> str:
+            value = self.find(found[1])
+            return found[0] if value is None or value.text else ""
+
+        return _GAP.sub(closed, text)
+
     def in_line(self, text: str) -> str:
         """The text with its variables replaced, on one line: for subjects."""
 
@@ -64,7 +74,7 @@ class Variables:
             value = self.find(found[1])
             return found[0] if value is None else value.text
 
-        return one_line(IN_BRACES.sub(replaced, text))
+        return one_line(IN_BRACES.sub(replaced, self.without_gaps(text)))
 
 
 def moment(when: datetime, locale: str, time_zone: str) -> str:

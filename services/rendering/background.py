@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.clock import now
+from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
 from services.rendering import commands, domain, queries, results
 from services.rendering.models import SealJob
@@ -42,7 +42,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
 
 def sweep(database: Database, blobs: BlobStore) -> None:
     """Remove what killed attempts left behind, once no attempt can still be under way; forget old jobs."""
-    for job in database.read(queries.jobs_to_sweep, now() - LEASE):
+    for job in database.read(queries.jobs_to_sweep, without_leaps(LEASE) - LEASE):
         for key in domain.leftovers(job.submission_id, job.id, job.attempts, job.files, job.sealed_attempt):
             blobs.delete(key)
         database.write(commands.mark_swept, job.id)

@@ -8,6 +8,7 @@ and the parent starts another.
 ``python -m services.rendering.child FD MEMORY_BYTES``
 """
 
+import errno
 import gc
 import importlib
 import logging
@@ -17,10 +18,10 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +72,10 @@ def main() -> None:
             header, parts = frames.receive(connection)
             _limit_job(header["seconds"])
             task: Task = getattr(tasks, header["task"])
-            answer, files = _do(task, header["arguments"], parts, partial(_rest, connection))
+            rest = _Rest(connection)
+            answer, files = _do(task, header["arguments"], parts, rest)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            frames.send(connection, {**answer, "memory": _peak_memory()}, files)
+            frames.send(connection, {**answer, "waited": rest.waited, "memory": _peak_memory()}, files)
             del parts, files, answer
     except frames.Closed:
         if folder := os.environ.get("TMPDIR"):  # The parent removes it, unless it died.
@@ -93,7 +95,9 @@ def _do(task: Task, arguments: dict[str, Any], parts: list[bytes], rest: Callabl
     except MemoryError:
         return {"failed": "out of memory", "trace": "", "exhausted": True}, []
     except Exception as error:  # libraries raise about anything on hostile input
-        return {"failed": f"{type(error).__name__}: {error}"[:500], "trace": traceback.format_exc(limit=-6)}, []
+        failed = {"failed": f"{type(error).__name__}: {error}"[:500], "trace": traceback.format_exc(limit=-6)}
+        no_room = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return {**failed, "no_room": no_room}, []
     return {"result": result}, files
 
 
@@ -111,12 +115,19 @@ def _continued(task: Generator[None, Message, Answer], rest: Callable[[], Messag
     raise AssertionError("a task yields once")
 
 
-def _rest(connection: socket.socket) -> Message:
-    """Waiting for it counts for nothing."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    header, parts = frames.receive(connection)
-    _limit_job(header["seconds"])
-    return header["arguments"], parts
+class _Rest:
+    """What was not known when the job began. Waiting for it counts for nothing; ``waited`` says how many seconds that was."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self.waited = connection, 0.0
+
+    def __call__(self) -> Message:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        asked = time.monotonic()
+        header, parts = frames.receive(self._connection)
+        self.waited = time.monotonic() - asked
+        _limit_job(header["seconds"])
+        return header["arguments"], parts
 
 
 def _limit_process(memory: int) -> None:

@@ -9,8 +9,10 @@ parent removes it.
 """
 
 import ctypes
+import errno
 import os
 import resource
+import shutil
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +27,7 @@ Answer = tuple[dict[str, Any], Sequence[Bytes]]
 LIBRARY = "libmergedlo.so"
 
 _LARGEST_FILE = 200 * 2**20
+_ROOM = 16 * 2**20
 _LOAD_OPTIONS = b"Batch=true,Language=en-US,MacroSecurityLevel=3"
 _SAVE_OPTIONS = (
     b'{"ExportFormFields":{"type":"boolean","value":"false"},'
@@ -44,6 +47,11 @@ def convert(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
         source.write_bytes(parts[0])
         _save(source, target)
         return {}, [target.read_bytes()]
+    except Refused as refused:
+        # LibreOffice does not say why it cannot write.
+        if shutil.disk_usage(_folder).free < _ROOM:
+            raise OSError(errno.ENOSPC, "no room for the files of a conversion") from refused
+        raise
     finally:
         source.unlink(missing_ok=True)
         target.unlink(missing_ok=True)

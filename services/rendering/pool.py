@@ -23,13 +23,14 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from services.rendering import frames
 
-JOB_SECONDS = Histogram("rendering_job_seconds", "Time a job took in a child", ["task", "outcome"])
+JOB_SECONDS = Histogram("rendering_job_seconds", "Time a job took in a child that was at work", ["task", "outcome"])
 QUEUE_SECONDS = Histogram("rendering_queue_seconds", "Time a job waited for a free child")
 KILLS = Counter("rendering_child_kills_total", "Children that did not survive their job", ["reason"])
 CHILDREN = Gauge("rendering_children", "Children alive")
 
 FOLDERS = "countersign-child-"
 _STARTING = 30
+_ROOM = 16 * 2**20
 
 Message = tuple[Mapping[str, Any], Sequence[frames.Bytes]]
 """Arguments and parts."""
@@ -55,6 +56,10 @@ class JobRefused(JobFailed):
     def __init__(self, task: str, reason: str, file: int | None = None, field: str | None = None) -> None:
         super().__init__(task, reason)
         self.file, self.field = file, field
+
+
+class JobNotPossible(JobFailed):
+    """Nothing is wrong with the job: no child could be started, or there is no room for its files. Later it may succeed."""
 
 
 class JobCrashed(JobFailed):
@@ -122,7 +127,7 @@ class ChildPool:
         """Do ``task`` in a child and return its result and binary parts.
 
         ``seconds`` limits the job, by the clock and in processor time; ``wait`` is how long to wait for a free child.
-        Raises Busy, JobRefused, JobCrashed, JobTimedOut or JobFailed.
+        Raises Busy, JobNotPossible, JobRefused, JobCrashed, JobTimedOut or JobFailed.
         """
         return self._run(task, (arguments, parts), None, seconds, wait)
 
@@ -137,7 +142,8 @@ class ChildPool:
         wait: float,
     ) -> tuple[dict[str, Any], list[bytes]]:
         """As ``run``, for a task that begins before everything for it is known: ``rest`` returns what was missing, once it is
-        there; ``seconds`` count for each of the two parts. What ``rest`` raises is raised, and the child ended.
+        there; ``seconds`` count for each of the two parts. What ``rest`` raises is raised, and the child ended: that is no
+        failure of its own, and counts as none.
 
         Meanwhile it holds a child that others could need to come to an end, ``rest`` among them. So there is one such job at
         a time, and none where there is but one child: any other begins when ``rest`` has returned.
@@ -159,19 +165,24 @@ class ChildPool:
         try:
             QUEUE_SECONDS.observe(time.monotonic() - asked)
             child = self._take()
-            started, outcome, healthy = time.monotonic(), "failed", False
+            started, waited, outcome, healthy = time.monotonic(), 0.0, "failed", False
             try:
                 child.begin(task, first, seconds)
                 if rest is not None:
-                    child.begin(task, rest(), seconds)
+                    asked, outcome = time.monotonic(), ""  # what `rest` raises is another job's
+                    more = rest()
+                    waited, outcome = time.monotonic() - asked, "failed"
+                    child.begin(task, more, seconds)
                 answer, files = child.answer(task, seconds)
-                healthy, outcome = not answer.get("exhausted"), _outcome(answer)
+                healthy, outcome, waited = not answer.get("exhausted"), _outcome(answer), answer["waited"]
                 return _result(task, answer), files
             except (JobCrashed, JobTimedOut) as error:
-                KILLS.labels(error.reason).inc()
+                if outcome:
+                    KILLS.labels(error.reason).inc()
                 raise
             finally:
-                JOB_SECONDS.labels(task, outcome).observe(time.monotonic() - started)
+                if outcome:
+                    JOB_SECONDS.labels(task, outcome).observe(time.monotonic() - started - waited)
                 self._give_back(child, healthy)
         finally:
             self._free.release()
@@ -211,7 +222,8 @@ class ChildPool:
         with self._lock:
             short = len(self._idle) < self._warm and not self._closed.is_set()
             if short:  # started now, so that the next job finds it ready
-                self._idle.insert(0, self._new())
+                with contextlib.suppress(JobNotPossible):
+                    self._idle.insert(0, self._new())
 
     def _end_idle_children(self) -> None:
         while not self._closed.wait(min(self._idle_seconds, 30)):
@@ -224,7 +236,10 @@ class ChildPool:
                 child.end()
 
     def _new(self) -> "_Child":
-        return _Child(self._memory, self._tasks, self._environment)
+        try:
+            return _Child(self._memory, self._tasks, self._environment)
+        except OSError as error:
+            raise JobNotPossible("start", f"no child could be started: {error}") from error
 
 
 class _Child:
@@ -234,29 +249,37 @@ class _Child:
         self._folder = None
         if "TMPDIR" in environment:
             self._folder = tempfile.mkdtemp(dir=environment["TMPDIR"], prefix=f"{FOLDERS}{os.getpid()}-")
-        self._connection, theirs = socket.socketpair()
-        with theirs:
-            arguments = [sys.executable, "-m", "services.rendering.child", str(theirs.fileno()), str(memory), tasks]
-            folder = {"TMPDIR": self._folder, "HOME": self._folder} if self._folder else {}
-            self.process = subprocess.Popen(
-                arguments,
-                pass_fds=[theirs.fileno()],
-                env={**_clean_environment(), **environment, **folder},
-                stdin=subprocess.DEVNULL,
-                cwd="/",
-            )
+        try:
+            self._connection, theirs = socket.socketpair()
+            with theirs:
+                self.process = self._started(theirs.fileno(), memory, tasks, environment)
+        except OSError:
+            self._remove_folder()
+            raise
         self._ready = False
         self.jobs, self.peak_memory, self.idle_since = 0, 0, time.monotonic()
         CHILDREN.inc()
 
+    def _started(
+        self, connection: int, memory: int, tasks: str, environment: Mapping[str, str]
+    ) -> "subprocess.Popen[bytes]":
+        folder = {"TMPDIR": self._folder, "HOME": self._folder} if self._folder else {}
+        return subprocess.Popen(
+            [sys.executable, "-m", "services.rendering.child", str(connection), str(memory), tasks],
+            pass_fds=[connection],
+            env={**_clean_environment(), **environment, **folder},
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+        )
+
     def wait_until_ready(self) -> None:
-        """Imports are done; raises JobCrashed when the child does not come up."""
+        """Imports are done; raises JobNotPossible when the child does not come up."""
         if self._ready:
             return
         try:
             frames.receive(self._connection, until=time.monotonic() + _STARTING)
         except (frames.Closed, frames.Late) as error:
-            raise JobCrashed("start", "child did not start") from error
+            raise JobNotPossible("start", "child did not start") from error
         self._ready = True
 
     def begin(self, task: str, message: Message, seconds: float) -> None:
@@ -283,9 +306,12 @@ class _Child:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         self.process.wait()
+        self._remove_folder()
+        CHILDREN.dec()
+
+    def _remove_folder(self) -> None:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
-        CHILDREN.dec()
 
     @contextlib.contextmanager
     def _translated(self, task: str) -> Iterator[None]:
@@ -300,7 +326,14 @@ class _Child:
         status = self.process.wait()
         if -status in (signal.SIGXCPU, signal.SIGALRM):
             return JobTimedOut(task, "timeout")
+        if self._folder and is_full(self._folder):
+            return JobNotPossible(task, "there is no room for files")
         return JobCrashed(task, "crash", f"exit status {status}")
+
+
+def is_full(folder: str | Path) -> bool:
+    """Is there so little room that what failed there may have failed for that?"""
+    return shutil.disk_usage(folder).free < _ROOM
 
 
 def _remove_folders_of_the_dead(folder: Path) -> None:
@@ -320,6 +353,8 @@ def _result(task: str, answer: dict[str, Any]) -> dict[str, Any]:
         raise JobRefused(task, answer["refused"], answer.get("file"), answer.get("field"))
     if answer.get("exhausted"):
         raise JobCrashed(task, "memory", answer["trace"])
+    if answer.get("no_room"):
+        raise JobNotPossible(task, answer["failed"], answer["trace"])
     if "failed" in answer:
         raise JobFailed(task, answer["failed"], answer["trace"])
     result: dict[str, Any] = answer["result"]

@@ -27,7 +27,16 @@ from contracts.runtime import observe
 from contracts.types import FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
 from services.rendering.jobs.certificates import SealIdentity
-from services.rendering.pool import Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut, Message
+from services.rendering.pool import (
+    Busy,
+    ChildPool,
+    JobCrashed,
+    JobFailed,
+    JobNotPossible,
+    JobRefused,
+    JobTimedOut,
+    Message,
+)
 
 log = observe.logger(__name__)
 
@@ -342,6 +351,9 @@ def for_caller(task: str) -> Iterator[None]:
     except JobTimedOut as late:
         log.warning("job.killed", task=task, reason=late.reason)
         raise invalid("The file takes too long to process") from late
+    except JobNotPossible as failed:
+        log.error("job.not_possible", task=task, reason=failed.reason)  # noqa: TRY400 - the child's trace is no news
+        raise ServiceError("unavailable", "Documents cannot be processed at the moment, try again later") from failed
     except JobCrashed as crashed:
         log.warning("job.killed", task=task, reason=crashed.reason, trace=crashed.trace)
         raise invalid("The file cannot be processed: it needs too much memory or is damaged") from crashed

@@ -28,7 +28,7 @@ from services.rendering import commands, domain
 from services.rendering.jobs import cms
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.models import SealJob
-from services.rendering.pool import Busy, JobFailed, JobRefused
+from services.rendering.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.renderer import Place, Renderer, Unsigned, seal_name
 from services.rendering.settings import Settings
 from services.rendering.time_stamping import Assurance, CertificateRevoked, TimeStampFailed, TimeStamping
@@ -156,7 +156,7 @@ def _outcome_of(error: Exception, job: SealJob) -> Outcome:
         return Park(f"the certificate was revoked: {error}")
     if isinstance(error, TimeStampFailed):
         return Retry(f"no time-stamp: {error}")
-    if isinstance(error, Busy):
+    if isinstance(error, Busy | JobNotPossible):
         return Retry(str(error))
     if isinstance(error, ServiceError):
         return Retry(error.message)

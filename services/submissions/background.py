@@ -6,7 +6,7 @@ from prometheus_client import Gauge
 
 from contracts.runtime.background import Done, DueWork, Every, Outcome
 from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.clock import now
+from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
 from services.submissions import followups, identity_checks, one_time_codes, reminders
 from services.submissions.models import BlobRemovalRow, ReminderRow
@@ -17,6 +17,9 @@ SEALING_AGE = Gauge("countersign_sealing_oldest_seconds", "How long the longest 
 SEALING_FAILED = Gauge("countersign_sealing_failed", "Submissions whose sealing failed and waits for a retry")
 
 REMOVALS_KEPT = timedelta(days=7)
+CLOCK_BELIEVED_AFTER = timedelta(minutes=1)
+"""A clock that was put forward may be put back at once; what has expired stays expired."""
+
 REMOVAL_SCHEDULE = [timedelta(seconds=seconds) for seconds in (1, 10, 60, 600, 3_600, 6 * 3_600, 24 * 3_600)]
 
 
@@ -25,7 +28,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
     patience = timedelta(seconds=settings.sealing_reminder_seconds)
 
     def expire() -> None:
-        for submission_id in database.read(followups.due_to_expire, now()):
+        for submission_id in database.read(followups.due_to_expire, without_leaps(CLOCK_BELIEVED_AFTER)):
             database.write(followups.expire, submission_id, site, now())
 
     def remind() -> None:
@@ -52,6 +55,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             remind_signer,
             schedule=REMOVAL_SCHEDULE,
             lease=timedelta(minutes=2),
+            planned=True,
         ),
         Every("remind-of-sealing", min(patience / 2, timedelta(seconds=30)), remind),
         Every(
@@ -69,6 +73,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             schedule=REMOVAL_SCHEDULE,
             lease=timedelta(minutes=2),
             concurrency=2,
+            planned=True,
         ),
     ]
 

@@ -168,7 +168,8 @@ def _check_basis(basis: Basis, limits: Limits) -> None:
         raise ServiceError("invalid", "Template has been archived", [{"field": named, "reason": "is archived"}])
     if not basis.fields or not basis.parties:
         what = "Template does not" if isinstance(basis, TemplateSnapshot) else "The documents do not"
-        raise ServiceError("invalid", f"{what} contain fields", [{"field": named, "reason": "has no fields"}])
+        how = "has no fields: put tags into the document, or give `fields` with it"
+        raise ServiceError("invalid", f"{what} contain fields", [{"field": named, "reason": how}])
     if len(basis.fields) > limits.max_fields:
         reason = [{"field": named, "reason": f"has more than {limits.max_fields} fields"}]
         raise ServiceError("invalid", f"A submission can have at most {limits.max_fields} fields", reason)

@@ -166,19 +166,23 @@ def _passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> Op
 
 
 def _opened(session: Session, slug: str, now: datetime) -> Opened:
-    found = session.execute(
-        sa.select(SubmitterRow, SubmissionRow, SnapshotRow, TemplateRow)
-        .join(SubmissionRow, SubmissionRow.id == SubmitterRow.submission_id)
-        .join(SnapshotRow, SnapshotRow.submission_id == SubmissionRow.id)
-        .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
-        .where(SubmitterRow.slug == slug)
-    ).first()
+    found = session.execute(_BY_SLUG, {"slug": slug}).first()
     if found is None:
         raise not_found("Submitter")
     submitter, row, snapshot, template = found
     submitters = queries.submitters_of(session, [row.id])
     state = store.state_of(row, submitters).form_state(submitter.id, now)
     return Opened(row, submitter, submitters, snapshot, template, state)
+
+
+# Built once: that takes SQLAlchemy longer than having it done.
+_BY_SLUG = (
+    sa.select(SubmitterRow, SubmissionRow, SnapshotRow, TemplateRow)
+    .join(SubmissionRow, SubmissionRow.id == SubmitterRow.submission_id)
+    .join(SnapshotRow, SnapshotRow.submission_id == SubmissionRow.id)
+    .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
+    .where(SubmitterRow.slug == sa.bindparam("slug"))
+)
 
 
 def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:

@@ -19,6 +19,10 @@ KEPT = timedelta(days=2)
 """Longer than any ``within``: what is not touched for so long limits nothing any more."""
 
 
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""At most, between the machines of one suite."""
+
+
 @dataclass(frozen=True)
 class Rate:
     """At most ``most`` times in ``within``, and ``pause`` between two."""
@@ -43,7 +47,7 @@ def count(session: Session, key: str, rate: Rate, now: datetime, *, refusal: str
     row = _locked(session, key, now)
     if left := _wait(row, rate, now):
         raise too_early(refusal, left)
-    if now - row.began_at >= rate.within:
+    if not _left(row.began_at, rate.within, now):
         row.began_at, row.count = now, 0
     row.count += 1
     row.last_at = now
@@ -75,10 +79,17 @@ def forget(session: Session, now: datetime) -> None:
 def _wait(row: RateRow, rate: Rate, now: datetime) -> timedelta:
     left = timedelta(0)
     if row.last_at is not None:
-        left = row.last_at + rate.pause - now
+        left = _left(row.last_at, rate.pause, now)
     if row.count >= rate.most:
-        left = max(left, row.began_at + rate.within - now)
-    return max(left, timedelta(0))
+        left = max(left, _left(row.began_at, rate.within, now))
+    return left
+
+
+def _left(since: datetime, period: timedelta, now: datetime) -> timedelta:
+    """Of the period that began then. One that has yet to begin was counted by a clock that has been put back, and nobody waits
+    for that; a little ahead is another machine's clock."""
+    left = since + period - now
+    return timedelta(0) if left > period + CLOCKS_DIFFER else max(timedelta(0), min(left, period))
 
 
 def _locked(session: Session, key: str, now: datetime) -> RateRow:

@@ -203,8 +203,10 @@ def failed(
     gone: bool,
     give_up_after: timedelta,
     attempts_kept: int,
+    without_leaps: datetime | None = None,
 ) -> None:
-    """A try failed. A receiver that is gone (410), or failed for five days without a success, is disabled."""
+    """A try failed. A receiver that is gone (410), or failed for five days without a success, is disabled. The days end
+    ``without_leaps`` of the clock, if that is given."""
     session.add(attempt)
     session.flush()
     _drop_old_attempts(session, delivery.id, attempts_kept)
@@ -218,7 +220,7 @@ def failed(
     webhook.failing_since = webhook.failing_since or attempt.attempted_at
     if gone:
         _disable(session, webhook, "the receiver answered 410 Gone", now)
-    elif domain.hopeless(webhook.failing_since, now, give_up_after):
+    elif domain.hopeless(webhook.failing_since, without_leaps or now, give_up_after):
         hours = give_up_after.total_seconds() / 3600
         _disable(session, webhook, f"nothing but failures for {hours:.0f} hours; the last: {_what(attempt)}", now)
 

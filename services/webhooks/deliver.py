@@ -8,7 +8,7 @@ from standardwebhooks.webhooks import Webhook as Signer
 
 from contracts.runtime import observe
 from contracts.runtime.background import Done, Outcome, Park, Retry
-from contracts.runtime.clock import now
+from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
 from services.webhooks import commands, domain
@@ -77,6 +77,8 @@ class Deliverer:
         if verdict.delivered:
             return Done(lambda session, row: commands.delivered(session, row, attempt, now()))
 
+        give_up_after = timedelta(hours=self._settings.webhook_give_up_after_hours)
+
         def record(session: Session, row: Delivery) -> None:
             commands.failed(
                 session,
@@ -84,8 +86,9 @@ class Deliverer:
                 attempt,
                 now(),
                 gone=verdict.gone,
-                give_up_after=timedelta(hours=self._settings.webhook_give_up_after_hours),
+                give_up_after=give_up_after,
                 attempts_kept=self._settings.webhook_attempts_kept,
+                without_leaps=without_leaps(give_up_after),
             )
 
         reason = f"status {attempt.status}" if attempt.status is not None else str(attempt.error)

@@ -1,7 +1,7 @@
 """Reads: webhooks, their deliveries, and the event log that pollers walk."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -88,6 +88,12 @@ def _close_until(session: Session, now: datetime) -> datetime:
     head = session.scalar(for_update(sa.select(LogHead).where(LogHead.id == 1)))
     assert head is not None  # the migration inserts it
     this_second = _second(int(now.timestamp()))
+    if head.last_recorded_at > now + domain.CLOCKS_DIFFER:
+        # The clock was put back: the log goes on from where it is, and closes its seconds without it.
+        this_second = _second(int(head.last_recorded_at.timestamp()))
+        recorded = sa.exists().where(LoggedEvent.recorded_at >= this_second)
+        if session.scalar(sa.select(sa.literal(True)).where(recorded)):
+            this_second += timedelta(seconds=1)
     if head.last_recorded_at < this_second:
         head.last_recorded_at = this_second
     return this_second

@@ -60,6 +60,8 @@ def test_the_form_opens_after_the_code_and_stays_open_in_this_browser(
     box.fill(f"{(int(code) + 1) % 10**6:06}")  # six digits are sent without a button
     expect(page.get_by_role("alert")).to_have_text("This is not the code that we sent. You can try 4 more times.")
     picture(page, "code-wrong-phone")
+    order = page.locator("#code-problem, #code-go").evaluate_all("found => found.map(({ id }) => id)")
+    assert order == ["code-problem", "code-go"]  # not behind the phone's keyboard
     late = open_page(f"/s/{party['slug']}", DESKTOP)  # another browser: a code is on its way already
     expect(Signer(late).field("Code from the message")).to_be_focused()
     picture(late, "code-typing-desktop")

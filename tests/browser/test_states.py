@@ -81,7 +81,7 @@ def test_time_is_over_also_for_an_open_page(suite: RunningSuite, open_page: Open
     signer.fill("A", "too late")
     expect(heading(page)).to_have_text("The time to sign is over")
     # The server writes the time in UTC; the page puts it into the reader's own zone as soon as its script runs.
-    expect(page.get_by_role("time")).to_have_text(re.compile(rf"{ends.year}.*\(GMT"))
+    expect(page.get_by_role("time")).to_have_text(re.compile(rf"{ends.year}.* CES?T$"))
 
 
 def test_a_withdrawn_document_says_so(suite: RunningSuite, open_page: OpenPage) -> None:
@@ -97,10 +97,14 @@ def test_an_unknown_address_is_a_friendly_page(open_page: OpenPage, watch: Watch
 
 
 def test_who_has_nothing_to_fill_in_may_look(suite: RunningSuite, open_page: OpenPage) -> None:
-    fields = [field("A", role="First", line=0)]
-    template_id = template(suite, *fields)
-    suite.api("PUT", f"/templates/{template_id}", {"roles": ["First", "Reader"]})
-    _, reader = invite(suite, template_id, "First", "Reader", order="random")
+    part = field("Part", "heading", role="Confirmer", line=2, default_value="Part one")
+    template_id = template(suite, field("A", role="First", line=0), part)
+    suite.api("PUT", f"/templates/{template_id}", {"roles": ["First", "Confirmer", "Reader"]})
+    _, confirmer, reader = invite(suite, template_id, "First", "Confirmer", "Reader", order="random")
+    signer = Signer(open_page(f"/s/{confirmer['slug']}", PHONE))
+    expect(signer.page.get_by_text("Countersign asks you to read and confirm “Agreement”.")).to_be_visible()
+    signer.start()
+    signer.complete()
     page = open_page(f"/s/{reader['slug']}")
     expect(page.get_by_role("heading", name="You can read this document here")).to_be_visible()
     expect(page.get_by_role("button", name="Start")).to_have_count(0)

@@ -85,7 +85,7 @@ def test_every_shared_setting_is_in_the_runtime_s_readme() -> None:
 def test_every_error_code_is_documented_with_its_status() -> None:
     text = (ROOT / "docs" / "errors.md").read_text()
     table = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", text, re.MULTILINE))
-    told = specification.document()["components"]["schemas"]["Error"]["properties"]["code"]["enum"]
+    told = specification.document()["components"]["schemas"]["ErrorCode"]["enum"]
     assert list(table) == told
     assert table == {code: str(errors.answer(ServiceError(code, "x"), "r")[0]) for code in told}
     assert set(STATUS) <= set(told)
@@ -131,3 +131,11 @@ def test_the_pictures_of_fields_are_what_comes_out(one: Specimen) -> None:
     assert now.size == kept.size
     changed = ImageChops.difference(now, kept).filter(ImageFilter.BoxBlur(6))
     assert max(high for _, high in changed.getextrema()) < 40, "run python -m docs.make_fields"  # type: ignore[misc]
+
+
+def test_the_runbook_names_every_metric_and_no_other() -> None:
+    sources = [path.read_text() for folder in ("contracts", "services") for path in (ROOT / folder).rglob("*.py")]
+    made = {name for text in sources for name in re.findall(r'"((?:countersign|rendering)_[a-z_]+)",\s+"[A-Z]', text)}
+    assert len(made) > 20
+    said = re.findall(r"`((?:countersign|rendering)_[a-z_]+)`", (ROOT / "deploy/RUNBOOK.md").read_text())
+    assert set(said) == made

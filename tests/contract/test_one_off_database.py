@@ -135,5 +135,7 @@ def test_what_is_wrong_with_the_documents_is_said_of_them(desk: Desk) -> None:
     empty = composition().model_copy(update={"fields": []})
     with pytest.raises(ServiceError) as caught:
         create(desk, empty)
-    assert caught.value.details == [{"field": "documents", "reason": "has no fields"}]
+    (detail,) = caught.value.details
+    assert detail["field"] == "documents"
+    assert detail["reason"].startswith("has no fields: put tags")
     assert desk.listed() == []

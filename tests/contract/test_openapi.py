@@ -13,6 +13,7 @@ import pytest
 from contracts.errors import STATUS
 from services.gateway import api, schemas, specification
 from services.gateway.auth import ROLES
+from services.templates.field_list import CONDITION_ACTIONS
 
 DOCUMENT = specification.document()
 OPERATIONS = list(specification.operations(DOCUMENT))
@@ -168,9 +169,10 @@ def examples() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("name", "content"), list(examples()))
 def test_every_example_holds(name: str, content: dict[str, Any]) -> None:
-    if "file" in content["schema"].get("properties", {}) and "example" not in content:
+    schema = resolved(content["schema"])
+    if "file" in schema.get("properties", {}) and "example" not in content:
         return  # a form with a file has no JSON to show
-    schema, example = resolved(content["schema"]), content["example"]
+    example = content["example"]
     if name == "request":
         schemas.BodySchema(schema).accept(copy.deepcopy(example))
         return
@@ -213,11 +215,78 @@ def test_limits_are_those_of_the_installation() -> None:
     assert DOCUMENT["components"]["schemas"]["NewSubmission"]["properties"]["submitters"]["maxItems"] == 50
 
 
-def test_clients_that_are_generated_know_that_null_may_be_among_the_values() -> None:
-    """OpenAPI 3.0.3: ``nullable`` adds no null to ``enum``. Without it no client could read an unsealed submission."""
-    nullable = [node for node in _nodes(specification.published()) if node.get("nullable") and "enum" in node]
-    assert len(nullable) > 5
-    assert all(node["enum"][-1] is None and None not in node["enum"][:-1] for node in nullable)
+def test_generated_clients_have_a_name_for_everything() -> None:
+    """What has none gets one from the generator, such as ``order_type_2_type_1``, and another one with the next change."""
+    published = specification.published()
+    nameless = []
+
+    def look(schema: dict[str, Any], where: str) -> None:
+        for name, child in schema.get("properties", {}).items():
+            look_below(child, f"{where}.{name}")
+        for child in (schema.get("items"), schema.get("additionalProperties"), *schema.get("anyOf", ())):
+            if isinstance(child, dict):
+                look_below(child, f"{where}[]")
+
+    def look_below(schema: dict[str, Any], where: str) -> None:
+        if (schema.get("type") == "object" or "enum" in schema) and schema.get("enum") != [True]:
+            nameless.append(where)
+        look(schema, where)
+
+    for name, schema in published["components"]["schemas"].items():
+        look(schema, name)
+    for operation in specification.operations(published):
+        shared = published["paths"][operation.path].get("parameters", [])
+        parameters = [*shared, *operation.definition.get("parameters", [])]
+        bodies = [operation.definition.get("requestBody", {}), *operation.definition["responses"].values()]
+        for part in [*parameters, *(content for one in bodies for content in one.get("content", {}).values())]:
+            if "schema" in part:
+                look_below(part["schema"], operation.id)
+    for name, parameter in published["components"]["parameters"].items():
+        look_below(parameter["schema"], name)
+    assert nameless == []
+
+
+def test_null_is_said_where_a_schema_is_used() -> None:
+    """A component that may be null itself gets a second name, and ``nullable`` beside an enum without null in it is refused."""
+    named = specification.published()["components"]["schemas"]
+    values = {"FieldValue", "FieldValueInput"}  # unions without a class of their own
+    assert {name for name, schema in named.items() if schema.get("nullable")} == values
+    assert [node for node in _nodes(specification.published()) if node.get("nullable") and "enum" in node] == []
+
+
+def test_what_is_sent_has_no_default() -> None:
+    """Generators send the default of a key that the caller left out, or ask for the key: left out is not always the default."""
+    with_default = [node for node in _nodes(specification.published()["components"]["schemas"]) if "default" in node]
+    assert with_default == []
+
+
+def test_every_key_that_is_required_is_described() -> None:
+    """``template_id`` once was not: no generated client could send it."""
+    for name, schema in specification.published()["components"]["schemas"].items():
+        assert set(schema.get("required", ())) <= set(schema.get("properties", ())), name
+
+
+def test_free_objects_are_free_on_purpose() -> None:
+    """An object without a word about its keys is ``Record<string, never>`` in TypeScript: nothing can be put into it."""
+    bare = [
+        node
+        for node in _nodes(specification.published())
+        if node.get("type") == "object" and not {"properties", "additionalProperties"} & set(node)
+    ]
+    assert bare == []
+
+
+def test_published_schemas_have_only_what_readers_know() -> None:
+    """Formats that OpenAPI or JSON Schema know; none of our validators' words."""
+    formats = {node["format"] for node in _nodes(specification.published()) if isinstance(node.get("format"), str)}
+    assert formats == {"binary", "date-time", "email", "int64", "uri"}
+    ours = {key for node in _nodes(specification.published()) for key in node if key.startswith("x-")}
+    assert ours == {"x-roles", "x-wrapper"}
+
+
+def test_the_actions_of_conditions_are_those_there_are() -> None:
+    named = DOCUMENT["components"]["schemas"]
+    assert sorted(named["ConditionAction"]["enum"]) == sorted(CONDITION_ACTIONS)
 
 
 def _nodes(node: Any) -> Iterator[dict[str, Any]]:

@@ -75,7 +75,7 @@ def running(*loops: Loop, poll: float = 0.05) -> Iterator[None]:
 
 
 def add(session: Session, lane: str | None = None, **more: Any) -> int:
-    job = Job(lane=lane, next_attempt_at=now(), **more)
+    job = Job(lane=lane, **{"next_attempt_at": now(), **more})
     session.add(job)
     session.flush()
     return job.id
@@ -176,6 +176,21 @@ def test_work_is_woken_by_the_write_that_makes_it(database: Database) -> None:
         for number in range(3):
             database.write(add)
             wait_until(lambda n=number: len(said(database)) == n + 1, what="the job, without polling")
+
+
+def test_what_is_planned_for_later_wakes_nobody_and_is_done_in_its_time(database: Database) -> None:
+    """Who is told claims at once, and so takes SQLite's write lock: for a reminder of next week that would be for nothing."""
+    told: list[Any] = []
+    database.on_commit.append(told.append)
+    soon = database.write(add, next_attempt_at=now() + timedelta(seconds=0.3))
+    planned = database.write(add, next_attempt_at=now() + timedelta(days=7))
+    assert told == []
+    with running(work(database, lambda _: Done(say("done")))):
+        wait_until(lambda: job(database, soon).state == "done", what="the job of later")
+    assert (job(database, planned).state, job(database, planned).attempts) == ("due", 0)
+    database.write(lambda session: session.get_one(Job, planned).make_due(now()))
+    database.write(lambda session: session.add(Job()))  # its time is the default: now
+    assert told == [{"jobs"}] * 2
 
 
 def test_where_nothing_is_due_nobody_waits_for_the_write_lock(database: Database) -> None:

@@ -37,6 +37,10 @@ class PrivatePostgres:
     def stop(self) -> None:
         self._run("pg_ctl", "-w", "-D", f"{self.folder}/data", "-m", "immediate", "stop")
 
+    def promote(self) -> None:
+        """Of a standby (``standby.signal`` in its folder) make a server that takes changes."""
+        self._run("pg_ctl", "-w", "-D", f"{self.folder}/data", "promote")
+
     def new_database(self, name: str | None = None) -> str:
         name = name or f"test_{next(self._numbers)}"
         where = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"

@@ -1,6 +1,7 @@
 """Tasks for the children of the pool tests: one of each kind that goes wrong."""
 
 import ctypes
+import errno
 import os
 import socket
 import subprocess
@@ -28,6 +29,10 @@ def refuse(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
 
 def fail(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     raise KeyError("/Size")
+
+
+def find_no_room(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def crash(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
@@ -66,6 +71,8 @@ def begin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Generator[None, 
     """In two parts: says that it has begun, by a file, then waits for the rest."""
     if arguments.get("refused"):
         raise Refused("No, thank you")
+    if arguments.get("crashes"):
+        os._exit(3)
     Path(arguments["begun"]).touch()
     rest, more = yield
     return {"first": arguments["first"], **rest}, [*parts, *more]

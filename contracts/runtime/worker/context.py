@@ -50,10 +50,9 @@ class Context(Generic[S]):
         """Called once, before anything is served: what is slow belongs here. Does nothing unless a service says otherwise."""
 
     def pong(self) -> Pong:
-        """The answer to ``ping``: does the database answer, has the background process been seen lately?"""
+        """The answer to ``ping``: does the database answer and take changes, has the background process been seen lately?"""
         try:
-            alive = process.seen_lately(self.database, self.name)
+            problems = process.problems_of(self.database, self.name)
         except ServiceError as error:
             return Pong(ready=False, problems=[error.message])
-        problems = [] if alive else ["its background process has not been seen for 30 s"]
         return Pong(ready=not problems, problems=problems)

@@ -122,8 +122,8 @@ class Requests:
             log.warning("rpc.unknown_method", method=method)
             self._finish(delivery, unknown_method_reply(method))
             return
-        if is_late(delivery, taken_at):
-            self._drop(delivery, method)
+        if (reason := is_late(delivery, taken_at)) is not None:
+            self._drop(delivery, method, reason)
             return
         try:
             self._container.spawn_worker(
@@ -147,9 +147,9 @@ class Requests:
             self._replies.send(delivery.properties.reply_to, delivery.properties.correlation_id, body)
         delivery.ack()
 
-    def _drop(self, delivery: Delivery, method: str) -> None:
+    def _drop(self, delivery: Delivery, method: str, reason: str) -> None:
         call = f"{self._container.service_name}.{method}"
-        log.warning("rpc.dropped", call=call, reason="its caller has given up")
+        log.warning("rpc.dropped", call=call, reason=reason)
         HANDLED.labels(call, "dropped").inc()
         delivery.ack()
 

@@ -40,14 +40,21 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 """Refuses NaN and the infinities, which Python's reader takes and nobody else's does."""
 
 
-def is_late(delivery: Delivery, taken_at: float) -> bool:
-    """True when the caller has given up: it waited here for longer than the caller does, or its deadline is long past."""
+def is_late(delivery: Delivery, taken_at: float) -> str | None:
+    """Why nobody waits for the answer any more: the request waited here for longer than its caller does, or its deadline is
+    long past. None while somebody does."""
     try:
         timeout = float(delivery.headers.get(TIMEOUT_HEADER, "inf"))
         deadline = float(delivery.headers.get(DEADLINE_HEADER, "inf"))
     except (TypeError, ValueError):
-        return False
-    return time.monotonic() - taken_at > timeout or time.time() > deadline + CLOCK_TOLERANCE
+        return None
+    if time.monotonic() - taken_at > timeout:
+        return "its caller has given up"
+    if (past := time.time() - deadline) > CLOCK_TOLERANCE:
+        return (
+            f"its deadline passed {past:.0f} s ago: its caller has given up, or the clocks of the two machines differ"
+        )
+    return None
 
 
 def answer(rpc: Rpc[Any, Any], handler: Callable[[Any], Any], delivery: Delivery, taken_at: float) -> bytes:

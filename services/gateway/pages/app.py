@@ -12,7 +12,7 @@ from contracts.runtime.blobstore import BlobStore
 from contracts.types import Account, Actor
 from services.gateway.identity_provider import IdentityProvider
 from services.gateway.pages import codes, drawing, files, identity, mail, shared_link, signing, submission_page
-from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE
+from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE, InMemory
 from services.gateway.pages.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.static_files import StaticFiles
 from services.gateway.pages.texts import for_reader
@@ -50,6 +50,7 @@ def create_pages(
     ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
     active user by his id; ``identity_provider`` is where verification fields are proved."""
     app = flask.Flask(__name__, static_folder=None)
+    app.request_class = InMemory
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT
     app.jinja_env.autoescape = True
     app.url_map.strict_slashes = False

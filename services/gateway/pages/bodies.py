@@ -1,9 +1,10 @@
 """Bodies of the page's calls: JSON objects, read strictly, and one uploaded file."""
 
+import io
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import flask
 
@@ -82,6 +83,13 @@ def invited(body: dict[str, Any]) -> list[dict[str, str]]:
         }
         for one in given
     ]
+
+
+class InMemory(flask.Request):
+    """The body is in memory, and so are the files in it: a full disk is no matter of theirs."""
+
+    def _get_file_stream(self, *_: Any, **__: Any) -> IO[bytes]:
+        return io.BytesIO()
 
 
 def upload(max_size: int) -> Upload:

@@ -1,7 +1,7 @@
 """``/e/<slug>``: how far a submission is. Mails to the sender, events and file fields in sealed PDFs link here.
 
-The link travels with the sealed file, so whoever reads it may be a stranger: the page names the document, its state and the
-roles, and nothing else. Files and values are for those who have a signing link or an API key.
+The link travels with the sealed file, so whoever reads it may be a stranger: the page names the document, its state and how
+many have signed, and nothing else. Files and values are for those who have a signing link or an API key.
 """
 
 import flask

@@ -15,7 +15,7 @@ def test_every_code_has_its_status_and_is_documented(code: str) -> None:
     told = json.loads(body)
     assert status == {**STATUS, "method_not_allowed": 405, "timeout": 408}[code]
     assert told["code"] == code
-    documented = specification.document()["components"]["schemas"]["Error"]["properties"]["code"]["enum"]
+    documented = specification.document()["components"]["schemas"]["ErrorCode"]["enum"]
     assert code in documented
 
 

@@ -49,6 +49,7 @@ def test_no_body_is_none(nothing: bytes) -> None:
         (b"[1] 2", "Extra data"),
         (b"'a'", "line 1"),
         (b"\xff", "not UTF-8"),
+        (b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\n%PDF-\xff\r\n--x--', "file in it as base64"),
         (b"\xef\xbb\xbf{}", "line 1"),
         ('{"a": 1}'.encode("utf-16"), "not UTF-8"),
         (b'{"a": NaN}', "NaN"),

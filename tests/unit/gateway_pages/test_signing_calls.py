@@ -1,6 +1,7 @@
 """The calls of the signing page: what is passed on, what is refused, and that looking changes nothing."""
 
 import io
+import tempfile
 from typing import Any
 
 import pytest
@@ -196,6 +197,19 @@ def test_bad_uploads(client: Any, bus: RecordingBus, form: dict[str, Any], statu
     assert bus.requests(submissions.form.ATTACH_FILE) == []
     if status == 413:
         assert "1 MB" in answer.json["error"]
+
+
+def test_a_file_needs_no_room_on_the_gateway_s_disk(
+    client: Any, bus: RecordingBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    bus.answers[submissions.form.ATTACH_FILE] = ServiceError("invalid", "no picture")
+    parts = {"type": b"image", "request_id": b"r", 'file"; filename="x': b"x" * 900_000}
+    head = b'--x\r\nContent-Disposition: form-data; name="'
+    body = b"".join(head + name.encode() + b'"\r\n\r\n' + data + b"\r\n" for name, data in parts.items()) + b"--x--\r\n"
+    answer = client.post(f"/s/{SLUG}/attachments", data=body, content_type="multipart/form-data; boundary=x")
+    assert answer.status_code == 422
+    assert len(bus.requests(submissions.form.ATTACH_FILE)) == 1
 
 
 def test_a_refused_file_is_not_kept(client: Any, bus: RecordingBus, blobs: BlobStore) -> None:

@@ -54,6 +54,19 @@ def test_variables_are_replaced(written: str, read: str) -> None:
     assert mail.subject == read
 
 
+@pytest.mark.parametrize(
+    "written", ["Dear {{submitter.name}}, please sign", "Dear  {submitters[9].email}, please sign"]
+)
+def test_no_gap_is_left_before_a_comma_where_a_name_is_missing(written: str) -> None:
+    mail = said(
+        f"{written}.\n\nFor {{{{submitter.name}}}} {{{{config}}}}, yes", written, invitation(party(1, name=None))
+    )
+    assert mail.subject == "Dear, please sign"
+    assert "Dear, please sign." in mail.text
+    assert "Dear, please sign." in mail.html
+    assert "{{config}}, yes" in mail.text
+
+
 @pytest.mark.parametrize(("known", "read"), [("Mary Ann", "Mary Ann"), (None, "Mary")])
 def test_the_sender_s_first_name_is_the_user_s_where_it_is_known(known: str | None, read: str) -> None:
     due = invitation(party(1))
@@ -212,5 +225,7 @@ def test_a_body_that_is_made_to_be_slow_is_not() -> None:
         "++a" * 30_000,
         "> " * 50_000,
         "`" * 100_000,
+        "x {" * 50_000 + "}" * 50_000,
+        "x {a" + " " * 100_000,
     ):
         said(body)

@@ -5,14 +5,29 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
-from services.rendering.pool import FOLDERS, Busy, ChildPool, JobCrashed, JobFailed, JobRefused, JobTimedOut, Message
+from contracts.errors import ServiceError
+from services.rendering import pool as rendering_pool
+from services.rendering.pool import (
+    FOLDERS,
+    Busy,
+    ChildPool,
+    JobCrashed,
+    JobFailed,
+    JobNotPossible,
+    JobRefused,
+    JobTimedOut,
+    Message,
+)
+from services.rendering.renderer import for_caller
 from tests.support.suite import wait_until
 
 TOP = Path(__file__).parents[3]
@@ -63,6 +78,29 @@ def test_a_crash_is_reported_and_the_child_replaced(pool: ChildPool) -> None:
     with pytest.raises(JobCrashed):
         pool.run("crash", {})
     assert pid(pool) != before
+
+
+def test_a_full_disk_is_not_the_file_s_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where the job says so, nor where the child dies of it, nor where none can be started."""
+    pool = ChildPool(size=1, warm=0, tasks=TASKS, environment={"TMPDIR": str(tmp_path)}).start()
+    try:
+        before = pid(pool)
+        for task in ("find_no_room", "crash"):
+            monkeypatch.setattr(rendering_pool, "_ROOM", 2**62)
+            with pytest.raises(ServiceError) as refused, for_caller(task):
+                pool.run(task, {})
+            assert refused.value.status == 503
+            monkeypatch.undo()
+            assert (pid(pool) == before) is (task == "find_no_room")
+        with pytest.raises(JobCrashed):
+            pool.run("crash", {})
+        pool._environment["TMPDIR"] = str(tmp_path / "not there")
+        with pytest.raises(JobNotPossible):
+            pool.run("identity", {})
+        pool._environment["TMPDIR"] = str(tmp_path)
+        assert pid(pool)
+    finally:
+        pool.close()
 
 
 @pytest.mark.parametrize("task", ["spin", "sleep"])
@@ -169,6 +207,41 @@ def test_a_job_begins_before_everything_for_it_is_known(two: ChildPool, tmp_path
 
     assert ahead(two, tmp_path / "begun", rest, seconds=0.5) == ({"first": 1, "second": 2}, [b"one", b"two"])
     assert two.run("echo", {"again": True})[0] == {"again": True}
+
+
+def test_what_a_job_waits_for_others_is_neither_its_time_nor_its_fault(two: ChildPool, tmp_path: Path) -> None:
+    waits: list[float] = []
+
+    def rest() -> Message:
+        wait_until(lambda: (tmp_path / "begun").exists(), what="the job's beginning")
+        asked = time.monotonic()
+        threading.Event().wait(1)
+        waits.append(time.monotonic() - asked)
+        return {}, []
+
+    def crashed() -> Message:
+        raise JobCrashed("another", "crash")
+
+    before, began = counted(), time.monotonic()
+    ahead(two, tmp_path / "begun", rest)
+    whole, worked = time.monotonic() - began, counted()["seconds"] - before["seconds"]
+    assert 0 < worked < whole - waits[0] / 2
+    with pytest.raises(JobCrashed):
+        ahead(two, tmp_path / "begun", crashed)
+    assert {**counted(), "seconds": 0} == {**before, "seconds": 0}
+    with pytest.raises(JobCrashed):
+        two.run_ahead("begin", {"crashes": True}, (), lambda: ({}, []), seconds=20, wait=30)
+    assert (counted()["kills"], counted()["failures"]) == (before["kills"] + 1, before["failures"] + 1)
+
+
+def counted() -> dict[str, float]:
+    """What the metrics say of the jobs that begin before everything for them is known, and of children that crashed."""
+    names = {
+        "seconds": ("rendering_job_seconds_sum", {"task": "begin", "outcome": "done"}),
+        "failures": ("rendering_job_seconds_count", {"task": "begin", "outcome": "failed"}),
+        "kills": ("rendering_child_kills_total", {"reason": "crash"}),
+    }
+    return {key: REGISTRY.get_sample_value(name, labels) or 0.0 for key, (name, labels) in names.items()}
 
 
 def test_the_only_child_is_not_held_for_what_needs_it_too(pool: ChildPool, tmp_path: Path) -> None:

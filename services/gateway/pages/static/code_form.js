@@ -108,6 +108,7 @@ export function codeForm(place, { send, check, body, onPassed, asked = () => tru
   function typing(seconds) {
     sendButton.hidden = true;
     form.hidden = false;
+    part("hint").after(problem); // right below the code: what is further down lies behind a phone's keyboard
     part("again-place").hidden = false;
     waitFor(seconds);
     input.focus();

@@ -28,7 +28,7 @@ async function watch() {
     if (form.state !== "completed") return location.reload();
     if (form.sealing_status === "sealed" && form.results.length) return offer(form);
     if (form.sealing_status === "sealing") tell("done.sealing", true);
-    else tell(form.sealing_status === "failed" ? "done.failed" : "done.others", false);
+    else tell(form.sealing_status === "failed" ? "done.failed" : result.dataset.others, false);
     if (form.sealing_status !== "sealing") wait = Math.max(wait, WHILE_OTHERS_SIGN);
   }
 }

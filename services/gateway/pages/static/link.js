@@ -78,6 +78,8 @@ function say(input, text) {
   for (const each of form.querySelectorAll("input")) each.removeAttribute("aria-invalid");
   problem.textContent = text;
   if (!input) return;
+  // Right below: what is further down lies behind a phone's keyboard.
+  (form.querySelector(`#${input.id}-hint`) ?? input).after(problem);
   input.setAttribute("aria-invalid", "true");
   input.focus();
 }

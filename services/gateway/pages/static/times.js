@@ -1,11 +1,6 @@
 // Moments in the reader's own time, with its zone.
-import { localeFor } from "./form/reader.js";
+import { localeFor, MOMENT } from "./form/reader.js";
 
-const format = new Intl.DateTimeFormat(localeFor(document.documentElement.lang), { dateStyle: "long", timeStyle: "short" });
-const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
+const format = new Intl.DateTimeFormat(localeFor(document.documentElement.lang), MOMENT);
 
-for (const place of document.querySelectorAll("time")) {
-  const moment = new Date(place.dateTime);
-  const name = zone.formatToParts(moment).find(({ type }) => type === "timeZoneName").value;
-  place.textContent = `${format.format(moment)} (${name})`;
-}
+for (const place of document.querySelectorAll("time")) place.textContent = format.format(new Date(place.dateTime));

@@ -9,7 +9,7 @@ const LONGEST_REASON = 5_000;
 /** `onChanged()` when the form is declined, or no longer open for another reason. */
 export function openDeclineDialog(opener, saver, onChanged) {
   const requestId = newRequestId();
-  const reason = el("textarea", { id: "decline-reason", class: "input", rows: 3, maxlength: LONGEST_REASON });
+  const reason = el("textarea", { id: "decline-reason", class: "input", dir: "auto", rows: 3, maxlength: LONGEST_REASON });
   const problem = el("p", { class: "problem", role: "alert" });
   const cancel = button(t("decline.cancel"), () => dialog.close());
   const confirm = el("button", { type: "submit", class: "button button--danger" }, t("decline.button"));

@@ -10,6 +10,7 @@ import { ValuePictures } from "./value_pictures.js";
 const ZOOMS = [1, 1.75, 2.5, 3.5];
 const NARROW = 600; // pixels; below, a page that fits is too small to be read
 const PICTURES = new Set(["signature", "initials", "image", "stamp"]);
+const FAR = 3; // heights of the window
 const MARGIN = 12;
 const SHRINKINGS = [1, 1 / 1.4, 1 / 1.9];
 const WIDTHS = [700, 1400, 2100];
@@ -193,7 +194,7 @@ export class DocumentView {
     return [el("span", { class: "box__text" }, names.join(", "))];
   }
 
-  #bringIntoSight(node, behavior = calm() ? "auto" : "smooth") {
+  #bringIntoSight(node, wish = calm() ? "auto" : "smooth") {
     const panel = document.getElementById("panel").getBoundingClientRect();
     const header = document.querySelector(".top").getBoundingClientRect();
     const box = node.getBoundingClientRect();
@@ -201,7 +202,9 @@ export class DocumentView {
     const top = Math.max(0, header.bottom);
     const bottom = stacked ? Math.min(panel.top, innerHeight) : innerHeight;
     const middle = (top + Math.max(bottom, top + 40)) / 2;
-    scrollBy({ top: box.top + box.height / 2 - middle, behavior });
+    const way = box.top + box.height / 2 - middle;
+    const behavior = Math.abs(way) > FAR * innerHeight ? "auto" : wish; // pages that rush past help nobody
+    scrollBy({ top: way, behavior });
     const view = this.scroller.getBoundingClientRect();
     // Where the page is wider than the window: as far to the left as shows the whole field, because its label is there.
     const leftmost = Math.max(box.right + MARGIN - view.right, -this.scroller.scrollLeft);

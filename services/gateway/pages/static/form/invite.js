@@ -44,7 +44,7 @@ function person(state, { uuid, role, needs_phone }) {
     { class: "invite__person" },
     asked(named, "email", { id, type: "email", maxlength: 254 }, t("invite.email", { role })),
     needs_phone ? asked(named, "phone", { id: `${id}-phone`, type: "tel", maxlength: 30 }, t("invite.phone", { role }), t("invite.phone_hint")) : null,
-    asked(named, "name", { id: `${id}-name`, type: "text", maxlength: 200 }, t("invite.name", { role })),
+    asked(named, "name", { id: `${id}-name`, type: "text", dir: "auto", maxlength: 200 }, t("invite.name", { role })),
   );
 }
 

@@ -42,10 +42,11 @@ const panel = new Panel(place, state, {
 const view = new DocumentView(document.getElementById("document"), state, (field) => panel.ask(field));
 const completing = new Completing(state, saver, view.pictures, panel, { onDone: done, onChanged: showState });
 
-watchRoom(place, () => view.follow());
+watchRoom(document.querySelector(".top"), place, () => view.follow());
 if (mayComplete(state)) declineButton.addEventListener("click", () => openDeclineDialog(declineButton, saver, showState));
 else declineButton.remove();
 
+history.scrollRestoration = "manual"; // the page that follows, and this one anew, begin at the top
 addEventListener("beforeunload", (event) => {
   if (saver.unsaved) event.preventDefault();
 });

@@ -53,8 +53,8 @@ export class Panel {
     this.#busy = 0;
     this.#show(this.#step(field));
     this.onShow(field);
-    this.#say(problem);
     this.#control.focus();
+    this.#say(problem);
   }
 
   review() {
@@ -223,10 +223,12 @@ export class Panel {
   /** On the last field everything may be done at once; Next leads to the overview of the answers. */
   #offerComplete() {
     if (!this.#field || !this.completeButton) return;
-    const last = this.state.steps().at(-1) === this.#field;
-    const answered = this.#uncommitted || !this.state.problem(this.#field);
-    this.completeButton.hidden = !(last && answered) || this.state.needsReview;
-    this.nextButton.classList.toggle("button--main", this.completeButton.hidden);
+    const last = this.state.steps().at(-1) === this.#field && !this.state.needsReview;
+    const offered = last && (this.#uncommitted || !this.state.problem(this.#field));
+    // Its place is kept while one draws: on a phone the pad would move away under the finger.
+    this.completeButton.hidden = !last || !(offered || this.#control.keepsStill);
+    this.completeButton.classList.toggle("invisible", !offered);
+    this.nextButton.classList.toggle("button--main", !offered);
   }
 
   #answered(uuid) {
@@ -272,15 +274,25 @@ export class Panel {
   }
 
   #refuse(text) {
-    this.#say(text);
     this.#control.focus();
+    this.#say(text);
   }
 
   #say(text) {
     if (!this.problemPlace) return;
-    this.problemPlace.textContent = text;
+    this.#write(text);
     const named = this.#control?.wrong ?? this.#control?.labels;
     if (text) named?.setAttribute("aria-invalid", "true");
     else named?.removeAttribute("aria-invalid");
+    if (text) this.problemPlace.scrollIntoView({ block: "nearest" });
+  }
+
+  /** A problem that is solved by drawing leaves its room empty until the next step: the pad stays under the finger. */
+  #write(text) {
+    const { offsetHeight, classList, style } = this.problemPlace;
+    const keeps = !text && offsetHeight > 0 && this.#control?.keepsStill;
+    classList.toggle("invisible", Boolean(keeps));
+    style.minHeight = keeps ? `${offsetHeight}px` : "";
+    this.problemPlace.textContent = keeps ? "\u00a0" : text;
   }
 }

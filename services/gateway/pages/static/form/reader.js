@@ -2,3 +2,6 @@
 export function localeFor(language) {
   return navigator.languages.find((each) => each.split("-")[0] === language) ?? language;
 }
+
+/** How a moment is written, with its zone. */
+export const MOMENT = { day: "numeric", month: "long", year: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" };

@@ -1,23 +1,32 @@
-// How much room the form leaves for the document, on a phone: it lies over the lower part of the page, above the keyboard.
+// How much room the header and the form leave for the document. On a phone the form lies over the lower part of the page, above
+// the keyboard.
 
-/** Keeps `--panel-height` and `--keyboard` true, and calls `onChange` when either changes. */
-export function watchRoom(panel, onChange) {
+const LOW = 450; // pixels
+
+/** Keeps `--header`, `--panel-height` and `--keyboard` true, and calls `onChange` when one of them changes. */
+export function watchRoom(header, panel, onChange) {
   const root = document.documentElement;
   let before = "";
 
+  /** Little is seen, mostly because the keyboard is open: there the form gets all of it (form.css). */
+  const isLow = (view) => (view?.scale === 1 ? view.height : innerHeight) < LOW;
+
   function measure() {
     const view = window.visualViewport;
+    root.classList.toggle("low", isLow(view));
     // Where the keyboard lies over the page (Safari) instead of making it smaller. Zooming in is no keyboard.
     const covered = view && view.scale === 1 ? Math.max(0, innerHeight - view.height - view.offsetTop) : 0;
-    const now = `${panel.offsetHeight}/${Math.round(covered)}`;
+    const now = `${header.offsetHeight}/${panel.offsetHeight}/${Math.round(covered)}`;
     if (now === before) return;
     before = now;
+    root.style.setProperty("--header", `${header.offsetHeight}px`);
     root.style.setProperty("--panel-height", `${panel.offsetHeight}px`);
     root.style.setProperty("--keyboard", `${Math.round(covered)}px`);
     onChange();
   }
 
-  new ResizeObserver(measure).observe(panel);
+  const sizes = new ResizeObserver(measure);
+  for (const part of [header, panel]) sizes.observe(part);
   window.visualViewport?.addEventListener("resize", measure);
   window.visualViewport?.addEventListener("scroll", measure);
   addEventListener("orientationchange", () => requestAnimationFrame(measure));

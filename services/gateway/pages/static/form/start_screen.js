@@ -1,17 +1,18 @@
 // What the signer reads first: who wants what of him, and until when.
 import { button, el } from "./dom.js";
+import { MOMENT } from "./reader.js";
 import { count, locale, t } from "./texts.js";
 
 /** `onStart` null: he has no fields, he may only look. */
 export function startScreen(state, onStart) {
   const { form } = state;
-  const asks = form.sender_name ? "start.asks" : "start.asks_without_sender";
+  const asks = state.steps().length ? "start.asks" : "start.asks_to_confirm";
   return el(
     "div",
     { class: "start" },
     el("h2", { class: "start__heading" }, onStart ? t("start.heading") : t("start.view_only_heading")),
     form.submitter_name ? el("p", {}, t("start.hello", { name: form.submitter_name })) : null,
-    el("p", {}, onStart ? t(asks, { sender: form.sender_name, document: form.submission_name }) : t("start.view_only")),
+    el("p", {}, onStart ? t(asks, { sender: form.sender_name || form.account_name, document: form.submission_name }) : t("start.view_only")),
     onStart ? el("p", { class: "soft" }, whatToDo(state)) : null,
     form.expire_at ? el("p", { class: "soft" }, `${t("start.until")} `, moment(form.expire_at)) : null,
     onStart ? el("p", { class: "soft" }, t("start.not_yet")) : null,
@@ -21,15 +22,7 @@ export function startScreen(state, onStart) {
 
 /** A moment in the reader's own time, with its zone. */
 export function moment(iso) {
-  const format = new Intl.DateTimeFormat(locale, {
-    day: "numeric",
-    month: "long",
-    year: "numeric",
-    hour: "numeric",
-    minute: "2-digit",
-    timeZoneName: "short",
-  });
-  return el("time", { datetime: iso }, format.format(new Date(iso)));
+  return el("time", { datetime: iso }, new Intl.DateTimeFormat(locale, MOMENT).format(new Date(iso)));
 }
 
 function whatToDo(state) {

@@ -58,9 +58,10 @@ export async function send(file, filename, type, context) {
   try {
     return await persistently(() => sendFile(file, filename, type, requestId), WAITS);
   } catch (error) {
-    if (!(error instanceof Refused)) throw new Error(t("problem.upload"), { cause: error });
+    const unsent = type === "signature" || type === "initials" ? "problem.signature_sent" : "problem.upload";
+    if (!(error instanceof Refused)) throw new Error(t(unsent), { cause: error });
     const useless = error.status === 422 || error.status === 415;
-    const text = useless && type !== "file" ? t("problem.picture", { name: filename }) : error.message || t("problem.upload");
+    const text = useless && type !== "file" ? t("problem.picture", { name: filename }) : error.message || t(unsent);
     throw new Error(text, { cause: error });
   }
 }

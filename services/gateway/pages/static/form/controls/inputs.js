@@ -9,8 +9,8 @@ const LINE_HEIGHT = 1.5;
 
 export function text(field, context) {
   return hasRoomForLines(field, context.state.form)
-    ? typed(el("textarea", { rows: 4, autocapitalize: "sentences" }), context)
-    : typed(el("input", { type: "text" }), context);
+    ? typed(el("textarea", { rows: 4, autocapitalize: "sentences", dir: "auto" }), context)
+    : typed(el("input", { type: "text", dir: "auto" }), context);
 }
 
 export function cells(field, context) {

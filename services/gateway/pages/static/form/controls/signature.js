@@ -37,6 +37,11 @@ class SignatureControl {
     return this.named;
   }
 
+  /** Nothing may move while it is drawn. */
+  get keepsStill() {
+    return this.way === "draw";
+  }
+
   /** What a problem is about when it is not the signature. */
   get wrong() {
     return this.context.state.needsReason(this.field) ? this.reason : null;
@@ -125,7 +130,13 @@ class SignatureControl {
     this.pad = null;
     const body = { draw: () => this.#drawing(), type: () => this.#typing(), upload: () => this.#uploading() }[way]();
     this.made.replaceChildren(...[this.#reuse(), this.#choice(), ...body].filter(Boolean));
+    this.context.onUncommitted(this.#begun);
     this.context.onLabels?.();
+  }
+
+  /** Something is there that Next would send. */
+  get #begun() {
+    return this.way === "draw" ? !this.pad.empty : this.way === "type" && Boolean(this.memory.typed.trim());
   }
 
   #choice() {
@@ -133,6 +144,7 @@ class SignatureControl {
     const tabs = this.ways.map((way) => {
       const tab = button(t(`signature.${way}`), () => {
         this.#showWay(way);
+        this.context.onProblem("");
         this.focus();
       }, "segments__one");
       tab.setAttribute("aria-pressed", String(way === this.way));
@@ -162,7 +174,7 @@ class SignatureControl {
       onChange: () => {
         this.memory.strokes = this.pad.strokes;
         offer();
-        this.context.onUncommitted(!this.pad.empty);
+        this.context.onUncommitted(this.#begun);
       },
     });
     this.pad.strokes = this.memory.strokes;
@@ -173,7 +185,6 @@ class SignatureControl {
     ];
     const offer = () => tools.forEach((tool) => (tool.disabled = this.pad.empty));
     offer();
-    if (!this.pad.empty) this.context.onUncommitted(true);
     // Whoever has only a keyboard just types: the first letter leads to the line for it.
     this.pad.canvas.addEventListener("keydown", (event) => {
       const letter = event.key.length === 1 && event.key.trim() && !event.ctrlKey && !event.metaKey && !event.altKey;
@@ -189,6 +200,7 @@ class SignatureControl {
   #typing() {
     const input = el("input", {
       type: "text",
+      dir: "auto",
       class: "input input--signature",
       id: this.context.id,
       maxlength: 100,
@@ -199,9 +211,8 @@ class SignatureControl {
     input.value = this.memory.typed;
     input.addEventListener("input", () => {
       this.memory.typed = input.value;
-      this.context.onUncommitted(Boolean(input.value.trim()));
+      this.context.onUncommitted(this.#begun);
     });
-    this.context.onUncommitted(Boolean(this.memory.typed.trim()));
     this.first = this.named = input;
     return [note, input, el("p", { class: "hint" }, t("signature.type_note"))];
   }
