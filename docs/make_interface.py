@@ -154,10 +154,12 @@ def _parameters(operation: specification.Operation) -> list[dict[str, Any]]:
 
 def _has(schema: dict[str, Any], steps: list[str]) -> bool:
     name, rest = steps[0].removesuffix("[]"), steps[1:]
-    child = _resolved(schema.get("properties", {}).get(name, {}))
+    if name not in schema.get("properties", {}):
+        return False
+    child = _resolved(schema["properties"][name])
     inner = _resolved(child.get("items", {})) if steps[0].endswith("[]") else child
     refused = str(child.get("description", "")).startswith("Not available yet")
-    return bool(child) and not refused and (not rest or _has(inner, rest))
+    return not refused and (not rest or _has(inner, rest))
 
 
 def _resolved(node: dict[str, Any]) -> dict[str, Any]:
