@@ -57,6 +57,7 @@ def test_what_is_taken_is_answered_and_becomes_the_value(suite: RunningSuite, te
     assert fetched(made["url"]).startswith(b"\x89PNG")
     file = attach(suite, seller["slug"], b"%PDF-1.7 any", "notes.pdf", type="file").json()
     assert (file["filename"], file["content_type"]) == ("notes.pdf", "application/pdf")
+    assert fetched(file["url"]) == b"%PDF-1.7 any"
     mine = {field["name"]: field["uuid"] for field in form(suite, seller["slug"])["fields"] if field["mine"]}
     values = {mine["Company"]: "C", mine["Sign"]: made["uuid"], mine["More"]: [file["uuid"]]}
     done = suite.page("POST", f"/s/{seller['slug']}/complete", {"values": values, "request_id": uuid.uuid4().hex})

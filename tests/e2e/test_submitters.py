@@ -144,6 +144,7 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
         "fields": [
             {"name": "Full name", "default_value": "{{name}} the Buyer", "readonly": True},
             {"name": "Terms", "required": False},
+            {"name": "Colour", "readonly": True},
             price,
         ]
     }
@@ -152,7 +153,7 @@ def test_fields_prepared_for_a_signer(suite: RunningSuite, template: dict[str, A
     dear = {"values": filled(suite, buyer["slug"], {"Price": 11}), "request_id": uuid.uuid4().hex}
     refused = suite.page("POST", f"/s/{buyer['slug']}/complete", dear, status=422)
     assert [each["field"] for each in refused["details"]] == [of_buyer["Price"]["uuid"]]
-    other = {"values": {of_buyer["Full name"]["uuid"]: "Another"}, "request_id": uuid.uuid4().hex}
+    other = {"values": {of_buyer["Colour"]["uuid"]: "Green"}, "request_id": uuid.uuid4().hex}
     assert suite.page("POST", f"/s/{buyer['slug']}/values", other, status=422)["error"] == "Read-only field"
     sign(suite, buyer["slug"], {"Price": 2})
     submission = completed(suite, seller["submission_id"])
