@@ -40,8 +40,8 @@ def page(query: Any, read: Callable[[Span], list[Any]]) -> tuple[list[Any], bool
 
 
 def ids(session: Session, listings: Sequence[Listing], span: Span) -> list[int]:
-    """Of all ``listings`` together; they have no row in common."""
-    found = [one for each in listings for one in listing.ids(session, each, span)]
+    """Of all ``listings`` together. A row that passes from one to a later one meanwhile is found in one of them, or both."""
+    found = {one for each in listings for one in listing.ids(session, each, span)}
     return sorted(found, reverse=span.backward)[: span.wanted]
 
 
@@ -58,7 +58,7 @@ def rows(session: Session, statement: sa.Select[Any], listings: Sequence[Listing
 
 
 def of_submissions(query: rpc.ListSubmissions, now: datetime) -> list[Listing]:
-    """Expired ones are two lists: those that the sweep has marked, and those whose time is over since."""
+    """Expired ones are two lists: those whose time is over, and those that the sweep has marked so since."""
     exact: list[sa.ColumnElement[bool]] = []
     if query.template_id is not None:
         exact.append(_SUBMISSION.template_id == query.template_id)
@@ -79,10 +79,10 @@ def of_submissions(query: rpc.ListSubmissions, now: datetime) -> list[Listing]:
         )
     elif query.status is not None:
         exact.append(_SUBMISSION.status == query.status.value)
-    listed = [_of_submissions(query, exact)]
+    listed = _of_submissions(query, exact)
     if query.status is SubmissionStatus.EXPIRED:
-        listed.append(_of_submissions(query, [*exact[:-1], over], small=True))
-    return listed
+        return [_of_submissions(query, [*exact[:-1], over], small=True), listed]
+    return [listed]
 
 
 def of_submitters(query: rpc.ListSubmitters) -> Listing:

@@ -303,6 +303,25 @@ def test_submitters_are_those_that_the_filters_mean(unchanged: Database) -> None
             assert page.pagination.next == (ids[-1] if ids and following else None), (actor.role, wanted, cursors)
 
 
+def test_what_the_sweep_marks_in_the_middle_of_a_list_is_in_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_in = listing.ids
+    over = [row["id"] for row in SUBMISSIONS if row["status"] == "pending" and status_of(row) == "expired"]
+    assert over
+    marked = sa.update(SubmissionRow).where(SubmissionRow.id.in_(over)).values(status="expired")
+
+    def ids(session: Any, *of: Any) -> list[int]:
+        found = found_in(session, *of)
+        database.write(lambda other: other.execute(marked))
+        return found
+
+    monkeypatch.setattr(listing, "ids", ids)
+    query = rpc.ListSubmissions(actor=ADMIN, status="expired", limit=100)
+    page = database.read(queries.submissions, query, SITE, NOW)
+    assert [one.id for one in page.data] == [row["id"] for row in SUBMISSIONS if status_of(row) == "expired"]
+
+
 # ---------------------------------------------------------------- PostgreSQL: by an index, on a table with enough rows
 
 SCANNED = re.compile(r"Seq Scan on (submissions|submitters)\b")
