@@ -44,14 +44,25 @@ _TYPES = {
 
 
 def compiled(schema: dict[str, Any], *, request: bool) -> jsonschema_rs.Draft7Validator:
-    """A validator for a schema of OpenAPI 3.0 without references."""
+    """A validator for a schema of OpenAPI 3.0 without references. No key of an answer is required here, though the document
+    promises it: a service that is a version older than the gateway may not know it yet, and the rest of its answer is good."""
     return jsonschema_rs.Draft7Validator(
-        json_schema(schema),
+        json_schema(schema) if request else _of_answers(json_schema(schema)),
         validate_formats=True,
         formats=_REQUEST_FORMATS if request else None,
         mask="the value",
         pattern_options=jsonschema_rs.RegexOptions(),
     )
+
+
+def _of_answers(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_of_answers(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _of_answers(value) for key, value in schema.items() if not (key == "required" and isinstance(value, list))
+    }
 
 
 def json_schema(node: dict[str, Any]) -> dict[str, Any]:

@@ -211,3 +211,15 @@ def test_the_query_must_be_text() -> None:
     assert found.value.status == 400
     with pytest.raises(ServiceError):
         arguments("templates.search", b"&".join([b"q=a"] * 101))
+
+
+def test_an_answer_may_lack_what_an_older_service_does_not_know() -> None:
+    schema = {
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"type": "string"}, "required": {"type": "boolean"}},
+    }
+    of_request, of_answer = schemas.compiled(schema, request=True), schemas.compiled(schema, request=False)
+    assert [of_request.is_valid({}), of_answer.is_valid({})] == [False, True]
+    assert [one.is_valid({"a": "", "required": True}) for one in (of_request, of_answer)] == [True, True]
+    assert [of_answer.is_valid(bad) for bad in ({"a": 1}, {"required": 1}, [])] == [False, False, False]
