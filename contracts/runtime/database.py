@@ -232,9 +232,8 @@ class Database:
                 with _translated(), Session(self._reading()) as session:
                     return query(session, *args, **kwargs)
             except _ReadOnly as error:
-                raise (
-                    error.__cause__ or error
-                ) from None  # our own mistake: it is we who said that nothing will be changed
+                # Our own mistake: it is we who said that nothing will be changed.
+                raise (error.__cause__ or error) from None
             except (_Disconnected, _Collision):
                 if last:
                     raise

@@ -3,7 +3,6 @@ done twice, and nobody waits for the clock."""
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +21,7 @@ from contracts.runtime.publisher import CONFIRMED
 from contracts.runtime.relay import Relay
 from services.submissions import rates
 from services.webhooks import queries
+from tests.support.loops import running
 from tests.support.specimens import contract
 from tests.support.submissions import Desk
 from tests.support.suite import wait_until
@@ -58,22 +58,6 @@ def database(database_url: str) -> Iterator[Database]:
 @pytest.fixture
 def wall(monkeypatch: pytest.MonkeyPatch) -> WallClock:
     return WallClock(monkeypatch)
-
-
-@contextmanager
-def running(*loops: DueWork) -> Iterator[None]:
-    threads = [threading.Thread(target=loop.run, daemon=True) for loop in loops]
-    for loop, thread in zip(loops, threads, strict=True):
-        loop.poll_seconds = 0.05
-        thread.start()
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.stop()
-        for thread in threads:
-            thread.join(20)
-            assert not thread.is_alive()
 
 
 def work(database: Database, attempt: Any, **more: Any) -> DueWork:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.rabbitmq import PrivateBroker
-from tests.contract.test_gateway_http import PDF, gateway
+from tests.contract.test_gateway_files import PDF, gateway
 from tests.support.gateway import answering, running_gateway
 
 __all__ = ["gateway"]

@@ -27,6 +27,7 @@ from services.notifications.models import MailRow
 from services.notifications.settings import Settings
 from tests.support import letters
 from tests.support.letters import party
+from tests.support.loops import running as running_loops
 from tests.support.mail_server import CLOSE, HANG, MailServer
 from tests.support.migrated import migrated
 from tests.support.suite import wait_until
@@ -72,18 +73,8 @@ def settings(tmp_path: Path, **more: Any) -> Settings:
 def running(own: Settings, database: Database, blobs: BlobStore, processes: int = 1) -> Iterator[None]:
     """The loops of the background process, as often as there are processes."""
     loops: list[Loop] = [loop for _ in range(processes) for loop in background.loops(own, database, blobs)]
-    threads = [threading.Thread(target=loop.run, daemon=True) for loop in loops]
-    for loop, thread in zip(loops, threads, strict=True):
-        loop.poll_seconds = own.poll_seconds
-        thread.start()
-    try:
+    with running_loops(*loops, poll=own.poll_seconds):
         yield
-    finally:
-        for loop in loops:
-            loop.stop()
-        for thread in threads:
-            thread.join(20)
-    assert not any(thread.is_alive() for thread in threads)
 
 
 def accept(

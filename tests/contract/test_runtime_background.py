@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,12 @@ import services
 import tests.support.specimens
 from contracts.errors import ServiceError
 from contracts.runtime import holder
-from contracts.runtime.background import Done, DueRow, DueWork, Every, Loop, Park, Retry
+from contracts.runtime.background import Done, DueRow, DueWork, Every, Park, Retry
 from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.database import BigId, Database, metadata
 from deploy.rabbitmq import PrivateBroker
+from tests.support.loops import running
 from tests.support.specimens import contract
 from tests.support.specimens.running import Specimen, specimen
 from tests.support.suite import wait_until
@@ -56,22 +56,6 @@ def database(database_url: str) -> Iterator[Database]:
     Base.metadata.create_all(made.engine.execution_options(countersign_write=True))
     yield made
     made.dispose()
-
-
-@contextmanager
-def running(*loops: Loop, poll: float = 0.05) -> Iterator[None]:
-    threads = [threading.Thread(target=loop.run, daemon=True) for loop in loops]
-    for loop, thread in zip(loops, threads, strict=True):
-        loop.poll_seconds = poll
-        thread.start()
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.stop()
-        for thread in threads:
-            thread.join(20)
-            assert not thread.is_alive()
 
 
 def add(session: Session, lane: str | None = None, **more: Any) -> int:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from contracts.runtime.outbox import emit
 from contracts.runtime.publisher import CONFIRMED, UNKNOWN, UNROUTED, Message, Publisher
 from contracts.runtime.relay import Relay
 from deploy.rabbitmq import PrivateBroker
+from tests.support.loops import running
 from tests.support.specimens import contract
 from tests.support.suite import wait_until
 
@@ -84,17 +84,10 @@ def relaying(site: Site, *, relays: int = 1) -> Iterator[None]:
     """Relays with connections of their own, as in processes of their own."""
     publishers = [Publisher(site.broker.amqp_url, name="relay").start() for _ in range(relays)]
     loops = [Relay("specimen", site.database, each) for each in publishers]
-    threads = [threading.Thread(target=loop.run, daemon=True) for loop in loops]
-    for loop, thread in zip(loops, threads, strict=True):
-        loop.poll_seconds = 0.05
-        thread.start()
     try:
-        yield
+        with running(*loops):
+            yield
     finally:
-        for loop in loops:
-            loop.stop()
-        for thread in threads:
-            thread.join(30)
         for each in publishers:
             each.close()
 

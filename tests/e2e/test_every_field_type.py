@@ -288,6 +288,7 @@ STYLED = [
     styled(18, "Dollars", "number", format="usd"),
 ]
 ON_PAPER = {
+    # XXXX is what a mask draws.
     "Masked": "XXXX", "Half masked": "XXrd", "Day": "04/03/2026", "Common day": "03/04/2026", "Dollars": "$1,234.50",
 }  # fmt: skip
 BLACK, BLUE, WHITE = (0, 0, 0), (0, 33, 166), (255, 255, 255)

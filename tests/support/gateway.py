@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pika
+import pytest
 import requests
 
 from contracts.errors import ServiceError
-from deploy.rabbitmq import free_port
+from deploy.rabbitmq import PrivateBroker, free_port
 from tests.support import processes
 from tests.support.suite import wait_until
 
@@ -135,3 +136,17 @@ def answering(amqp_url: str, *services: str) -> Iterator[Services]:
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture(scope="module")
+def gateway(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGateway]:
+    folder = tmp_path_factory.mktemp("gateway")
+    limits = {"MAX_FILE_SIZE": "20000", "MAX_REQUEST_SIZE": "100000", "BODY_TIMEOUT": "1"}
+    with running_gateway(broker.amqp_url, f"sqlite:///{folder}/gateway.sqlite", folder, **limits) as running:
+        yield running
+
+
+@pytest.fixture
+def services(broker: PrivateBroker, gateway: RunningGateway) -> Iterator[Services]:
+    with answering(broker.amqp_url, "templates", "submissions", "rendering", "webhooks") as made:
+        yield made
