@@ -12,22 +12,28 @@ import uuid
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
-NOTICED_SECONDS = 1.0
-"""By how much the wall clock must differ from the monotonic one to have been put somewhere else: less is being kept right."""
+NOTICED = 1_000_000_000
+"""Nanoseconds by which the wall clock must differ from the monotonic one to have been put somewhere else: less is being kept
+right."""
+
+_EPOCH, _MICROSECOND = datetime.fromtimestamp(0, UTC), timedelta(microseconds=1)
 
 
 def now() -> datetime:
     """The present moment, aware, UTC."""
-    return datetime.fromtimestamp(time.time(), UTC)
+    return _moment(time.time_ns())
 
 
 class Leaps:
     """How the wall clock was put forward and back while this process ran: it is compared with the monotonic one, which nobody
-    can set. While a machine sleeps both the process and the monotonic clock stand still, so waking up is a leap, too."""
+    can set. While a machine sleeps both the process and the monotonic clock stand still, so waking up is a leap, too.
+
+    All in whole nanoseconds: in floating point, whether a period is over would depend on how long the machine has been up.
+    """
 
     def __init__(self) -> None:
-        self._difference = time.time() - time.monotonic()
-        self._noticed: deque[tuple[float, float]] = deque(maxlen=100)
+        self._difference = time.time_ns() - time.monotonic_ns()
+        self._noticed: deque[tuple[int, int]] = deque(maxlen=100)
         self._lock = threading.Lock()
 
     def without(self, period: timedelta) -> datetime:
@@ -36,24 +42,28 @@ class Leaps:
         What was noted down up to ``period`` ago is never taken for older than it is. Those who compare with it later than that
         have waited for ``period`` in any case.
         """
-        forward = sum(leap for at, leap in self._look() if leap > 0 and time.monotonic() - at < period.total_seconds())
-        return datetime.fromtimestamp(time.time() - forward, UTC)
+        wall, since = time.time_ns(), time.monotonic_ns() - period // _MICROSECOND * 1000
+        return _moment(wall - sum(leap for at, leap in self._look() if leap > 0 and at > since))
 
     def put_back(self) -> timedelta:
         """By how much the wall clock was put back, for as long as something noted down before that can lie ahead."""
-        back = (-leap for at, leap in self._look() if leap < 0 and time.monotonic() - at < -leap)
-        return timedelta(seconds=sum(back))
+        back = (-leap for at, leap in self._look() if leap < 0 and time.monotonic_ns() - at < -leap)
+        return timedelta(microseconds=sum(back) // 1000)
 
-    def _look(self) -> list[tuple[float, float]]:
+    def _look(self) -> list[tuple[int, int]]:
         """Leaps by the monotonic moment at which they were noticed."""
         with self._lock:
-            monotonic = time.monotonic()
-            difference = time.time() - monotonic
+            monotonic = time.monotonic_ns()
+            difference = time.time_ns() - monotonic
             leap = difference - self._difference
-            if abs(leap) >= NOTICED_SECONDS:
+            if abs(leap) >= NOTICED:
                 self._difference = difference
                 self._noticed.append((monotonic, leap))
             return list(self._noticed)
+
+
+def _moment(nanoseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
 
 
 _leaps = Leaps()

@@ -1,5 +1,6 @@
 """The wall clock is put forward and back: how old something is taken to be, and what counts as due."""
 
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -33,6 +34,17 @@ def test_nothing_is_older_than_the_time_that_passed(wall: WallClock) -> None:
     wall.pass_by(3600)
     assert clock.without_leaps(HOUR) == clock.now()
     assert clock.without_leaps(DAY) - made == timedelta(seconds=3700.5)
+
+
+def test_how_long_the_machine_has_been_up_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In floating point a period of an hour was 3599.999999 seconds on some machines, from some moments on."""
+    chance = random.Random(1)
+    for days_up in (0.01, 1, 100, 10_000):
+        for _ in range(100):
+            moment = chance.randrange(1_600_000_000 * 10**9, 4_000_000_000 * 10**9)
+            stopped_at = (moment, chance.randrange(int(days_up * 86400 * 10**9)))
+            test_nothing_is_older_than_the_time_that_passed(WallClock(monkeypatch, stopped_at=stopped_at))
+            test_what_was_due_before_the_clock_was_put_back_is_due(WallClock(monkeypatch, stopped_at=stopped_at))
 
 
 def test_a_clock_that_is_kept_right_does_not_leap(wall: WallClock) -> None:
