@@ -4,16 +4,27 @@ What uses the connection is a ``Role``: it gets a channel each time the connecti
 Other threads hand functions to the I/O thread with ``run``; a burst of them costs one wake-up.
 """
 
-import contextlib
 import random
+import re
+import socket
+import ssl
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pika
 from pika.adapters.select_connection import IOLoop
-from pika.exceptions import AMQPError
+from pika.adapters.utils.connection_workflow import AMQPConnectorStackTimeout
+from pika.exceptions import (
+    AMQPError,
+    AuthenticationError,
+    ConnectionClosed,
+    ConnectionOpenAborted,
+    IncompatibleProtocolError,
+    ProbableAccessDeniedError,
+    ProbableAuthenticationError,
+)
 
 from contracts.runtime import observe
 
@@ -111,7 +122,11 @@ class Broker:
                 function()
             except AMQPError as error:
                 # The connection is just going down; whoever waits for an answer is told when it is gone.
-                log.warning("broker.not_sent", reason=repr(error))
+                log.warning("broker.not_sent", reason=reason_of(error))
+            except Exception:
+                # Raised further, it would be the end of the I/O thread's loop, or of what else was handed over.
+                log.exception("broker.callback_failed")
+                self._loop.call_later(0, self._start_anew)
         if connection is not None and not connection.send_gathered():
             self._loop.add_callback_threadsafe(self._do_work)
 
@@ -127,11 +142,13 @@ class Broker:
     def _start_anew(self) -> None:
         """After a mistake in a callback nobody knows what state the connection is in."""
         connection, self._connection = self._connection, None
-        if connection is not None and connection.is_open:
-            with contextlib.suppress(Exception):
+        try:
+            if connection is not None and connection.is_open:
                 connection.give_up("a callback failed")
-        else:
-            self._loop.call_later(LONGEST_PAUSE, self._connect)
+                return
+        except Exception:
+            log.exception("broker.not_given_up")
+        self._loop.call_later(LONGEST_PAUSE, self._connect)
 
     def _connect(self) -> None:
         if self._closing:
@@ -161,7 +178,7 @@ class Broker:
 
     def _on_channel_closed(self, reason: Exception) -> None:
         if self._connection is not None and self._connection.is_open and not self._closing:
-            log.error("broker.channel_closed", reason=str(reason))
+            log.error("broker.channel_closed", reason=reason_of(reason))
             self._connection.close()
 
     def _set_blocked(self, blocked: bool) -> None:
@@ -170,13 +187,14 @@ class Broker:
 
     def _on_lost(self, _connection: Any, reason: Any) -> None:
         self._connection, self.blocked = None, False
+        words = reason_of(reason)
         for role in self._roles:
-            role.lost(str(reason))
+            role.lost(words)
         if self._closing:
             self._loop.stop()
             return
         pause = self._pause * random.uniform(0.8, 1.2)
-        log.warning("broker.lost", reason=str(reason), again_in_seconds=round(pause, 2))
+        log.warning("broker.lost", reason=words, again_in_seconds=round(pause, 2))
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
         self._loop.call_later(pause, self._connect)
 
@@ -225,3 +243,41 @@ def parameters(amqp_url: str, name: str) -> pika.URLParameters:
     chosen.stack_timeout = 10
     chosen.client_properties = {"connection_name": name}
     return chosen
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a connection failed or was lost, in words for an operator: pika hides the cause within other exceptions, most of which
+    have no text. Never empty."""
+    causes = list(_causes(error))
+    for cause in causes:
+        for kinds, words in _WORDS:
+            if isinstance(cause, kinds):
+                said = _SAID_BY_BROKER.search(str(cause))
+                return f"{words} ({said[1]})" if said else words
+    innermost = causes[-1]
+    if isinstance(innermost, socket.gaierror):
+        return f"the host's name was not found ({innermost.strerror})"
+    if isinstance(innermost, ssl.SSLError):
+        return f"TLS failed: {innermost.reason or innermost}"
+    if isinstance(innermost, ConnectionClosed):
+        return f"{innermost.reply_text} ({innermost.reply_code})"
+    return str(innermost) or type(innermost).__name__
+
+
+_SAID_BY_BROKER = re.compile(r"ConnectionClosedByBroker: \(\d+\) '(.*)'")
+_WORDS: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
+    ((ProbableAuthenticationError, AuthenticationError), "authentication failed"),
+    ((ProbableAccessDeniedError,), "access to the virtual host was refused"),
+    ((IncompatibleProtocolError,), "the connection was closed before anything was said in AMQP"),
+    ((ConnectionRefusedError,), "connection refused"),
+    ((AMQPConnectorStackTimeout, ConnectionOpenAborted, TimeoutError), "no answer in time"),
+)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and those within it, from the outside in; of several attempts the last."""
+    yield error
+    within = [*getattr(error, "exceptions", ()), getattr(error, "exception", None), *error.args, error.__cause__]
+    inner = [cause for cause in within if isinstance(cause, BaseException)]
+    if inner:
+        yield from _causes(inner[-1])

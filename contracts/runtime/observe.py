@@ -3,14 +3,16 @@
 Logs are JSON lines on stderr, one canonical line per unit of work, never with document content or secrets. The request id
 is a context variable: set from HTTP and AMQP headers and from event envelopes, handed on by the bus and the outbox.
 
-Nothing here takes a lock while logging: nobody waits for another one's line.
+Logging never raises, never waits and never switches green threads, whatever stderr is (``line_writer``), and takes no lock:
+nobody waits for another one's line.
 """
 
+import atexit
 import contextlib
 import contextvars
+import io
 import json
 import logging
-import os
 import re
 import sys
 import threading
@@ -21,7 +23,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import structlog
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Gauge, generate_latest
+
+from contracts.runtime.line_writer import LONGEST_LINE, LineWriter
+
+FLUSH_SECONDS = 2.0
+"""How long the end of a process waits for whoever reads its log."""
 
 _request_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("request_id", default=None)
 _ACCEPTABLE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -70,12 +77,12 @@ def setup(service: str, level: str = "INFO") -> None:
         redact,
     ]
     structlog.configure(
-        processors=[*shared, _render],
+        processors=[_lines(shared)],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level)),
         logger_factory=_StderrLogger,
         cache_logger_on_first_use=True,
     )
-    handler = _StandardLibraryHandler(shared)
+    handler = _StandardLibraryHandler(_lines(shared))
     handler.lock = None
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -126,39 +133,132 @@ def _add_service(service: str) -> Callable[..., MutableMapping[str, Any]]:
     return processor
 
 
-def _render(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
-    return json.dumps(dict(event), default=str, ensure_ascii=True)
+def _lines(processors: list[Any]) -> Callable[..., tuple[tuple[list[bytes]], dict[str, Any]]]:
+    """The last processor, with all others in it: what it returns is what the logger's method is called with."""
+
+    def process(logger: Any, method: str, event: MutableMapping[str, Any]) -> tuple[tuple[list[bytes]], dict[str, Any]]:
+        try:
+            for processor in processors:
+                event = processor(logger, method, event)
+            lines = _in_lines(event)
+        except Exception as error:  # such as an exception that cannot be shown
+            lines = [_rendered({"event": "log.failed", "of": event.get("event"), "error": type(error).__name__})]
+        return (lines,), {}
+
+    return process
+
+
+def _rendered(event: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(dict(event), default=str, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):  # a key that is no text, a number that is none, a circle
+        return json.dumps({str(key): str(value) for key, value in event.items()}).encode()
+
+
+def _in_lines(event: Mapping[str, Any]) -> list[bytes]:
+    """One line of JSON, or several when it would be longer than LONGEST_LINE: the longest text goes on in lines with the event
+    ``log.continued``, whose ``of`` says where it began."""
+    line = _rendered(event)
+    if len(line) < LONGEST_LINE:
+        return [line]
+    texts = {key: value if isinstance(value, str) else str(value) for key, value in event.items()}
+    longest = max(texts, key=lambda key: len(texts[key]))
+    text = texts[longest]
+    if len(text) < 200:
+        return [_rendered({"event": "log.failed", "of": texts.get("event"), "error": "too many values"})]
+    middle = len(text) // 2
+    common = {key: event[key] for key in ("request_id", "level", "timestamp", "service") if key in event}
+    rest = {"event": "log.continued", "of": event.get("of", event.get("event")), **common}
+    return [
+        *_in_lines({**event, longest: text[:middle]}),
+        *_in_lines({**rest, longest if longest not in rest else "text": text[middle:]}),
+    ]
+
+
+_stderr = LineWriter(2, lambda dropped: _rendered({"event": "log.dropped", "level": "error", "lines": dropped}))
+Gauge("countersign_log_lines_dropped", "Log lines that were dropped, because stderr took none").set_function(
+    lambda: _stderr.dropped
+)
 
 
 class _StderrLogger:
-    """Writes each line with one system call and no lock."""
+    """Writes the lines of ``_lines``."""
 
     def __init__(self, *_args: Any) -> None:
         pass
 
-    def msg(self, line: str) -> None:
-        _write_line(line)
+    def msg(self, lines: list[bytes]) -> None:
+        for line in lines:
+            _stderr.write(line)
 
     log = debug = info = warning = warn = error = critical = exception = fatal = failure = err = msg
 
 
-def _write_line(line: str) -> None:
-    with contextlib.suppress(OSError):
-        os.write(2, line.encode("utf-8", "backslashreplace") + b"\n")
-
-
 class _StandardLibraryHandler(logging.Handler):
-    def __init__(self, processors: list[Any]) -> None:
+    def __init__(self, lines: Callable[..., tuple[tuple[list[bytes]], dict[str, Any]]]) -> None:
         super().__init__()
-        self._processors = processors
+        self._lines = lines
 
     def emit(self, record: logging.LogRecord) -> None:
-        event: MutableMapping[str, Any] = {"event": record.getMessage(), "logger": record.name}
+        try:
+            message = record.getMessage()
+        except Exception:  # arguments that do not fit: the line is worth more than its words
+            message = str(record.msg)
+        event: MutableMapping[str, Any] = {"event": message, "logger": record.name}
         if record.exc_info:
             event["exc_info"] = record.exc_info
-        for processor in self._processors:
-            event = processor(None, record.levelname.lower(), event)
-        _write_line(_render(None, "", event))
+        (lines,), _ = self._lines(None, record.levelname.lower(), event)
+        for line in lines:
+            _stderr.write(line)
+
+
+class _Printed(io.TextIOBase):
+    """In the place of ``sys.stderr`` and ``sys.stdout`` of a process that stays: what is printed goes the way of the log, because
+    printing would wait for whoever reads it."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        *whole, self._begun = (self._begun + text).split("\n")
+        for line in whole:
+            _stderr.write(line.encode("utf-8", "backslashreplace"))
+        return len(text)
+
+    def flush(self) -> None:
+        """Whole lines are written at once."""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+
+def setup_process(service: str, level: str = "INFO") -> None:
+    """``setup`` for a process that stays: whatever it prints, and what ends it or one of its threads, goes to the log."""
+    setup(service, level)
+    sys.stderr = sys.stdout = _Printed()
+    logging.captureWarnings(True)
+    sys.excepthook = lambda _kind, error, _trace: crash("process.failed", error)
+    threading.excepthook = lambda failure: _thread_failed(failure)
+    sys.unraisablehook = lambda failure: logger(__name__).error(
+        "exception.ignored", where=repr(failure.object), exc_info=failure.exc_value
+    )
+    atexit.register(flush)
+
+
+def _thread_failed(failure: threading.ExceptHookArgs) -> None:
+    if failure.exc_type is not SystemExit:
+        name = failure.thread.name if failure.thread else None
+        logger(__name__).error("thread.failed", thread=name, exc_info=failure.exc_value)
+
+
+def flush(seconds: float = FLUSH_SECONDS) -> None:
+    """Wait until what was logged is written, for a bounded time: at the end of a process."""
+    _stderr.flush(seconds)
 
 
 class Health:
@@ -219,7 +319,7 @@ def _handler(problems: Callable[[], list[str]]) -> type[BaseHTTPRequestHandler]:
 def crash(event: str, error: BaseException) -> None:
     """Log why the process ends, for the loops that end with it."""
     logger("contracts.runtime").error(event, exc_info=(type(error), error, error.__traceback__))
-    sys.stderr.flush()
+    flush()
 
 
 def shown(value: Any) -> str:

@@ -155,7 +155,7 @@ class _Part:
 def background(names: Sequence[str]) -> int:
     """Run the loops of these services until SIGTERM; then finish what is under way, for ``drain_seconds`` at most."""
     first = settings_of(names[0])
-    observe.setup(names[0] if len(names) == 1 else "background", first.log_level)
+    observe.setup_process(names[0] if len(names) == 1 else "background", first.log_level)
     publisher = Publisher(first.amqp_url, name=f"relay-{'-'.join(names)}").start()
     parts = [_part(name, publisher) for name in names]
     stop = _signals()
@@ -309,7 +309,7 @@ def _say(line: str) -> None:
 def serve(names: Sequence[str]) -> int:
     """For a service without ``service.py``, which is the gateway: ``services.<name>.app:serve(settings)``."""
     settings = settings_of(names[0])
-    observe.setup(names[0], settings.log_level)
+    observe.setup_process(names[0], settings.log_level)
     wait_for("schema", lambda: check_schema(names[0], settings.database_url))
     return importlib.import_module(f"services.{names[0]}.app").serve(settings) or 0
 

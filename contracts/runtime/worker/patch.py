@@ -1,7 +1,9 @@
-"""Makes the standard library cooperative. Imports nothing of ours but the lock: what is imported before keeps what it had."""
+"""Makes the standard library cooperative. Imports nothing else of ours: what is imported before keeps what it had."""
 
 import os
 import warnings
+
+from contracts.runtime import unpatched  # noqa: F401 - keeps what it has
 
 
 def patch() -> None:

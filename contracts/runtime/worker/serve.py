@@ -31,7 +31,7 @@ SQLITE_THREADS = 4
 def serve(names: tuple[str, ...]) -> int:
     """Serve until SIGTERM, then finish what is under way; 0 when that went well."""
     settings = [process.settings_of(name) for name in names]
-    observe.setup(names[0] if len(names) == 1 else "worker", settings[0].log_level)
+    observe.setup_process(names[0] if len(names) == 1 else "worker", settings[0].log_level)
     broker.call_soon = partial(eventlet.hubs.get_hub().schedule_call_global, 0)
     database.offload, database.thread_key = tpool.execute, patcher.original("_thread").get_ident
     tpool.set_num_threads(SQLITE_THREADS)
