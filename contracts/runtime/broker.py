@@ -246,7 +246,7 @@ def parameters(amqp_url: str, name: str) -> pika.URLParameters:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a connection failed or was lost, in words for an operator: pika hides the cause within other exceptions, most of which
+    """Why a connection failed or was lost, in words for an operator: pika hides the cause in other exceptions, most of which
     have no text. Never empty."""
     causes = list(_causes(error))
     for cause in causes:

@@ -213,8 +213,8 @@ class _StandardLibraryHandler(logging.Handler):
 
 
 class _Printed(io.TextIOBase):
-    """In the place of ``sys.stderr`` and ``sys.stdout`` of a process that stays: what is printed goes the way of the log, because
-    printing would wait for whoever reads it."""
+    """In the place of ``sys.stderr`` and ``sys.stdout`` of a process that stays: what is printed goes the way of the log,
+    because printing would wait for whoever reads it."""
 
     encoding = "utf-8"
 

@@ -43,7 +43,7 @@ def listening(amqp_url: str) -> Iterator[Listener]:
 
 def both(amqp_url: str) -> set[str]:
     """What the connection that is kept open says, and what ``check`` says."""
-    with pytest.raises(Exception) as failed:  # noqa: PT011 - of any kind: what is looked at are the words
+    with pytest.raises(Exception) as failed:
         declare.ping(amqp_url)
     with listening(amqp_url) as role:
         return {role.reasons.get(timeout=30), reason_of(failed.value)}
