@@ -155,8 +155,9 @@ log.info("last", dropped=observe._stderr.dropped)
     lines = everything(ours)
     assert process.wait() == 0
     *kept, told, last = lines
-    assert [line["number"] for line in kept] == list(range(len(kept)))
-    assert len(kept) > 5000
+    numbers = [line["number"] for line in kept]
+    assert numbers == sorted(set(numbers))
+    assert numbers[:5000] == list(range(5000))  # later ones find a place now and then, while the system takes some lines
     assert (told["event"], told["lines"]) == ("log.dropped", MANY - len(kept))
     assert (last["event"], last["dropped"]) == ("last", MANY - len(kept))
 
