@@ -1,11 +1,12 @@
 """Events leave through a table, effects are recorded with the event that caused them, answers with the request.
 
-``emit`` writes the event in the transaction that makes it true; the relay (``relay.py``) publishes it later. A crash in
-between sends it twice, never zero times: a consumer calls ``first_time`` in the transaction of its effect.
+``emit`` writes the event in the transaction that makes it true; the relay (``relay.py``) publishes it later and keeps what it
+told. A crash in between sends it twice, never zero times: a consumer calls ``first_time`` in the transaction of its effect.
 """
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
@@ -18,15 +19,24 @@ from contracts.rpc import Rpc
 from contracts.runtime import observe
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.database import dialect_of, insert_for, leave_work, to_json
-from contracts.runtime.tables import answers, inbox, outbox
+from contracts.runtime.tables import answers, event_stream, inbox, outbox, told
 
 R = TypeVar("R")
 
 
-def emit(session: Session, event: Event, data: BaseModel, *, subject: str, sequence: int | None = None) -> str:
+def emit(
+    session: Session,
+    event: Event,
+    data: BaseModel,
+    *,
+    subject: str,
+    sequence: int | None = None,
+    keep: bool = True,
+) -> str:
     """State a fact, in the caller's transaction; returns the event's id.
 
     ``subject`` is what it is about, such as ``submission:31``; ``sequence`` is its number among the subject's public events.
+    ``keep`` False: nothing of it is kept once it is published, and who missed it cannot ask for it.
     """
     if not isinstance(data, event.model):
         raise TypeError(f"{event.type} carries {event.model.__name__}, not {type(data).__name__}")
@@ -44,12 +54,36 @@ def emit(session: Session, event: Event, data: BaseModel, *, subject: str, seque
         "event_id": envelope.id,
         "source": event.source,
         "type": event.type,
-        "body": to_json(envelope.model_dump(mode="json")),
+        "body": to_json(envelope.model_dump(mode="json", exclude={"epoch"})),
         "created_at": envelope.occurred_at,
+        "subject": subject,
+        "sequence": sequence,
+        "keep": keep,
     }
     session.execute(_EMIT, row)
     leave_work(session, outbox.name)
     return envelope.id
+
+
+def with_epoch(body: str, epoch: str | None) -> str:
+    """The envelope as it is sent: ``body`` as ``emit`` wrote it, and the epoch that the database knew then."""
+    return body if epoch is None else f'{{"epoch":"{epoch}",{body[1:]}'
+
+
+def forget(session: Session, subject: str) -> None:
+    """Erase what was told about ``subject``; what is still to be told is published, and then erased, too."""
+    session.execute(told.delete().where(told.c.subject == subject))
+    session.execute(outbox.update().where(outbox.c.subject == subject).values(keep=False))
+
+
+def trim_told(session: Session, before: datetime) -> int:
+    """Remove up to 1,000 events that were told before that; returns how many. The last one stays: it says how far it went."""
+    last = sa.select(sa.func.max(told.c.position)).scalar_subquery()
+    old = sa.select(told.c.position).where(told.c.told_at < before, told.c.position < last).limit(1000)
+    removed: int = session.execute(told.delete().where(told.c.position.in_(old))).rowcount  # type: ignore[attr-defined]
+    if removed:
+        session.execute(event_stream.update().where(event_stream.c.kept_since < before).values(kept_since=before))
+    return removed
 
 
 def first_time(session: Session, handler: str, event_id: str) -> bool:
@@ -86,7 +120,10 @@ def answered(session: Session, rpc: Rpc[Any, R], request_id: str) -> R | None:
 
 # The statements, built once: that takes SQLAlchemy longer than having them done.
 
-_EMIT = outbox.insert()
+_EPOCH = sa.select(event_stream.c.epoch).where(event_stream.c.id == 1).scalar_subquery()
+_EPOCH = sa.select(event_stream.c.epoch).where(event_stream.c.id == 1).scalar_subquery()
+_EMITTED = ("event_id", "source", "type", "body", "created_at", "subject", "sequence", "keep")
+_EMIT = outbox.insert().values(epoch=_EPOCH, **{name: sa.bindparam(name) for name in _EMITTED})
 _THE_REQUEST = sa.and_(answers.c.method == sa.bindparam("of"), answers.c.request_id == sa.bindparam("id"))
 _ANSWER = sa.select(answers.c.answer).where(_THE_REQUEST)
 _KEEP = answers.update().where(_THE_REQUEST).values(answer=sa.bindparam("given"))

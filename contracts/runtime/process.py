@@ -17,7 +17,7 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import CannotStart, ServiceError
-from contracts.runtime import migrations, observe, search
+from contracts.runtime import migrations, observe, outbox, search
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.broker import Broker
@@ -189,7 +189,7 @@ def _part(name: str, publisher: Publisher) -> _Part:
         Relay(name, database, publisher),  # the first to be woken: somebody else waits for what it publishes
         *module.loops(settings, database, BlobStore.from_url(settings.blob_url)),
         Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write(_beat, name)),
-        Every(f"{name} clean-up", timedelta(hours=1), lambda: database.write(_clean_up)),
+        Every(f"{name} clean-up", timedelta(hours=1), lambda: _clean_up_all(database, settings)),
     ]
     part = _Part(name, settings, database, loops)
     for loop in loops:
@@ -221,6 +221,13 @@ def _problems(parts: list[_Part]) -> list[str]:
 def _beat(session: Any, name: str) -> None:
     if session.execute(heartbeats.update().where(heartbeats.c.name == name).values(at=now())).rowcount == 0:
         session.execute(heartbeats.insert().values(name=name, at=now()))
+
+
+def _clean_up_all(database: Database, settings: ServiceSettings) -> None:
+    database.write(_clean_up)
+    kept = timedelta(hours=settings.events_kept_hours)
+    while database.write(outbox.trim_told, without_leaps(kept) - kept):
+        pass
 
 
 def _clean_up(session: Any) -> None:

@@ -1,4 +1,4 @@
-"""The outbox relay: publishes what ``emit`` wrote, in the order of ``seq``, and removes a row once the broker has it.
+"""The outbox relay: publishes what ``emit`` wrote, in the order of ``seq``, and moves a row to ``told`` once the broker has it.
 
 Confirmed means on the disk of a queue; ``mandatory`` means that an event that no queue takes comes back: it stays in the
 outbox, is tried again later, and raises an alarm (``countersign_outbox_unroutable``). Waiting for confirms is bounded: a
@@ -9,6 +9,7 @@ Events may be published twice, never zero times.
 """
 
 import itertools
+import json
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,8 +25,9 @@ from contracts.runtime.background import Loop
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database, UtcDateTime
 from contracts.runtime.holder import is_dead, own_name
+from contracts.runtime.outbox import with_epoch
 from contracts.runtime.publisher import CONFIRMED, UNROUTED, Message, Publisher
-from contracts.runtime.tables import leases, outbox
+from contracts.runtime.tables import leases, outbox, told
 from contracts.runtime.topology import event_exchange
 
 log = observe.logger(__name__)
@@ -95,7 +97,13 @@ class Relay(Loop):
             return {}
         outcomes = self._publisher.publish(
             [
-                Message(row.event_id, event_exchange(row.source), row.type, row.body.encode(), exchange_type="topic")
+                Message(
+                    row.event_id,
+                    event_exchange(row.source),
+                    row.type,
+                    with_epoch(row.body, row.epoch).encode(),
+                    exchange_type="topic",
+                )
                 for row in rows
             ]
         )
@@ -130,7 +138,15 @@ _PAUSING = sa.select(outbox.c.type).where(
     outbox.c.retry_at <= sa.bindparam("longest", type_=UtcDateTime),
 )
 _NEXT = sa.select(outbox).where(outbox.c.type.not_in(_PAUSING)).order_by(outbox.c.seq).limit(BATCH)
-_REMOVE = outbox.delete().where(outbox.c.seq.in_(sa.bindparam("confirmed", expanding=True)))
+_CONFIRMED = outbox.c.seq.in_(sa.bindparam("confirmed", expanding=True))
+_REMOVE = outbox.delete().where(_CONFIRMED)
+_KEPT = ("event_id", "type", "subject", "sequence", "epoch", "body")
+_KEEP = told.insert().from_select(
+    [*_KEPT, "told_at"],
+    sa.select(*(outbox.c[name] for name in _KEPT), sa.bindparam("moment", type_=UtcDateTime))
+    .where(_CONFIRMED, outbox.c.keep)
+    .order_by(outbox.c.seq),
+)
 
 
 def _waiting(session: Session, moment: datetime) -> list[Row[Any]]:
@@ -142,6 +158,8 @@ def _settle(session: Session, rows: Sequence[Row[Any]], outcomes: dict[str, str]
     confirmed = [row.seq for row in rows if outcomes[row.event_id] == CONFIRMED]
     unrouted = [row.seq for row in rows if outcomes[row.event_id] == UNROUTED]
     if confirmed:
+        _name_subjects(session, [row for row in rows if row.subject is None])
+        session.execute(_KEEP, {"confirmed": confirmed, "moment": moment})
         session.execute(_REMOVE, {"confirmed": confirmed})
     if unrouted:
         session.execute(
@@ -149,6 +167,14 @@ def _settle(session: Session, rows: Sequence[Row[Any]], outcomes: dict[str, str]
             .where(outbox.c.seq.in_(unrouted))
             .values(attempts=outbox.c.attempts + 1, retry_at=moment + UNROUTABLE_PAUSE, error="no queue takes it")
         )
+
+
+def _name_subjects(session: Session, rows: Sequence[Row[Any]]) -> None:
+    """Of events that a version wrote which did not say in the row what they are about."""
+    for row in rows:
+        envelope = json.loads(row.body)
+        named = {"subject": envelope.get("subject", ""), "sequence": envelope.get("sequence")}
+        session.execute(outbox.update().where(outbox.c.seq == row.seq).values(**named))
 
 
 def _take_lease(session: Session, holder: str, moment: datetime) -> bool:

@@ -38,6 +38,18 @@ class ServiceSettings(BaseSettings):
         default="1,5,30,120,600,1800",
         description="waits between the tries of an event handler, comma-separated seconds",
     )
+    events_kept_hours: float = Field(
+        default=168.0,
+        gt=0,
+        le=1440,
+        description="how long events that were told are kept, for services that missed one, hours",
+    )
+    events_check_seconds: float = Field(
+        default=5.0,
+        gt=0,
+        description="how often a service asks the owners of events whether it missed one; what was told later than that ago is "
+        "still on its way",
+    )
     poll_seconds: float = Field(
         default=1.0, gt=0, description="how often background work looks for rows without being woken"
     )

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from contracts.events import MAIL_FAILED, MAIL_SENT
 from contracts.runtime import observe
 from contracts.runtime.database import for_update, insert_into
-from contracts.runtime.outbox import first_time
+from contracts.runtime.outbox import first_time, forget
 from services.notifications import domain
 from services.notifications.composing import Mail
 from services.notifications.domain import Kind
@@ -68,6 +68,7 @@ def erase(
         if row.erased_at is None:
             _forget(row, now)
     others(session, submission_id, now)
+    forget(session, f"submission:{submission_id}")
 
 
 def file_is_gone(session: Session, mail_ids: Sequence[int]) -> None:

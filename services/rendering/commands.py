@@ -18,7 +18,7 @@ from contracts.events import (
 )
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.database import dialect_of, insert_for, insert_into, leave_work
-from contracts.runtime.outbox import emit, first_time
+from contracts.runtime.outbox import emit, first_time, forget
 from services.rendering import queries
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob
 
@@ -115,6 +115,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     A job under way loses its row's request and counts as ended; what it still writes is swept later.
     """
     first_time(session, "erase", envelope.id)
+    forget(session, f"submission:{erased.submission_id}")
     jobs = session.scalars(sa.select(SealJob).where(SealJob.submission_id == erased.submission_id).with_for_update())
     for job in jobs:
         job.request = None

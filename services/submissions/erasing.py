@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsSealed
 from contracts.rpc.submissions.api import CREATE, CREATE_ONE_OFF
+from contracts.runtime import outbox
 from contracts.runtime.database import leave_work
 from contracts.runtime.tables import answers
 from contracts.types import Order, Submission, SubmissionStatus
@@ -45,6 +46,7 @@ def erase(telling: Telling) -> None:
     session.execute(at_once.values(next_attempt_at=telling.now))
     leave_work(session, BlobRemovalRow.__tablename__)
     _forget_answers(telling)
+    outbox.forget(session, telling.subject)
     announce.erased(telling)
     for table in (CodeRow, IdentityCheckRow, AttachmentRow, SubmitterRow, SnapshotRow):
         session.execute(sa.delete(table).where(table.submission_id == row.id))

@@ -170,7 +170,7 @@ def send_code(
             minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
             expires_at=issued.expires_at,
         )
-        emit(session, CODE_DUE, due, subject=f"template:{template.id}")
+        emit(session, CODE_DUE, due, subject=f"template:{template.id}", keep=False)
         return rpc.codes.CodeSent(
             sent_to=one_time_codes.masked(EMAIL, asked.address),
             retry_after=int(one_time_codes.SENDS.pause.total_seconds()),

@@ -54,27 +54,29 @@ class LogHead(Base):
 
 
 class SubjectHead(Base):
-    """How far the events of one submission or template have been logged: sequences have no gaps."""
+    """How far the events of one submission or template have been logged: sequences have no gaps. ``epoch`` is that of the last
+    one, "" where no event has said any."""
 
     __tablename__ = "subject_heads"
 
     subject: Mapped[str] = mapped_column(sa.Text, primary_key=True)
     last_sequence: Mapped[int] = mapped_column(sa.Integer)
+    epoch: Mapped[str] = mapped_column(sa.Text, default="", server_default="")
     erased: Mapped[bool] = mapped_column(sa.Boolean)
 
 
 class Arrival(Base):
-    """An event that came before its predecessor: it waits here until that one is logged."""
+    """An event that is not the next one of its subject: it waits here until its predecessor is logged, or its owner has said
+    what there is of the subject."""
 
     __tablename__ = "arrivals"
 
     event_id: Mapped[str] = mapped_column(sa.Text, primary_key=True)
-    subject: Mapped[str] = mapped_column(sa.Text)
+    subject: Mapped[str] = mapped_column(sa.Text, index=True)
+    epoch: Mapped[str] = mapped_column(sa.Text, default="", server_default="")
     sequence: Mapped[int] = mapped_column(sa.Integer)
     envelope: Mapped[dict[str, Any]] = mapped_column(Json)
     arrived_at: Mapped[datetime] = mapped_column(UtcDateTime)
-
-    __table_args__ = (sa.UniqueConstraint("subject", "sequence"),)
 
 
 class LoggedEvent(Base):
@@ -85,7 +87,7 @@ class LoggedEvent(Base):
     position: Mapped[int] = mapped_column(BigId, primary_key=True)
     event_id: Mapped[str] = mapped_column(sa.Text, unique=True)
     event_type: Mapped[str] = mapped_column(sa.Text)
-    subject: Mapped[str] = mapped_column(sa.Text)
+    subject: Mapped[str] = mapped_column(sa.Text, index=True)
     sequence: Mapped[int] = mapped_column(sa.Integer)
     recorded_at: Mapped[datetime] = mapped_column(UtcDateTime)
     body: Mapped[str] = mapped_column(sa.Text)
@@ -94,7 +96,6 @@ class LoggedEvent(Base):
     shared: Mapped[bool] = mapped_column(sa.Boolean)
 
     __table_args__ = (
-        sa.UniqueConstraint("subject", "sequence"),
         sa.Index("ix_events_type_time", "event_type", "recorded_at", "position"),
         {"sqlite_autoincrement": True},
     )

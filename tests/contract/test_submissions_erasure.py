@@ -14,6 +14,7 @@ from tests.support.submissions import (
     template,
     two_signers,
 )
+from tests.support.telling import tell_everything
 
 
 def test_permanent_deletion_leaves_nothing_of_the_people(desk: Desk) -> None:
@@ -24,6 +25,8 @@ def test_permanent_deletion_leaves_nothing_of_the_people(desk: Desk) -> None:
     )
     desk.view(made.submitters[0].slug, ip=canary, user_agent=canary)
     desk.update_submitter(made.submitters[0].id, name=f"{canary} again")
+    tell_everything(desk.database)
+    assert canary in str(desk.rows("SELECT body FROM told")), "it is kept for those who missed it"
     desk.complete(made.submitters[0].slug)
     desk.seal(made.id)
     hashes = [one.hash for one in desk.get(made.id).submission_events or []]
@@ -34,7 +37,9 @@ def test_permanent_deletion_leaves_nothing_of_the_people(desk: Desk) -> None:
     assert told["data"] == {"submission_id": made.id}
     assert desk.count("submission.archived") == 0
 
-    tables = [one for one in sa.inspect(desk.database.engine).get_table_names() if one != "outbox"]
+    tell_everything(desk.database)
+    assert [row.type for row in desk.rows("SELECT type FROM told")] == ["submission.erased"]
+    tables = sa.inspect(desk.database.engine).get_table_names()
     for table in tables:
         for row in desk.rows(f"SELECT * FROM {table}"):
             assert canary not in str(tuple(row)), table

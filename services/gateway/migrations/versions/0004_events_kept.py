@@ -1,0 +1,16 @@
+"""What was told is kept, and streams of events have an epoch: nobody waits for ever for an event."""
+
+from alembic import op
+
+from contracts.runtime import tables
+
+revision = "0004"
+down_revision = "0003"
+
+
+def upgrade() -> None:
+    tables.upgrade_2(op)
+
+
+def downgrade() -> None:
+    tables.downgrade_2(op)
