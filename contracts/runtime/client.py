@@ -1,8 +1,12 @@
 """Calls to services from plain threads and from asyncio: nameko's RPC protocol over pika.
 
-A call either gets its answer, or a ServiceError: the service's own refusal, or ``unavailable`` when nobody serves it (at
-once), when the broker is away, or when the answer takes longer than the call may. After ``unavailable`` the call may
-have been executed or not; write calls carry a ``request_id`` and can be repeated.
+A call either gets its answer, or a ServiceError: the service's own refusal, or ``unavailable``. That comes within 2 s when
+nobody serves it, or when the broker is away, silent, or takes nothing; else when the answer takes longer than the call may.
+After ``unavailable`` the call may have been executed or not; write calls carry a ``request_id`` and can be repeated.
+
+An answer that is late is no reason to give up: some calls take a minute. It is a reason to look: does the broker answer, and
+does anybody take the service's requests? A process that hangs still seems to take them. Its first callers wait for as long as
+they may; from then on, until anything is heard from that service, nobody waits for longer than 2 s.
 """
 
 import asyncio
@@ -13,8 +17,9 @@ import time
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pika
@@ -25,6 +30,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import Rpc
 from contracts.runtime import observe
 from contracts.runtime.broker import Broker
+from contracts.runtime.presence import Attendance, Presence
 from contracts.runtime.topology import (
     DEADLINE_HEADER,
     HINT_EXCHANGE,
@@ -36,8 +42,31 @@ from contracts.runtime.topology import (
 Q = TypeVar("Q", bound=BaseModel)
 R = TypeVar("R")
 
+
+@dataclass(slots=True)
+class _Call:
+    """A call without an answer yet. Times are monotonic."""
+
+    service: str
+    resolve: Callable[[Any], None]
+    began: float
+    ends: float
+
+
 CONNECTION_PATIENCE = 1.0
 """Seconds that a call waits for a connection that is just being made again."""
+
+LATE_SECONDS = 0.75
+"""An answer that takes longer is a reason to look whether one can come."""
+
+LOOK_EVERY_SECONDS = 0.25
+BROKER_PATIENCE = 0.6
+"""Seconds that the broker may take to say who is there."""
+
+QUIET_PATIENCE = 1.5
+"""Seconds that a call waits for a service of which nothing was heard for as long as some other call could wait."""
+
+_PING_EVERY_SECONDS = 1.0
 
 DURATION = Histogram("countersign_rpc_client_seconds", "Calls to services, as the caller sees them", ["call"])
 FAILED = Counter("countersign_rpc_client_failures_total", "Calls without an answer", ["call", "reason"])
@@ -49,12 +78,19 @@ class RpcClient:
     def __init__(self, amqp_url: str, *, name: str = "client", loads: Callable[[bytes], Any] = json.loads) -> None:
         """``loads`` reads the answers: a faster one, where the process has one."""
         self._loads = loads
-        self._pending: dict[str, Callable[[Any], None]] = {}
+        self._pending: dict[str, _Call] = {}
         self._unsent: deque[tuple[float, str, Callable[[], None]]] = deque()
         self._mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Mailbox] = weakref.WeakKeyDictionary()
         self._hints: set[tuple[str, str]] = set()
         self._numbers = itertools.count()
         self._channel: Any = None
+        self._presence = Presence()
+        self._looking = False
+        self._asked: dict[str, float] = {}
+        self._absent: dict[str, dict[str, _Call]] = {}
+        self._held: dict[str, dict[str, Callable[[], None]]] = {}
+        self._heard: dict[str, float] = {}
+        self._quiet: dict[str, float] = {}
         self._reply_to = ""
         self._name = name
         self._broker = Broker(amqp_url, [self], name=name).start()
@@ -112,16 +148,25 @@ class RpcClient:
 
     def _timed_out(self, rpc: Rpc[Any, Any]) -> "_NoAnswer":
         """Was it the service, or has the broker gone silent?"""
-        self._broker.run(lambda: self._broker.probe(self._channel) if self._channel is not None else None)
+        began = time.monotonic() - rpc.timeout
+
+        def doubt() -> None:
+            if self._channel is not None:
+                self._broker.probe(self._channel)
+                if self._heard.get(rpc.service, 0.0) < began:
+                    self._quiet.setdefault(rpc.service, 0.0)
+
+        self._broker.run(doubt)
         return _unavailable(f"The service {rpc.service} did not answer in time", "timeout")
 
     def _send(self, rpc: Rpc[Any, Any], request: BaseModel, resolve: Callable[[Any], None]) -> str:
-        number = f"{next(self._numbers):x}"
+        number = f"{rpc.service}.{next(self._numbers):x}"
         body = json.dumps({"args": [], "kwargs": request.model_dump(mode="json", exclude_unset=True)}).encode()
         headers = {DEADLINE_HEADER: f"{time.time() + rpc.timeout:.3f}", TIMEOUT_HEADER: f"{rpc.timeout:g}"}
         if identifier := observe.request_id():
             headers[REQUEST_ID_HEADER] = identifier
-        self._pending[number] = resolve
+        began = time.monotonic()
+        self._pending[number] = _Call(rpc.service, resolve, began, began + rpc.timeout)
 
         def publish() -> None:
             properties = pika.BasicProperties(
@@ -146,18 +191,96 @@ class RpcClient:
             self._channel.basic_publish(HINT_EXCHANGE, service, table.encode())
 
     def _publish_when_open(self, number: str, publish: Callable[[], None]) -> None:
+        if (call := self._pending.get(number)) is None:
+            return
+        if not self._looking:
+            self._looking = True
+            self._broker.call_later(LOOK_EVERY_SECONDS, self._look)
         if self._broker.blocked:
-            self._finish(number, _unavailable("The message broker accepts nothing at the moment", "blocked"))
-        elif self._channel is not None:
-            publish()
-        else:
+            self._finish(number, _blocked())
+        elif self._channel is None:
             self._unsent.append((time.monotonic() + CONNECTION_PATIENCE, number, publish))
             self._broker.call_later(CONNECTION_PATIENCE, self._give_up_unsent)
+        elif call.service in self._absent:
+            # Not sent before somebody is there to take it.
+            self._held.setdefault(call.service, {})[number] = publish
+            self._ask_for(call.service)
+        else:
+            publish()
 
     def _give_up_unsent(self) -> None:
         while self._unsent and self._unsent[0][0] <= time.monotonic():
             _, number, _ = self._unsent.popleft()
             self._finish(number, _unavailable("The message broker is not available", "no_broker"))
+
+    def _look(self) -> None:
+        """Now and then while calls are under way: can those that are late still be answered?"""
+        self._looking = bool(self._pending)
+        if not self._looking:
+            return
+        self._broker.call_later(LOOK_EVERY_SECONDS, self._look)
+        moment = time.monotonic()
+        late = [item for item in list(self._pending.items()) if item[1].began <= moment - LATE_SECONDS]
+        if self._channel is None or not late:
+            return
+        for service in {call.service for _, call in late}:
+            self._ask_for(service)
+            if self._quiet.get(service, moment) <= moment - _PING_EVERY_SECONDS:
+                self._quiet[service] = moment
+                self._ping(service)
+        silent = any(asked <= moment - BROKER_PATIENCE for asked in self._asked.values())
+        if silent:
+            self._broker.probe(self._channel)
+        for number, call in late:
+            if self._broker.blocked:
+                self._finish(number, _blocked())
+            elif silent:
+                self._finish(number, _unavailable("The message broker does not answer", "silent"))
+            elif call.service in self._quiet and call.began <= moment - QUIET_PATIENCE:
+                self._finish(number, _unavailable(f"The service {call.service} does not answer", "quiet"))
+
+    def _ask_for(self, service: str) -> None:
+        if service not in self._asked:
+            self._asked[service] = time.monotonic()
+            self._presence.ask(service, lambda found: self._told(service, found))
+
+    def _told(self, service: str, found: Attendance | None) -> None:
+        del self._asked[service]
+        held = self._held.pop(service, {})
+        if found is not None and found.consumers == 0:
+            self._absent.setdefault(service, {})
+            for number in [*self._not_taken(service, found.waiting, held), *held]:
+                self._finish(number, _not_running(service))
+            return
+        self._absent.pop(service, None)
+        for number, publish in held.items():
+            if number in self._pending:
+                publish()
+
+    def _not_taken(self, service: str, waiting: float, held: Container[str]) -> list[str]:
+        """Calls to a service that takes none any more. One that is being ended in good order still answers what it took; what
+        was sent last waits in the queue, and so does what was given up before, until it expires."""
+        moment = time.monotonic()
+        given_up = self._absent[service]
+        for number in [number for number, call in given_up.items() if call.ends <= moment]:
+            del given_up[number]
+        sent = {number: call for number, call in list(self._pending.items()) if call.service == service}
+        known = sorted((call.began, number) for number, call in (sent | given_up).items() if number not in held)
+        untaken = {number for _, number in known[int(max(0, len(known) - waiting)) :]}
+        late = [number for number in untaken & sent.keys() if sent[number].began <= moment - LATE_SECONDS]
+        given_up.update((number, sent[number]) for number in late)
+        return late
+
+    def _ping(self, service: str) -> None:
+        """Anything it answers shows that it is there again. Not to be answered late: that would be one more to answer."""
+        properties = pika.BasicProperties(
+            content_type="application/json",
+            content_encoding="utf-8",
+            reply_to=self._reply_to,
+            correlation_id=f"{service}.ping",
+            expiration=str(int(_PING_EVERY_SECONDS * 1000)),
+        )
+        self._channel.basic_publish(RPC_EXCHANGE, f"{service}.ping", b'{"args": [], "kwargs": {}}', properties)
 
     def opened(self, channel: Any) -> None:
         """The broker connection is there: make a reply queue. A new name each time, because the broker may still hold the
@@ -173,6 +296,7 @@ class RpcClient:
                     publish()
             self._send_hints()
 
+        self._presence.opened(channel.connection)
         channel.add_on_return_callback(self._on_return)
         channel.exchange_declare(RPC_EXCHANGE, "topic", durable=True)
         channel.exchange_declare(HINT_EXCHANGE, "direct", durable=False)
@@ -182,6 +306,10 @@ class RpcClient:
 
     def lost(self, reason: str) -> None:
         """Every pending call fails at once, except those that were not sent yet and may still be in time."""
+        self._presence.lost()
+        self._asked.clear()
+        self._held.clear()
+        self._quiet.clear()
         if self._channel is None:
             return
         self._channel = None
@@ -190,15 +318,18 @@ class RpcClient:
             self._finish(number, _unavailable("The connection to the message broker was lost", "lost"))
 
     def _on_reply(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
-        self._finish(properties.correlation_id, body)
+        number = properties.correlation_id
+        service = number.partition(".")[0]
+        self._heard[service] = time.monotonic()
+        self._quiet.pop(service, None)
+        self._finish(number, body)
 
     def _on_return(self, _channel: Any, method: Any, properties: Any, _body: bytes) -> None:
-        service = method.routing_key.partition(".")[0]
-        self._finish(properties.correlation_id, _unavailable(f"The service {service} is not running", "no_service"))
+        self._finish(properties.correlation_id, _not_running(method.routing_key.partition(".")[0]))
 
     def _finish(self, number: str, outcome: Any) -> None:
-        if (resolve := self._pending.pop(number, None)) is not None:
-            resolve(outcome)
+        if (call := self._pending.pop(number, None)) is not None:
+            call.resolve(outcome)
 
 
 class _Mailbox:
@@ -237,6 +368,14 @@ class _NoAnswer(ServiceError):
 
 def _unavailable(message: str, reason: str) -> _NoAnswer:
     return _NoAnswer(message, reason)
+
+
+def _blocked() -> _NoAnswer:
+    return _unavailable("The message broker accepts nothing at the moment", "blocked")
+
+
+def _not_running(service: str) -> _NoAnswer:
+    return _unavailable(f"The service {service} is not running", "no_service")
 
 
 def _answer(rpc: Rpc[Any, Any], outcome: Any, started: float, loads: Callable[[bytes], Any]) -> Any:

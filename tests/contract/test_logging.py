@@ -157,7 +157,8 @@ log.info("last", dropped=observe._stderr.dropped)
     *kept, told, last = lines
     numbers = [line["number"] for line in kept]
     assert numbers == sorted(set(numbers))
-    assert numbers[:5000] == list(range(5000))  # later ones find a place now and then, while the system takes some lines
+    # Later ones find a place now and then, while the system takes some lines.
+    assert numbers[:5000] == list(range(5000))
     assert (told["event"], told["lines"]) == ("log.dropped", MANY - len(kept))
     assert (last["event"], last["dropped"]) == ("last", MANY - len(kept))
 
