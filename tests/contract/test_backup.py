@@ -282,7 +282,7 @@ def test_a_killed_restore_is_done_again(places: Places, tmp_path: Path) -> None:
 
 
 def test_the_log_of_the_database_before_does_not_get_into_the_restored_one(tmp_path: Path) -> None:
-    """On SQLite what was written last is in a file beside the database."""
+    """On SQLite what was written last is in a file beside the database, and stays when somebody removes only that one."""
     places = Places(
         {service: f"sqlite:///{tmp_path}/{service}.sqlite" for service in SERVICES}, f"file://{tmp_path}/blobs"
     )
@@ -300,6 +300,7 @@ def test_the_log_of_the_database_before_does_not_get_into_the_restored_one(tmp_p
     left_open.close()
     for log in ("-wal", "-shm"):
         shutil.copy(f"{path}{log}.kept", f"{path}{log}")
+    path.unlink()
     restore.restore(places, tmp_path / "backup", replace=True)
     assert notes(places, "submissions") == ["before"]
     asked = subprocess.run(["sqlite3", str(path), "PRAGMA integrity_check"], capture_output=True, text=True, check=True)
