@@ -147,7 +147,7 @@ class Suite:
             "VAR_DIR": str(self.var_dir),
             "BASE_URL": self.base_url,
             "AMQP_URL": self._amqp_url(),
-            "BLOB_URL": f"file://{self.var_dir / 'blobs'}",
+            **settings_of_var_dir(self.var_dir),
             "SMTP_URL": "",
             "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8,::1/128",
             "ADMIN_EMAIL": "admin@example.com",
@@ -155,8 +155,6 @@ class Suite:
             "LINK_SECRET": self._secrets.get("link-secret"),
             "KEY_ENCRYPTION_SECRET": self._secrets.get("key-encryption-secret"),
         }
-        for service in SERVICES:
-            values[f"{service.upper()}_DATABASE_URL"] = f"sqlite:///{self.var_dir / 'databases' / service}.sqlite"
         fixed = {
             "ADMIN_API_KEY": self.api_key,
             "HEALTH_PORT": str(program.health_port),
@@ -262,6 +260,13 @@ def write_secret(path: Path, value: str) -> str:
         os.fsync(file.fileno())
     temporary.rename(path)
     return value
+
+
+def settings_of_var_dir(var_dir: Path) -> dict[str, str]:
+    """Where databases and files are when nobody says anything else."""
+    folder = var_dir / "databases"
+    databases = {f"{service.upper()}_DATABASE_URL": f"sqlite:///{folder / service}.sqlite" for service in SERVICES}
+    return {"BLOB_URL": f"file://{var_dir / 'blobs'}", **databases}
 
 
 def settings_from_environment() -> dict[str, str]:

@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
 
 CHUNK = 256 * 1024
 _SAFE_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file that is in the store: ``size`` in bytes, ``changed_at`` is when it was put there, ``etag`` the bucket's digest."""
+
+    key: str
+    size: int
+    changed_at: datetime
+    etag: str | None = None
 
 
 class BlobMissing(ServiceError):
@@ -44,6 +55,7 @@ class _Place(Protocol):
     def delete(self, key: str) -> None: ...
     def older(self, prefix: str, before: datetime) -> Iterator[str]: ...
     def size(self, key: str) -> int | None: ...
+    def everything(self) -> Iterator[Stored]: ...
 
 
 class BlobStore:
@@ -71,6 +83,16 @@ class BlobStore:
         _check(key)
         self._place.write(key, data, media_type)
         return BlobRef(key=key, sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
+
+    def replace(self, key: str, data: bytes, media_type: str) -> None:
+        """Store ``data`` under ``key``, which may be there already: whoever reads gets the old or the new bytes, whole. Durable
+        when it returns. For what is no blob but must outlive the databases (``marks``), and to put back what a backup holds."""
+        _check(key)
+        self._place.write(key, data, media_type)
+
+    def everything(self) -> Iterator[Stored]:
+        """Every file in the store, in no order; not what somebody is still writing."""
+        return self._place.everything()
 
     def adopt(self, ref: BlobRef, prefix: str) -> BlobRef:
         """A file on its way (``INCOMING``) under a key of one's own, durable when it returns; any other file as it is.
@@ -253,6 +275,19 @@ class _Folder:
         except OSError as error:
             raise _unavailable(error) from error
 
+    def everything(self) -> Iterator[Stored]:
+        try:
+            for folder, _, names in os.walk(self._root):
+                for path in (Path(folder, name) for name in names if is_key(name)):
+                    try:
+                        found = path.stat()
+                    except FileNotFoundError:
+                        continue
+                    changed_at = datetime.fromtimestamp(found.st_mtime, UTC)
+                    yield Stored(path.relative_to(self._root).as_posix(), found.st_size, changed_at)
+        except OSError as error:
+            raise _unavailable(error) from error
+
 
 def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -320,14 +355,20 @@ class _Bucket:
         self._ask("delete_object", key)
 
     def older(self, prefix: str, before: datetime) -> Iterator[str]:
+        return (found.key for found in self._listed(prefix) if found.changed_at < before)
+
+    def everything(self) -> Iterator[Stored]:
+        return (found for found in self._listed("") if is_key(found.key))
+
+    def _listed(self, prefix: str) -> Iterator[Stored]:
         from botocore.exceptions import BotoCoreError, ClientError
 
         pages = self._s3.get_paginator("list_objects_v2")
         try:
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + prefix):
                 for found in page.get("Contents", ()):
-                    if found["LastModified"] < before:
-                        yield found["Key"].removeprefix(self._prefix)
+                    key = found["Key"].removeprefix(self._prefix)
+                    yield Stored(key, found["Size"], found["LastModified"], found["ETag"].strip('"'))
         except (BotoCoreError, ClientError) as error:
             raise _unavailable(error) from error
 

@@ -268,7 +268,7 @@ def dialect_of(session: Session) -> str:
     return session.get_bind().dialect.name
 
 
-def normalised(url: str) -> URL:
+def normalised(url: str | URL) -> URL:
     """The URL with the driver that we use."""
     parsed = make_url(url)
     if parsed.get_backend_name() in ("postgresql", "postgres"):

@@ -102,6 +102,13 @@ def check_trigrams(service: str, database_url: str) -> None:
             transaction.rollback()
 
 
+@contextmanager
+def alone(database_url: str | sa.URL) -> Iterator[None]:
+    """Nobody else migrates this database, or does anything else under this lock, while the block runs."""
+    with _engine(database_url) as engine, engine.connect() as connection, _alone(connection):
+        yield
+
+
 def _comparable(connection: Connection) -> Callable[..., bool]:
     """FTS5 tables and what SQLite keeps of them are in no model."""
     virtual: list[str] = []
@@ -135,7 +142,7 @@ def _config(service: str) -> Config:
 
 
 @contextmanager
-def _engine(database_url: str) -> Iterator[Engine]:
+def _engine(database_url: str | sa.URL) -> Iterator[Engine]:
     url = normalised(database_url)
     if url.database and url.get_backend_name() == "sqlite":
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)

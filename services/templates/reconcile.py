@@ -1,0 +1,11 @@
+"""What this service knows of the others: compared with what they have themselves, after one of them was restored."""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from services.templates.models import TemplateRow
+
+
+def known(session: Session) -> dict[str, set[int]]:
+    """The ids that this service has heard of, by ``service.table``."""
+    return {"gateway.users": {*session.scalars(sa.select(TemplateRow.author_id).distinct())}}
