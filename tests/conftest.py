@@ -24,7 +24,15 @@ from tests.support.suite import RunningSuite, start_suite
 _SHARING = ("tests/browser/", "tests/e2e/", "tests/contract/test_role_matrix.py")
 _EQUIPPED = tuple(f"tests/e2e/test_{name}.py" for name in ("sealing_troubles", "mail_server", "generated_calls"))
 """In this order: the last of them changes whatever can be changed."""
-_LONGEST = ("SQLite", "PostgreSQL", "tests/contract/test_runtime_worker.py", "equipped", "tests/chaos/test_kill.py")
+_LONGEST = (
+    "SQLite",
+    "PostgreSQL",
+    "tests/chaos/test_on_postgresql.py",
+    "tests/chaos/test_on_sqlite.py",
+    "tests/contract/test_runtime_worker.py",
+    "equipped",
+    "tests/chaos/test_kill.py",
+)
 """What is given out first, for two processors not three suites at once: starting one takes 20 s of a processor."""
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()
 

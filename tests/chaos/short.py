@@ -1,0 +1,15 @@
+"""The short form of the harness, for ``make test``: some minutes of it, each kind of fault once."""
+
+from pathlib import Path
+
+from tests.chaos.run import Plan, Report, run
+from tests.chaos.world import OwnWorld
+
+SECONDS = 110.0
+
+
+def short_run(folder: Path, kind: str, *, seed: int) -> Report:
+    """One run on a suite of its own."""
+    plan = Plan(seconds=SECONDS, seed=seed, signers=2, pause=0.5)
+    with OwnWorld(folder, kind) as world:
+        return run(world, plan, folder, print)
