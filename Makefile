@@ -1,9 +1,9 @@
 # Every command does all its own set-up; see deploy/local.py.
 .DEFAULT_GOAL := help
-.PHONY: help demo up test lint lock schemas load
+.PHONY: help demo up test test-deployed lint lock schemas load
 
 help: ## what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
 
 demo: ## walk one real agreement from template to sealed PDF, then stop
 	@python3 deploy/local.py demo
@@ -13,6 +13,9 @@ up: ## run the suite until Ctrl-C; PORT, VAR_DIR, SMTP_URL ... are obeyed
 
 test: ## lint, types, all tests
 	@python3 deploy/local.py test
+
+test-deployed: ## the images in containers, as they are deployed: faults, rolling updates
+	@python3 deploy/local.py test-deployed
 
 lint: ## ruff, mypy, import rules
 	@python3 deploy/local.py lint

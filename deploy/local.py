@@ -1,6 +1,6 @@
 """What `make` runs on a bare machine: installs what is missing, then hands over to the suite. Only the standard library.
 
-    python3 deploy/local.py up | demo | test [pytest arguments] | lint | install
+    python3 deploy/local.py up | demo | test [pytest arguments] | test-deployed [pytest arguments] | lint | install
 
 A new machine has nothing but Debian 12, Python 3.11, make and git. Debian packages are installed as root (or with sudo where
 it asks for no password); the Python packages go into `.venv` from a lock with hashes. A second call finds all that in place
@@ -50,6 +50,15 @@ TEST_PACKAGES = [
     "make",
     "git",
 ]  # Playwright drives Chromium with a node of its own
+CONTAINER_PACKAGES = [
+    "buildah",
+    "podman",
+    "runc",
+    "netavark",  # podman's network of the pods
+    "iptables",  # which it makes with this
+    "catatonit",  # what holds a pod's namespaces
+    "debootstrap",  # the base image where none can be pulled
+]
 
 
 def main(arguments: list[str]) -> int:
@@ -69,6 +78,11 @@ def main(arguments: list[str]) -> int:
         # Some 400 processes are started from the same sources: compiled once, a run takes a tenth less.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         return lint() or become(["-m", "pytest", *(rest or side_by_side())])
+    if command == "test-deployed":
+        install(testing=True)
+        install_debian_packages(CONTAINER_PACKAGES)
+        # -s: what is being built or started is shown while it takes its time.
+        return become(["-m", "pytest", "tests/deployed", "-s", "-v", "--timeout", "1800", *rest])
     print(__doc__, file=sys.stderr)
     return 2
 

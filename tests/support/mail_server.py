@@ -26,7 +26,9 @@ class MailServer:
     first: the server has it, and the client cannot know.
     """
 
-    def __init__(self, port: int = 0, *, login: tuple[str, str] | None = None, **more: Any) -> None:
+    def __init__(
+        self, port: int = 0, *, host: str = "127.0.0.1", login: tuple[str, str] | None = None, **more: Any
+    ) -> None:
         self.received: list[tuple[str, EmailMessage]] = []
         self.raw: list[bytes] = []
         self.senders: list[str] = []
@@ -41,13 +43,14 @@ class MailServer:
         self._login = login
         self._lock = threading.Lock()
         self._more = more
+        self._host = host
         self._wanted_port = port
         self._controller: Controller | None = None
 
     def start(self) -> "MailServer":
         if self._login is not None:
             self._more |= {"authenticator": self._check, "auth_require_tls": False, "auth_required": True}
-        self._controller = _Controller(self, hostname="127.0.0.1", port=self._wanted_port, **self._more)
+        self._controller = _Controller(self, hostname=self._host, port=self._wanted_port, **self._more)
         self._controller.start()
         self._wanted_port = self._controller.port
         return self
@@ -69,7 +72,7 @@ class MailServer:
 
     @property
     def url(self) -> str:
-        return f"smtp://127.0.0.1:{self.port}"
+        return f"smtp://{self._host}:{self.port}"
 
     def recipients(self) -> list[str]:
         return [address for address, _message in self.received]

@@ -25,16 +25,16 @@ Reply = tuple[int, dict[str, str], bytes]
 
 
 class Receiver:
-    """``answer`` decides about each request; the default takes everything. ``url`` is where it listens."""
+    """``answer`` decides about each request; the default takes everything. ``url`` is where it listens, on ``host``."""
 
-    def __init__(self, answer: Callable[[Received], Reply] | None = None) -> None:
+    def __init__(self, answer: Callable[[Received], Reply] | None = None, host: str = "127.0.0.1") -> None:
         self.requests: list[Received] = []
         self.answer = answer or (lambda _: (204, {}, b""))
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = http.server.ThreadingHTTPServer((host, 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+        self.url = f"http://{host}:{self._server.server_port}/hook"
 
     def close(self) -> None:
         self._server.shutdown()

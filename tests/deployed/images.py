@@ -1,0 +1,184 @@
+"""The images of the manifests: ours from their Dockerfiles, those of others pulled, or made here where no registry answers."""
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from deploy.suite import SERVICES
+from tests.deployed.engine import FOLDER, EngineFailed, Unable, podman, run
+
+ROOT = Path(__file__).resolve().parents[2]
+STAND_INS = Path(__file__).parent / "stand_ins"
+PYTHON = "docker.io/library/python:3.11-slim-bookworm"
+BROKER = "docker.io/library/rabbitmq:3.13"
+DATABASE = "docker.io/library/postgres:15"
+CURRENT, BEFORE = "0.1.0", "before"
+"""Tags of our images: of the working tree, as the manifests name it, and of the commit before."""
+AT_ONCE = 3
+
+
+def image_of(service: str, tag: str = CURRENT) -> str:
+    return f"docker.io/countersign/{service}:{tag}"
+
+
+def full_name(image: str) -> str:
+    """The name in podman's storage of an image that a manifest names."""
+    return f"docker.io/{image}" if "/" in image else f"docker.io/library/{image}"
+
+
+def provide() -> None:
+    """All images of the try-out overlay, as the working tree describes them; what has not changed is taken from the cache."""
+    began = time.monotonic()
+    mounts = machine_mounts()
+    _provide_base()
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        # What takes longest comes first.
+        services = sorted(SERVICES, key=lambda service: service != "rendering")
+        builds = [threads.submit(build, service, ROOT, CURRENT, mounts) for service in services]
+        builds += [
+            threads.submit(_pull_or, stand_in, name, mounts)
+            for name, stand_in in ((BROKER, "rabbitmq"), (DATABASE, "postgres"))
+        ]
+        for each in builds:
+            each.result()
+    podman("image", "prune", "--force", within=300)
+    say(f"all images are there after {time.monotonic() - began:.0f} s")
+
+
+def build(service: str, context: Path, tag: str, mounts: list[str]) -> None:
+    """One service's image from its Dockerfile in ``context``."""
+    _bud(image_of(service, tag), context / "services" / service / "Dockerfile", context, mounts)
+
+
+def build_commit(service: str, commit: str) -> None:
+    """The service's image as ``commit`` describes it, with the tag ``BEFORE``."""
+    with tempfile.TemporaryDirectory(prefix="countersign-before-") as folder:
+        archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
+        subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
+        build(service, Path(folder), BEFORE, machine_mounts())
+
+
+def commit_before(service: str) -> str:
+    """The newest commit of which the service's image would be another than that of the working tree.
+
+    Raises ``Unable`` where the history has none: a clone without history, or a service that never changed.
+    """
+    paths = ["contracts", f"services/{service}", f"deploy/locks/{service}.txt"]
+
+    def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    if git("diff", "--quiet", "HEAD", "--", *paths).returncode:
+        return "HEAD"
+    changed = git("log", "--first-parent", "-1", "--format=%H", "HEAD", "--", *paths).stdout.strip()
+    found = git("rev-parse", "--verify", "--quiet", f"{changed}^1").stdout.strip()
+    if not found:
+        raise Unable(f"there is no earlier commit of {service} here: this clone has no history (git fetch --unshallow)")
+    return found
+
+
+def _bud(name: str, dockerfile: Path, context: Path, mounts: list[str]) -> None:
+    began = time.monotonic()
+    # No namespaces while building, and the machine's own network: what is built may need a proxy that only that reaches.
+    flags = ["--isolation", "chroot", "--network", "host", "--layers", "--pull-never"]
+    for mount in mounts:
+        flags += ["--volume", mount]
+    run("buildah", "bud", *flags, "--file", dockerfile, "--tag", name, context, within=1200)
+    say(f"built {name} in {time.monotonic() - began:.0f} s")
+
+
+def machine_mounts() -> list[str]:
+    """How this machine reaches its packages (pip's and apt's configuration, certificates, folders of packages), read-only."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    mounts = []
+    certificates = Path("/etc/ssl/certs/ca-certificates.crt")
+    if certificates.exists():
+        mounts.append(f"{certificates}:{certificates}:ro")
+    said = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    ).stdout
+    values: dict[str, list[str]] = {}
+    for line in said.splitlines():
+        name, _, value = line.partition("=")
+        values.setdefault(name.rpartition(".")[2], []).extend(value.strip("'\"").replace("\\n", " ").split())
+    lines = [f"{name} = {' '.join(dict.fromkeys(value))}\n" for name, value in sorted(values.items())]
+    pip_configuration = FOLDER / "pip.conf"
+    pip_configuration.write_text("[global]\n" + "".join(lines))
+    mounts.append(f"{pip_configuration}:/etc/pip.conf:ro")
+    for value in dict.fromkeys(one for each in values.values() for one in each):
+        folder = Path(urlsplit(value).path if value.startswith("file://") else value)
+        # The folder above one of an index: its pages may point beside it.
+        folder = folder.parent if value.startswith("file://") else folder
+        if folder.is_absolute() and folder.is_dir():
+            mounts.append(f"{folder}:{folder}:ro")
+    apt = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
+    wanted = ("Acquire::http", "Acquire::https", "Acquire::Check-")
+    apt_configuration = FOLDER / "apt.conf"
+    apt_configuration.write_text("".join(f"{line}\n" for line in apt.splitlines() if line.startswith(wanted)))
+    return [*mounts, f"{apt_configuration}:/etc/apt/apt.conf.d/99machine:ro"]
+
+
+def _provide_base() -> None:
+    if _is_there(PYTHON) or _pulled(PYTHON):
+        return
+    say(f"{PYTHON} cannot be pulled here: Debian bookworm with its Python 3.11 stands in for it")
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="countersign-base-", dir=FOLDER) as folder:
+        packages = "ca-certificates,python3,python3-venv,python3-pip"
+        mirror = [uri] if (uri := _debian_mirror()) else []
+        run("debootstrap", "--variant=minbase", f"--include={packages}", "bookworm", folder, *mirror, within=600)
+        root = Path(folder)
+        (root / "usr/bin/python").symlink_to("python3")
+        (root / "usr/lib/python3.11/EXTERNALLY-MANAGED").unlink()
+        for downloaded in [*root.glob("var/cache/apt/archives/*.deb"), *root.glob("var/lib/apt/lists/*_*")]:
+            downloaded.unlink()
+        archive = FOLDER / "base.tar"
+        run("tar", "--create", "--file", archive, "--directory", folder,
+            "--exclude=./proc/*", "--exclude=./sys/*", "--exclude=./dev/*", ".")  # fmt: skip
+        podman("import", archive, PYTHON)
+        archive.unlink()
+    say(f"made in {time.monotonic() - began:.0f} s")
+
+
+def _debian_mirror() -> str:
+    """Where this machine has its Debian packages from; empty where it is no Debian."""
+    said = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian", "Codename: bookworm"],
+        capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    return said.partition("\n")[0].strip()
+
+
+def _pull_or(stand_in: str, name: str, mounts: list[str]) -> None:
+    """The image from its registry, else built from ``stand_ins``, again when what it is built from has changed."""
+    folder = STAND_INS / stand_in
+    made_of = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.iterdir()))).hexdigest()
+    stamp = FOLDER / f"stand-in-{stand_in}"
+    if _is_there(name) and (not stamp.exists() or stamp.read_text() == made_of):
+        return
+    if not stamp.exists() and _pulled(name):
+        return
+    say(f"{name} cannot be pulled here: Debian's package stands in for it")
+    _bud(name, folder / "Dockerfile", folder, mounts)
+    stamp.write_text(made_of)
+
+
+def _is_there(name: str) -> bool:
+    return bool(podman("images", "--quiet", name).strip())
+
+
+def _pulled(name: str) -> bool:
+    try:
+        podman("pull", "--quiet", name, within=300)
+    except EngineFailed:
+        return False
+    return True
+
+
+def say(message: str) -> None:
+    print(f"deployed: {message}", file=sys.stderr, flush=True)

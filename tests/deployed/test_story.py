@@ -1,0 +1,173 @@
+"""The deployed form, from its start through what happens to it: one story on one deployment, in this order."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from deploy.suite import SERVICES
+from tests.deployed.cluster import STATEFUL, Pod, wait_until
+from tests.deployed.conftest import Deployment
+from tests.deployed.images import BEFORE, build_commit, commit_before, image_of, say
+from tests.deployed.traffic import (
+    READS,
+    Client,
+    Load,
+    agree,
+    check_every_pod_answers,
+    check_nothing_lost,
+    is_ours,
+)
+from tests.support.sealing import pdfsig
+
+
+def processes_of(pod: Pod) -> list[Path]:
+    """The folders in /proc of all processes of a container."""
+    namespace = Path(f"/proc/{pod.pid}/ns/pid").readlink()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "ns/pid").readlink() == namespace:
+                found.append(process)
+        except OSError:
+            continue  # it ended meanwhile
+    return found
+
+
+def test_every_pod_becomes_ready_although_broker_and_database_come_last(deployment: Deployment) -> None:
+    check_every_pod_answers(deployment.cluster)
+    assert [(pod.name, pod.restarts) for pod in deployment.cluster.all() if pod.restarts] == []
+
+
+def test_processes_have_no_rights_beyond_what_the_manifests_give(deployment: Deployment) -> None:
+    """Read from outside, of the processes as they run: user, capabilities, system call filter, root file system."""
+    for pod in deployment.cluster.all():
+        user = str(pod.workload.spec["securityContext"]["runAsUser"])
+        read_only = pod.workload.container["securityContext"].get("readOnlyRootFilesystem", False)
+        processes = processes_of(pod)
+        assert processes, pod.name
+        for process in processes:
+            status = dict(
+                line.split(":\t", 1) for line in (process / "status").read_text().splitlines() if ":\t" in line
+            )
+            assert status["Uid"].split() == [user] * 4, f"{pod.name}: {status['Name']}"
+            assert {int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")} == {0}
+            assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2"), f"{pod.name}: {status['Name']}"
+            mounts = [line.split() for line in (process / "mountinfo").read_text().splitlines()]
+            (root,) = [mount for mount in mounts if mount[4] == "/"]
+            assert ("ro" in root[5].split(",")) == read_only, f"{pod.name}: {root}"
+
+
+def test_what_containers_write_goes_into_a_pipe(deployment: Deployment) -> None:
+    for pod in filter(is_ours, deployment.cluster.all()):
+        assert str(Path(f"/proc/{pod.pid}/fd/2").readlink()).startswith("pipe:"), pod.name
+
+
+def test_an_agreement_is_carried_through(deployment: Deployment, tmp_path: Path) -> None:
+    agreement = agree(deployment.client, deployment.template_id)
+    check_nothing_lost(deployment.client, deployment.outside, [agreement])
+    submission = deployment.client.api("GET", f"/submissions/{agreement.submission_id}")
+    for url in (submission["documents"][0]["url"], submission["audit_log_url"]):
+        said = pdfsig(deployment.client.download(url), tmp_path)
+        assert "Signature is Valid" in said, said
+        assert "Total document signed" in said, said
+
+
+@pytest.mark.parametrize("clients", [8, 16])
+def test_no_read_fails_while_many_read(deployment: Deployment, clients: int) -> None:
+    """Each call writes lines of the log into pipes, in several processes."""
+    watched = [deployment.new_client() for _ in range(clients)]
+    until = time.monotonic() + 8
+
+    def read(client: Client, number: int) -> None:
+        while time.monotonic() < until:
+            client.read_once(READS[number % len(READS)])
+            number += 1
+
+    with ThreadPoolExecutor(clients) as threads:
+        for each in [threads.submit(read, client, number) for number, client in enumerate(watched)]:
+            each.result()
+    answered = {status: sum(client.answered[status] for client in watched) for status in (200, 503)}
+    say(f"{clients} clients: {answered}, slowest {max(client.slowest for client in watched):.1f} s")
+    assert [failure for client in watched for failure in client.failures] == []
+    assert answered[503] == 0
+    assert answered[200] > 100
+
+
+def check_after(deployment: Deployment, load: Load) -> None:
+    """What holds after each trouble, when the load has ended."""
+    say(f"{len(load.journal)} agreements; answers {dict(load.client.answered)}, broken connections {load.client.broken}, "
+        f"slowest answer {load.client.slowest:.1f} s")  # fmt: skip
+    assert load.client.failures == []
+    assert load.given_up == []
+    deployment.cluster.wait_ready()
+    check_every_pod_answers(deployment.cluster)
+    check_nothing_lost(deployment.client, deployment.outside, load.journal)
+    unclean = [stopped for stopped in deployment.cluster.stopped if stopped.exit_code != 0]
+    assert unclean == [], "pods that did not stop by themselves within their grace period"
+
+
+def test_nothing_is_lost_when_the_broker_restarts(deployment: Deployment) -> None:
+    with Load(deployment.new_client(), deployment.template_id) as load:
+        load.go_on(4)
+        (broker,) = deployment.cluster.pods["rabbitmq"]
+        broker.restart()
+        wait_until(broker.exec_ready, within=120, what="the broker to be ready")
+        load.go_on(4)
+    check_after(deployment, load)
+
+
+@pytest.mark.parametrize("victim", list(STATEFUL))
+def test_nothing_is_lost_when_broker_or_database_is_killed(deployment: Deployment, victim: str) -> None:
+    with Load(deployment.new_client(), deployment.template_id) as load:
+        load.go_on(4)
+        (pod,) = deployment.cluster.pods[victim]
+        pod.kill()
+        pod.started_again()
+        wait_until(pod.exec_ready, within=120, what=f"{victim} to be ready")
+        load.go_on(4)
+    check_after(deployment, load)
+
+
+def test_nothing_is_lost_when_a_pod_of_each_service_is_killed(deployment: Deployment) -> None:
+    """Each `serve` has another one beside it; each `background` is alone and starts again."""
+    with Load(deployment.new_client(), deployment.template_id) as load:
+        load.go_on(2)
+        for service in SERVICES:
+            for process in ("serve", "background"):
+                deployment.cluster.pods[f"{service}-{process}"][0].kill()
+                load.go_on(1)
+        load.go_on(4)
+    check_after(deployment, load)
+
+
+def test_nothing_is_lost_in_a_rolling_restart(deployment: Deployment) -> None:
+    with Load(deployment.new_client(), deployment.template_id) as load:
+        load.go_on(2)
+        roll_all(deployment, list(SERVICES))
+        load.go_on(4)
+    assert load.client.broken == 0
+    check_after(deployment, load)
+
+
+def roll_all(deployment: Deployment, services: list[str], image: str | None = None) -> None:
+    """Rolling updates of several services side by side, `serve` and `background` of each."""
+    names = [name for name in deployment.cluster.pods if name.rpartition("-")[0] in services]
+    with ThreadPoolExecutor(4) as threads:
+        for each in [threads.submit(deployment.cluster.roll, name, image) for name in names]:
+            each.result()
+
+
+@pytest.mark.parametrize("service", ["submissions", "webhooks"])
+def test_nothing_is_lost_in_an_upgrade_and_back(deployment: Deployment, service: str) -> None:
+    """The service as it was before its last change, beside all others as they are: to it, back, and again; each time rolling."""
+    commit = commit_before(service)
+    say(f"{service} as of {commit[:12]}")
+    build_commit(service, commit)
+    with Load(deployment.new_client(), deployment.template_id) as load:
+        for tag in (BEFORE, "0.1.0", BEFORE, "0.1.0"):
+            roll_all(deployment, [service], image_of(service, tag))
+            load.go_on(3)
+    assert load.client.broken == 0
+    check_after(deployment, load)
