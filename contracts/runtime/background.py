@@ -4,6 +4,9 @@ with backoff, parked when it is hopeless.
 Every attempt may happen twice: a process can die after the outside effect and before the outcome is written, and a lease
 can run out while a slow attempt is still under way. Attempts are therefore idempotent, or their receivers deduplicate.
 
+An outcome is written as soon as the database takes it, however long that is; until then the attempt keeps its lease, and
+nothing is done outside again because of a database that was away.
+
 Nothing here sleeps in a worker: these loops run in a service's ``background`` process, in plain threads.
 """
 
@@ -13,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 from prometheus_client import Counter, Gauge
@@ -31,7 +34,12 @@ FINISHED = Counter("countersign_due_work_total", "Attempts of due work", ["work"
 PARKED = Gauge("countersign_due_work_parked", "Rows that were given up and wait for an operator", ["work"])
 OLDEST = Gauge("countersign_due_work_oldest_seconds", "How long the longest waiting due row is overdue", ["work"])
 
+UNWRITTEN = Gauge("countersign_due_work_unwritten", "Outcomes of attempts that the database does not take", ["work"])
+
 JITTER = 0.2
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""Seconds between the tries to write an outcome."""
+
 _ERROR_LENGTH = 2000
 _MOMENT = sa.bindparam("moment", type_=UtcDateTime)
 _LEASES_OVER = sa.bindparam("leases_over", type_=UtcDateTime)
@@ -77,11 +85,22 @@ Record = Callable[[Session, Any], None]
 """Runs in the transaction that writes the outcome; gets the session and the row, loaded in it. emit() belongs here."""
 
 
+class Note(Protocol):
+    """What was noted outside the database of work that was done, because it must not be done again."""
+
+    def sync(self) -> None:
+        """The database does not take the outcome at once: only the note will know of it when the machine fails."""
+
+    def remove(self) -> None:
+        """The outcome is in the database."""
+
+
 @dataclass(frozen=True)
 class Done:
-    """The work is done."""
+    """The work is done. ``note`` is removed once that is written."""
 
     record: Record | None = None
+    note: Note | None = None
 
 
 @dataclass(frozen=True)
@@ -183,7 +202,8 @@ class DueWork(Loop):
     ``one_at_a_time_per``: rows that agree in this column are attempted one after the other.
 
     An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late
-    outcome of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs.
+    outcome of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs. Once the
+    attempt is over, the lease is prolonged until its outcome is written.
 
     When the wall clock is put forward no lease ends by that. When it is put back, what waits for its first attempt does not
     wait for the clock: it was due at once, unless ``planned`` says that rows are made for a later time.
@@ -216,6 +236,7 @@ class DueWork(Loop):
         self._on_park = on_park
         self._planned = planned
         self._running: dict[threading.Thread, float] = {}
+        self._unwritten: dict[threading.Thread, tuple[Any, int]] = {}
         self._next_check_of_leases = 0.0
         # Built once: that takes SQLAlchemy longer than having them done.
         self._look = self._soonest_row()
@@ -227,6 +248,7 @@ class DueWork(Loop):
     def turn(self) -> float:
         told, self._told = self._told, False
         self._free_leases_of_the_dead()
+        self._hold_unwritten()
         free = self._concurrency - self._busy()
         rows, pause = self._due(free, told) if free > 0 else ([], self.poll_seconds)
         for row in rows:
@@ -329,11 +351,7 @@ class DueWork(Loop):
             except Exception as error:
                 _log_failure("due_work.raised", error, work=self.name, row=key)
                 outcome = Retry(_words(error))
-            try:
-                state = self._database.write(self._write_outcome, key, row.attempts, outcome)
-            except Exception as error:
-                _log_failure("due_work.outcome_failed", error, work=self.name, row=key)
-                state = self._give_back(key, row.attempts, error)
+            state = self._written(key, row.attempts, outcome)
             duration = round((time.monotonic() - started) * 1000, 1)
             log.info(
                 "due_work.attempted",
@@ -347,19 +365,73 @@ class DueWork(Loop):
         FINISHED.labels(self.name, state).inc()
         self._woken.set()  # to look whether there is more
 
-    def _give_back(self, key: Any, attempts: int, error: Exception) -> str:
+    def _written(self, key: Any, attempts: int, outcome: Outcome) -> str:
+        """Write the outcome, as soon as the database takes it; returns the state of the row then."""
+        note = outcome.note if isinstance(outcome, Done) else None
+        state = self._try_to_write(key, attempts, outcome)
+        if state is None:
+            if note is not None:
+                _quietly(note.sync)
+            state = self._write_later(key, attempts, outcome)
+        if note is not None and state in ("done", "superseded"):
+            _quietly(note.remove)
+        return state
+
+    def _write_later(self, key: Any, attempts: int, outcome: Outcome) -> str:
+        me, state, pause = threading.current_thread(), None, FIRST_PAUSE
+        self._unwritten[me] = key, attempts
+        while state is None:
+            UNWRITTEN.labels(self.name).set(len(self._unwritten))
+            time.sleep(pause * random.uniform(1 - JITTER, 1 + JITTER))
+            pause = min(2 * pause, LONGEST_PAUSE)
+            state = self._try_to_write(key, attempts, outcome)
+        del self._unwritten[me]
+        UNWRITTEN.labels(self.name).set(len(self._unwritten))
+        return state
+
+    def _try_to_write(self, key: Any, attempts: int, outcome: Outcome) -> str | None:
+        """None when the database takes nothing. What cannot be recorded for another reason is a failed attempt."""
         try:
-            return self._database.write(self._write_outcome, key, attempts, Retry(_words(error)))
+            return self._database.write(self._write_outcome, key, attempts, outcome)
+        except Exception as error:
+            _log_failure("due_work.outcome_failed", error, work=self.name, row=key)
+            if _is_unavailable(error):
+                return None
+            instead = Retry(_words(error))
+        try:
+            return self._database.write(self._write_outcome, key, attempts, instead)
         except Exception as again:
             _log_failure("due_work.outcome_failed", again, work=self.name, row=key)
-            return "lost"
+            return None
+
+    def _hold_unwritten(self) -> None:
+        """Keep the leases of attempts that are over and not written: when the database comes back after they would have ended,
+        this loop does not take the rows again. A lease that was lost when the database was killed is taken again."""
+        row, until = self._row, now() + self._lease
+        waiting = dict(self._unwritten)
+        if not waiting:
+            return
+
+        def prolong(session: Session) -> None:
+            for key, attempts in waiting.values():
+                this = [column == value for column, value in zip(self._key, key, strict=True)]
+                ours = sa.or_(row.leased_by.is_(None), row.leased_by == own_name())
+                lease = {"leased_until": until, "leased_by": own_name(), "attempts": attempts}
+                session.execute(
+                    sa.update(row).where(*this, row.state == "due", row.attempts <= attempts, ours).values(**lease)
+                )
+
+        self._database.write_unsynced(prolong)
+        for thread in waiting:
+            self._running[thread] = time.monotonic() + self._lease.total_seconds()
 
     def _write_outcome(self, session: Session, key: Any, attempts: int, outcome: Outcome) -> str:
         row = session.get(self._row, key, with_for_update=True)
         if row is None or row.state != "due":
             return "superseded"
-        if row.attempts != attempts and not isinstance(outcome, Done):
+        if row.attempts > attempts and not isinstance(outcome, Done):
             return "superseded"
+        row.attempts = max(row.attempts, attempts)  # a database that was killed may have lost that it was begun
         row.leased_until = row.leased_by = None
         if isinstance(outcome, Done):
             row.state, row.finished_at, row.last_error = "done", now(), None
@@ -422,6 +494,17 @@ def _words(error: Exception) -> str:
     return error.message if isinstance(error, ServiceError) else f"{type(error).__name__}: {error}"
 
 
+def _is_unavailable(error: Exception) -> bool:
+    return isinstance(error, ServiceError) and error.code == "unavailable"
+
+
+def _quietly(step: Callable[[], None]) -> None:
+    """A note that cannot be synced or removed keeps nobody from going on."""
+    try:
+        step()
+    except OSError as error:
+        log.warning("due_work.note_failed", reason=error.strerror)
+
+
 def _log_failure(event: str, error: Exception, **details: Any) -> None:
-    expected = isinstance(error, ServiceError) and error.code == "unavailable"
-    log.warning(event, error=_words(error), exc_info=None if expected else error, **details)
+    log.warning(event, error=_words(error), exc_info=None if _is_unavailable(error) else error, **details)

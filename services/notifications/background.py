@@ -11,6 +11,7 @@ from services.notifications import commands, phone_messages
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.sms import ATTEMPT_SECONDS
 from services.notifications.channels.smtp import SmtpChannel
+from services.notifications.journal import Journal
 from services.notifications.models import MailRow, PhoneMessageRow
 from services.notifications.phone_messages import PhoneSending
 from services.notifications.sending import Sending, channel_of, forget_files
@@ -35,7 +36,9 @@ class Mails(DueWork):
 
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
     channel = channel_of(settings)
-    sending = Sending(channel, blobs, settings.sender)
+    # A mail in the folder is replaced by a repeat, and what is kept here is sent to nobody.
+    journal = Journal(settings.sent_folder) if settings.sent_folder is not None else None
+    sending = Sending(channel, blobs, settings.sender, None if channel.keeps_mails else journal)
     mails = Mails(
         channel,
         "mails",
@@ -54,6 +57,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         outbound,
         settings.link_secret.get_secret_value(),
         keeps=settings.keeps_sms,
+        journal=journal,
     )
     phones = DueWork(
         "phone-messages",
@@ -65,12 +69,11 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         concurrency=settings.sms_concurrency,
         on_park=phone_messages.failed,
     )
-    if settings.var_dir is None:
-        return [mails, phones]
-    # Also with a mail server: there may be files from before it was set.
-    folder = FolderChannel(settings.mail_folder)
-    return [
-        mails,
-        phones,
-        Every("files of erased mails", timedelta(seconds=30), lambda: forget_files(database, folder)),
-    ]
+    made: list[DueWork | Every] = [mails, phones]
+    if journal is not None:
+        made.append(Every("journal", timedelta(hours=1), journal.clean_up))
+    if settings.var_dir is not None:
+        # Also with a mail server: there may be files from before it was set.
+        folder = FolderChannel(settings.mail_folder)
+        made.append(Every("files of erased mails", timedelta(seconds=30), lambda: forget_files(database, folder)))
+    return made

@@ -24,6 +24,7 @@ from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.sms import SmsChannel, posted
 from services.notifications.commands import locked_submission
 from services.notifications.domain import Kind, find_party
+from services.notifications.journal import Journal, Sent
 from services.notifications.models import PhoneMessageRow
 from services.notifications.settings import Settings
 from services.notifications.telling import tell
@@ -114,15 +115,28 @@ def invitation_text(due: SmsDue, brand: str, link: str) -> str:
 
 
 class PhoneSending:
-    """``attempt(row)`` for DueWork. ``channel`` is None where there is no SMS provider; ``keeps``: SMS stay here instead."""
+    """``attempt(row)`` for DueWork. ``channel`` is None where there is no SMS provider; ``keeps``: SMS stay here instead.
+    Without ``journal`` only the ``Idempotency-Key`` tells a message that is sent again because the process was killed."""
 
-    def __init__(self, channel: SmsChannel | None, outbound: Outbound, secret: str, *, keeps: bool) -> None:
+    def __init__(
+        self,
+        channel: SmsChannel | None,
+        outbound: Outbound,
+        secret: str,
+        *,
+        keeps: bool,
+        journal: Journal | None = None,
+    ) -> None:
         self._channel = channel
         self._outbound = outbound
         self._secret = secret
         self._keeps = keeps
+        self._journal = journal
 
     def attempt(self, row: PhoneMessageRow) -> Outcome:
+        if self._journal is not None and (sent := self._journal.find(row.key)) is not None:
+            log.warning("sms.already_sent", message=row.id)
+            return self._done(row, sent)
         if row.expires_at is not None and row.expires_at <= now():
             return Park("It could not be sent before it expired")
         is_code = row.kind == Kind.ONE_TIME_CODE
@@ -134,12 +148,15 @@ class PhoneSending:
             return Retry(_without(row.to_phone, error), after=CODE_PAUSE if is_code else None)
         except Refused as error:
             return Park(_without(row.to_phone, error))
-        at = now()
+        return self._done(row, Sent(_without(row.to_phone, answer), now()))
+
+    def _done(self, row: PhoneMessageRow, sent: Sent) -> Done:
+        keep_text = self._keeps and row.kind != Kind.ONE_TIME_CODE
 
         def record(session: Session, row: PhoneMessageRow) -> None:
-            sent(session, row, _without(row.to_phone, answer), at, keep_text=self._keeps and not is_code)
+            taken(session, row, sent.answer, sent.at, keep_text=keep_text)
 
-        return Done(record=record)
+        return Done(record, self._journal.note(row.key, sent) if self._journal is not None else None)
 
     def _send_sms(self, row: PhoneMessageRow) -> str:
         if self._channel is not None:
@@ -185,7 +202,7 @@ def channel_of(settings: Settings, outbound: Outbound) -> SmsChannel | None:
     return SmsChannel(outbound, settings.sms_url, settings.sms_format, settings.sms_user, token, settings.sms_from)
 
 
-def sent(session: Session, row: PhoneMessageRow, answer: str, at: datetime, *, keep_text: bool) -> None:
+def taken(session: Session, row: PhoneMessageRow, answer: str, at: datetime, *, keep_text: bool) -> None:
     """The provider has taken it. The text holds a signing link: it is kept only where it is shown."""
     row.answer = answer
     if not keep_text:

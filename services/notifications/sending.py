@@ -7,6 +7,7 @@ from typing import Protocol
 from sqlalchemy.orm import Session
 
 from contracts.events import MailedFile
+from contracts.runtime import observe
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.blobstore import BlobMissing, BlobStore
 from contracts.runtime.clock import now, without_leaps
@@ -16,8 +17,11 @@ from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.smtp import SmtpChannel
 from services.notifications.composing import file_name
+from services.notifications.journal import Journal, Sent
 from services.notifications.models import MailRow
 from services.notifications.settings import Settings
+
+log = observe.logger(__name__)
 
 LEASES_AT_MOST = timedelta(hours=1)
 """No attempt has a longer one, whatever the settings."""
@@ -41,14 +45,19 @@ def channel_of(settings: Settings) -> SmtpChannel | FolderChannel:
 
 
 class Sending:
-    """``attempt(row)`` for DueWork."""
+    """``attempt(row)`` for DueWork. Without ``journal`` only the ``Message-ID`` tells a mail that is sent again because the
+    process was killed before the database knew of it."""
 
-    def __init__(self, channel: Channel, blobs: BlobStore, sender: str) -> None:
+    def __init__(self, channel: Channel, blobs: BlobStore, sender: str, journal: Journal | None = None) -> None:
         self._channel = channel
         self._blobs = blobs
         self._sender = sender
+        self._journal = journal
 
     def attempt(self, row: MailRow) -> Outcome:
+        if self._journal is not None and (sent := self._journal.find(row.message_id)) is not None:
+            log.warning("mail.already_sent", mail=row.id)
+            return self._done(row, sent)
         if not addresses.valid(row.to_address):
             return Park("Not an e-mail address")
         if row.expires_at is not None and row.expires_at <= now():
@@ -65,12 +74,13 @@ class Sending:
         except BlobMissing:
             return Retry("A file to be attached is not there")
 
-        at = now()
+        return self._done(row, Sent(answer, now()))
 
+    def _done(self, row: MailRow, sent: Sent) -> Done:
         def record(session: Session, row: MailRow) -> None:
-            commands.sent(session, row, answer, at, keep_content=self._channel.keeps_mails)
+            commands.sent(session, row, sent.answer, sent.at, keep_content=self._channel.keeps_mails)
 
-        return Done(record=record)
+        return Done(record, self._journal.note(row.message_id, sent) if self._journal is not None else None)
 
     def _message(self, row: MailRow) -> bytes:
         files = [MailedFile.model_validate(one) for one in row.files]

@@ -42,6 +42,12 @@ class Settings(ServiceSettings):
     smtp_timeout: float = Field(30.0, gt=0, description="Seconds to wait for each answer of the mail server")
     smtp_attempt_seconds: float = Field(120.0, gt=0, description="Seconds that sending one mail may take in all")
 
+    sent_dir: Path | None = Field(
+        None,
+        description="Folder where background notes what was sent until the database knows: nothing is sent again after a crash;"
+        " unset: VAR_DIR/sent, and without VAR_DIR it is known in memory alone",
+    )
+
     sms_url: str | None = Field(
         None,
         description="Where text messages are posted to: a provider's URL, in the form that SMS_FORMAT says. Unset: with"
@@ -133,6 +139,11 @@ class Settings(ServiceSettings):
     def mail_folder(self) -> Path:
         """Where mails are kept when there is no mail server."""
         return (self.var_dir or Path()) / "mail"
+
+    @property
+    def sent_folder(self) -> Path | None:
+        """Where is noted what was sent; None when there is no place for it."""
+        return self.sent_dir or (self.var_dir / "sent" if self.var_dir is not None else None)
 
     @property
     def keeps_sms(self) -> bool:
