@@ -10,7 +10,7 @@ Needs AMQP_URL. QUEUE is a name as ``list`` prints it.
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pika
@@ -50,9 +50,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def listed(connection: Any) -> Iterator[str]:
-    """A line per queue that has parked messages, and one per message: event id, when, how often tried, why."""
-    for queue in _queues():
+def listed(connection: Any, queues: Sequence[str] | None = None) -> Iterator[str]:
+    """Yield a line per parking queue that is not empty, and one per message: event id, when, how often tried, why."""
+    for queue in _queues() if queues is None else queues:
         try:
             channel = connection.channel()
             waiting = channel.queue_declare(queue, passive=True).method.message_count
@@ -64,7 +64,7 @@ def listed(connection: Any) -> Iterator[str]:
         for _, properties, body in messages:
             headers = (properties.headers or {}) if properties else {}
             when, tries = headers.get(topology.PARKED_AT_HEADER), headers.get(topology.FAILURES_HEADER)
-            yield f"  {_event_id(body)} parked {when} after {tries} tries: {headers.get(topology.REASON_HEADER)}"
+            yield f"  {_event_id(body)} parked {when} after {tries} tries: {_reason(headers)}"
         channel.close()  # gives back what was looked at
 
 
@@ -95,6 +95,12 @@ def moved(connection: Any, queue: str, *, again: bool) -> int:
 def _queues() -> list[str]:
     queues = [topology.event_queue_name(event, service) for event in REGISTRY.values() for service in SERVICES]
     return [topology.parked_queue_name(queue) for queue in queues]
+
+
+def _reason(headers: dict[str, Any]) -> Any:
+    if headers.get("x-first-death-reason") == "delivery_limit":
+        return "the broker gave up on it: connections or processes were lost with each delivery; requeue it"
+    return headers.get(topology.REASON_HEADER)
 
 
 def _event_id(body: bytes) -> str:

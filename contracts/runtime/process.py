@@ -28,6 +28,7 @@ from contracts.runtime.relay import Relay
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.tables import answers, heartbeats, inbox
 from contracts.runtime.topology import HINT_EXCHANGE
+from contracts.runtime.worker import suspects
 
 log = observe.logger(__name__)
 
@@ -233,6 +234,7 @@ def _clean_up_all(database: Database, settings: ServiceSettings) -> None:
 def _clean_up(session: Any) -> None:
     session.execute(answers.delete().where(answers.c.at < without_leaps(ANSWERS_KEPT) - ANSWERS_KEPT))
     session.execute(inbox.delete().where(inbox.c.at < without_leaps(INBOX_KEPT) - INBOX_KEPT))
+    suspects.remove_old(session)
 
 
 class _HintListener:

@@ -17,11 +17,18 @@ REASON_HEADER = "countersign-reason"
 EXCEPTION_HEADER = "countersign-exception"
 PARKED_AT_HEADER = "countersign-parked-at"
 
-DELIVERY_LIMIT = 10
-"""Where the broker itself gives up on a message whose handler keeps killing the process; the worker does earlier."""
+SUSPECT_HEADER = "countersign-suspect"
+"""Set on the copies of a message that was delivered before without an outcome: it is handled alone until it has one."""
 
 CRASH_LIMIT = 5
-"""Deliveries without an outcome after which the worker parks a message."""
+"""Deaths of a process during a recorded try of one message, after which the worker parks it (``worker/suspects.py``)."""
+
+DELIVERY_LIMIT = 10
+"""Where the broker itself gives up on a message, counting lost connections as well. It cannot be changed: the argument of a
+queue that exists is fixed, and services of another version declare it with this one."""
+
+COPIED_AFTER = DELIVERY_LIMIT // 2
+"""Deliveries after which the worker puts a copy, which is counted anew, in the place of a message."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,11 @@ class Delivery:
     def headers(self) -> dict[str, Any]:
         return self.properties.headers or {}
 
+    @property
+    def is_held(self) -> bool:
+        """False when the connection was lost: then the broker has taken it back."""
+        return bool(self.channel.is_open)
+
     def ack(self) -> None:
         """It is dealt with. When the connection is gone the broker has taken it back already, and delivers it again."""
         self.run(lambda: self.channel.basic_ack(self.tag) if self.channel.is_open else None)

@@ -20,6 +20,7 @@ from contracts.runtime.worker.marks import calls_of, subscriptions_of
 from contracts.runtime.worker.replies import Replies
 from contracts.runtime.worker.requests import HANDLED, answer, is_late, unknown_method_reply
 from contracts.runtime.worker.subscription import Subscription
+from contracts.runtime.worker.suspects import Suspects
 
 log = observe.logger(__name__)
 
@@ -78,6 +79,7 @@ class Bus(SharedExtension):
         self.publisher = Publisher(settings.amqp_url, name=f"{name}-moves")
         self.consumption = Consumption(settings.amqp_url, plans, name=f"{name}-worker")
         self.event_slots = Semaphore(max(1, settings.max_workers // 2))
+        self.suspects = Suspects(lambda: self.container.service_cls.context.database)
         self.requests = Requests(self.container, self.replies, settings.max_workers)
         self.consumption.add(self.requests)
         self._stopped: GreenEvent | None = None
@@ -89,6 +91,10 @@ class Bus(SharedExtension):
             self.replies.start()
             self.publisher.start()
             self.consumption.start()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopped is not None
 
     def stop_taking(self) -> None:
         """Take nothing new. Every entrypoint asks; the first one does it, the others wait for it."""
@@ -190,6 +196,8 @@ class Taking(Entrypoint):
             self.bus.settings.retry_ladder,
             self.bus.publisher,
             self.bus.event_slots,
+            self.bus.suspects,
+            lambda: self.bus.stopping,
         )
         self.bus.consumption.add(self)
 

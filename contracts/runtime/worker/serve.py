@@ -22,6 +22,7 @@ with warnings.catch_warnings():
     from nameko.runners import ServiceRunner
 
     from contracts.runtime.worker.entrypoints import Bus, served
+    from contracts.runtime.worker.marks import subscriptions_of
 
 log = observe.logger(__name__)
 
@@ -62,9 +63,11 @@ def serve(names: tuple[str, ...]) -> int:
 
 
 def _runner(names: tuple[str, ...], settings: list[ServiceSettings]) -> ServiceRunner:
-    """nameko's runner with a container per service. Its pool is wide enough for calls and events together."""
+    """nameko's runner with a container per service. Its pool is wide enough for every message that may be unacknowledged: else
+    events that are held while the broker is in an alarm would keep calls from being taken."""
     widest = max(own.max_workers for own in settings)
-    runner = ServiceRunner({"AMQP_URI": settings[0].amqp_url, "max_workers": widest * 2})
+    most = max(len(subscriptions_of(cls)) for name in names if (cls := declare.service_class(name)) is not None)
+    runner = ServiceRunner({"AMQP_URI": settings[0].amqp_url, "max_workers": widest * (2 + most)})
     for name, own in zip(names, settings, strict=True):
         service = declare.service_class(name)
         if service is None:

@@ -2,15 +2,18 @@
 
 A failed message waits in a queue with a time to live and comes back; after the last try it is parked in
 ``<queue>.parked`` with the reason in its headers, where ``python -m contracts.runtime.parked`` lists and requeues it. A
-message that can never be handled (no JSON, wrong shape, unknown major version) is parked at once. One whose handler kills
-the process is parked after CRASH_LIMIT deliveries; so that its neighbours do not go with it, what was under way when a
-process died is handled alone.
+message that can never be handled (no JSON, wrong shape, unknown major version) is parked at once. What fails because
+something else is away (the database, another service) is tried again until that is back, and is never parked for it.
+
+A message that comes a second time was under way when a process died, or when a connection was lost: it is a suspect. Suspects
+are handled alone, and ``suspects.py`` records each try, so that only one whose process died each time is parked.
 """
 
 import json
-import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pydantic
@@ -23,70 +26,107 @@ from contracts.runtime.clock import now
 from contracts.runtime.publisher import CONFIRMED, Message, Publisher
 from contracts.runtime.worker.consuming import Delivery
 from contracts.runtime.worker.requests import invalid_fields
+from contracts.runtime.worker.suspects import Suspects, event_key
 from contracts.types import iso
 
 log = observe.logger(__name__)
 
-HANDLED = Counter("countersign_events_total", "Event deliveries by outcome: ok, retry, parked", ["queue", "outcome"])
+HANDLED = Counter(
+    "countersign_events_total", "Event deliveries by outcome: ok, retry, waiting, parked", ["queue", "outcome"]
+)
 DURATION = Histogram("countersign_event_seconds", "Event handlers", ["queue"])
 
 SUPPORTED_VERSION = 1
+
+LONGEST_WAIT_SECONDS = 30.0
+"""How long a message waits at most for something else that is away: it goes on within two minutes of its return."""
+
+LONGEST_PAUSE_SECONDS = 5.0
+"""Between tries to have the broker or the database take what became of a message."""
 
 
 class _Hopeless(Exception):
     """No try will ever succeed."""
 
 
-class Subscription:
-    """One event kind, taken by one service."""
+@dataclass(frozen=True)
+class _Outcome:
+    """What a try led to: ``ok``, ``retry``, ``waiting`` (for something else, which is no fault of the event) or ``parked``."""
 
-    def __init__(self, event: Event, service: str, ladder: tuple[float, ...], publisher: Publisher, slots: Any) -> None:
+    name: str
+    error: Exception | None = None
+
+
+class Subscription:
+    """One event kind, taken by one service. ``stopping`` tells whether the process finishes what is under way and ends."""
+
+    def __init__(
+        self,
+        event: Event,
+        service: str,
+        ladder: tuple[float, ...],
+        publisher: Publisher,
+        slots: Any,
+        suspects: Suspects,
+        stopping: Callable[[], bool],
+    ) -> None:
         self._event = event
         self._service = service
         self._queue = topology.event_queue_name(event, service)
         self._ladder = ladder
         self._publisher = publisher
         self._slots = slots
-        self._alone = threading.Lock()
+        self._suspects = suspects
+        self._stopping = stopping
 
     def handle(self, handler: Callable[[Envelope, Any], None], delivery: Delivery) -> None:
         """Never raises. When it returns the message is acknowledged, moved, or back in its queue."""
-        deliveries = _count(delivery, "x-delivery-count")
-        if not deliveries:
+        if not _is_suspect(delivery):
             with self._slots:
-                self._handle(handler, delivery)
-        elif self._alone.acquire(blocking=deliveries > 1):
+                outcome = self._try(handler, delivery)
+            self._finish(delivery, outcome)
+        elif self._is_copied_in_time(delivery) and self._suspects.alone.acquire(blocking=False):
+            key = event_key(self._queue, delivery.body)
             try:
-                self._handle(handler, delivery)
+                outcome = self._try(handler, delivery, partial(self._begin, key))
             finally:
-                self._alone.release()
+                self._suspects.alone.release()
+            self._finish_suspect(delivery, outcome, key)
         else:
-            # Another one of those that were under way is being tried. This one comes back in a moment with a clean slate,
-            # so that only the one that is tried can be found guilty.
-            self._move(delivery, self._waiting(delivery, 0, {}))
+            # Another suspect is being tried. This one comes back in a moment.
+            self._move(delivery, self._waiting(delivery, 0.0))
 
-    def _handle(self, handler: Callable[[Envelope, Any], None], delivery: Delivery) -> None:
+    def _is_copied_in_time(self, delivery: Delivery) -> bool:
+        """The broker parks a message by its own count of deliveries, whatever they ended with. A copy is counted anew."""
+        return _count(delivery, "x-delivery-count") < topology.COPIED_AFTER
+
+    def _begin(self, key: str) -> None:
+        deaths = self._suspects.begin(key)
+        if deaths >= topology.CRASH_LIMIT:
+            raise _Hopeless(f"{deaths} processes died while they handled it: its handler ends the process")
+
+    def _try(
+        self, handler: Callable[[Envelope, Any], None], delivery: Delivery, begin: Callable[[], None] = lambda: None
+    ) -> _Outcome:
         started = time.monotonic()
         envelope: Envelope | None = None
-        error: Exception | None = None
         try:
-            self._refuse_killer(delivery)
+            begin()
             envelope, data = self._read(delivery.body)
             with observe.request(envelope.request_id):
                 handler(envelope, data)
-            outcome = "ok"
+            outcome = _Outcome("ok")
         except _Hopeless as reason:
-            outcome, error = "parked", reason
-        except Exception as raised:
-            outcome = "parked" if self._failures(delivery) >= len(self._ladder) else "retry"
-            error = raised
-        self._finish(delivery, outcome, error)
-        self._report(delivery, envelope, outcome, error, time.monotonic() - started)
+            outcome = _Outcome("parked", reason)
+        except Exception as error:
+            outcome = _Outcome(self._after(error, delivery), error)
+        self._report(delivery, envelope, outcome, time.monotonic() - started)
+        return outcome
 
-    def _refuse_killer(self, delivery: Delivery) -> None:
-        deliveries = _count(delivery, "x-delivery-count")
-        if deliveries >= topology.CRASH_LIMIT:
-            raise _Hopeless(f"delivered {deliveries} times without an outcome: its handler ends the process")
+    def _after(self, error: Exception, delivery: Delivery) -> str:
+        if isinstance(error, ServiceError) and error.code == "unavailable":
+            return "waiting"
+        return "parked" if self._failures(delivery) >= len(self._ladder) else "retry"
 
     def _read(self, body: bytes) -> tuple[Envelope, Any]:
         try:
@@ -102,29 +142,58 @@ class Subscription:
     def _failures(self, delivery: Delivery) -> int:
         return _count(delivery, topology.FAILURES_HEADER)
 
-    def _finish(self, delivery: Delivery, outcome: str, error: Exception | None) -> None:
-        if outcome == "ok":
+    def _finish_suspect(self, delivery: Delivery, outcome: _Outcome, key: str) -> None:
+        """Record first that this try did not end the process: what is moved may be with another process at once."""
+        if outcome.name == "ok":
+            self._finish(delivery, outcome)
+            self._suspects.forget(key)
+        elif self._insist(delivery, lambda: self._suspects.end(key)):
+            self._finish(delivery, outcome)
+            if outcome.name == "parked":
+                self._suspects.forget(key)
+
+    def _finish(self, delivery: Delivery, outcome: _Outcome) -> None:
+        if outcome.error is None:
             delivery.ack()
-            return
-        assert error is not None
-        self._move(delivery, self._retried(delivery, error) if outcome == "retry" else self._parked(delivery, error))
+        elif outcome.name == "parked":
+            self._move(delivery, self._parked(delivery, outcome.error))
+        elif outcome.name == "retry":
+            self._move(delivery, self._retried(delivery, outcome.error))
+        else:
+            self._move(delivery, self._waiting(delivery, LONGEST_WAIT_SECONDS, _reason(outcome.error)))
 
     def _move(self, delivery: Delivery, message: Message) -> None:
-        if self._publisher.publish([message])[message.id] == CONFIRMED:
+        if self._insist(delivery, lambda: self._publisher.publish([message])[message.id] == CONFIRMED):
             delivery.ack()
-        else:
-            # The broker does not take it elsewhere: then it stays where it is, and comes again.
-            time.sleep(1)
-            delivery.give_back()
+
+    def _insist(self, delivery: Delivery, attempt: Callable[[], bool]) -> bool:
+        """Hold the message until ``attempt`` succeeds. To give it back instead would count as a delivery, for no fault of its
+        own. False when it is in its queue again: because the connection was lost, or because the process is to stop."""
+        pause = 0.2
+        while not attempt():
+            if not delivery.is_held:
+                return False
+            if self._stopping():
+                delivery.give_back()
+                return False
+            time.sleep(pause)
+            pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+        return True
 
     def _retried(self, delivery: Delivery, error: Exception) -> Message:
         failures = self._failures(delivery)
         headers = {topology.FAILURES_HEADER: failures + 1, topology.REASON_HEADER: _reason(error)}
-        return self._waiting(delivery, failures, headers)
+        return self._copy_for(delivery, self._ladder[failures], headers)
 
-    def _waiting(self, delivery: Delivery, step: int, headers: dict[str, Any]) -> Message:
-        exchange = topology.retry_exchange(self._service, self._ladder[step])
-        return Message.copy(delivery, exchange, self._queue, headers)
+    def _waiting(self, delivery: Delivery, longest: float, reason: str | None = None) -> Message:
+        """A copy that comes back after the longest wait of the ladder up to ``longest`` seconds, and counts for nothing."""
+        seconds = max((step for step in self._ladder if step <= longest), default=min(self._ladder))
+        return self._copy_for(delivery, seconds, {topology.REASON_HEADER: reason} if reason else {})
+
+    def _copy_for(self, delivery: Delivery, seconds: float, headers: dict[str, Any]) -> Message:
+        """For the retry queue. A suspect stays one: the broker counts the deliveries of a copy anew."""
+        suspect = {topology.SUSPECT_HEADER: True} if _is_suspect(delivery) else {}
+        return Message.copy(delivery, topology.retry_exchange(self._service, seconds), self._queue, headers | suspect)
 
     def _parked(self, delivery: Delivery, error: Exception) -> Message:
         headers = {
@@ -135,25 +204,30 @@ class Subscription:
         }
         return Message.copy(delivery, "", topology.parked_queue_name(self._queue), headers)
 
-    def _report(
-        self, delivery: Delivery, envelope: Envelope | None, outcome: str, error: Exception | None, seconds: float
-    ) -> None:
-        HANDLED.labels(self._queue, outcome).inc()
+    def _report(self, delivery: Delivery, envelope: Envelope | None, outcome: _Outcome, seconds: float) -> None:
+        HANDLED.labels(self._queue, outcome.name).inc()
         DURATION.labels(self._queue).observe(seconds)
+        error = outcome.error
         expected = error is None or isinstance(error, ServiceError | _Hopeless)
-        record = log.error if outcome == "parked" else log.warning if outcome == "retry" else log.info
+        record = log.error if outcome.name == "parked" else log.info if error is None else log.warning
         record(
             "event.handled",
             event_type=self._event.type,
             event_id=envelope.id if envelope else None,
             subject=envelope.subject if envelope else None,
             request_id=envelope.request_id if envelope else None,
-            outcome=outcome,
+            outcome=outcome.name,
             failures=self._failures(delivery),
             reason=_reason(error) if error else None,
             duration_ms=round(seconds * 1000, 2),
             exc_info=None if expected else error,
         )
+
+
+def _is_suspect(delivery: Delivery) -> bool:
+    """It was delivered before, without an outcome: its process died, or a connection was lost."""
+    again = delivery.redelivered or _count(delivery, "x-delivery-count") > 0
+    return again or topology.SUSPECT_HEADER in delivery.headers
 
 
 def _count(delivery: Delivery, header: str) -> int:

@@ -42,7 +42,7 @@ class Task(Tolerant):
 
 
 class Noted(Tolerant):
-    """``todo``: ``keep`` it, ``fail`` each time, ``die`` with the process, ``die once``."""
+    """``todo``: ``keep`` it, ``fail`` each time, ``die`` with the process, ``die once``, ``linger`` until the file "go on" is in VAR_DIR."""
 
     key: str
     todo: str = "keep"

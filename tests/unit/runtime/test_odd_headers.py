@@ -1,5 +1,6 @@
 """Headers of messages are what whoever is on the bus wrote there: none of them keeps a message from being dealt with."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,11 +9,14 @@ import pytest
 from contracts.events import REGISTRY
 from contracts.rpc import health
 from contracts.runtime import topology
+from contracts.runtime.database import Database
 from contracts.runtime.publisher import CONFIRMED, Message
+from contracts.runtime.tables import runtime_metadata
 from contracts.runtime.topology import DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
 from contracts.runtime.worker import requests
 from contracts.runtime.worker.consuming import Delivery
 from contracts.runtime.worker.subscription import Subscription
+from contracts.runtime.worker.suspects import Suspects
 
 ODD: list[Any] = ["many", None, -5, 2.5, b"\xff", [], {}, True, 10**30]
 
@@ -47,10 +51,20 @@ def delivery(broker: Broker, body: bytes, headers: dict[str, Any]) -> Delivery:
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-@pytest.mark.parametrize("header", [topology.FAILURES_HEADER, "x-delivery-count"])
-def test_an_event_with_an_odd_header_is_parked_or_tried_again(header: str, odd: Any) -> None:
+@pytest.mark.parametrize("header", [topology.FAILURES_HEADER, topology.SUSPECT_HEADER, "x-delivery-count"])
+def test_an_event_with_an_odd_header_is_parked_or_tried_again(header: str, odd: Any, tmp_path: Path) -> None:
     broker = Broker()
-    subscription = Subscription(REGISTRY["mail.sent"], "submissions", (0.1, 0.2), broker, Slots())  # type: ignore[arg-type]
+    database = Database(f"sqlite:///{tmp_path}/test.sqlite")
+    runtime_metadata.create_all(database.engine.execution_options(countersign_write=True))
+    subscription = Subscription(
+        REGISTRY["mail.sent"],
+        "submissions",
+        (0.1, 0.2),
+        broker,  # type: ignore[arg-type]
+        Slots(),
+        Suspects(lambda: database),
+        lambda: False,
+    )
     subscription.handle(lambda _envelope, _data: None, delivery(broker, b"no JSON", {header: odd}))
     assert broker.acknowledged == [7]
     assert len(broker.published) == 1

@@ -48,4 +48,6 @@ class SpecimenService:
             data.todo == "die once" and self.context.database.write(commands.trace, data.key, "death", now()) == 1
         ):
             os._exit(9)
+        while data.todo == "linger" and not (self.context.settings.var_dir / "go on").exists():
+            time.sleep(0.1)
         self.context.database.write(commands.note, envelope, data)
