@@ -281,7 +281,9 @@ class Cluster:
         """Whatever an earlier run left in our storage."""
         pods = podman("pod", "ls", "--format", "{{.Name}}").split()
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            for each in [threads.submit(podman, "pod", "rm", "--force", "--time", "0", pod, within=300) for pod in pods]:
+            for each in [
+                threads.submit(podman, "pod", "rm", "--force", "--time", "0", pod, within=300) for pod in pods
+            ]:
                 each.result()
         if NETWORK in podman("network", "ls", "--format", "{{.Name}}").split():
             podman("network", "rm", "--force", NETWORK)
