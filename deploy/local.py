@@ -82,7 +82,8 @@ def main(arguments: list[str]) -> int:
         install(testing=True)
         install_debian_packages(CONTAINER_PACKAGES)
         # -s: what is being built or started is shown while it takes its time.
-        return become(["-m", "pytest", "tests/deployed", "-s", "-v", "--timeout", "1800", *rest])
+        arguments = ["-m", "pytest", "tests/deployed", "-s", "-v", "--timeout", "1800", *rest]
+        return become(arguments, through=ROOT / "tests" / "deployed" / "own_root.sh")
     print(__doc__, file=sys.stderr)
     return 2
 
@@ -222,12 +223,13 @@ def side_by_side() -> list[str]:
     return ["--numprocesses", str(workers), "--dist", "loadscope", "--no-loadscope-reorder"] if processors > 1 else []
 
 
-def become(arguments: list[str]) -> int:
-    """Replace this process by the environment's Python, so that signals reach what matters."""
-    python = str(ENVIRONMENT / "bin" / "python")
+def become(arguments: list[str], through: Path | None = None) -> int:
+    """Replace this process by the environment's Python, so that signals reach what matters; ``through`` is a program that
+    becomes the command that it is given."""
+    command = [*([str(through)] if through else []), str(ENVIRONMENT / "bin" / "python"), *arguments]
     sys.stdout.flush()
     os.chdir(ROOT)
-    os.execv(python, [python, *arguments])
+    os.execv(command[0], command)
 
 
 def run(command: list[str], environment: dict[str, str], folder: Path | None = None) -> None:

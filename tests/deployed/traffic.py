@@ -21,7 +21,7 @@ from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, 
 from tests.support.mail_server import MailServer
 from tests.support.receiver import Receiver
 
-PATIENCE = 150.0
+PATIENCE = 240.0
 """Seconds for which a call is repeated. A client gives up later than any of the faults lasts."""
 KILL_REACHES = 3.0
 """Seconds after a kill in which a connection to that pod may fail: until its Service has noticed, and its process listens again."""
@@ -154,7 +154,7 @@ class Load:
         for thread in self._threads:
             thread.join()
 
-    def go_on(self, agreements: int, *, within: float = 120) -> None:
+    def go_on(self, agreements: int, *, within: float = 300) -> None:
         """Wait until so many more agreements have been accepted."""
         wanted = len(self.journal) + agreements
         wait_until(lambda: len(self.journal) >= wanted, within=within, what=f"{agreements} more agreements")
@@ -235,7 +235,7 @@ MAILS_EACH = 2
 """The invitation, and the copy when all have signed."""
 
 
-def check_nothing_lost(client: Client, outside: Outside, journal: list[Agreement], *, within: float = 150) -> None:
+def check_nothing_lost(client: Client, outside: Outside, journal: list[Agreement], *, within: float = 300) -> None:
     """Every accepted agreement was carried through: sealed, told once and in order, polled once, mailed once.
 
     What was accepted last may still be under way: each condition has until ``within`` seconds from now.
