@@ -1,7 +1,6 @@
 """Calls within calls (threats: F13, F15): nobody waits for somebody who waits for them, and who works long is not taken for dead."""
 
 import ast
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -116,5 +115,4 @@ def test_a_handler_that_takes_longer_than_heartbeats_keeps_its_connection(
 
 
 def test_as_many_services_as_there_are_folders() -> None:
-    folders = {each for each in os.listdir(ROOT / "services") if (ROOT / "services" / each / "__main__.py").exists()}
-    assert folders == {*SERVICES}
+    assert {each.parent.name for each in (ROOT / "services").glob("*/__main__.py")} == {*SERVICES}
