@@ -5,10 +5,12 @@ import importlib.util
 from typing import Any
 
 import pika
+from pika.exceptions import ChannelClosedByBroker
 
+from contracts.events import REGISTRY
 from contracts.runtime.broker import parameters
 from contracts.runtime.settings import ServiceSettings
-from contracts.runtime.topology import QueuePlan, event_queues, retry_queues, rpc_queue
+from contracts.runtime.topology import QueuePlan, event_queue_name, event_queues, retry_queues, rpc_queue
 from contracts.runtime.worker.marks import subscriptions_of
 
 
@@ -46,6 +48,31 @@ def declare(name: str, settings: ServiceSettings) -> None:
     from contracts.runtime.process import wait_for
 
     wait_for("broker", lambda: _declare(settings.amqp_url, plans(service, name, settings)), patience=60)
+
+
+def orphans(name: str, settings: ServiceSettings) -> dict[str, int]:
+    """Event queues of the service that it no longer reads, with the messages in them: a subscription was removed. They are
+    bound and grow for ever, and only an operator knows whether an older version is still to read them."""
+    service = service_class(name)
+    read = subscriptions_of(service).values() if service is not None else ()
+    unread = [event_queue_name(event, name) for event in REGISTRY.values() if event not in read]
+    connection = pika.BlockingConnection(parameters(settings.amqp_url, "declare"))
+    try:
+        waiting = {queue: _waiting(connection, queue) for queue in unread}
+    finally:
+        connection.close()
+    return {queue: messages for queue, messages in waiting.items() if messages is not None}
+
+
+def _waiting(connection: pika.BlockingConnection, queue: str) -> int | None:
+    """Messages in a queue; None when there is no such queue."""
+    channel = connection.channel()
+    try:
+        messages: int = channel.queue_declare(queue, passive=True).method.message_count
+    except ChannelClosedByBroker:
+        return None
+    channel.close()
+    return messages
 
 
 def _declare(amqp_url: str, queues: list[QueuePlan]) -> None:

@@ -282,6 +282,8 @@ def migrate(names: Sequence[str]) -> int:
             print(f"{name}: {error.message}", file=sys.stderr)  # noqa: T201
             return 1
         declare.declare(name, settings)
+        if orphans := declare.orphans(name, settings):
+            log.warning("migrate.queues_nobody_reads", queues=orphans)
         log.info("migrate.done")
     return 0
 

@@ -65,11 +65,12 @@ class Bus(Protocol):
 
 @dataclass(frozen=True)
 class Prepared:
-    """The file of an attachment, ready to be recorded."""
+    """The file of an attachment, ready to be recorded. ``upload`` is what it was made of, if that is another file."""
 
     source: Source
     filename: str
     file: BlobRef
+    upload: BlobRef | None = None
 
 
 @dataclass(frozen=True)
@@ -95,21 +96,22 @@ class Workshop:
         return made
 
     def picture(self, file: BlobRef, kind: FieldType) -> BlobRef:
-        """An uploaded picture, checked and encoded anew. The upload is removed, unless the same may be tried again."""
+        """An uploaded picture, checked and encoded anew. The upload is removed when it is refused; otherwise it stays until
+        what was made of it is referred to: a request whose process died comes again."""
         try:
-            made = self.bus.call(rendering.PREPARE_IMAGE, rendering.PrepareImage(file=file, type=kind))
+            made: BlobRef = self.bus.call(rendering.PREPARE_IMAGE, rendering.PrepareImage(file=file, type=kind))
         except ServiceError as error:
             if error.code != "unavailable":
                 self.blobs.delete(file.key)
             raise
-        self.blobs.delete(file.key)
         return made
 
     def discard(self, made: Sequence[Prepared]) -> None:
         """Nobody will refer to these files. Failing costs only space."""
         for one in made:
-            with contextlib.suppress(ServiceError):
-                self.blobs.delete(one.file.key)
+            for file in filter(None, (one.file, one.upload)):
+                with contextlib.suppress(ServiceError):
+                    self.blobs.delete(file.key)
 
     def _made(self, source: Source) -> Prepared:
         try:
@@ -135,7 +137,7 @@ class Workshop:
             refuse_dangerous(name)
         file = self.blobs.put(data, media_type, INCOMING)
         if source.type in IMAGE_TYPES:
-            file = self.picture(file, source.type)
+            return Prepared(source, file_name(name), self.picture(file, source.type), upload=file)
         return Prepared(source, file_name(name), file)
 
     def _bytes(self, source: Source) -> tuple[bytes, str, str]:

@@ -421,10 +421,12 @@ class SubmissionsService:
             if error.code != "unavailable":
                 self.context.blobs.delete(file.key)
             raise
-        if kind in IMAGE_TYPES:
-            file = self._workshop.picture(file, kind)
-            name = f"{name.rpartition('.')[0] or name}.{preparing.extension(file.media_type)}"
-        return Prepared(Source(uuid7(), party_uuid, kind, "", "file"), name, file)
+        source = Source(uuid7(), party_uuid, kind, "", "file")
+        if kind not in IMAGE_TYPES:
+            return Prepared(source, name, file)
+        picture = self._workshop.picture(file, kind)
+        name = f"{name.rpartition('.')[0] or name}.{preparing.extension(picture.media_type)}"
+        return Prepared(source, name, picture, upload=file)
 
 
 def _known(request: Any, **nouns: str) -> None:

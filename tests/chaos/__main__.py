@@ -10,6 +10,7 @@ python -m tests.chaos --attach --commands faults.toml   the suite that the envir
 import argparse
 import os
 import secrets
+import signal
 import sys
 import tempfile
 import tomllib
@@ -34,6 +35,7 @@ def main(arguments: list[str]) -> int:
         pause=options.pause,
         settle_within=options.settle,
     )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     folder = Path(options.folder or tempfile.mkdtemp(prefix="countersign-chaos-"))
     print(f"seed {plan.seed}; journal, logs and report are in {folder}", flush=True)
     try:

@@ -69,6 +69,27 @@ def kill(scene: Scene) -> Iterator[str]:
     scene.world.suite.start_program(name)
 
 
+STEPS = ("before-commit", "commit", "before-publish", "publish", "before-ack", "ack")
+LATEST_STEP = 25
+
+
+@fault("step", (6, 12), weight=3)
+def step(scene: Scene) -> Iterator[str]:
+    """kill -9 of one process at a step of its own choosing: before or after a commit, a message sent, a message acknowledged."""
+    suite, name = scene.world.suite, chosen(scene.world, scene.random)
+    kill_at = f"{scene.random.choice(STEPS)}:{scene.random.randint(1, LATEST_STEP)}"
+    suite.kill_program(name)
+    suite.next_start[name] = {"CHAOS_KILL_AT": kill_at}
+    suite.start_program(name)
+    armed = suite.programs[name].process
+    yield f"{name} {kill_at}"
+    if armed is not None and armed.poll() is None:  # it had nothing to do for so long
+        suite.kill_program(name)
+        suite.start_program(name)
+    else:
+        scene.world.steps.append(f"{name} {kill_at}")
+
+
 @fault("kill-all", (0.2, 2), "gateway")
 def kill_all(scene: Scene) -> Iterator[str]:
     """kill -9 of everything that is ours, and a cold start in some order."""

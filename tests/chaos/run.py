@@ -122,7 +122,7 @@ def run(world: World, plan: Plan, folder: Path, say: Say) -> Report:
         _look(world, evidence, report)
     finally:
         load.stop_watching()
-        report.counts = _counts(evidence, messages)
+        report.counts |= _counts(evidence, messages)
         if messages:
             messages.close()
         hooks.close()
@@ -232,6 +232,7 @@ def _untold(evidence: Evidence) -> list[str]:
 def _look(world: World, evidence: Evidence, report: Report) -> None:
     if isinstance(world, OwnWorld):
         evidence.unexplained += world.deaf
+        report.counts["steps"] = len(world.steps)
         report.notes += [f"started again: {each}" for each in world.revived]
         if world.given_up:
             evidence.unexplained.append(world.given_up)

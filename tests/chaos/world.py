@@ -106,6 +106,8 @@ class ReplicatedSuite(RunningSuite):
         super().__init__(var_dir, environment=environment)
         self.gateway_ports = {"gateway": self.port}
         self.code: dict[str, Path] = {}
+        self.next_start: dict[str, dict[str, str]] = {}
+        """More of the environment, for the next start of a process only."""
         self.clocks = self.var_dir / "clocks"
         self.clocks.mkdir(exist_ok=True)
         for name in list(self.programs):
@@ -126,7 +128,7 @@ class ReplicatedSuite(RunningSuite):
             "PYTHONSAFEPATH": "1",
             "CHAOS_CLOCK": str(self.clocks / program.name),
         }
-        return values
+        return values | self.next_start.pop(program.name, {})
 
     def leap(self, name: str, seconds: float) -> None:
         """Put the clock of a process that far from the true time; it sees it within a second."""
@@ -176,6 +178,8 @@ class OwnWorld(World):
         self.mounted: list[Path] = []
         self.previous = self._archived(previous)
         self.revived: list[str] = []
+        self.steps: list[str] = []
+        """Who ended at which step."""
         self.deaf: list[str] = []
         """Who did not end when told to."""
         self.given_up: str | None = None

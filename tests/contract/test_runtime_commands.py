@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 import services
 import tests.support.specimens
+from contracts import events
 from contracts.runtime import observe, retrying, topology
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
@@ -53,6 +54,26 @@ def test_migrate_declares_the_queues_before_anybody_serves(broker: PrivateBroker
         assert again.returncode == 0, again.stderr
     channel.queue_purge(QUEUE)
     channel.connection.close()
+
+
+def test_migrate_names_the_queues_that_nobody_reads_any_more(broker: PrivateBroker, tmp_path: Path) -> None:
+    """F22: the queue of a subscription that was removed stays bound, and fills for ever."""
+    orphan = topology.event_queue_name(events.FORM_VIEWED, "specimen")
+    with specimen(broker.amqp_url, f"sqlite:///{tmp_path}/specimen.sqlite", tmp_path) as made:
+        before = run("tests.support.specimens", "migrate", **made.settings)
+        assert before.returncode == 0, before.stderr
+        assert "migrate.queues_nobody_reads" not in before.stderr
+        channel = pika.BlockingConnection(pika.URLParameters(broker.amqp_url)).channel()
+        channel.queue_declare(orphan, durable=True)
+        channel.basic_publish("", orphan, b"{}")
+        try:
+            after = run("tests.support.specimens", "migrate", **made.settings)
+        finally:
+            channel.queue_delete(orphan)
+            channel.connection.close()
+    assert after.returncode == 0, after.stderr
+    (said,) = [line for line in after.stderr.splitlines() if "migrate.queues_nobody_reads" in line]
+    assert json.loads(said)["queues"] == {orphan: 1}
 
 
 def test_check_says_what_works_and_what_does_not(broker: PrivateBroker, database_url: str, tmp_path: Path) -> None:

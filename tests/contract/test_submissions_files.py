@@ -1,6 +1,8 @@
 """Submissions with the real templates and rendering services: pictures, files, drafts, sealing, erasure, what is left."""
 
 import base64
+import contextlib
+import sqlite3
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -118,6 +120,27 @@ def test_the_same_upload_twice_is_one(suite: Suite) -> None:
         slug=slug, request_id=uuid7(), type="signature", filename="x.png", file=suite.upload(picture())
     )
     assert suite.client.call(rpc.form.ATTACH_FILE, command) == suite.client.call(rpc.form.ATTACH_FILE, command)
+
+
+def test_killed_before_its_transaction_an_upload_is_attached_by_who_gets_the_request_next(suite: Suite) -> None:
+    """It has been encoded anew by then, and nothing refers to it yet: the request must find it again."""
+    command = rpc.form.AttachFile(
+        slug=suite.create().submitters[0].slug,
+        request_id=uuid7(),
+        type="signature",
+        filename="x.png",
+        file=suite.upload(picture()),
+    )
+    path = suite.settings["SUBMISSIONS_DATABASE_URL"].removeprefix("sqlite:///")
+    encoded = suite.logged("rendering.prepare_image")
+    with ThreadPoolExecutor(1) as pool, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        pending = pool.submit(suite.ask, rpc.form.ATTACH_FILE, command)
+        wait_until(lambda: suite.logged("rendering.prepare_image") > encoded, what="the picture is encoded")
+        suite.restart("submissions")
+        other.execute("ROLLBACK")
+        attached = pending.result(90)
+    assert is_png(suite, attached.url)
 
 
 def test_text_that_no_font_can_draw_is_refused_on_the_page(suite: Suite) -> None:
@@ -295,9 +318,9 @@ def test_killed_in_the_middle_a_one_off_submission_is_made_once(suite: Suite) ->
     documents = [templates.DocumentInput(name=f"{n}", file=suite.upload(pdf, "application/pdf")) for n in range(4)]
     command = one_off(suite, documents=documents, name=f"Killed {uuid7()}")
     with ThreadPoolExecutor(1) as pool:
-        prepared = suite.prepared()
-        pending = pool.submit(suite.client.call, rpc.api.CREATE_ONE_OFF, command)
-        wait_until(lambda: suite.prepared() > prepared, what="the first document is prepared")
+        prepared = suite.logged("rendering.prepare_pdf")
+        pending = pool.submit(suite.ask, rpc.api.CREATE_ONE_OFF, command)
+        wait_until(lambda: suite.logged("rendering.prepare_pdf") > prepared, what="the first document is prepared")
         suite.restart("submissions")
         made = pending.result(90)
     assert suite.client.call(rpc.api.CREATE_ONE_OFF, command).id == made.id

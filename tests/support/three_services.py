@@ -104,9 +104,22 @@ class Suite:
         self.processes[number].wait()
         self.processes[number] = processes.start(name, "serve", self.settings, self.log)
 
-    def prepared(self) -> int:
-        """Documents that rendering has prepared so far, as its log says."""
-        return (self.folder / "processes.log").read_text().count("rendering.prepare_pdf")
+    def ask(self, call: Any, command: Any) -> Any:
+        """As a patient client: the same request again while the service cannot be had."""
+
+        def asked() -> tuple[Any]:
+            try:
+                return (self.client.call(call, command),)
+            except ServiceError as error:
+                if error.code != "unavailable":
+                    raise
+                return ()  # type: ignore[return-value]
+
+        return wait_until(asked, within=60, what=f"an answer to {call.method}")[0]
+
+    def logged(self, call: str) -> int:
+        """How often a call has been answered so far, as the log says."""
+        return (self.folder / "processes.log").read_text().count(call)
 
     def make_template(self, documents: list[list[str]]) -> Any:
         inputs = [
