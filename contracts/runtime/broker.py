@@ -11,6 +11,7 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import pika
@@ -83,7 +84,10 @@ class Broker:
 
     def call_later(self, seconds: float, function: Callable[[], None]) -> None:
         """On the I/O thread only: call ``function`` after that time."""
-        self._loop.call_later(seconds, function)
+        if call_soon is None:
+            self._loop.call_later(seconds, function)
+        else:  # other green threads stand for it, and it may be waiting for something that comes later
+            self._loop.add_callback_threadsafe(partial(self._loop.call_later, seconds, function))
 
     def reconnect(self, reason: str) -> None:
         """On the I/O thread only: give up this connection, because it no longer does what it should."""

@@ -1,8 +1,12 @@
 """Calls to services from plain threads and from asyncio: nameko's RPC protocol over pika.
 
-A call either gets its answer, or a ServiceError: the service's own refusal, or ``unavailable`` when nobody serves it (at
-once), when the broker is away, or when the answer takes longer than the call may. After ``unavailable`` the call may
-have been executed or not; write calls carry a ``request_id`` and can be repeated.
+A call either gets its answer, or a ServiceError: the service's own refusal, or ``unavailable``. That comes within 2 s when
+nobody serves it, or when the broker is away, silent, or takes nothing; else when the answer takes longer than the call may.
+After ``unavailable`` the call may have been executed or not; write calls carry a ``request_id`` and can be repeated.
+
+An answer that is late is no reason to give up: some calls take a minute. It is a reason to look: does the broker answer, and
+does anybody take the service's requests? A process that hangs still seems to take them. Its first callers wait for as long as
+they may; from then on, until anything is heard from that service, nobody waits for longer than 2 s.
 """
 
 import asyncio
@@ -15,6 +19,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pika
@@ -25,6 +30,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import Rpc
 from contracts.runtime import observe
 from contracts.runtime.broker import Broker
+from contracts.runtime.presence import Presence
 from contracts.runtime.topology import (
     DEADLINE_HEADER,
     HINT_EXCHANGE,
@@ -36,8 +42,30 @@ from contracts.runtime.topology import (
 Q = TypeVar("Q", bound=BaseModel)
 R = TypeVar("R")
 
+
+@dataclass(slots=True)
+class _Call:
+    """A call without an answer yet. ``began`` is a monotonic time."""
+
+    service: str
+    resolve: Callable[[Any], None]
+    began: float
+
+
 CONNECTION_PATIENCE = 1.0
 """Seconds that a call waits for a connection that is just being made again."""
+
+LATE_SECONDS = 0.75
+"""An answer that takes longer is a reason to look whether one can come."""
+
+LOOK_EVERY_SECONDS = 0.25
+BROKER_PATIENCE = 0.6
+"""Seconds that the broker may take to say who is there."""
+
+QUIET_PATIENCE = 1.5
+"""Seconds that a call waits for a service of which nothing was heard for as long as some other call could wait."""
+
+_PING_EVERY_SECONDS = 1.0
 
 DURATION = Histogram("countersign_rpc_client_seconds", "Calls to services, as the caller sees them", ["call"])
 FAILED = Counter("countersign_rpc_client_failures_total", "Calls without an answer", ["call", "reason"])
@@ -49,12 +77,19 @@ class RpcClient:
     def __init__(self, amqp_url: str, *, name: str = "client", loads: Callable[[bytes], Any] = json.loads) -> None:
         """``loads`` reads the answers: a faster one, where the process has one."""
         self._loads = loads
-        self._pending: dict[str, Callable[[Any], None]] = {}
+        self._pending: dict[str, _Call] = {}
         self._unsent: deque[tuple[float, str, Callable[[], None]]] = deque()
         self._mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Mailbox] = weakref.WeakKeyDictionary()
         self._hints: set[tuple[str, str]] = set()
         self._numbers = itertools.count()
         self._channel: Any = None
+        self._presence = Presence()
+        self._looking = False
+        self._asked: dict[str, float] = {}
+        self._absent: set[str] = set()
+        self._held: dict[str, list[tuple[str, Callable[[], None]]]] = {}
+        self._heard: dict[str, float] = {}
+        self._quiet: dict[str, float] = {}
         self._reply_to = ""
         self._name = name
         self._broker = Broker(amqp_url, [self], name=name).start()
@@ -112,16 +147,24 @@ class RpcClient:
 
     def _timed_out(self, rpc: Rpc[Any, Any]) -> "_NoAnswer":
         """Was it the service, or has the broker gone silent?"""
-        self._broker.run(lambda: self._broker.probe(self._channel) if self._channel is not None else None)
+        began = time.monotonic() - rpc.timeout
+
+        def doubt() -> None:
+            if self._channel is not None:
+                self._broker.probe(self._channel)
+                if self._heard.get(rpc.service, 0.0) < began:
+                    self._quiet.setdefault(rpc.service, 0.0)
+
+        self._broker.run(doubt)
         return _unavailable(f"The service {rpc.service} did not answer in time", "timeout")
 
     def _send(self, rpc: Rpc[Any, Any], request: BaseModel, resolve: Callable[[Any], None]) -> str:
-        number = f"{next(self._numbers):x}"
+        number = f"{rpc.service}.{next(self._numbers):x}"
         body = json.dumps({"args": [], "kwargs": request.model_dump(mode="json", exclude_unset=True)}).encode()
         headers = {DEADLINE_HEADER: f"{time.time() + rpc.timeout:.3f}", TIMEOUT_HEADER: f"{rpc.timeout:g}"}
         if identifier := observe.request_id():
             headers[REQUEST_ID_HEADER] = identifier
-        self._pending[number] = resolve
+        self._pending[number] = _Call(rpc.service, resolve, time.monotonic())
 
         def publish() -> None:
             properties = pika.BasicProperties(
@@ -146,18 +189,86 @@ class RpcClient:
             self._channel.basic_publish(HINT_EXCHANGE, service, table.encode())
 
     def _publish_when_open(self, number: str, publish: Callable[[], None]) -> None:
+        if (call := self._pending.get(number)) is None:
+            return
+        if not self._looking:
+            self._looking = True
+            self._broker.call_later(LOOK_EVERY_SECONDS, self._look)
         if self._broker.blocked:
-            self._finish(number, _unavailable("The message broker accepts nothing at the moment", "blocked"))
-        elif self._channel is not None:
-            publish()
-        else:
+            self._finish(number, _blocked())
+        elif self._channel is None:
             self._unsent.append((time.monotonic() + CONNECTION_PATIENCE, number, publish))
             self._broker.call_later(CONNECTION_PATIENCE, self._give_up_unsent)
+        elif call.service in self._absent:
+            # Not sent before somebody is there to take it.
+            self._held.setdefault(call.service, []).append((number, publish))
+            self._ask_for(call.service)
+        else:
+            publish()
 
     def _give_up_unsent(self) -> None:
         while self._unsent and self._unsent[0][0] <= time.monotonic():
             _, number, _ = self._unsent.popleft()
             self._finish(number, _unavailable("The message broker is not available", "no_broker"))
+
+    def _look(self) -> None:
+        """Now and then while calls are under way: can those that are late still be answered?"""
+        self._looking = bool(self._pending)
+        if not self._looking:
+            return
+        self._broker.call_later(LOOK_EVERY_SECONDS, self._look)
+        moment = time.monotonic()
+        late = [item for item in list(self._pending.items()) if item[1].began <= moment - LATE_SECONDS]
+        if self._channel is None or not late:
+            return
+        for service in {call.service for _, call in late}:
+            self._ask_for(service)
+            if self._quiet.get(service, moment) <= moment - _PING_EVERY_SECONDS:
+                self._quiet[service] = moment
+                self._ping(service)
+        silent = any(asked <= moment - BROKER_PATIENCE for asked in self._asked.values())
+        if silent:
+            self._broker.probe(self._channel)
+        for number, call in late:
+            if self._broker.blocked:
+                self._finish(number, _blocked())
+            elif silent:
+                self._finish(number, _unavailable("The message broker does not answer", "silent"))
+            elif call.service in self._quiet and call.began <= moment - QUIET_PATIENCE:
+                self._finish(number, _unavailable(f"The service {call.service} does not answer", "quiet"))
+
+    def _ask_for(self, service: str) -> None:
+        if service not in self._asked:
+            self._asked[service] = time.monotonic()
+            self._presence.ask(service, lambda consumers: self._told(service, consumers))
+
+    def _told(self, service: str, consumers: int | None) -> None:
+        del self._asked[service]
+        held = self._held.pop(service, [])
+        if consumers == 0:
+            self._absent.add(service)
+            late = time.monotonic() - LATE_SECONDS
+            gone = [
+                number for number, call in list(self._pending.items()) if call.service == service and call.began <= late
+            ]
+            for number in [*gone, *(number for number, _ in held)]:
+                self._finish(number, _not_running(service))
+            return
+        self._absent.discard(service)
+        for number, publish in held:
+            if number in self._pending:
+                publish()
+
+    def _ping(self, service: str) -> None:
+        """Anything it answers shows that it is there again. Not to be answered late: that would be one more to answer."""
+        properties = pika.BasicProperties(
+            content_type="application/json",
+            content_encoding="utf-8",
+            reply_to=self._reply_to,
+            correlation_id=f"{service}.ping",
+            expiration=str(int(_PING_EVERY_SECONDS * 1000)),
+        )
+        self._channel.basic_publish(RPC_EXCHANGE, f"{service}.ping", b'{"args": [], "kwargs": {}}', properties)
 
     def opened(self, channel: Any) -> None:
         """The broker connection is there: make a reply queue. A new name each time, because the broker may still hold the
@@ -173,6 +284,7 @@ class RpcClient:
                     publish()
             self._send_hints()
 
+        self._presence.opened(channel.connection)
         channel.add_on_return_callback(self._on_return)
         channel.exchange_declare(RPC_EXCHANGE, "topic", durable=True)
         channel.exchange_declare(HINT_EXCHANGE, "direct", durable=False)
@@ -182,6 +294,10 @@ class RpcClient:
 
     def lost(self, reason: str) -> None:
         """Every pending call fails at once, except those that were not sent yet and may still be in time."""
+        self._presence.lost()
+        self._asked.clear()
+        self._held.clear()
+        self._quiet.clear()
         if self._channel is None:
             return
         self._channel = None
@@ -190,15 +306,18 @@ class RpcClient:
             self._finish(number, _unavailable("The connection to the message broker was lost", "lost"))
 
     def _on_reply(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
-        self._finish(properties.correlation_id, body)
+        number = properties.correlation_id
+        service = number.partition(".")[0]
+        self._heard[service] = time.monotonic()
+        self._quiet.pop(service, None)
+        self._finish(number, body)
 
     def _on_return(self, _channel: Any, method: Any, properties: Any, _body: bytes) -> None:
-        service = method.routing_key.partition(".")[0]
-        self._finish(properties.correlation_id, _unavailable(f"The service {service} is not running", "no_service"))
+        self._finish(properties.correlation_id, _not_running(method.routing_key.partition(".")[0]))
 
     def _finish(self, number: str, outcome: Any) -> None:
-        if (resolve := self._pending.pop(number, None)) is not None:
-            resolve(outcome)
+        if (call := self._pending.pop(number, None)) is not None:
+            call.resolve(outcome)
 
 
 class _Mailbox:
@@ -237,6 +356,14 @@ class _NoAnswer(ServiceError):
 
 def _unavailable(message: str, reason: str) -> _NoAnswer:
     return _NoAnswer(message, reason)
+
+
+def _blocked() -> _NoAnswer:
+    return _unavailable("The message broker accepts nothing at the moment", "blocked")
+
+
+def _not_running(service: str) -> _NoAnswer:
+    return _unavailable(f"The service {service} is not running", "no_service")
 
 
 def _answer(rpc: Rpc[Any, Any], outcome: Any, started: float, loads: Callable[[bytes], Any]) -> Any:
