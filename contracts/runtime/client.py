@@ -17,7 +17,7 @@ import time
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -30,7 +30,7 @@ from contracts.errors import ServiceError
 from contracts.rpc import Rpc
 from contracts.runtime import observe
 from contracts.runtime.broker import Broker
-from contracts.runtime.presence import Presence
+from contracts.runtime.presence import Attendance, Presence
 from contracts.runtime.topology import (
     DEADLINE_HEADER,
     HINT_EXCHANGE,
@@ -45,11 +45,12 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class _Call:
-    """A call without an answer yet. ``began`` is a monotonic time."""
+    """A call without an answer yet. Times are monotonic."""
 
     service: str
     resolve: Callable[[Any], None]
     began: float
+    ends: float
 
 
 CONNECTION_PATIENCE = 1.0
@@ -86,8 +87,8 @@ class RpcClient:
         self._presence = Presence()
         self._looking = False
         self._asked: dict[str, float] = {}
-        self._absent: set[str] = set()
-        self._held: dict[str, list[tuple[str, Callable[[], None]]]] = {}
+        self._absent: dict[str, dict[str, _Call]] = {}
+        self._held: dict[str, dict[str, Callable[[], None]]] = {}
         self._heard: dict[str, float] = {}
         self._quiet: dict[str, float] = {}
         self._reply_to = ""
@@ -164,7 +165,8 @@ class RpcClient:
         headers = {DEADLINE_HEADER: f"{time.time() + rpc.timeout:.3f}", TIMEOUT_HEADER: f"{rpc.timeout:g}"}
         if identifier := observe.request_id():
             headers[REQUEST_ID_HEADER] = identifier
-        self._pending[number] = _Call(rpc.service, resolve, time.monotonic())
+        began = time.monotonic()
+        self._pending[number] = _Call(rpc.service, resolve, began, began + rpc.timeout)
 
         def publish() -> None:
             properties = pika.BasicProperties(
@@ -201,7 +203,7 @@ class RpcClient:
             self._broker.call_later(CONNECTION_PATIENCE, self._give_up_unsent)
         elif call.service in self._absent:
             # Not sent before somebody is there to take it.
-            self._held.setdefault(call.service, []).append((number, publish))
+            self._held.setdefault(call.service, {})[number] = publish
             self._ask_for(call.service)
         else:
             publish()
@@ -240,24 +242,34 @@ class RpcClient:
     def _ask_for(self, service: str) -> None:
         if service not in self._asked:
             self._asked[service] = time.monotonic()
-            self._presence.ask(service, lambda consumers: self._told(service, consumers))
+            self._presence.ask(service, lambda found: self._told(service, found))
 
-    def _told(self, service: str, consumers: int | None) -> None:
+    def _told(self, service: str, found: Attendance | None) -> None:
         del self._asked[service]
-        held = self._held.pop(service, [])
-        if consumers == 0:
-            self._absent.add(service)
-            late = time.monotonic() - LATE_SECONDS
-            gone = [
-                number for number, call in list(self._pending.items()) if call.service == service and call.began <= late
-            ]
-            for number in [*gone, *(number for number, _ in held)]:
+        held = self._held.pop(service, {})
+        if found is not None and found.consumers == 0:
+            self._absent.setdefault(service, {})
+            for number in [*self._not_taken(service, found.waiting, held), *held]:
                 self._finish(number, _not_running(service))
             return
-        self._absent.discard(service)
-        for number, publish in held:
+        self._absent.pop(service, None)
+        for number, publish in held.items():
             if number in self._pending:
                 publish()
+
+    def _not_taken(self, service: str, waiting: float, held: Container[str]) -> list[str]:
+        """Calls to a service that takes none any more. One that is being ended in good order still answers what it took; what
+        was sent last waits in the queue, and so does what was given up before, until it expires."""
+        moment = time.monotonic()
+        given_up = self._absent[service]
+        for number in [number for number, call in given_up.items() if call.ends <= moment]:
+            del given_up[number]
+        sent = {number: call for number, call in list(self._pending.items()) if call.service == service}
+        known = sorted((call.began, number) for number, call in (sent | given_up).items() if number not in held)
+        untaken = {number for _, number in known[int(max(0, len(known) - waiting)) :]}
+        late = [number for number in untaken & sent.keys() if sent[number].began <= moment - LATE_SECONDS]
+        given_up.update((number, sent[number]) for number in late)
+        return late
 
     def _ping(self, service: str) -> None:
         """Anything it answers shows that it is there again. Not to be answered late: that would be one more to answer."""

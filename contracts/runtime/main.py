@@ -9,8 +9,12 @@ that was given up tried again (``retrying.py``). A service that must not start a
 Nothing more is imported here at the top: a worker makes the standard library cooperative first.
 """
 
+import resource
 import signal
 import sys
+
+MOST_DESCRIPTORS = 65_536
+"""Enough for everybody. Where the system sets no limit at all, some programs that are started would close a billion."""
 
 COMMANDS = ("serve", "background", "migrate", "check", "retry")
 
@@ -25,11 +29,20 @@ def run(*names: str, arguments: list[str] | None = None) -> None:
         sys.exit(2)
     # As the first process of a container SIGTERM is not heard until it has a handler, and it may wait long for a schema.
     signal.signal(signal.SIGTERM, _end)
+    _raise_descriptor_limit()
     sys.exit(_command(chosen[0], names))
 
 
 def _end(*_signal: object) -> None:
     sys.exit(0)
+
+
+def _raise_descriptor_limit() -> None:
+    """As many open files as the system allows. The usual 1,024 are a convention for programs that use select(), which cannot
+    count farther; none of ours does, and a connection is a descriptor."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < MOST_DESCRIPTORS:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, MOST_DESCRIPTORS), hard))
 
 
 def _retry(name: str, arguments: list[str]) -> int:

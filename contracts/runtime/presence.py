@@ -1,25 +1,36 @@
 """Is there anybody who takes a service's requests? The broker knows at once; its request queue alone says nothing, because it
 is durable and takes requests for hours while nobody serves them."""
 
+import math
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pika.exceptions import ChannelClosedByBroker
 
 from contracts.runtime.topology import rpc_queue
 
-_NO_SUCH_QUEUE = 404
+
+@dataclass(frozen=True)
+class Attendance:
+    """Who takes a service's requests: so many consumers, and so many requests that nobody has taken yet."""
+
+    consumers: int
+    waiting: float
+
+
+_NO_QUEUE = Attendance(0, math.inf)
 
 
 class Presence:
-    """Asks how many consumers a service's request queue has, on a channel of its own, which the broker closes when it cannot
-    say. Used on the I/O thread of a Broker only."""
+    """Asks for the attendance of services, on a channel of its own, which the broker closes when it cannot say. Used on the
+    I/O thread of a Broker only."""
 
     def __init__(self) -> None:
         self._connection: Any = None
         self._channel: Any = None
-        self._asked: deque[tuple[str, Callable[[int | None], None]]] = deque()
+        self._asked: deque[tuple[str, Callable[[Attendance | None], None]]] = deque()
 
     def opened(self, connection: Any) -> None:
         """There is a connection to ask by."""
@@ -31,8 +42,8 @@ class Presence:
         self._connection = self._channel = None
         self._asked.clear()
 
-    def ask(self, service: str, told: Callable[[int | None], None]) -> None:
-        """``told`` is called with the number of consumers, None when the broker does not say; never when it is silent."""
+    def ask(self, service: str, told: Callable[[Attendance | None], None]) -> None:
+        """``told`` is called with the answer, None when the broker does not know; never when it is silent."""
         self._asked.append((service, told))
         if len(self._asked) == 1:
             self._next()
@@ -46,14 +57,15 @@ class Presence:
     def _next(self) -> None:
         if self._asked and self._channel is not None and self._channel.is_open:
             queue = rpc_queue(self._asked[0][0]).name
-            self._channel.queue_declare(
-                queue, passive=True, callback=lambda frame: self._answered(frame.method.consumer_count)
-            )
+            self._channel.queue_declare(queue, passive=True, callback=self._declared)
 
-    def _answered(self, consumers: int | None) -> None:
+    def _declared(self, frame: Any) -> None:
+        self._answered(Attendance(frame.method.consumer_count, frame.method.message_count))
+
+    def _answered(self, found: Attendance | None) -> None:
         _, told = self._asked.popleft()
         self._next()
-        told(consumers)
+        told(found)
 
     def _closed(self, channel: Any, reason: Exception) -> None:
         if channel is not self._channel or not isinstance(reason, ChannelClosedByBroker):
@@ -61,4 +73,4 @@ class Presence:
         self._channel = None
         self._connection.channel(on_open_callback=self._ready)
         if self._asked:
-            self._answered(0 if reason.reply_code == _NO_SUCH_QUEUE else None)
+            self._answered(_NO_QUEUE if reason.reply_code == 404 else None)

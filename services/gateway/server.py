@@ -1,24 +1,45 @@
-"""Uvicorn as we run it: it does not wait for ever, says in JSON that it is full, and ends in good order."""
+"""Uvicorn as we run it: it does not wait for ever, says in JSON that it is full, and ends in good order.
+
+Connections cost file descriptors. Where a process has none left, uvloop resets every new connection, and databases and files go
+without as well. So no more are taken than there is room for: above the limit a request is answered 503 and its connection
+closed, for which some room is kept, and when that is taken, too, who comes next waits in the system's queue until somebody
+leaves.
+"""
 
 import asyncio
+import resource
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from contracts.errors import ServiceError
+from contracts.runtime import observe
 from services.gateway import errors
 from services.gateway.settings import Settings
 
+log = observe.logger(__name__)
+
 KEEP_ALIVE_SECONDS = 75
+REFUSED_SECONDS = 1.0
+"""What a connection above the limit gets to send its request, which is all it is there for."""
+
+QUEUE_LENGTH = 2048
+_AT_ONCE = 100
+_PAUSE_SECONDS = 0.5
 
 
 def server(application: Any, settings: Settings) -> "Server":
     """A server of the application on the settings' address."""
-    limits = {"max_connections": settings.max_connections, "header_timeout": settings.header_timeout}
+    room = room_for(settings)
+    limits = {"room": room, "header_timeout": settings.header_timeout}
     return Server(
         uvicorn.Config(
             application,
@@ -31,14 +52,71 @@ def server(application: Any, settings: Settings) -> "Server":
             server_header=False,
             proxy_headers=False,
             lifespan="off",
+            backlog=QUEUE_LENGTH,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=int(settings.drain_seconds),
-        )
+        ),
+        room,
     )
 
 
+@dataclass
+class Room:
+    """``limit`` connections are served; ``spare`` more are taken to be told that there are too many."""
+
+    limit: int
+    spare: int
+    taken: int = 0
+    left: Callable[[], None] = lambda: None
+
+    @property
+    def full(self) -> bool:
+        return self.taken >= self.limit + self.spare
+
+    def leave(self) -> None:
+        """A connection has ended."""
+        self.taken -= 1
+        self.left()
+
+
+def room_for(settings: Settings) -> Room:
+    """The limit that was set, or less where the process has too few file descriptors for it."""
+    threads = settings.page_threads + settings.fetch_threads + settings.work_threads
+    # A connection to SQLite is three files; a thread may have one file and one connection to elsewhere open.
+    elsewhere = len(list(Path("/proc/self/fd").iterdir())) + 3 * 2 * settings.database_pool_size + 2 * threads + 10
+    left = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - elsewhere
+    spare = max(8, min(200, left // 5))
+    room = Room(max(8, min(settings.max_connections, left - spare)), spare)
+    if room.limit < settings.max_connections:
+        log.warning("gateway.fewer_connections", wanted=settings.max_connections, possible=room.limit, hint="ulimit -n")
+    return room
+
+
 class Server(uvicorn.Server):
-    """Uvicorn's own raises the signal again after it has stopped in good order, and the process would end by it."""
+    """Uvicorn's own raises the signal again after it has stopped in good order, and the process would end by it; and it takes
+    connections without end."""
+
+    def __init__(self, config: uvicorn.Config, room: Room) -> None:
+        super().__init__(config)
+        self._room = room
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await self.lifespan.startup()
+        loop = asyncio.get_running_loop()
+        try:
+            listening = sockets or await _listening(self.config.host, self.config.port)
+        except OSError:
+            log.exception("gateway.cannot_listen", host=self.config.host, port=self.config.port)
+            sys.exit(1)
+
+        def protocol() -> asyncio.Protocol:
+            made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            return made
+
+        self.servers: list[Any] = [_Door(loop, listening, protocol, self._room)]
+        self.started = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -50,23 +128,109 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
 
+async def _listening(host: str, port: int) -> list[socket.socket]:
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    return [
+        socket.create_server(address[:2], family=family, backlog=QUEUE_LENGTH)
+        for family, _, _, _, address in dict.fromkeys(found)
+    ]
+
+
+class _Door:
+    """Takes connections while there is room. The others wait in the system's queue."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sockets: list[socket.socket],
+        protocol: Callable[[], asyncio.Protocol],
+        room: Room,
+    ) -> None:
+        self.sockets = sockets
+        self._loop = loop
+        self._protocol = protocol
+        self._room = room
+        self._open = False
+        self._closed = False
+        self._beginning: set[asyncio.Task[None]] = set()
+        for each in sockets:
+            each.setblocking(False)
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        room.left = self._let_in
+        self._let_in()
+
+    def close(self) -> None:
+        """Take no more."""
+        self._shut()
+        self._closed = True
+        for each in self.sockets:
+            each.close()
+
+    async def wait_closed(self) -> None:
+        """Nothing is left to wait for."""
+
+    def _let_in(self) -> None:
+        if not self._open and not self._closed and not self._room.full:
+            self._open = True
+            for each in self.sockets:
+                self._loop.add_reader(each, self._take, each)
+
+    def _shut(self) -> None:
+        if self._open:
+            self._open = False
+            for each in self.sockets:
+                self._loop.remove_reader(each)
+
+    def _take(self, listening: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            if self._room.full:
+                self._shut()
+                return
+            try:
+                connection, _ = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # no descriptors, or no memory: the connection stays in the queue
+                log.exception("gateway.cannot_accept")
+                self._shut()
+                self._loop.call_later(_PAUSE_SECONDS, self._let_in)
+                return
+            self._room.taken += 1
+            task = self._loop.create_task(self._begin(connection))
+            self._beginning.add(task)
+            task.add_done_callback(self._beginning.discard)
+
+    async def _begin(self, connection: socket.socket) -> None:
+        try:
+            connection.setblocking(False)
+            await self._loop.connect_accepted_socket(self._protocol, connection)
+        except OSError as error:
+            log.info("gateway.connection_failed", reason=str(error))
+            connection.close()
+            self._room.leave()
+
+
 class _Protocol(HttpToolsProtocol):
     """One connection. The head of a request has so long to arrive; above so many connections a request gets 503."""
 
-    max_connections: int
+    room: Room
     header_timeout: float
     _head_is_due: asyncio.TimerHandle | None = None
     _in_head = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > self.max_connections:
+        if len(self.connections) > self.room.limit:
             self.app = _full
+            self.header_timeout = min(self.header_timeout, REFUSED_SECONDS)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_came()
         super().connection_lost(exc)
+        self.room.leave()
 
     def on_message_begin(self) -> None:
         self._in_head = True
@@ -98,7 +262,12 @@ class _Protocol(HttpToolsProtocol):
             self.transport.close()
 
 
-async def _full(_scope: Any, _receive: Any, send: Any) -> None:
+async def _full(_scope: Any, receive: Any, send: Any) -> None:
+    # What lies there unread when a connection is closed makes a reset of it.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(REFUSED_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
     status, more, body = errors.answer(ServiceError("unavailable", "Too many connections, try again in a moment"), "")
     headers = [
         (b"content-type", b"application/json"),

@@ -3,15 +3,22 @@
 import contextlib
 import http.client
 import json
+import resource
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 import pytest
+import requests
 
 from deploy.rabbitmq import PrivateBroker, free_port
 from tests.support import processes
+from tests.support.gateway import RunningGateway
 from tests.support.suite import wait_until
 
 KEY = "the-first-admin-s-key"
@@ -137,6 +144,71 @@ def test_too_many_connections_are_told_so_and_the_next_ones_work_again(gateway: 
     assert (status, json.loads(body)["code"]) == (503, "unavailable")
     assert int(headers["retry-after"]) > 0
     wait_until(lambda: gateway.ask("GET", "/user")[0] == 200, what="there is room again")
+
+
+@pytest.mark.parametrize("most", [256, 1024])
+def test_where_descriptors_are_few_everybody_is_answered(
+    broker: PrivateBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """More than it may have open, all at once: 200 or 503, never a reset, and all is well afterwards."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    database = f"sqlite:///{tmp_path}/gateway.sqlite"
+    running = RunningGateway(broker.amqp_url, database, tmp_path, MAX_CONNECTIONS="1000", HEADER_TIMEOUT="5")
+    monkeypatch.setattr(processes, "start", partial(limited, most))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        running.start()
+        with contextlib.ExitStack() as stack:
+            crowd = [
+                stack.enter_context(socket.create_connection(("127.0.0.1", running.port), 30))
+                for _ in range(most + 150)
+            ]
+            for each in crowd:
+                each.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            answers = [answered(each) for each in crowd]
+            assert {answer[:12] for answer in answers} == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+            refused = [answer for answer in answers if answer.startswith(b"HTTP/1.1 503")]
+            assert all(b"retry-after: " in answer and b'"code":"unavailable"' in answer for answer in refused)
+        wait_until(lambda: running.call("GET", "/user").status_code == 200, what="there is room again")
+        with contextlib.ExitStack() as stack:
+            for _ in range(most + 150):
+                stack.enter_context(socket.create_connection(("127.0.0.1", running.port), 30))
+            # They say nothing. A request is told that there is no room, or answered once some of them were closed.
+            assert running.call("GET", "/user").status_code in (200, 503)
+            assert process_has_room(running, most)
+        wait_until(lambda: running.call("GET", "/user").status_code == 200, what="there is room again")
+        assert "cannot_accept" not in running.log.read_text()
+    finally:
+        running.kill()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def answered(connection: socket.socket) -> bytes:
+    """An answer to ``/healthz``, or the refusal, after which the connection is closed."""
+    received = connection.recv(65536)
+    return received if received.startswith(b"HTTP/1.1 200") else received + whole(connection)
+
+
+def limited(most: int, service: str, command: str, settings: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """A process as under ``ulimit -Hn``, with a soft limit below it."""
+    limits = f'ulimit -Sn {most // 2}; ulimit -Hn {most}; exec "$@"'
+    return subprocess.Popen(
+        ["bash", "-c", limits, "bash", sys.executable, "-m", f"services.{service}", command],
+        env=settings,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def process_has_room(running: RunningGateway, most: int) -> bool:
+    """By its own count, which an operator watches."""
+    metrics = requests.get(f"http://127.0.0.1:{running.health_port}/metrics", timeout=30).text
+    values = {
+        name: float(value)
+        for name, value in (line.split() for line in metrics.splitlines() if line.startswith("process_"))
+    }
+    return values["process_max_fds"] == most and values["process_open_fds"] < most
 
 
 @pytest.mark.parametrize(
