@@ -9,6 +9,7 @@ that was given up tried again (``retrying.py``). A service that must not start a
 Nothing more is imported here at the top: a worker makes the standard library cooperative first.
 """
 
+import os
 import resource
 import signal
 import sys
@@ -34,7 +35,9 @@ def run(*names: str, arguments: list[str] | None = None) -> None:
 
 
 def _end(*_signal: object) -> None:
-    sys.exit(0)
+    """Nothing is under way yet. An exception would go up from wherever the main thread just is, and some of these places keep
+    it: a weak reference's callback, an import that may fail. The process would go on, and nobody would ask it again."""
+    os._exit(0)
 
 
 def _raise_descriptor_limit() -> None:

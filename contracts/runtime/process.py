@@ -3,6 +3,8 @@
 import gc
 import importlib
 import importlib.util
+import os
+import queue
 import signal
 import sys
 import threading
@@ -318,13 +320,36 @@ def serve(names: Sequence[str]) -> int:
     return importlib.import_module(f"services.{names[0]}.app").serve(settings) or 0
 
 
-def _signals() -> threading.Event:
-    """An event that SIGTERM or SIGINT sets; a second signal ends the process at once."""
-    stop = threading.Event()
+class Stop:
+    """Has the process been told to end? As ``threading.Event``, which a signal handler must not set: it runs in the main thread
+    wherever that is, and when that is on its way into ``wait`` it holds the event's lock, so that both wait for ever."""
+
+    def __init__(self) -> None:
+        self._told: queue.SimpleQueue[None] = queue.SimpleQueue()  # whose put may come in the middle of its get
+
+    def set(self) -> None:
+        """May be called by a signal handler, and from any thread."""
+        self._told.put(None)
+
+    def is_set(self) -> bool:
+        return not self._told.empty()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until it is set, or for so long; whether it is set."""
+        try:
+            self._told.put(self._told.get(timeout=seconds))
+        except queue.Empty:
+            return False
+        return True
+
+
+def _signals() -> Stop:
+    """What SIGTERM or SIGINT sets; a second signal ends the process at once."""
+    stop = Stop()
 
     def on_signal(_number: int, _frame: Any) -> None:
         if stop.is_set():
-            sys.exit(1)
+            os._exit(1)
         stop.set()
 
     signal.signal(signal.SIGTERM, on_signal)

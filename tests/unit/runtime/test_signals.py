@@ -1,0 +1,67 @@
+"""SIGTERM at the worst moments: it must not be lost, and must not stop the thread that handles it."""
+
+import subprocess
+import sys
+
+WHILE_WAITING = """
+import os, signal, sys, threading, time
+from contracts.runtime.process import _signals
+
+for moment in range(1, 15):
+    stop, calls = _signals(), 0
+
+    def count(frame, event, argument):
+        global calls
+        calls += event == "call"
+        if calls == moment:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGTERM)
+
+    def end():
+        global calls
+        calls = 100
+        if not stop.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    # On its way into wait, the main thread makes a few calls at most. Where it made fewer, the signal comes while it waits.
+    late = threading.Timer(0.2, end)
+    late.start()
+    sys.setprofile(count)
+    stop.wait()
+    sys.setprofile(None)
+    late.cancel()
+    assert stop.is_set()
+print("told each time")
+"""
+
+WHILE_STARTING = """
+import signal, weakref
+from contracts.runtime import main
+
+class Something: pass
+
+signal.signal(signal.SIGTERM, main._end)
+kept = Something()
+watching = weakref.ref(kept, lambda _: signal.raise_signal(signal.SIGTERM))
+del kept
+print("still there")
+"""
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired as stuck:
+        raise AssertionError(f"it does not end: {stuck.stdout!r}") from None
+
+
+def test_a_signal_on_the_way_into_waiting_is_heard() -> None:
+    """With ``threading.Event``, whose lock the main thread holds for a moment, the handler waited for itself."""
+    done = run(WHILE_WAITING)
+    assert (done.returncode, done.stdout) == (0, "told each time\n"), done.stderr
+
+
+def test_a_signal_while_the_process_starts_ends_it_wherever_it_is() -> None:
+    """An exception in a weak reference's callback is printed and forgotten."""
+    done = run(WHILE_STARTING)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
