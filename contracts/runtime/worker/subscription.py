@@ -21,8 +21,9 @@ from prometheus_client import Counter, Histogram
 
 from contracts.errors import ServiceError
 from contracts.events import Envelope, Event
-from contracts.runtime import observe, topology
+from contracts.runtime import observe, outbox, topology
 from contracts.runtime.clock import now
+from contracts.runtime.database import Database
 from contracts.runtime.publisher import CONFIRMED, Message, Publisher
 from contracts.runtime.worker.consuming import Delivery
 from contracts.runtime.worker.requests import invalid_fields
@@ -95,6 +96,22 @@ class Subscription:
         else:
             # Another suspect is being tried. This one comes back in a moment.
             self._move(delivery, self._waiting(delivery, 0.0))
+
+    def drop(self, database: Database, delivery: Delivery) -> None:
+        """Note that an operator dropped the event: nobody fetches it again, and what waits for it goes on."""
+        try:
+            event_id = str(json.loads(delivery.body)["id"])
+            database.write(outbox.drop, event_id)
+        except ServiceError as error:
+            log.warning("event.not_dropped", queue=self._queue, reason=error.message)
+            time.sleep(1)
+            delivery.give_back()
+            return
+        except (ValueError, RecursionError, TypeError, KeyError):
+            event_id = ""  # it was none
+        HANDLED.labels(self._queue, "dropped").inc()
+        log.warning("event.dropped", queue=self._queue, event_id=event_id)
+        delivery.ack()
 
     def _is_copied_in_time(self, delivery: Delivery) -> bool:
         """The broker parks a message by its own count of deliveries, whatever they ended with. A copy is counted anew."""
