@@ -139,6 +139,38 @@ def test_an_answer_that_was_overtaken_is_not_used(database: Database) -> None:
     assert waiting(database) == 0
 
 
+def test_what_follows_on_the_owner_s_answer_goes_with_it(database: Database) -> None:
+    events = [event(number) for number in range(1, 5)]
+    record(database, events[0], events[2])
+    gap = only_gap(database)
+    record(database, events[3])
+    database.write(commands.catch_up, gap, answer(*events[1:3]), LATER)
+    assert log_of(database) == ids(*events)
+    assert waiting(database) == 0
+
+
+def test_an_overtaken_answer_about_everything_takes_nothing_back(database: Database) -> None:
+    one, two, three = event(1), event(2), event(3)
+    record(database, one, event(1, says="again"))
+    gap = only_gap(database)
+    assert gap.after == 0
+    record(database, two)
+    database.write(commands.catch_up, gap, answer(one), LATER)
+    record(database, three)
+    assert log_of(database) == ids(one, two, three)
+
+
+def test_a_restore_that_nobody_noticed_yet(database: Database) -> None:
+    """The epoch is still the same; the numbers went back."""
+    old = [event(number, says="old") for number in range(1, 6)]
+    new = [event(number, says="new") for number in (3, 4)]
+    record(database, *old, new[0])
+    database.write(commands.catch_up, only_gap(database), answer(*old[:2], new[0]), LATER)
+    record(database, new[1])
+    assert log_of(database) == ids(*old, *new), "the next one does not have to be asked for again"
+    assert waiting(database) == 0
+
+
 def test_another_life_under_the_same_numbers_is_told(database: Database) -> None:
     """Findings S1-2: a restored database gave its ids again, and the new agreement was dropped as old."""
     old = [event(number, says="old") for number in (1, 2, 3)]

@@ -103,9 +103,7 @@ class Subscription:
             event_id = str(json.loads(delivery.body)["id"])
             database.write(outbox.drop, event_id)
         except ServiceError as error:
-            log.warning("event.not_dropped", queue=self._queue, reason=error.message)
-            time.sleep(1)
-            delivery.give_back()
+            self._move(delivery, self._waiting(delivery, LONGEST_WAIT_SECONDS, error.message))
             return
         except (ValueError, RecursionError, TypeError, KeyError):
             event_id = ""  # it was none
