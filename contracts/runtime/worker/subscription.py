@@ -33,7 +33,7 @@ from contracts.types import iso
 log = observe.logger(__name__)
 
 HANDLED = Counter(
-    "countersign_events_total", "Event deliveries by outcome: ok, retry, waiting, parked", ["queue", "outcome"]
+    "countersign_events_total", "Event deliveries by outcome: ok, retry, waiting, parked, dropped", ["queue", "outcome"]
 )
 DURATION = Histogram("countersign_event_seconds", "Event handlers", ["queue"])
 
