@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent / "schemas"
 
 def current() -> dict[str, dict[str, Any]]:
     """Name of the file to what belongs into it, for every call and event of the code."""
-    for service in SERVICES:
+    for service in (*SERVICES, "events"):
         importlib.import_module(f"contracts.rpc.{service}")
     found: dict[str, dict[str, Any]] = {}
     for name, rpc in REGISTRY.items():

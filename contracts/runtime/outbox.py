@@ -18,10 +18,13 @@ from contracts.events import Envelope, Event
 from contracts.rpc import Rpc
 from contracts.runtime import observe
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import dialect_of, insert_for, leave_work, to_json
+from contracts.runtime.database import dialect_of, insert_for, insert_into, leave_work, to_json
 from contracts.runtime.tables import answers, event_stream, inbox, outbox, told
 
 R = TypeVar("R")
+
+_DROPPED = "dropped"
+"""Stands for the handler, in the inbox, of an event that an operator dropped."""
 
 
 def emit(
@@ -71,8 +74,11 @@ def with_epoch(body: str, epoch: str | None) -> str:
 
 
 def forget(session: Session, subject: str) -> None:
-    """Erase what was told about ``subject``; what is still to be told is published, and then erased, too."""
-    session.execute(told.delete().where(told.c.subject == subject))
+    """Erase what was told about ``subject``; what is still to be told is published, and then erased, too.
+
+    The rows stay, without their bodies: those who walk through them find each where it was.
+    """
+    session.execute(told.update().where(told.c.subject == subject).values(body=""))
     session.execute(outbox.update().where(outbox.c.subject == subject).values(keep=False))
 
 
@@ -89,10 +95,17 @@ def trim_told(session: Session, before: datetime) -> int:
 def first_time(session: Session, handler: str, event_id: str) -> bool:
     """True once per (handler, event): record it in the transaction of the effect, and do nothing when it is False.
 
-    Two deliveries at once: the second waits for the first one's transaction and then gets False.
+    Two deliveries at once: the second waits for the first one's transaction and then gets False. What an operator dropped is
+    never taken.
     """
     row = {"handler": handler, "event_id": event_id, "at": now()}
     return session.execute(_take(dialect_of(session)), row).first() is not None
+
+
+def drop(session: Session, event_id: str) -> None:
+    """An operator has decided that this event is not to be handled here: from now on it counts as taken."""
+    row = {"handler": _DROPPED, "event_id": event_id, "at": now()}
+    session.execute(insert_into(session, inbox).values(row).on_conflict_do_nothing())
 
 
 def once(session: Session, rpc: Rpc[Any, R], request_id: str, decide: Callable[[], R]) -> R:
@@ -131,7 +144,10 @@ _KEEP = answers.update().where(_THE_REQUEST).values(answer=sa.bindparam("given")
 
 @cache
 def _take(dialect: str) -> Any:
-    return insert_for(dialect, inbox).on_conflict_do_nothing().returning(inbox.c.event_id)
+    columns = {column.name: sa.bindparam(column.name, type_=column.type) for column in inbox.c}
+    dropped = sa.exists().where(inbox.c.event_id == columns["event_id"], inbox.c.handler == _DROPPED)
+    insert = insert_for(dialect, inbox).from_select(list(columns), sa.select(*columns.values()).where(~dropped))
+    return insert.on_conflict_do_nothing().returning(inbox.c.event_id)
 
 
 @cache

@@ -2,7 +2,7 @@
 
     python -m contracts.runtime.parked list
     python -m contracts.runtime.parked requeue QUEUE      (all messages of that parking queue go back)
-    python -m contracts.runtime.parked drop QUEUE         (they are removed for good)
+    python -m contracts.runtime.parked drop QUEUE         (they count as dealt with, and what waits for them goes on)
 
 Needs AMQP_URL. QUEUE is a name as ``list`` prints it.
 """
@@ -69,7 +69,8 @@ def listed(connection: Any, queues: Sequence[str] | None = None) -> Iterator[str
 
 
 def moved(connection: Any, queue: str, *, again: bool) -> int:
-    """Empty a parking queue: back to the queue it came from with a clean slate, or away. Returns how many.
+    """Empty a parking queue, back to the queue it came from: with a clean slate (``again``), or marked as dropped, so that its
+    consumer notes that it is dealt with and nobody fetches it again. Returns how many.
 
     A message is removed only once the broker has confirmed it elsewhere.
     """
@@ -80,14 +81,12 @@ def moved(connection: Any, queue: str, *, again: bool) -> int:
         method, properties, body = channel.basic_get(queue)
         if method is None:
             break
-        if again:
-            properties.headers = {
-                name: value
-                for name, value in (properties.headers or {}).items()
-                if not name.startswith(("x-", "countersign-"))
-            }
-            target = queue.removesuffix(topology.parked_queue_name(""))
-            channel.basic_publish("", target, body, properties, mandatory=True)
+        kept = (properties.headers or {}).items()
+        properties.headers = {name: value for name, value in kept if not name.startswith(("x-", "countersign-"))}
+        if not again:
+            properties.headers[topology.DROPPED_HEADER] = True
+        target = queue.removesuffix(topology.parked_queue_name(""))
+        channel.basic_publish("", target, body, properties, mandatory=True)
         channel.basic_ack(method.delivery_tag)
     return waiting
 

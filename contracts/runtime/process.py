@@ -19,10 +19,11 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import CannotStart, ServiceError
-from contracts.runtime import migrations, observe, outbox, search
+from contracts.runtime import catching_up, declare, migrations, observe, outbox, search
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.broker import Broker
+from contracts.runtime.client import shared_client
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
 from contracts.runtime.publisher import Publisher
@@ -31,6 +32,7 @@ from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.tables import answers, heartbeats, inbox
 from contracts.runtime.topology import HINT_EXCHANGE
 from contracts.runtime.worker import suspects
+from contracts.runtime.worker.marks import subscriptions_of
 
 log = observe.logger(__name__)
 
@@ -202,6 +204,10 @@ def _part(name: str, publisher: Publisher) -> _Part:
         Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write(_beat, name)),
         Every(f"{name} clean-up", timedelta(hours=1), lambda: _clean_up_all(database, settings)),
     ]
+    if (service := declare.service_class(name)) is not None and (subscriptions := subscriptions_of(service)):
+        check = timedelta(seconds=settings.events_check_seconds)
+        bus = shared_client(settings.amqp_url)
+        loops.append(catching_up.CatchingUp(name, database, bus, publisher, subscriptions.values(), check))
     part = _Part(name, settings, database, loops)
     for loop in loops:
         loop.poll_seconds = settings.poll_seconds
@@ -223,7 +229,14 @@ def _problems(parts: list[_Part]) -> list[str]:
     found = []
     for part in parts:
         try:
-            found += [f"{part.name}: {problem}" for problem in problems_of(part.database, part.name)]
+            own = importlib.import_module(f"services.{part.name}.background")
+            looks: list[Callable[[Database], list[str]]] = [
+                getattr(own, "problems", lambda _: []),
+                catching_up.problems,
+            ]
+            problems = problems_of(part.database, part.name)
+            problems += [problem for look in looks for problem in look(part.database)]
+            found += [f"{part.name}: {problem}" for problem in problems]
         except ServiceError as error:
             found.append(f"{part.name}: {error.message}")
     return found
@@ -273,8 +286,6 @@ class _HintListener:
 
 def migrate(names: Sequence[str]) -> int:
     """Bring the databases to this version, and declare the queues, so that no event is lost before the first ``serve``."""
-    from contracts.runtime import declare
-
     for name in names:
         settings = settings_of(name)
         observe.setup(name, settings.log_level)

@@ -15,6 +15,9 @@ TIMEOUT_HEADER = "countersign-timeout"
 FAILURES_HEADER = "countersign-failures"
 REASON_HEADER = "countersign-reason"
 EXCEPTION_HEADER = "countersign-exception"
+DROPPED_HEADER = "countersign-dropped"
+"""On a message that an operator dropped (``parked drop``): its consumer notes that it is dealt with, and handles nothing."""
+
 PARKED_AT_HEADER = "countersign-parked-at"
 
 SUSPECT_HEADER = "countersign-suspect"

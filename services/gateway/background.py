@@ -7,7 +7,7 @@ from datetime import timedelta
 from contracts.runtime import observe
 from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.clock import without_leaps
+from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
 from services.gateway import account_pictures, commands, queries, repeats
 from services.gateway.settings import Settings
@@ -29,7 +29,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
 
     def tell_admins() -> None:
         if database.read(queries.admins_untold):
-            database.write(commands.tell_admins)
+            database.write(commands.tell_admins, now())
 
     sweep_pictures = account_pictures.Sweep(database, blobs, account_pictures.asking(settings.amqp_url))
 
@@ -39,4 +39,5 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         Every("forget-repeats", timedelta(hours=1), forget),
         # Compared with what was told last: nothing that changes a user must think of it, and an upgrade tells by itself.
         Every("tell-admins", timedelta(seconds=10), tell_admins),
+        Every("tell-admins-again", timedelta(hours=1), lambda: database.write(commands.tell_admins_again)),
     ]

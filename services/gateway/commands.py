@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,6 +19,8 @@ from services.gateway import domain, queries
 from services.gateway.keys import SealedKey
 from services.gateway.models import AccountRow, User
 from services.gateway.queries import public_user
+
+_REVISIONS_BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -116,15 +118,28 @@ def ensure_first_admin(session: Session, email: str, key: SealedKey, password_ha
     return True
 
 
-def tell_admins(session: Session) -> None:
+def tell_admins(session: Session, now: datetime) -> None:
     """Tell the other services who the admins are, when that has changed since they were told last."""
     account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
     emails = queries.admins(session)
     if emails == account.admins_told:
         return
     account.admins_told = emails
-    account.admins_revision += 1
-    emit(session, ADMINS_CHANGED, Admins(emails=emails, revision=account.admins_revision), subject="account")
+    # By the clock as well: after a restore the next revision must be above those that were told before.
+    account.admins_revision = max(account.admins_revision + 1, int((now - _REVISIONS_BEGAN).total_seconds()))
+    _emit_admins(session, account)
+
+
+def tell_admins_again(session: Session) -> None:
+    """For services that missed it: the gateway serves no calls, so that nobody can ask it what it told."""
+    account = session.scalars(sa.select(AccountRow).where(AccountRow.id == 1)).one()
+    if account.admins_told is not None:
+        _emit_admins(session, account)
+
+
+def _emit_admins(session: Session, account: AccountRow) -> None:
+    told = Admins(emails=account.admins_told or [], revision=account.admins_revision)
+    emit(session, ADMINS_CHANGED, told, subject="account")
 
 
 def _locked(session: Session, user_id: int) -> tuple[User, domain.UserState]:

@@ -9,6 +9,7 @@ from contracts.events import Envelope
 from contracts.rpc import health
 from contracts.rpc import notifications as rpc
 from contracts.runtime.clock import now
+from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page
 from services.notifications import commands, composing, logos, phone_messages, queries
@@ -18,6 +19,7 @@ from services.notifications.sending import forget_files
 from services.notifications.settings import Settings
 
 
+@tells_events
 class NotificationsService:
     name = "notifications"
     context = Context(Settings)

@@ -11,6 +11,7 @@ from contracts.rpc import health
 from contracts.rpc import rendering as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import OutboundFailed, OutboundRefused
+from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
@@ -52,6 +53,7 @@ class RenderingContext(Context[Settings]):
         return self.workshop.open().renderer
 
 
+@tells_events
 class RenderingService:
     name = "rendering"
     context = RenderingContext(Settings)

@@ -70,7 +70,7 @@ def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site
     The news may be late, and the link may have been opened meanwhile: the line is written when it is known, as every line,
     and says when the mail server took the mail. Another machine's clock does not put that before the invitation.
     """
-    if outcome.kind not in (INVITATION, REMINDER) or not first_time(session, "accept_mail_sent", event_id):
+    if not first_time(session, "accept_mail_sent", event_id) or outcome.kind not in (INVITATION, REMINDER):
         return
     found = store.lock(session, outcome.submission_id)
     submitter = next((one for one in found.submitters if one.id == outcome.submitter_id), None) if found else None
@@ -106,7 +106,7 @@ def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, no
 
 def accept_sms_sent(session: Session, event_id: str, outcome: PhoneOutcome, site: Site, now: datetime) -> None:
     """An invitation has left by SMS. Codes say in the trail when they were asked for."""
-    if outcome.kind != INVITATION or not first_time(session, "accept_sms_sent", event_id):
+    if not first_time(session, "accept_sms_sent", event_id) or outcome.kind != INVITATION:
         return
     found, submitter = _party(session, outcome)
     if found is None or submitter is None:

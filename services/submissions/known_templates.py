@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.database import insert_into
+from contracts.runtime.outbox import first_time
 from contracts.types import Tolerant
 from services.submissions.models import TemplateRow
 
@@ -32,9 +33,9 @@ def remember(session: Session, template: TemplateSnapshot) -> TemplateRow:
     return session.get_one(TemplateRow, template.id, populate_existing=True)
 
 
-def accept(session: Session, news: TemplateNews) -> None:
+def accept(session: Session, event_id: str, news: TemplateNews) -> None:
     """Submissions follow their template: its sharing, author, name and folder. What is older than what is known is ignored."""
-    if session.get(TemplateRow, news.id) is not None:
+    if first_time(session, "accept_template", event_id) and session.get(TemplateRow, news.id) is not None:
         _keep(session, news)
 
 

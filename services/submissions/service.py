@@ -16,6 +16,7 @@ from contracts.rpc.rendering import FillRequest
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.outbound import Outbound
+from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import (
     IMAGE_TYPES,
@@ -59,6 +60,7 @@ LARGEST_ID = 2**63 - 1
 R = TypeVar("R")
 
 
+@tells_events
 class SubmissionsService:
     name = "submissions"
     context = Context(Settings)
@@ -334,7 +336,8 @@ class SubmissionsService:
 
     @subscribes(events.TEMPLATE_UPDATED)
     def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
-        self.context.database.write(known_templates.accept, known_templates.TemplateNews.model_validate(data.data))
+        news = known_templates.TemplateNews.model_validate(data.data)
+        self.context.database.write(known_templates.accept, envelope.id, news)
 
     def _shared(self, visit: rpc.links.LinkVisit) -> templates.TemplateSnapshot:
         return self.context.bus.call(templates.SHARED, templates.GetSharedLink(slug=visit.slug))

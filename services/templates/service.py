@@ -13,6 +13,7 @@ from contracts.rpc import Rpc, health
 from contracts.rpc import templates as rpc
 from contracts.runtime import outbox
 from contracts.runtime.clock import now
+from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import Page, Removed, Role, Template
@@ -36,6 +37,7 @@ TRIES = 3
 R = TypeVar("R")
 
 
+@tells_events
 class TemplatesService:
     name = "templates"
     context = Context(Settings)

@@ -3,19 +3,24 @@
 from datetime import timedelta
 
 from contracts.runtime import observe
-from contracts.runtime.background import DueWork, Every
+from contracts.runtime.background import DueWork, Every, Loop
 from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.client import shared_client
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
 from services.webhooks import commands, domain
 from services.webhooks.deliver import Deliverer
+from services.webhooks.gaps import Gaps, problems
 from services.webhooks.models import Delivery
 from services.webhooks.settings import Settings
 
 log = observe.logger(__name__)
 
 
-def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
+__all__ = ["loops", "problems"]
+
+
+def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop]:
     """One delivery at a time per webhook: a dead receiver holds up nobody else, and order is kept."""
     deliverer = Deliverer(settings, database)
     return [
@@ -30,6 +35,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             one_at_a_time_per=Delivery.webhook_id,
             on_park=deliverer.give_up,
         ),
+        Gaps(database, shared_client(settings.amqp_url)),
         Every("release forgotten deliveries", timedelta(minutes=1), lambda: _release(database)),
     ]
 

@@ -4,6 +4,7 @@ import base64
 import json
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -13,7 +14,8 @@ from sqlalchemy.orm import Session, aliased
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.events import WEBHOOK_DISABLED, Admins, Envelope, Erased, PublicData, WebhookDisabled
 from contracts.rpc import webhooks as rpc
-from contracts.runtime import outbox
+from contracts.rpc.events import SubjectEvents
+from contracts.runtime import catching_up, outbox
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import for_update, insert_into
 from contracts.types import Webhook as PublicWebhook
@@ -24,6 +26,14 @@ from services.webhooks.models import Arrival, Attempt, Delivery, KnownAdmins, Lo
 RESPONSE_KEPT = 1000
 
 T = TypeVar("T")
+
+
+@dataclass
+class CaughtUp:
+    """What came of asking an owner: gaps whose events it does not have, and events that waited in vain for another life's."""
+
+    passed_over: int = 0
+    of_another_life: int = 0
 
 
 def create(session: Session, command: rpc.CreateWebhook, now: datetime) -> PublicWebhook:
@@ -121,39 +131,70 @@ def resend(session: Session, command: rpc.ResendDelivery, now: datetime) -> rpc.
 def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
     """Append a public event to the log and plan its deliveries, in the order of its subject's sequence.
 
-    An event that comes before its predecessor waits in ``arrivals``; the predecessor takes it along.
+    What is not the next event of its subject waits in ``arrivals``: its predecessor takes it along, or ``catch_up`` does.
     """
     if not outbox.first_time(session, "event_log", envelope.id):
         return
     head = _lock_log(session, now)
     subject = session.get(SubjectHead, envelope.subject)
     if subject is None:
-        subject = SubjectHead(subject=envelope.subject, last_sequence=0, erased=False)
+        subject = SubjectHead(subject=envelope.subject, last_sequence=0, epoch="", erased=False)
         session.add(subject)
-    assert envelope.sequence is not None
-    if envelope.sequence <= subject.last_sequence:
-        return
-    if envelope.sequence > subject.last_sequence + 1:
-        session.add(
-            Arrival(
-                event_id=envelope.id,
-                subject=envelope.subject,
-                sequence=envelope.sequence,
-                envelope=envelope.model_dump(mode="json"),
-                arrived_at=now,
-            )
-        )
+    if not _is_next(session, subject, envelope):
+        session.add(_arrival(envelope, now))
         return
     webhooks = _enabled(session)
     _log(session, head, subject, envelope, webhooks, now)
-    while (waiting := _next_arrival(session, subject)) is not None:
-        _log(session, head, subject, Envelope.model_validate(waiting.envelope), webhooks, now)
-        session.delete(waiting)
-        session.flush()
+    _log_followers(session, head, subject, webhooks, now)
 
 
-def erase(session: Session, erased: Erased, now: datetime) -> None:
+def catch_up(session: Session, gap: queries.Gap, told: SubjectEvents, now: datetime) -> CaughtUp:
+    """Log what the owner of a subject says there is of it: in order, and nothing that was logged or dropped before.
+
+    The owner's events are the truth. What it does not have is not waited for any longer. What waited and is not among them is
+    of a life that the owner's database no longer has, and is not told; but what is of the present life, or older than what the
+    owner keeps, is.
+    """
+    caught_up = CaughtUp()
+    head = _lock_log(session, now)
+    subject = session.get(SubjectHead, gap.subject)
+    if subject is None or (subject.epoch, subject.last_sequence) != gap.head:
+        return caught_up  # another one came in between
+    arrivals = {
+        arrival.event_id: arrival
+        for arrival in session.scalars(sa.select(Arrival).where(Arrival.subject == gap.subject))
+    }
+    webhooks = _enabled(session)
+    if told.events and gap.after == 0:
+        subject.last_sequence = min(subject.last_sequence, _number(told.events[0]) - 1)
+    for envelope in told.events:
+        waited = arrivals.pop(envelope.id, None)
+        if waited is None and not outbox.first_time(session, "event_log", envelope.id):
+            _advance(subject, envelope)
+            continue
+        caught_up.passed_over += _number(envelope) > subject.last_sequence + 1
+        _log(session, head, subject, envelope, webhooks, now)
+        if waited is not None:
+            session.delete(waited)
+    for arrival in sorted(arrivals.values(), key=lambda one: (one.epoch, one.sequence)):
+        if arrival.event_id not in gap.arrivals or arrival.epoch > told.epoch:
+            continue  # it came after the owner was asked
+        envelope = Envelope.model_validate(arrival.envelope)
+        if "" != arrival.epoch < told.epoch and envelope.occurred_at >= told.kept_since:
+            caught_up.of_another_life += 1
+        else:
+            caught_up.passed_over += arrival.sequence > subject.last_sequence + 1
+            _log(session, head, subject, envelope, webhooks, now)
+        session.delete(arrival)
+    session.flush()
+    _log_followers(session, head, subject, webhooks, now)
+    return caught_up
+
+
+def erase(session: Session, event_id: str, erased: Erased, now: datetime) -> None:
     """Forget a submission that was removed for good: its events keep their kind and time and nothing else."""
+    if not outbox.first_time(session, "erase", event_id):
+        return
     name = f"submission:{erased.submission_id}"
     _lock_log(session, now)
     subject = session.get(SubjectHead, name)
@@ -178,8 +219,10 @@ def erase(session: Session, erased: Erased, now: datetime) -> None:
         )
 
 
-def keep_admins(session: Session, admins: Admins) -> None:
+def keep_admins(session: Session, event_id: str, admins: Admins) -> None:
     """Remember who the admins are; news that come twice or late change nothing."""
+    if not outbox.first_time(session, "keep_admins", event_id):
+        return
     insert = insert_into(session, KnownAdmins).values(id=1, emails=admins.emails, revision=admins.revision)
     changed = {"emails": insert.excluded.emails, "revision": insert.excluded.revision}
     newer = KnownAdmins.revision < insert.excluded.revision
@@ -247,15 +290,60 @@ def release_forgotten(session: Session, now: datetime) -> int:
     return len(found)
 
 
+def _is_next(session: Session, subject: SubjectHead, envelope: Envelope) -> bool:
+    """Does the event follow on the subject's last one, in the same life of its owner's database, which is the present one?"""
+    if envelope.sequence != subject.last_sequence + 1:
+        return False
+    if envelope.epoch is None:  # said by a version that knows of one life only
+        return True
+    present = catching_up.owner_epoch(session, envelope.source)
+    return subject.epoch in ("", envelope.epoch) and present in (None, envelope.epoch)
+
+
 def _log(
     session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, webhooks: list[Webhook], now: datetime
 ) -> None:
     """The next event of its subject: into the log, and a delivery for each webhook that wants it."""
     event = _append(session, head, subject, envelope, now)
-    subject.last_sequence += 1
+    _advance(subject, envelope)
     for webhook in webhooks:
         if event.event_type in webhook.events and not subject.erased:
             _plan(session, webhook, event, now)
+
+
+def _log_followers(
+    session: Session, head: LogHead, subject: SubjectHead, webhooks: list[Webhook], now: datetime
+) -> None:
+    """What has waited for the event that was just logged."""
+    while (waiting := _next_arrival(session, subject)) is not None:
+        _log(session, head, subject, Envelope.model_validate(waiting.envelope), webhooks, now)
+        session.delete(waiting)
+        session.flush()
+
+
+def _advance(subject: SubjectHead, envelope: Envelope) -> None:
+    """The event has been logged, or dealt with otherwise. One that comes late, or of an older life, takes nothing back."""
+    epoch = envelope.epoch or subject.epoch
+    if epoch == subject.epoch:
+        subject.last_sequence = max(subject.last_sequence, _number(envelope))
+    elif epoch > subject.epoch:
+        subject.epoch, subject.last_sequence = epoch, _number(envelope)
+
+
+def _arrival(envelope: Envelope, now: datetime) -> Arrival:
+    return Arrival(
+        event_id=envelope.id,
+        subject=envelope.subject,
+        epoch=envelope.epoch or "",
+        sequence=_number(envelope),
+        envelope=envelope.model_dump(mode="json"),
+        arrived_at=now,
+    )
+
+
+def _number(envelope: Envelope) -> int:
+    assert envelope.sequence is not None  # public events have one
+    return envelope.sequence
 
 
 def _enabled(session: Session) -> list[Webhook]:
@@ -263,9 +351,14 @@ def _enabled(session: Session) -> list[Webhook]:
 
 
 def _next_arrival(session: Session, subject: SubjectHead) -> Arrival | None:
-    """What has waited for the event that was just logged."""
     return session.scalar(
-        sa.select(Arrival).where(Arrival.subject == subject.subject, Arrival.sequence == subject.last_sequence + 1)
+        sa.select(Arrival)
+        .where(
+            Arrival.subject == subject.subject,
+            Arrival.sequence == subject.last_sequence + 1,
+            Arrival.epoch.in_([subject.epoch, ""]),
+        )
+        .limit(1)
     )
 
 

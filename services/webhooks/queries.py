@@ -1,6 +1,7 @@
 """Reads: webhooks, their deliveries, and the event log that pollers walk."""
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from contracts.runtime.database import for_update
 from contracts.types import Actor, EventRecord, Page, Pagination, Role
 from contracts.types import Webhook as PublicWebhook
 from services.webhooks import domain
-from services.webhooks.models import Attempt, Delivery, LoggedEvent, LogHead, Webhook
+from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent, LogHead, SubjectHead, Webhook
 
 _LAST_SECOND = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 
@@ -97,6 +98,59 @@ def _close_until(session: Session, now: datetime) -> datetime:
     if head.last_recorded_at < this_second:
         head.last_recorded_at = this_second
     return this_second
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A subject whose events wait: for whom to ask, and what was known when it was looked at.
+
+    ``after``: of the same life only what follows ``head`` (epoch, number) is asked for, of another one everything (0).
+    """
+
+    subject: str
+    owner: str
+    head: tuple[str, int]
+    after: int
+    arrivals: frozenset[str]
+    since: datetime
+
+
+def gaps(session: Session, arrived_before: datetime) -> list[Gap]:
+    """The subjects with events that have waited since then or longer, the longest waiting first; at most 1,000."""
+    oldest = sa.func.min(Arrival.arrived_at)
+    waiting = (
+        sa.select(Arrival.subject)
+        .group_by(Arrival.subject)
+        .having(oldest <= arrived_before)
+        .order_by(oldest)
+        .limit(1000)
+    )
+    names = list(session.scalars(waiting))
+    heads = {
+        head.subject: head for head in session.scalars(sa.select(SubjectHead).where(SubjectHead.subject.in_(names)))
+    }
+    arrivals: dict[str, list[Arrival]] = {}
+    for arrival in session.scalars(sa.select(Arrival).where(Arrival.subject.in_(names))):
+        arrivals.setdefault(arrival.subject, []).append(arrival)
+    return [_gap(heads[name], arrivals[name]) for name in names]
+
+
+def waiting_arrivals(session: Session) -> tuple[int, datetime | None]:
+    """How many events wait for another one, and since when the first of them does."""
+    count, oldest = session.execute(sa.select(sa.func.count(), sa.func.min(Arrival.arrived_at))).one()
+    return count, oldest
+
+
+def _gap(head: SubjectHead, arrivals: list[Arrival]) -> Gap:
+    same_life = all(one.epoch in (head.epoch, "") and one.sequence > head.last_sequence for one in arrivals)
+    return Gap(
+        subject=head.subject,
+        owner=arrivals[0].envelope["source"],
+        head=(head.epoch, head.last_sequence),
+        after=head.last_sequence if same_life else 0,
+        arrivals=frozenset(one.event_id for one in arrivals),
+        since=min(one.arrived_at for one in arrivals),
+    )
 
 
 def public(row: Webhook) -> PublicWebhook:

@@ -8,12 +8,14 @@ from contracts.rpc import health
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Outbound, OutboundRefused
+from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page, Webhook
 from services.webhooks import commands, queries
 from services.webhooks.settings import Settings
 
 
+@tells_events
 class WebhooksService:
     name = "webhooks"
     context = Context(Settings)
@@ -63,11 +65,11 @@ class WebhooksService:
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:
-        self.context.database.write(commands.erase, data, now())
+        self.context.database.write(commands.erase, envelope.id, data, now())
 
     @subscribes(ADMINS_CHANGED)
     def on_admins_changed(self, envelope: Envelope, data: Admins) -> None:
-        self.context.database.write(commands.keep_admins, data)
+        self.context.database.write(commands.keep_admins, envelope.id, data)
 
     def _check(self, url: str) -> None:
         try:

@@ -10,6 +10,7 @@ from PIL import Image, ImageChops, ImageFilter
 from contracts import events
 from contracts.errors import STATUS, ServiceError
 from contracts.rpc import REGISTRY, health, notifications, rendering, submissions, templates, webhooks  # noqa: F401 - all calls register
+from contracts.rpc import events as event_calls  # noqa: F401 - they register
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.marks import subscriptions_of
 from contracts.types import FieldType

@@ -70,7 +70,7 @@ def test_what_is_not_to_be_kept_goes(database_url: str) -> None:
     emit(database, "said afterwards")
     emit(database, "of the moment", "thing:3", keep=False)
     assert tell_everything(database) == 4
-    kept = [json.loads(row.body)["data"]["key"] for row in told(database)]
+    kept = [json.loads(row.body)["data"]["key"] for row in told(database) if row.body]
     assert kept == ["another's", "said afterwards"]
     database.dispose()
 

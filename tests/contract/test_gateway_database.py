@@ -2,7 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -61,18 +61,36 @@ def test_the_others_are_told_who_the_admins_are_when_that_changes(database: Data
     def told() -> list[tuple[list[str], int]]:
         for _ in range(2):
             if database.read(queries.admins_untold):
-                database.write(commands.tell_admins)
-            database.write(commands.tell_admins)
+                database.write(commands.tell_admins, NOW)
+            database.write(commands.tell_admins, NOW)
         bodies = database.read(lambda s: s.scalars(sa.select(outbox.c.body).order_by(outbox.c.seq)).all())
         return [(data["emails"], data["revision"]) for data in (json.loads(body)["data"] for body in bodies)]
 
     first = add(database, "ada@example.com", "one")
     second = add(database, "grace@example.com", "two")
     add(database, "eve@example.com", "three", Role.EDITOR)
-    both = (["ada@example.com", "grace@example.com"], 1)
+    by_clock = int((NOW - datetime(2026, 1, 1, tzinfo=UTC)).total_seconds())
+    both = (["ada@example.com", "grace@example.com"], by_clock)
     assert told() == [both]
     database.write(commands.archive_user, first, second, NOW)
-    assert told() == [both, (["grace@example.com"], 2)]
+    assert told() == [both, (["grace@example.com"], by_clock + 1)]
+
+
+def test_the_admins_are_told_again_and_after_a_restore_with_a_higher_revision(database: Database) -> None:
+    def told() -> list[int]:
+        bodies = database.read(lambda s: s.scalars(sa.select(outbox.c.body).order_by(outbox.c.seq)).all())
+        return [json.loads(body)["data"]["revision"] for body in bodies]
+
+    database.write(commands.tell_admins_again)
+    assert told() == [], "before anybody was told there is nothing to repeat"
+    add(database, "ada@example.com", "one")
+    database.write(commands.tell_admins, NOW)
+    database.write(commands.tell_admins_again)
+    first = told()[0]
+    assert told() == [first, first]
+    add(database, "grace@example.com", "two")
+    database.write(commands.tell_admins, NOW + timedelta(hours=1))
+    assert told()[-1] >= first + 3600, "what was told in between, and lost with the database, is below that"
 
 
 def test_many_starts_at_once_make_one_admin(database: Database) -> None:

@@ -38,7 +38,7 @@ def test_permanent_deletion_leaves_nothing_of_the_people(desk: Desk) -> None:
     assert desk.count("submission.archived") == 0
 
     tell_everything(desk.database)
-    assert [row.type for row in desk.rows("SELECT type FROM told")] == ["submission.erased"]
+    assert [row.type for row in desk.rows("SELECT type FROM told WHERE body != ''")] == ["submission.erased"]
     tables = sa.inspect(desk.database.engine).get_table_names()
     for table in tables:
         for row in desk.rows(f"SELECT * FROM {table}"):

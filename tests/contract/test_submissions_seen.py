@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.rpc.submissions import api as rpc
+from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Role
 from services.submissions import known_templates, queries
 from tests.support.submissions import (
@@ -193,7 +194,7 @@ def test_submissions_follow_the_sharing_of_their_template(desk: Desk) -> None:
             created_at=NOW,
             updated_at=NOW + timedelta(hours=hours),
         )
-        desk.database.write(known_templates.accept, news)
+        desk.database.write(known_templates.accept, uuid7(), news)
 
     template_says(shared=False, hours=2)
     template_says(shared=True, hours=1)

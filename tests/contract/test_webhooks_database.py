@@ -16,6 +16,7 @@ from contracts.events import Admins, Erased
 from contracts.rpc import webhooks as rpc
 from contracts.runtime import migrations, retrying, tables
 from contracts.runtime.background import Done, Retry
+from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
 from services.webhooks import commands, domain, queries
 from services.webhooks.deliver import Deliverer
@@ -267,7 +268,7 @@ def test_410_disables_and_tells_the_owner(database: Database) -> None:
 
 def test_all_admins_are_told_whoever_made_the_webhook(database: Database) -> None:
     def told(emails: list[str], revision: int) -> None:
-        database.write(commands.keep_admins, Admins(emails=emails, revision=revision))
+        database.write(commands.keep_admins, uuid7(), Admins(emails=emails, revision=revision))
 
     told(["old@example.com"], 1)
     told(["ada@example.com", "grace@example.com"], 3)
@@ -363,7 +364,7 @@ def test_the_test_button_sends_the_newest_completed_submitter(database: Database
         database.write(commands.test, press, NOW)
         (delivery,) = deliveries(database, made.id)
         finish(database, delivery.id, Deliverer(settings(database), database).attempt(row(database, delivery.id)))
-        database.write(commands.erase, Erased(submission_id=1), NOW)
+        database.write(commands.erase, uuid7(), Erased(submission_id=1), NOW)
         with pytest.raises(ServiceError, match="No completed submitter found"):  # nothing is left to tell of them
             database.write(commands.test, press.model_copy(update={"request_id": "t2"}), NOW)
     (received,) = receiver.requests
@@ -377,7 +378,7 @@ def test_an_erased_submission_keeps_no_personal_data(database: Database) -> None
         record(database, envelope(1), envelope(2), envelope(4))
         (first, _) = deliveries(database, made.id)
         finish(database, first.id, Deliverer(settings(database), database).attempt(row(database, first.id)))
-        database.write(commands.erase, Erased(submission_id=1), NOW)
+        database.write(commands.erase, uuid7(), Erased(submission_id=1), NOW)
         record(database, envelope(3))
 
     def everything(session: Any) -> str:

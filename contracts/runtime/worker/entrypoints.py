@@ -51,7 +51,10 @@ def _event_method(service: type, name: str, event: Event) -> Callable[..., None]
     method = getattr(service, name)
 
     def take(self: Any, subscription: Subscription, delivery: Delivery) -> None:
-        subscription.handle(partial(method, self), delivery)
+        if delivery.headers.get(topology.DROPPED_HEADER):
+            subscription.drop(self.context.database, delivery)
+        else:
+            subscription.handle(partial(method, self), delivery)
 
     register_entrypoint(take, Taking(event))
     return take

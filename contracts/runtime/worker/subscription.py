@@ -21,8 +21,9 @@ from prometheus_client import Counter, Histogram
 
 from contracts.errors import ServiceError
 from contracts.events import Envelope, Event
-from contracts.runtime import observe, topology
+from contracts.runtime import observe, outbox, topology
 from contracts.runtime.clock import now
+from contracts.runtime.database import Database
 from contracts.runtime.publisher import CONFIRMED, Message, Publisher
 from contracts.runtime.worker.consuming import Delivery
 from contracts.runtime.worker.requests import invalid_fields
@@ -32,7 +33,7 @@ from contracts.types import iso
 log = observe.logger(__name__)
 
 HANDLED = Counter(
-    "countersign_events_total", "Event deliveries by outcome: ok, retry, waiting, parked", ["queue", "outcome"]
+    "countersign_events_total", "Event deliveries by outcome: ok, retry, waiting, parked, dropped", ["queue", "outcome"]
 )
 DURATION = Histogram("countersign_event_seconds", "Event handlers", ["queue"])
 
@@ -95,6 +96,20 @@ class Subscription:
         else:
             # Another suspect is being tried. This one comes back in a moment.
             self._move(delivery, self._waiting(delivery, 0.0))
+
+    def drop(self, database: Database, delivery: Delivery) -> None:
+        """Note that an operator dropped the event: nobody fetches it again, and what waits for it goes on."""
+        try:
+            event_id = str(json.loads(delivery.body)["id"])
+            database.write(outbox.drop, event_id)
+        except ServiceError as error:
+            self._move(delivery, self._waiting(delivery, LONGEST_WAIT_SECONDS, error.message))
+            return
+        except (ValueError, RecursionError, TypeError, KeyError):
+            event_id = ""  # it was none
+        HANDLED.labels(self._queue, "dropped").inc()
+        log.warning("event.dropped", queue=self._queue, event_id=event_id)
+        delivery.ack()
 
     def _is_copied_in_time(self, delivery: Delivery) -> bool:
         """The broker parks a message by its own count of deliveries, whatever they ended with. A copy is counted anew."""

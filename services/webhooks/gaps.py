@@ -1,0 +1,85 @@
+"""Closes gaps in the log: what waits for an event that does not come is told when its owner has been asked for it."""
+
+import random
+import time
+from datetime import timedelta
+
+from prometheus_client import Counter, Gauge
+
+from contracts.errors import ServiceError
+from contracts.rpc.events import EVENTS_SINCE, SubjectSince
+from contracts.runtime import clock, observe
+from contracts.runtime.background import JITTER, Loop
+from contracts.runtime.client import RpcClient
+from contracts.runtime.clock import now
+from contracts.runtime.database import Database
+from services.webhooks import commands, queries
+
+log = observe.logger(__name__)
+
+WAITING = Gauge("countersign_events_waiting", "Events that wait for an earlier one of their subject")
+OLDEST = Gauge("countersign_event_gap_oldest_seconds", "How long the first of them has been waiting")
+CLOSED = Counter(
+    "countersign_event_gaps_total",
+    "Gaps: asked the owner, passed_over (it has no such event), of_another_life (events that were not told)",
+    ["how"],
+)
+
+PATIENCE = timedelta(seconds=2.5)
+"""Before the owner is asked: the bus promises no order, so that events normally overtake each other a little."""
+
+LONGEST_PAUSE = 60.0
+TOO_LONG = timedelta(minutes=5)
+
+
+class Gaps(Loop):
+    """Asks the owners of subjects whose events wait, soon and then later and later."""
+
+    def __init__(self, database: Database, bus: RpcClient) -> None:
+        super().__init__("event gaps")
+        self._database = database
+        self._bus = bus
+        self._failures: dict[str, int] = {}
+        self._next: dict[str, float] = {}
+
+    def turn(self) -> float:
+        found = self._database.read(queries.gaps, now() - PATIENCE + clock.put_back())
+        self._failures = {gap.subject: self._failures.get(gap.subject, 0) for gap in found}
+        self._next = {gap.subject: self._next.get(gap.subject, 0.0) for gap in found}
+        away: set[str] = set()
+        for gap in found:
+            if gap.owner not in away and time.monotonic() >= self._next[gap.subject] and not self._close(gap):
+                away.add(gap.owner)
+        count, oldest = self._database.read(queries.waiting_arrivals)
+        WAITING.set(count)
+        OLDEST.set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
+        return self.poll_seconds
+
+    def _close(self, gap: queries.Gap) -> bool:
+        """False when the owner does not answer."""
+        failures = self._failures[gap.subject] = self._failures[gap.subject] + 1
+        pause = min(LONGEST_PAUSE, 2.0 ** (failures - 1)) * random.uniform(1 - JITTER, 1 + JITTER)
+        self._next[gap.subject] = time.monotonic() + pause
+        try:
+            told = self._bus.call(EVENTS_SINCE[gap.owner], SubjectSince(subject=gap.subject, sequence=gap.after))
+        except ServiceError as error:
+            log.warning("gap.owner_away", subject=gap.subject, owner=gap.owner, reason=error.message)
+            return False
+        caught_up = self._database.write(commands.catch_up, gap, told, now())
+        CLOSED.labels("asked").inc()
+        CLOSED.labels("passed_over").inc(caught_up.passed_over)
+        CLOSED.labels("of_another_life").inc(caught_up.of_another_life)
+        log.warning(
+            "gap.closed",
+            subject=gap.subject,
+            waited=len(gap.arrivals),
+            passed_over=caught_up.passed_over,
+            of_another_life=caught_up.of_another_life,
+        )
+        return True
+
+
+def problems(database: Database) -> list[str]:
+    """Subjects whose events have waited for minutes: their owner does not answer."""
+    found = database.read(queries.gaps, now() - TOO_LONG)
+    return [f"events of {gap.subject} wait for an earlier one since {gap.since:%H:%M:%S} UTC" for gap in found[:10]]
