@@ -70,7 +70,7 @@ def kill(scene: Scene) -> Iterator[str]:
 
 
 STEPS = ("before-commit", "commit", "before-publish", "publish", "before-ack", "ack")
-LATEST_STEP = 25
+LATEST_STEP = 8
 
 
 @fault("step", (6, 12), weight=3)

@@ -153,6 +153,7 @@ def _treat_badly(
         each = draw()
         seconds = lot.uniform(*each.lasts)
         begun = time.monotonic()
+        all_well = _all_answer(world)
         with each.happening(scene) as what:
             line = f"{each.name} {what} for {seconds:.1f} s"
             say(line)
@@ -160,10 +161,17 @@ def _treat_badly(
             away_since = time.monotonic()
             time.sleep(seconds)
             away_until = time.monotonic()
-        if each.touches:
+        if each.touches and all_well:  # else the fault before it is not over yet
             evidence.away.append((away_since, away_until, each.touches))
         faults.pause(lot.uniform(*BETWEEN), until)
     world.alive_again()
+
+
+def _all_answer(world: World) -> bool:
+    try:
+        return all(requests.get(f"{gateway}/healthz", timeout=10).ok for gateway in world.gateways)
+    except requests.RequestException:
+        return False
 
 
 def _run_commands(plan: Plan, evidence: Evidence, report: Report, say: Say) -> None:
