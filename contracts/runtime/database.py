@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.orm import Session
 
-from contracts.errors import ServiceError, invalid
+from contracts.errors import CannotStart, ServiceError, invalid
 from contracts.runtime import observe
 
 P = ParamSpec("P")
@@ -298,8 +298,26 @@ def make_engine(url: URL, pool_size: int = 10) -> Engine:
     if sqlite:
         sa.event.listen(engine, "connect", _open_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
+    else:
+        refuse_other_encodings(engine)
     sa.event.listen(engine, "before_cursor_execute", _refuse_undrawable_text)
     return engine
+
+
+def refuse_other_encodings(engine: Engine) -> None:
+    """Have each connection of an engine to PostgreSQL raise CannotStart unless the database is in UTF8: in another encoding
+    names are refused, or come back as bytes."""
+
+    def check(connection: Any, _record: Any) -> None:
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise CannotStart(
+                f"the database is in the encoding {encoding}, it must be UTF8:"
+                " CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+            )
+
+    # Before SQLAlchemy's own first look at the server, which fails in an unreadable way.
+    sa.event.listen(engine, "connect", check, insert=True)
 
 
 def to_json(value: Any) -> str:

@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 
 from contracts.errors import ServiceError
 from contracts.runtime import observe, search, tables
-from contracts.runtime.database import normalised
+from contracts.runtime.database import normalised, refuse_other_encodings
 
 log = observe.logger(__name__)
 
@@ -147,6 +147,8 @@ def _engine(database_url: str | sa.URL) -> Iterator[Engine]:
     if url.database and url.get_backend_name() == "sqlite":
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     engine = sa.create_engine(url, poolclass=NullPool)
+    if url.get_backend_name() == "postgresql":
+        refuse_other_encodings(engine)
     try:
         yield engine
     finally:

@@ -67,6 +67,9 @@ def wait_for(what: str, attempt: Callable[[], Any], *, patience: float | None = 
             return
         except search.NoTrigrams:
             raise  # waiting will not help
+        except CannotStart as reason:
+            print(f"{what}: {reason}", file=sys.stderr)  # noqa: T201
+            sys.exit(2)
         except Exception as error:
             if give_up is not None and time.monotonic() > give_up:
                 raise
@@ -104,11 +107,16 @@ def problems_of(database: Database, name: str, *, background: bool = True) -> li
     if _seen_lately(database, name):
         return []
     try:
-        database.write_unsynced(_beat, f"{name}, whether changes are taken")
+        write_something(database, name)
     except ServiceError as error:
         return [f"its database takes no changes ({error.message})"]
     missing = f"its background process has not been seen for {HEARTBEAT_MISSED_AFTER.total_seconds():.0f} s"
     return [missing] if background else []
+
+
+def write_something(database: Database, name: str) -> None:
+    """Change a row that means nothing. Raises ServiceError when the database takes no changes."""
+    database.write_unsynced(_beat, f"{name}, whether changes are taken")
 
 
 @dataclass(frozen=True)
@@ -279,40 +287,25 @@ def migrate(names: Sequence[str]) -> int:
 
 
 def check(names: Sequence[str]) -> int:
-    """Print the effective settings and try database, schema, broker and file store; 1 when something is wrong."""
+    """Print the effective settings and what came of each trial (``checking.py``); 1 when something is wrong."""
+    from contracts.runtime import checking
+
     faults = 0
     for name in names:
         settings = settings_of(name)
-        observe.setup(name, "ERROR")
+        observe.setup(name, "CRITICAL")
         _say(f"{name}")
         for field, value in settings:
             _say(f"  {_environment_name(type(settings), field)} = {observe.shown(value)}")
-        for what, attempt in _trials(name, settings):
-            try:
-                attempt()
-                _say(f"  {what}: ok")
-            except Exception as error:
-                faults += 1
-                reason = error.message if isinstance(error, ServiceError) else str(error)
-                _say(f"  {what}: {observe.shown(reason.partition(chr(10))[0])}")
+        for trial in checking.trials(name, settings):
+            good, line = checking.outcome(trial)
+            faults += not good
+            _say(f"  {line}")
     return 1 if faults else 0
 
 
-def _trials(name: str, settings: ServiceSettings) -> list[tuple[str, Callable[[], Any]]]:
-    from contracts.runtime import declare
-
-    return [
-        ("database", lambda: Database(settings.database_url).ping()),
-        ("schema", lambda: check_schema(name, settings.database_url)),
-        ("start", lambda: check_start(name, settings, Database(settings.database_url))),
-        ("search index", lambda: migrations.check_trigrams(name, settings.database_url)),
-        ("broker", lambda: declare.ping(settings.amqp_url)),
-        ("file store", lambda: BlobStore.from_url(settings.blob_url).exists("check/nothing")),
-    ]
-
-
 def _say(line: str) -> None:
-    print(line)  # noqa: T201
+    print(line, flush=True)  # noqa: T201
 
 
 def serve(names: Sequence[str]) -> int:

@@ -125,6 +125,26 @@ class IdentityProvider:
             self._metadata = (self._clock(), self._discovered())
         return self._metadata[1]
 
+    def try_out(self) -> str:
+        """Have the provider say what it is, give its keys, and look at our credentials, by way of a code that it never gave.
+
+        Returns what was found in words. Raises IdentityFailed when signers could not prove who they are.
+        """
+        provider = self.metadata()
+        keys = len(self._known_keys(provider, KEPT_SECONDS))
+        if not keys:
+            raise IdentityFailed(IdentityProblem.FAILED, "it gives no key that we can check signatures with")
+        status, tokens = self._exchanged(provider, secrets.token_urlsafe(32), new_state())
+        said = id_token.text(tokens.get("error")) or "nothing that we know"
+        if said == "invalid_grant":  # RFC 6749 5.2: it looks at the code only when it has accepted the client
+            return f"{provider.issuer}, {keys} keys, it takes our credentials"
+        if said in ("invalid_client", "unauthorized_client") or status in (401, 403):
+            raise IdentityFailed(
+                IdentityProblem.FAILED,
+                f"it refuses IDENTITY_PROVIDER_CLIENT_ID and IDENTITY_PROVIDER_CLIENT_SECRET ({status}: {said})",
+            )
+        return f"but whether it takes our credentials it does not say ({status}: {said})"
+
     def address(self, state: str, method: str | None, *, anew: bool) -> str:
         """Where the signer goes. ``anew``: he is to sign in although the provider may know him already."""
         endpoint = self.metadata().authorization_endpoint
@@ -185,7 +205,16 @@ class IdentityProvider:
         return self.settings.acr_values.get(method or "", ())
 
     def _tokens(self, provider: Metadata, code: str, state: str) -> Mapping[str, Any]:
-        """The token endpoint's answer to the code (RFC 6749 4.1.3, RFC 7636 4.5)."""
+        """What the token endpoint gives for the code. Raises IdentityFailed."""
+        status, tokens = self._exchanged(provider, code, state)
+        if status != 200 or not isinstance(tokens.get("id_token"), str):
+            said = id_token.text(tokens.get("error")) or "nothing that we know"
+            problem = IdentityProblem.UNREACHABLE if status >= 500 else IdentityProblem.FAILED
+            raise IdentityFailed(problem, f"the token endpoint answered {status}: {said}")
+        return tokens
+
+    def _exchanged(self, provider: Metadata, code: str, state: str) -> tuple[int, Mapping[str, Any]]:
+        """The token endpoint's answer to the code, with its status (RFC 6749 4.1.3, RFC 7636 4.5)."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -208,12 +237,7 @@ class IdentityProvider:
                 max_response=LARGEST_ANSWER,
             )
         )
-        tokens = _object(answer)
-        if answer.status != 200 or not isinstance(tokens.get("id_token"), str):
-            said = id_token.text(tokens.get("error")) or "nothing that we know"
-            problem = IdentityProblem.UNREACHABLE if answer.status >= 500 else IdentityProblem.FAILED
-            raise IdentityFailed(problem, f"the token endpoint answered {answer.status}: {said}")
-        return tokens
+        return answer.status, _object(answer)
 
     def _claims(self, provider: Metadata, tokens: Mapping[str, Any], state: str, method: str | None) -> id_token.Claims:
         expected = Expected(

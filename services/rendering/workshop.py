@@ -33,26 +33,35 @@ class Workshop:
     def __init__(self, settings: Settings, *, warm: int = 1) -> None:
         self._settings, self._warm = settings, warm
         self._lock = threading.Lock()
-        self._opened = False
+        self._children_started = False
 
     def open(self) -> "Workshop":
         """Idempotent, and safe when called from several threads at once. Raises UnusableCertificate."""
         with self._lock:
-            if not self._opened:
+            if not self._children_started:
                 self.watch_certificate()
                 leaf = self.identity.chain[0]
                 fingerprint = leaf.fingerprint(hashes.SHA256()).hex()
                 log.info(
                     "certificate.ready", name=self.identity.name, sha256=fingerprint, until=self.identity.expires_at
                 )
-                self._pool.start()
-                if self._office is not None:
-                    self._office.start()
-                self._opened = True
+                self._start_children()
         return self
 
+    def start_children(self) -> None:
+        """Start them without the key, for what needs none. Idempotent."""
+        with self._lock:
+            self._start_children()
+
+    def _start_children(self) -> None:
+        if not self._children_started:
+            self._pool.start()
+            if self._office is not None:
+                self._office.start()
+            self._children_started = True
+
     def close(self) -> None:
-        if self._opened:
+        if self._children_started:
             self._pool.close()
             if self._office is not None:
                 self._office.close()

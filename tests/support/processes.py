@@ -77,3 +77,15 @@ def running(service: str, command: str, settings: dict[str, str], log: Path) -> 
             if process.poll() is None:
                 process.kill()
             process.wait()
+
+
+def checked(*services: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """``check`` of several services in one process."""
+    return subprocess.run(
+        [sys.executable, "-m", "contracts.runtime.main", "check", *services],
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )

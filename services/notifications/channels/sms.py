@@ -47,6 +47,16 @@ class SmsChannel:
             headers["Content-Type"] = "application/json"
         return posted(self.outbound, self.url, body, headers | self._authorization(), "The SMS provider")
 
+    def try_out(self) -> int:
+        """Ask without sending anything: the status of a GET with our credentials. Of Twilio that is the list of messages, which
+        it gives to nobody else; what others answer says only that they are there, unless it is 401 or 403.
+
+        Raises OutboundFailed and OutboundRefused.
+        """
+        url = f"{self.url}?PageSize=1" if self.format == "twilio" else self.url
+        headers = {"User-Agent": "Countersign", "Accept": "application/json"} | self._authorization()
+        return self.outbound.get(url, headers, total_timeout=CONNECT_SECONDS, max_response=4_096).status
+
     def _twilio_sender(self) -> dict[str, str]:
         return {"MessagingServiceSid" if self.sender.startswith("MG") else "From": self.sender}
 

@@ -51,6 +51,21 @@ class SmtpChannel:
                 log.info("smtp.reconnecting", mail=mail_id)
         return self._hand_over(self._connected(), recipient, message, reused=False)
 
+    def try_out(self) -> str:
+        """Connect, log in and name the sender as for a mail, and send none; the answer to the sender. Raises NotSent."""
+        connection = self._connected()
+        try:
+            with self._limited(connection):
+                code, text = connection.mail(self._sender)
+                connection.rset()
+        except (OSError, smtplib.SMTPException) as error:
+            raise NotSent(_words(error)) from error
+        finally:
+            _quit(connection)
+        if code != 250:
+            raise NotSent(f"the sender {self._sender} is refused: {_answer(code, text)}")
+        return _answer(code, text)
+
     def close_idle(self) -> None:
         """Close what has not been used for a while."""
         long_ago = time.monotonic() - KEPT_SECONDS

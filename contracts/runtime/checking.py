@@ -1,0 +1,245 @@
+"""``python -m services.<name> check``: try everything that a service depends on, and say in words what is wrong with it.
+
+A service adds its own trials in ``services/<name>/checking.py``: ``trials(settings) -> list[Trial]``. Nothing stays behind, no
+mail or message is sent, and no secret is printed. What hangs is given up after TIME_LIMIT.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pika
+import sqlalchemy as sa
+from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionBlockedTimeout
+
+from contracts.blobs import INCOMING
+from contracts.errors import ServiceError
+from contracts.runtime import broker, declare, migrations, observe, process
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.database import Database
+from contracts.runtime.settings import ServiceSettings
+
+TIME_LIMIT = 60.0
+"""Seconds for one trial."""
+
+CLOCKS_DIFFER, CLOCKS_FAULTY = 5.0, 60.0
+"""Seconds between two clocks that are worth a word; and from which calls are dropped as too late (``worker.requests``)."""
+
+OLDEST_POSTGRESQL = 13
+_BROKER_SECONDS = 10.0
+_NOT_FOUND = 404
+
+
+class Fault(Exception):
+    """Something is wrong; the message says what, in words for an operator."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``attempt`` raises what is wrong, and returns what was found, or an empty string. ``but ...`` is a warning."""
+
+    what: str
+    attempt: Callable[[], str]
+
+
+def trials(name: str, settings: ServiceSettings) -> list[Trial]:
+    """Everything that is tried for this service, in this order."""
+    database = Database(settings.database_url, pool_size=1)
+    common = [
+        Trial("database", partial(_database, database)),
+        Trial("schema", partial(_schema, name, settings)),
+        Trial("search index", partial(_search_index, name, settings)),
+        Trial("writing to the database", partial(_writing, name, database)),
+        Trial("start", partial(_start, name, settings, database)),
+        Trial("broker", partial(_broker, settings.amqp_url)),
+        Trial("queues", partial(_queues, name, settings)),
+        Trial("clock of the database", partial(_clock_of_database, database)),
+        Trial("clock of the broker", partial(_clock_of_broker, settings.amqp_url)),
+        Trial("file store", partial(_file_store, settings.blob_url)),
+    ]
+    if importlib.util.find_spec(f"services.{name}.checking") is None:
+        return common
+    own: list[Trial] = importlib.import_module(f"services.{name}.checking").trials(settings)
+    return common + own
+
+
+def outcome(trial: Trial) -> tuple[bool, str]:
+    """Whether the trial succeeded, and its line for the operator."""
+    done: list[tuple[bool, str]] = []
+
+    def run() -> None:
+        try:
+            found = trial.attempt()
+            done.append((True, f"ok, {found}" if found.startswith("but ") else f"ok ({found})" if found else "ok"))
+        except Exception as error:  # whatever it is, the operator is to read it
+            done.append((False, reason_of(error)))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(TIME_LIMIT)
+    good, words = done[0] if done else (False, f"no answer within {TIME_LIMIT:.0f} s")
+    return good, f"{trial.what}: {observe.shown(words)}"
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong, in one line, with the cause where the error was put into general words."""
+    if isinstance(error, AMQPError | OSError) and not isinstance(error, FileNotFoundError | PermissionError):
+        return broker.reason_of(error)
+    if isinstance(error, sa.exc.DBAPIError):
+        return _line(error.orig)
+    if isinstance(error, ServiceError):
+        cause = reason_of(error.__cause__) if error.__cause__ is not None else ""
+        return f"{error.message} ({cause})" if cause else error.message
+    return _line(error)
+
+
+def _line(error: object) -> str:
+    return " ".join(str(error).split())[:500] or type(error).__name__
+
+
+# --- database
+
+
+def _database(database: Database) -> str:
+    if database.sqlite:
+        found = database.read(lambda session: session.scalar(sa.text("SELECT sqlite_version()")))
+        return f"SQLite {found}"
+
+    def look(session: Any) -> Any:
+        asked = "current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery()"
+        return session.execute(sa.text(f"SELECT {asked}, current_setting('default_transaction_isolation')")).one()
+
+    number, version, standby, isolation = database.read(look)
+    if number < OLDEST_POSTGRESQL * 10_000:
+        raise Fault(f"PostgreSQL {version} is too old: it must be {OLDEST_POSTGRESQL} or later")
+    if standby:
+        raise Fault("it is a standby, which takes no changes")
+    return f"PostgreSQL {version.split()[0]}, UTF8, {isolation}"
+
+
+def _schema(name: str, settings: ServiceSettings) -> str:
+    process.check_schema(name, settings.database_url)
+    return ""
+
+
+def _search_index(name: str, settings: ServiceSettings) -> str:
+    migrations.check_trigrams(name, settings.database_url)
+    return ""
+
+
+def _writing(name: str, database: Database) -> str:
+    process.write_something(database, name)
+    return ""
+
+
+def _start(name: str, settings: ServiceSettings, database: Database) -> str:
+    process.check_start(name, settings, database)
+    return ""
+
+
+def _clock_of_database(database: Database) -> str:
+    if database.sqlite:
+        return "the same machine"
+    before = time.time()
+    theirs: datetime = database.read(lambda session: session.scalar(sa.text("SELECT clock_timestamp()")))
+    return _compared((before + time.time()) / 2, theirs.timestamp(), 0.0)
+
+
+def _compared(ours: float, theirs: float, unsure: float) -> str:
+    """``unsure``: seconds by which the other clock may have been read wrongly."""
+    ahead = theirs - ours
+    apart = max(0.0, abs(ahead) - unsure)
+    words = f"it is {abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} ours"
+    if apart > CLOCKS_FAULTY:
+        raise Fault(f"{words}: the clocks of these machines must be kept right (NTP)")
+    return f"but {words}" if apart > CLOCKS_DIFFER else "" if unsure else words
+
+
+# --- broker
+
+
+@contextlib.contextmanager
+def _channel(amqp_url: str) -> Iterator[Any]:
+    parameters = broker.parameters(amqp_url, "check")
+    parameters.blocked_connection_timeout = _BROKER_SECONDS
+    connection = pika.BlockingConnection(parameters)
+    try:
+        yield connection.channel()
+    except ConnectionBlockedTimeout:
+        raise Fault("it is in an alarm (memory or disk) and takes no messages: rabbitmq-diagnostics alarms") from None
+    finally:
+        with contextlib.suppress(AMQPError):
+            connection.close()
+
+
+def _broker(amqp_url: str) -> str:
+    """A message there and back."""
+    with _channel(amqp_url) as channel:
+        queue = channel.queue_declare("", exclusive=True).method.queue
+        channel.confirm_delivery()
+        channel.basic_publish("", queue, b"check", mandatory=True)
+        _received(channel, queue)
+        said = channel.connection._impl.server_properties
+    version = said.get("version", b"")
+    return f"{said.get('product', 'broker')} {version.decode() if isinstance(version, bytes) else version}"
+
+
+def _received(channel: Any, queue: str) -> Any:
+    """The properties of the message in the queue."""
+    for method, properties, _body in channel.consume(queue, auto_ack=True, inactivity_timeout=_BROKER_SECONDS):
+        if method is None:
+            break
+        return properties
+    raise Fault(f"a message that was published did not come back within {_BROKER_SECONDS:.0f} s")
+
+
+def _queues(name: str, settings: ServiceSettings) -> str:
+    service = declare.service_class(name)
+    if service is None:
+        return "none of its own"
+    plans = declare.plans(service, name, settings)
+    for plan in plans:
+        with _channel(settings.amqp_url) as channel:
+            try:
+                channel.queue_declare(plan.name, passive=True)
+            except ChannelClosedByBroker as closed:
+                if closed.reply_code != _NOT_FOUND:
+                    raise
+                raise Fault(f"{plan.name} is missing: run migrate") from None
+    return str(len(plans))
+
+
+def _clock_of_broker(amqp_url: str) -> str:
+    """RabbitMQ tells nobody the time, but writes it (in whole seconds) onto what it moves from a queue to another."""
+    with _channel(amqp_url) as channel:
+        arrived = channel.queue_declare("", exclusive=True).method.queue
+        arguments = {"x-message-ttl": 0, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": arrived}
+        left = channel.queue_declare("", exclusive=True, arguments=arguments).method.queue
+        before = time.time()
+        channel.confirm_delivery()
+        channel.basic_publish("", left, b"check")
+        moved: datetime = _received(channel, arrived).headers["x-death"][0]["time"]
+        ours = (before + time.time()) / 2
+    theirs = (moved if moved.tzinfo else moved.replace(tzinfo=UTC)).timestamp()
+    return _compared(ours, theirs, 1.0) or "less than 5 s apart"
+
+
+# --- files
+
+
+def _file_store(url: str) -> str:
+    """A small file there and back; what a killed check leaves there is swept as any other incoming file."""
+    store = BlobStore.from_url(url)
+    ref = store.put(b"written by check", "text/plain", INCOMING)
+    try:
+        store.get(ref)
+    finally:
+        store.delete(ref.key)
+    return ""

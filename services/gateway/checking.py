@@ -1,0 +1,46 @@
+"""What ``check`` tries for this service: the address it is reached at, and the identity provider."""
+
+from functools import partial
+from urllib.parse import urlsplit
+
+from contracts.runtime.checking import Fault, Trial
+from contracts.runtime.outbound import Outbound
+from services.gateway.identity_provider import IdentityFailed, IdentityProvider
+from services.gateway.settings import Settings
+
+
+def trials(settings: Settings) -> list[Trial]:
+    return [
+        Trial("BASE_URL", partial(_base_url, settings.base_url)),
+        Trial("identity provider", partial(_identity_provider, settings)),
+    ]
+
+
+def _base_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Fault(f"{url} is no web address: it must be as in https://sign.example.com")
+    if parts.query or parts.fragment or parts.username is not None:
+        raise Fault("it must be an address alone, without a login, ? and #: links begin with it")
+    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    return (
+        "but it is not encrypted: links and API keys travel in the clear"
+        if parts.scheme == "http" and not local
+        else ""
+    )
+
+
+def _identity_provider(settings: Settings) -> str:
+    wanted = settings.identity_provider
+    if wanted is None:
+        return "IDENTITY_PROVIDER_URL is not set: verification fields are refused"
+    provider = IdentityProvider(
+        wanted,
+        Outbound(settings.allowed_private_networks),
+        settings.link_secret.get_secret_value(),
+        settings.base_url,
+    )
+    try:
+        return provider.try_out()
+    except IdentityFailed as error:
+        raise Fault(str(error)) from error

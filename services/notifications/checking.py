@@ -1,0 +1,61 @@
+"""What ``check`` tries for this service: the mail server and the SMS provider. Nothing is sent to anybody."""
+
+import os
+from functools import partial
+
+from contracts.runtime.checking import Fault, Trial
+from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
+from services.notifications import phone_messages
+from services.notifications.channels.outcome import NotSent, Refused
+from services.notifications.channels.server import Server
+from services.notifications.channels.smtp import SmtpChannel
+from services.notifications.settings import Settings
+
+SECONDS = 10.0
+"""For each answer of a mail server; three times as long for all of them."""
+
+
+def trials(settings: Settings) -> list[Trial]:
+    return [Trial("mail server", partial(_mail, settings)), Trial("SMS provider", partial(_sms, settings))]
+
+
+def _mail(settings: Settings) -> str:
+    server = settings.server
+    if server is None:
+        settings.mail_folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(settings.mail_folder, os.W_OK):
+            raise Fault(f"SMTP_URL is not set, and {settings.mail_folder}, where mails are kept, is not writable")
+        return f"SMTP_URL is not set: mails are kept in {settings.mail_folder}"
+    channel = SmtpChannel(
+        server, settings.sender, timeout=min(SECONDS, settings.smtp_timeout), attempt_seconds=3 * SECONDS
+    )
+    try:
+        answer = channel.try_out()
+    except (NotSent, Refused) as error:
+        raise Fault(f"{server.host}:{server.port}: {error}") from error
+    finally:
+        channel.close()
+    return f"{server.host}:{server.port}, {_login(server)}; it takes mails from {settings.sender}: {answer}"
+
+
+def _login(server: Server) -> str:
+    return "without a login" if server.user is None else f"logged in as {server.user}"
+
+
+def _sms(settings: Settings) -> str:
+    outbound = Outbound(settings.allowed_private_networks)
+    channel = phone_messages.channel_of(settings, outbound)
+    if channel is None:
+        kept = "they are kept and shown at /dev/mail" if settings.keeps_sms else "none are sent"
+        return f"SMS_URL is not set: {kept}"
+    try:
+        status = channel.try_out()
+    except (OutboundFailed, OutboundRefused) as error:
+        raise Fault(f"its URL {error.reason}") from error
+    if status in (401, 403):
+        raise Fault(f"it refuses SMS_USER and SMS_TOKEN ({status})")
+    if settings.sms_format == "twilio":
+        if not 200 <= status < 300:
+            raise Fault(f"it answered {status} when it was asked for the messages of SMS_USER")
+        return "it takes SMS_USER and SMS_TOKEN"
+    return f"but only reached (it answers {status}): whether it takes SMS_TOKEN shows with the first message"
