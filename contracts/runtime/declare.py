@@ -91,8 +91,3 @@ def declare_on(channel: Any, plan: QueuePlan) -> None:
     if plan.exchange is not None:
         channel.exchange_declare(plan.exchange, plan.exchange_type, durable=True)
         channel.queue_bind(plan.name, plan.exchange, plan.key or "")
-
-
-def ping(amqp_url: str) -> None:
-    """Raises when the broker cannot be reached."""
-    pika.BlockingConnection(parameters(amqp_url, "check")).close()

@@ -50,11 +50,13 @@ def trials(settings: Settings) -> list[Trial]:
 
 
 def _temporary_folder() -> str:
-    with tempfile.TemporaryFile() as file:
+    # Python goes elsewhere without a word when there is no room in TMPDIR.
+    folder = os.environ.get("TMPDIR") or tempfile.gettempdir()
+    with tempfile.TemporaryFile(dir=folder) as file:
         file.write(bytes(_TEMPORARY_BYTES))
         file.flush()
         os.fsync(file.fileno())
-    return tempfile.gettempdir()
+    return folder
 
 
 def _fonts(workshop: Workshop) -> str:

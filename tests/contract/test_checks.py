@@ -1,6 +1,8 @@
 """``check``: each dependency of each service with its reason in words when it is wrong, and nothing left behind or told."""
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -215,6 +217,32 @@ def test_a_missing_bucket_and_a_folder_that_is_none(monkeypatch: pytest.MonkeyPa
     (refused,) = found(monkeypatch, "webhooks", no_folder, "file store")
     assert refused[0] is False
     assert "Not a directory" in refused[1]
+
+
+@pytest.mark.timeout(120)
+def test_a_full_disk(broker: PrivateBroker, tmp_path: Path) -> None:
+    """Of the database, the files and TMPDIR: a disk of 3 MB in a mount namespace, which goes with the process."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    migrated = environment("rendering", tmp_path, AMQP_URL=broker.amqp_url)
+    processes.migrate("rendering", migrated)
+    script = f"""
+        mount -t tmpfs -o size=3m tmpfs {disk} && cp {tmp_path}/rendering.sqlite {disk}/ && mkdir {disk}/blobs || exit 9
+        dd if=/dev/zero of={disk}/filled bs=4k 2>/dev/null
+        exec {sys.executable} -m services.rendering check
+    """
+    settings = environment(
+        "rendering", tmp_path, AMQP_URL=broker.amqp_url, database_url=f"sqlite:///{disk}/rendering.sqlite"
+    )
+    settings |= {"BLOB_URL": f"file://{disk}/blobs", "TMPDIR": str(disk)}
+    unshare = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
+    done = subprocess.run(
+        [*unshare, "sh", "-c", script], env=settings, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "file store: The file store is not available, try again later ([Errno 28] No space left" in done.stdout
+    assert "TMPDIR: [Errno 28] No space left" in done.stdout
+    assert "writing to the database: The database is not available, try again later (" in done.stdout
 
 
 # --- notifications

@@ -291,12 +291,14 @@ def test_a_worker_waits_for_its_schema_and_its_broker(
     broker: PrivateBroker, served: Specimen, client: RpcClient, free_port: int
 ) -> None:
     """F3: started before everything else, it neither crashes nor serves, and then does."""
+    (version,) = served.rows("SELECT version_num FROM alembic_version")[0]
     served.database.write(lambda session: session.execute(sa.text("DELETE FROM alembic_version")))
     broker.kill()
     try:
         process = served.start("serve", HEALTH_PORT=str(free_port))
         wait_until(lambda: "run migrate" in served.log("serve"), what="a word about the schema")
-        served.database.write(lambda session: session.execute(sa.text("INSERT INTO alembic_version VALUES ('0001')")))
+        restored = sa.text("INSERT INTO alembic_version VALUES (:version)")
+        served.database.write(lambda session: session.execute(restored, {"version": version}) and None)
         wait_until(lambda: "broker.lost" in served.log("serve"), what="a word about the broker")
         assert process.poll() is None
         ready = requests.get(f"http://127.0.0.1:{free_port}/readyz", timeout=5)
