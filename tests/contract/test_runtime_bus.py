@@ -265,6 +265,28 @@ def test_a_handler_that_always_fails_is_tried_again_later_then_parked_and_can_be
     assert headers[topology.PARKED_AT_HEADER]
 
 
+def test_a_dropped_message_counts_as_dealt_with(
+    channel: Any, worker: Worker, client: RpcClient, broker: PrivateBroker
+) -> None:
+    """Else it would be fetched from its owner again, and what comes after it would wait for it for ever."""
+    subject = new_subject()
+    hopeless = envelope(subject, None)
+    publish(channel, hopeless)
+    queue = topology.parked_queue_name(QUEUE)
+    wait_until(lambda: channel.queue_declare(queue, passive=True).method.message_count == 1, what="the message parked")
+    connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
+    assert parked.moved(connection, queue, again=False) == 1
+    connection.close()
+    database = Database(f"sqlite:///{worker.database}")
+    noted = sa.select(tables.inbox.c.handler).where(tables.inbox.c.event_id == hopeless["id"])
+    wait_until(
+        lambda: database.read(lambda session: list(session.scalars(noted))) == ["dropped"], what="the note of the drop"
+    )
+    assert not database.write(outbox.first_time, "event_log", hopeless["id"]), "a copy of it would be handled"
+    assert channel.queue_declare(queue, passive=True).method.message_count == 0
+    database.dispose()
+
+
 @pytest.mark.timeout(180)
 def test_kill_9_in_the_middle_of_a_handler_loses_nothing(channel: Any, worker: Worker, client: RpcClient) -> None:
     subject = new_subject()

@@ -222,6 +222,8 @@ def test_parked_messages(broker: PrivateBroker) -> None:
         assert found[0][1].message_id == "one"
         park("three")
         assert run("contracts.runtime.parked", "drop", queue, **environment).stdout == "1 messages\n"
+        _, properties, body = channel.basic_get(queue.removesuffix(".parked"), auto_ack=True)
+        assert (json.loads(body)["id"], properties.headers) == ("three", {topology.DROPPED_HEADER: True})
         assert channel.queue_declare(queue, passive=True).method.message_count == 0
         unknown = run("contracts.runtime.parked", "drop", "no such queue", **environment)
         assert (unknown.returncode, "no such queue" in unknown.stderr) == (1, True)
