@@ -27,6 +27,7 @@ from contracts.runtime import clock, observe
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database, UtcDateTime, leave_work
 from contracts.runtime.holder import is_dead, own_name
+from contracts.runtime.lanes import FRESH, MOMENT, MOST, LaneChoice, Lanes, is_due, is_free
 
 log = observe.logger(__name__)
 
@@ -41,14 +42,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds between the tries to write an outcome."""
 
 _ERROR_LENGTH = 2000
-_MOMENT = sa.bindparam("moment", type_=UtcDateTime)
-_LEASES_OVER = sa.bindparam("leases_over", type_=UtcDateTime)
-"""Leases until then are over: now, but not because the clock was put forward (``clock.without_leaps``)."""
-
-_FRESH = sa.bindparam("fresh", type_=UtcDateTime)
-"""Rows that were never attempted are due until then: now, or later when the clock was put back (``clock.put_back``)."""
-
-_MOST = sa.bindparam("most", type_=sa.Integer)
 
 
 class DueRow:
@@ -105,11 +98,13 @@ class Done:
 
 @dataclass(frozen=True)
 class Retry:
-    """It failed and may succeed later: ``after`` that time instead of the schedule's next one."""
+    """It failed and may succeed later: ``after`` that time instead of the schedule's next one. If it does not count, it was not
+    tried at all, for a reason of ours."""
 
     error: str
     after: timedelta | None = None
     record: Record | None = None
+    counts: bool = True
 
 
 @dataclass(frozen=True)
@@ -181,15 +176,17 @@ class Loop:
 
 
 class Every(Loop):
-    """Calls ``function`` now and then every ``interval``, on each replica: it must be harmless to do it twice at once."""
+    """Calls ``function`` now and then every ``interval``, on each replica: it must be harmless to do it twice at once. It is
+    called again at once when it returns True: there is more."""
 
-    def __init__(self, name: str, interval: timedelta, function: Callable[[], None]) -> None:
+    def __init__(self, name: str, interval: timedelta, function: Callable[[], bool | None]) -> None:
         super().__init__(name)
         self._interval = interval.total_seconds()
         self._function = function
 
     def turn(self) -> float:
-        self._function()
+        if self._function():
+            return 0.0
         return self._interval * random.uniform(1 - JITTER, 1 + JITTER)
 
 
@@ -199,7 +196,7 @@ class DueWork(Loop):
     ``attempt`` gets the row, detached, outside any transaction. It returns Done, Retry or Park; an exception means Retry.
     After the n-th failed attempt the n-th time of ``schedule`` passes, +-20 %; after the last one the row is parked, and
     ``on_park`` runs in that transaction. ``Park`` runs its own ``record`` if it has one, else ``on_park``.
-    ``one_at_a_time_per``: rows that agree in this column are attempted one after the other.
+    ``lanes``: rows belong to somebody, and each gets a few places at once; without it the first due come first.
 
     An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late
     outcome of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs. Once the
@@ -219,7 +216,7 @@ class DueWork(Loop):
         schedule: Sequence[timedelta],
         lease: timedelta,
         concurrency: int = 1,
-        one_at_a_time_per: Any = None,
+        lanes: Lanes | None = None,
         on_park: Record | None = None,
         planned: bool = False,
     ) -> None:
@@ -232,18 +229,18 @@ class DueWork(Loop):
         self._schedule = tuple(schedule)
         self._lease = lease
         self._concurrency = concurrency
-        self._group = one_at_a_time_per
+        self._lanes = None if lanes is None else LaneChoice(row, lanes, lease, concurrency)
         self._on_park = on_park
         self._planned = planned
         self._running: dict[threading.Thread, float] = {}
         self._unwritten: dict[threading.Thread, tuple[Any, int]] = {}
         self._next_check_of_leases = 0.0
         # Built once: that takes SQLAlchemy longer than having them done.
-        self._look = self._soonest_row()
-        self._lease_rows = self._leasing()
-        self._next_due = sa.select(sa.func.min(row.next_attempt_at)).where(
-            row.state == "due", row.next_attempt_at > _MOMENT
+        self._look = (
+            sa.select(row.next_attempt_at).where(is_due(row), is_free(row)).order_by(row.next_attempt_at).limit(1)
         )
+        self._lease_rows = self._leasing()
+        self._next_due = sa.select(sa.func.min(row.next_attempt_at)).where(is_due(row), row.next_attempt_at > MOMENT)
 
     def turn(self) -> float:
         told, self._told = self._told, False
@@ -272,13 +269,19 @@ class DueWork(Loop):
     def _due(self, limit: int, told: bool) -> tuple[list[Any], float]:
         """Looks before it claims, unless it was told that there is something: on SQLite a transaction that may write makes
         every other writer wait, for nothing."""
-        pause = 0.0 if told else self._database.read(self._seconds_until_due)
+        pause = 0.0 if told else self._database.read(self._seconds_until_due, limit)
         return ([], pause) if pause > 0 else self._database.write_unsynced(self._claim, limit)
 
-    def _seconds_until_due(self, session: Session) -> float:
+    def _seconds_until_due(self, session: Session, limit: int) -> float:
         times = self._times()
+        if self._lanes is not None:
+            plan, wait = self._lanes.plan(session, times, limit)
+            return 0.0 if plan else self._pause(wait)
         soonest = session.scalar(self._look, {"leases_over": times["leases_over"]})
-        return max(0.0, (soonest - times["fresh"]).total_seconds()) if soonest else self.poll_seconds
+        return self._pause((soonest - times["fresh"]).total_seconds() if soonest else None)
+
+    def _pause(self, wait: float | None) -> float:
+        return self.poll_seconds if wait is None else max(0.0, wait)
 
     def _times(self) -> dict[str, datetime]:
         """What is compared with what rows say. The leases first: they must not end by a leap that comes in between."""
@@ -291,56 +294,53 @@ class DueWork(Loop):
         """Lease up to ``limit`` due rows; else say how many seconds until the next one is due."""
         times = self._times()
         moment = times["moment"]
-        if self._group is not None and session.get_bind().dialect.name == "postgresql":
-            # Two processes must not each take a row of the same group at the same moment.
-            session.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": f"claim {self.name}"})
+        chosen: dict[str, Any] = {"most": limit}
+        wait: float | None = None
+        if self._lanes is not None:
+            if session.get_bind().dialect.name == "postgresql":
+                # Two processes must not each take the last place of a lane at the same moment.
+                session.execute(
+                    sa.text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": f"claim {self.name}"}
+                )
+            plan, wait = self._lanes.plan(session, times, limit)
+            chosen = {"chosen": self._lanes.keys(session, times, plan)}
+            if not chosen["chosen"]:
+                return [], self._pause(wait)
         lease = {"lease_ends": moment + self._lease, "holder": own_name()}
-        rows = session.scalars(self._lease_rows, {**times, "most": limit, **lease}).all()
+        rows = session.scalars(self._lease_rows, {**times, **chosen, **lease}).all()
         if rows:
             return sorted(rows, key=lambda row: row.next_attempt_at), 0.0
         soonest = session.scalar(self._next_due, {"moment": moment})
-        return [], (soonest - moment).total_seconds() if soonest else self.poll_seconds
-
-    def _soonest_row(self) -> Any:
-        row = self._row
-        free = sa.or_(row.leased_until.is_(None), row.leased_until <= _LEASES_OVER)
-        return sa.select(row.next_attempt_at).where(row.state == "due", free).order_by(row.next_attempt_at).limit(1)
+        return [], self._pause((soonest - moment).total_seconds() if soonest else None)
 
     def _leasing(self) -> Any:
-        """One statement that chooses and leases, and returns the rows as they are then."""
+        """One statement that chooses (with lanes, it is told) and leases, and returns the rows as they are then."""
         row = self._row
-        # Materialized, or PostgreSQL may choose again for each row that it looks at.
-        chosen = self._due_keys().cte("chosen").prefix_with("MATERIALIZED", dialect="postgresql")
+        if self._lanes is None:
+            # Materialized, or PostgreSQL may choose again for each row that it looks at.
+            due = self._due_keys().cte("due").prefix_with("MATERIALIZED", dialect="postgresql")
+            chosen = sa.tuple_(*self._key).in_(sa.select(*due.c))
+        else:
+            chosen = self._key[0].in_(sa.bindparam("chosen", expanding=True))
         lease = {"leased_until": sa.bindparam("lease_ends", type_=UtcDateTime), "leased_by": sa.bindparam("holder")}
         return (
             sa.update(row)
-            .where(sa.tuple_(*self._key).in_(sa.select(*chosen.c)))
+            .where(chosen)
             .values(attempts=row.attempts + 1, **lease)
             .returning(row)
             .execution_options(synchronize_session=False)
         )
 
     def _due_keys(self) -> Any:
-        row, key = self._row, self._key
+        row = self._row
         due = sa.and_(
-            row.state == "due",
-            row.next_attempt_at <= _FRESH,
-            sa.or_(row.next_attempt_at <= _MOMENT, row.attempts == 0),
-            sa.or_(row.leased_until.is_(None), row.leased_until <= _LEASES_OVER),
+            is_due(row),
+            row.next_attempt_at <= FRESH,
+            sa.or_(row.next_attempt_at <= MOMENT, row.attempts == 0),
+            is_free(row),
         )
-        chosen = sa.select(*key).where(due)
-        if self._group is not None:
-            place = sa.func.row_number().over(partition_by=self._group, order_by=(row.next_attempt_at, *key))
-            busy = sa.select(self._group).where(
-                row.state == "due", row.leased_until > _LEASES_OVER, self._group.is_not(None)
-            )
-            first = sa.select(*key, place.label("place")).where(due, self._group.not_in(busy)).subquery()
-            chosen = chosen.where(
-                sa.or_(
-                    self._group.is_(None), sa.tuple_(*key).in_(sa.select(*list(first.c)[:-1]).where(first.c.place == 1))
-                )
-            )
-        return chosen.order_by(row.next_attempt_at, *key).limit(_MOST).with_for_update(skip_locked=True)
+        first = sa.select(*self._key).where(due).order_by(row.next_attempt_at, *self._key).limit(MOST)
+        return first.with_for_update(skip_locked=True)
 
     def _work(self, row: Any) -> None:
         key = sa.inspect(row).identity
@@ -439,6 +439,11 @@ class DueWork(Loop):
         elif isinstance(outcome, Park):
             self._park(row, outcome.error)
             _run(outcome.record or self._on_park, session, row)
+        elif not outcome.counts:
+            row.attempts -= 1
+            row.last_error = outcome.error[:_ERROR_LENGTH]
+            row.next_attempt_at = now() + (outcome.after or self._pause_after(1))
+            return "not tried"
         elif row.attempts > len(self._schedule):
             self._park(row, outcome.error)
             _run(outcome.record, session, row)
@@ -475,13 +480,15 @@ class DueWork(Loop):
             log.warning("due_work.taken_over", work=self.name, holders=dead)
 
     def _survey(self, session: Session) -> tuple[list[str], int, datetime | None]:
-        row = self._row
-        holders = session.scalars(
-            sa.select(row.leased_by).where(row.state == "due", row.leased_by.is_not(None)).distinct()
-        )
+        row, times = self._row, self._times()
+        held = row.leased_by.is_not(None)
+        if self._lanes is None:
+            # Nobody holds what is planned for later, which can be much. With lanes there is an index of what is held.
+            held = sa.and_(held, is_due(row), row.next_attempt_at <= max(times["moment"], times["fresh"]))
+        holders = sa.select(row.leased_by).where(held)
         parked = session.scalar(sa.select(sa.func.count()).select_from(row).where(row.state == "parked"))
-        oldest = session.scalar(sa.select(sa.func.min(row.next_attempt_at)).where(row.state == "due"))
-        return list(holders), parked or 0, oldest
+        oldest = session.scalar(sa.select(sa.func.min(row.next_attempt_at)).where(is_due(row)))
+        return list(session.scalars(holders.distinct())), parked or 0, oldest
 
 
 def _run(record: Record | None, session: Session, row: Any) -> None:

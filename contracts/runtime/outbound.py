@@ -5,7 +5,9 @@ every address it has must be allowed, and the connection goes to the address tha
 certificate check keep the name. A redirect is a new URL and is checked anew.
 """
 
+import errno
 import ipaddress
+import os
 import socket
 import threading
 import time
@@ -17,13 +19,21 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import requests
+from prometheus_client import Counter
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
+from contracts.runtime import observe
+
+NOT_CALLED = Counter(
+    "countersign_outbound_not_called_total", "Calls that were not made: no descriptor, port, thread or memory was left"
+)
+
 MAX_REDIRECTS = 3
 LONGEST_URL = 2048
 _CHUNK = 65_536
+_NOTHING_LEFT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EADDRNOTAVAIL})
 
 # What Python 3.11 calls global although it leads elsewhere: translated, tunnelled, relayed or not yet assigned for use.
 _SPECIAL = tuple(
@@ -43,6 +53,8 @@ _SPECIAL = tuple(
     )
 )
 
+log = observe.logger(__name__)
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -60,6 +72,13 @@ class OutboundFailed(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class OutboundNotCalled(OutboundFailed):
+    """It was not called: this process or machine has no descriptor, port, thread or memory left. No fault of the other side."""
+
+    def __init__(self) -> None:
+        super().__init__("could not be called: this machine has no descriptors, ports or memory left")
 
 
 @dataclass(frozen=True)
@@ -169,8 +188,8 @@ class Outbound:
         session.trust_env = False
         session.mount("http://", adapter)
         session.mount("https://", adapter)
-        watchdog.start()
         try:
+            watchdog.start()
             with session.request(
                 method,
                 url,
@@ -186,7 +205,7 @@ class Outbound:
                 raise OutboundFailed("took too long")
         except (OutboundRefused, OutboundFailed):
             raise
-        except (requests.RequestException, OSError, ValueError) as error:
+        except (requests.RequestException, OSError, ValueError, RuntimeError) as error:
             raise self._explained(error, time.monotonic() >= deadline) from error
         finally:
             watchdog.cancel()
@@ -197,7 +216,11 @@ class Outbound:
         while cause is not None:
             if isinstance(cause, OutboundRefused):
                 return cause
+            if isinstance(cause, OSError) and cause.errno in _NOTHING_LEFT:
+                return _not_called(error)
             cause = cause.__cause__ or cause.__context__
+        if isinstance(error, RuntimeError) or _no_descriptor_left():
+            return _not_called(error)
         if late or isinstance(error, requests.Timeout):
             return OutboundFailed("took too long")
         return OutboundFailed(f"cannot be reached: {type(error).__name__}")
@@ -219,6 +242,21 @@ class Outbound:
     def _is_allowed(self, address: Address) -> bool:
         plain = _unwrapped(address)
         return any(plain.version == network.version and plain in network for network in self._allowed)
+
+
+def _not_called(error: Exception) -> OutboundNotCalled:
+    NOT_CALLED.inc()
+    log.error("outbound.not_called", reason=f"{type(error).__name__}: {error}")
+    return OutboundNotCalled()
+
+
+def _no_descriptor_left() -> bool:
+    """Whoever resolves names does not say so."""
+    try:
+        os.close(os.open("/dev/null", os.O_RDONLY))
+    except OSError as error:
+        return error.errno in _NOTHING_LEFT
+    return False
 
 
 def is_public(address: Address) -> bool:

@@ -1,9 +1,12 @@
 """What the background process of this service does: expire, remind of sealings, remove files of erased submissions."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from prometheus_client import Gauge
+from sqlalchemy.orm import Session
 
+from contracts.errors import ServiceError
+from contracts.runtime import observe
 from contracts.runtime.background import Done, DueWork, Every, Outcome
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now, without_leaps
@@ -16,6 +19,11 @@ from services.submissions.site import Site
 SEALING_AGE = Gauge("countersign_sealing_oldest_seconds", "How long the longest sealing under way has been waited for")
 SEALING_FAILED = Gauge("countersign_sealing_failed", "Submissions whose sealing failed and waits for a retry")
 
+log = observe.logger(__name__)
+
+EXPIRED_AT_ONCE = 20
+"""Submissions in one transaction, which holds SQLite's write lock."""
+
 REMOVALS_KEPT = timedelta(days=7)
 CLOCK_BELIEVED_AFTER = timedelta(minutes=1)
 """A clock that was put forward may be put back at once; what has expired stays expired."""
@@ -27,9 +35,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
     site = site_of(settings)
     patience = timedelta(seconds=settings.sealing_reminder_seconds)
 
-    def expire() -> None:
-        for submission_id in database.read(followups.due_to_expire, without_leaps(CLOCK_BELIEVED_AFTER)):
-            database.write(followups.expire, submission_id, site, now())
+    expiry = Expiry(database, site)
 
     def remind() -> None:
         for submission_id in database.read(followups.waiting_for_seal, now(), patience):
@@ -47,7 +53,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         return Done()
 
     return [
-        Every("expire", timedelta(seconds=settings.expiry_sweep_seconds), expire),
+        Every("expire", timedelta(seconds=settings.expiry_sweep_seconds), expiry.portion),
         DueWork(
             "reminders",
             database,
@@ -76,6 +82,38 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             planned=True,
         ),
     ]
+
+
+class Expiry:
+    """Expires what is due, however much it is, in portions: others who write wait for one of them at most."""
+
+    def __init__(self, database: Database, site: Site) -> None:
+        self._database, self._site = database, site
+        self._after: tuple[datetime, int] | None = None
+
+    def portion(self) -> bool:
+        """The next portion; True while there may be more. One that cannot be expired keeps the others from nothing; it is tried
+        again with the next sweep."""
+        moment = without_leaps(CLOCK_BELIEVED_AFTER)
+        found = self._database.read(followups.due_to_expire, moment, self._after, EXPIRED_AT_ONCE)
+        self._after = found[-1] if found else None
+        try:
+            self._database.write(self._expire, [number for _at, number in found])
+        except Exception as error:
+            if isinstance(error, ServiceError) and error.code == "unavailable":
+                self._after = None
+                raise
+            log.warning("expiry.one_by_one", exc_info=error)
+            for _at, number in found:
+                try:
+                    self._database.write(self._expire, [number])
+                except Exception as cause:
+                    log.exception("expiry.failed", submission=number, exc_info=cause)
+        return bool(found)
+
+    def _expire(self, session: Session, numbers: list[int]) -> None:
+        for number in numbers:
+            followups.expire(session, number, self._site, now())
 
 
 def site_of(settings: Settings) -> Site:

@@ -140,10 +140,13 @@ def _party(session: Session, outcome: PhoneOutcome) -> tuple[store.Loaded | None
     return found, next((one for one in parties if one.id == outcome.submitter_id), None)
 
 
-def due_to_expire(session: Session, now: datetime, limit: int = 200) -> list[int]:
-    """Submissions whose time is over and that nobody has told of it."""
+def due_to_expire(
+    session: Session, now: datetime, after: tuple[datetime, int] | None = None, limit: int = 200
+) -> list[tuple[datetime, int]]:
+    """Time and id of submissions whose time is over and that nobody has told of it, the longest overdue first; those that come
+    ``after``."""
     wanted = (
-        sa.select(SubmissionRow.id)
+        sa.select(SubmissionRow.expire_at, SubmissionRow.id)
         .where(
             SubmissionRow.status == SubmissionStatus.PENDING.value,
             SubmissionRow.expire_at.is_not(None),
@@ -151,9 +154,13 @@ def due_to_expire(session: Session, now: datetime, limit: int = 200) -> list[int
             SubmissionRow.unfinished,
             SubmissionRow.archived_at.is_(None),
         )
-        .order_by(SubmissionRow.expire_at)
+        .order_by(SubmissionRow.expire_at, SubmissionRow.id)
     )
-    return list(session.scalars(wanted.limit(limit)))
+    if after is not None:
+        at, last = after
+        later = sa.and_(SubmissionRow.expire_at == at, SubmissionRow.id > last)
+        wanted = wanted.where(SubmissionRow.expire_at >= at, sa.or_(SubmissionRow.expire_at > at, later))
+    return [(expire_at, number) for expire_at, number in session.execute(wanted.limit(limit)) if expire_at is not None]
 
 
 def expire(session: Session, submission_id: int, site: Site, now: datetime) -> bool:

@@ -2,16 +2,19 @@
 
 from datetime import timedelta
 
+import sqlalchemy as sa
+
 from contracts.runtime import observe
 from contracts.runtime.background import DueWork, Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import shared_client
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
+from contracts.runtime.lanes import Lanes
 from services.webhooks import commands, domain
 from services.webhooks.deliver import Deliverer
 from services.webhooks.gaps import Gaps, problems
-from services.webhooks.models import Delivery
+from services.webhooks.models import Delivery, Webhook
 from services.webhooks.settings import Settings
 
 log = observe.logger(__name__)
@@ -21,7 +24,8 @@ __all__ = ["loops", "problems"]
 
 
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop]:
-    """One delivery at a time per webhook: a dead receiver holds up nobody else, and order is kept."""
+    """A few deliveries at a time per webhook, about different subjects: a dead receiver holds up nobody else, and order is
+    kept."""
     deliverer = Deliverer(settings, database)
     return [
         DueWork(
@@ -32,7 +36,11 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop
             schedule=domain.SCHEDULE,
             lease=timedelta(seconds=settings.webhook_total_timeout * 4),
             concurrency=settings.webhook_concurrency,
-            one_at_a_time_per=Delivery.webhook_id,
+            lanes=Lanes(
+                Delivery.webhook_id,
+                settings.webhook_concurrency_per_receiver,
+                failing=sa.select(Webhook.id, Webhook.failing_since).where(Webhook.failing_since.is_not(None)),
+            ),
             on_park=deliverer.give_up,
         ),
         Gaps(database, shared_client(settings.amqp_url)),
@@ -41,5 +49,5 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop
 
 
 def _release(database: Database) -> None:
-    if released := database.write(commands.release_forgotten, now()):
+    if database.read(commands.forgotten) and (released := database.write(commands.release_forgotten, now())):
         log.warning("deliveries.released", deliveries=released)

@@ -233,7 +233,9 @@ def delivered(session: Session, delivery: Delivery, attempt: Attempt, now: datet
     """A receiver took it: the webhook is well again and the stream's next delivery is due."""
     session.add(attempt)
     delivery.outcome = "delivered"
-    session.execute(sa.update(Webhook).where(Webhook.id == delivery.webhook_id).values(failing_since=None))
+    well = sa.update(Webhook).where(Webhook.id == delivery.webhook_id, Webhook.failing_since.is_not(None))
+    # Only if it failed: deliveries of one receiver, made side by side, would else wait for each other here.
+    session.execute(well.values(failing_since=None))
     _next_in_stream(session, delivery, now)
 
 
@@ -275,16 +277,21 @@ def exhausted(session: Session, delivery: Delivery, now: datetime) -> None:
     _next_in_stream(session, delivery, now)
 
 
-def release_forgotten(session: Session, now: datetime) -> int:
-    """Make due whatever waits for nothing: a delivery without an open one before it in its stream. Returns how many.
-
-    Nothing should ever be found; if it is, a receiver would else never hear of it.
-    """
+def forgotten(session: Session) -> list[int]:
+    """Ids of deliveries that wait for nothing: without an open one before them in their stream; at most 500."""
     earlier = aliased(Delivery)
     first = ~sa.exists().where(
         earlier.stream == Delivery.stream, earlier.outcome.is_(None), earlier.position < Delivery.position
     )
-    found = list(session.scalars(for_update(sa.select(Delivery).where(Delivery.state == "waiting", first).limit(500))))
+    return list(session.scalars(sa.select(Delivery.id).where(Delivery.state == "waiting", first).limit(500)))
+
+
+def release_forgotten(session: Session, now: datetime) -> int:
+    """Make due whatever waits for nothing. Returns how many.
+
+    Nothing should ever be found; if it is, a receiver would else never hear of it.
+    """
+    found = list(session.scalars(for_update(sa.select(Delivery).where(Delivery.id.in_(forgotten(session))))))
     for delivery in found:
         delivery.make_due(now)
     return len(found)
@@ -427,7 +434,8 @@ def _next_in_stream(session: Session, delivery: Delivery, now: datetime) -> None
         )
     )
     if following is not None and following.state == "waiting":
-        following.make_due(now)
+        # In its own turn: behind what was planned before it, not behind all that has been planned meanwhile.
+        following.make_due(min(following.next_attempt_at, now))
 
 
 def _disable(session: Session, webhook: Webhook, reason: str, now: datetime) -> None:

@@ -1,16 +1,19 @@
 """One attempt to deliver one event to one webhook: signed, guarded, bounded. What came of it is written by ``commands``."""
 
 import time
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import sqlalchemy as sa
 from sqlalchemy.orm import Session
 from standardwebhooks.webhooks import Webhook as Signer
 
+from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
-from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
+from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
 from services.webhooks import commands, domain
 from services.webhooks.models import Attempt, Delivery, LoggedEvent, Webhook
 from services.webhooks.settings import Settings
@@ -18,6 +21,22 @@ from services.webhooks.settings import Settings
 log = observe.logger(__name__)
 
 USER_AGENT = "Countersign-Webhooks/1"
+
+NOT_CALLED_PAUSE = timedelta(seconds=3)
+"""Until a receiver that we could not call, for a reason of ours, is called after all."""
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """Where a delivery goes. ``secret`` is the caller's own header."""
+
+    id: int
+    url: str
+    secret: dict[str, str]
+    signing_secret: str
+
+
+_RECEIVER = (Webhook.id.label("webhook_id"), Webhook.url, Webhook.secret, Webhook.signing_secret)
 
 
 class Deliverer:
@@ -30,13 +49,19 @@ class Deliverer:
 
     def attempt(self, delivery: Delivery) -> Outcome:
         """Send once; the outcome says whether it is done, to be tried again (and when), or given up."""
-        prepared = self._database.read(_prepare, delivery.id)
+        try:
+            prepared = self._database.read(_prepare, delivery.id)
+        except ServiceError as error:
+            return Retry(error.message, NOT_CALLED_PAUSE, counts=False)
         if prepared is None:
             return Done()
         webhook, body = prepared
         began, started = now(), time.monotonic()
         attempt = Attempt(delivery_id=delivery.id, attempted_at=began)
-        verdict = self._send(webhook, delivery, body, attempt, began)
+        try:
+            verdict = self._send(webhook, delivery, body, attempt, began)
+        except OutboundNotCalled as error:
+            return Retry(error.reason, NOT_CALLED_PAUSE, counts=False)
         attempt.duration_ms = int((time.monotonic() - started) * 1000)
         log.info(
             "webhook.attempted",
@@ -56,7 +81,7 @@ class Deliverer:
         commands.exhausted(session, delivery, now())
 
     def _send(
-        self, webhook: Webhook, delivery: Delivery, body: bytes, attempt: Attempt, moment: datetime
+        self, webhook: Receiver, delivery: Delivery, body: bytes, attempt: Attempt, moment: datetime
     ) -> domain.Verdict:
         try:
             answer = self._outbound.post(
@@ -66,6 +91,8 @@ class Deliverer:
                 connect_timeout=self._settings.webhook_connect_timeout,
                 total_timeout=self._settings.webhook_total_timeout,
             )
+        except OutboundNotCalled:
+            raise
         except (OutboundRefused, OutboundFailed) as error:
             attempt.error = str(error)[: commands.RESPONSE_KEPT]
             return domain.Verdict(delivered=False)
@@ -97,7 +124,7 @@ class Deliverer:
         return Retry(reason, verdict.wait, record)
 
 
-def headers(webhook: Webhook, message_id: str, body: bytes, moment: datetime) -> dict[str, str]:
+def headers(webhook: Receiver, message_id: str, body: bytes, moment: datetime) -> dict[str, str]:
     """The Standard Webhooks headers and the caller's own one."""
     return {
         **webhook.secret,
@@ -109,19 +136,20 @@ def headers(webhook: Webhook, message_id: str, body: bytes, moment: datetime) ->
     }
 
 
-def _prepare(session: Session, delivery_id: int) -> tuple[Webhook, bytes] | None:
+_WHAT = (
+    sa.select(Delivery.outcome, Delivery.body, LoggedEvent.body.label("logged"), *_RECEIVER)
+    .join(Webhook, Webhook.id == Delivery.webhook_id)
+    .join(LoggedEvent, LoggedEvent.position == Delivery.position, isouter=True)
+    .where(Delivery.id == sa.bindparam("delivery"))
+)
+
+
+def _prepare(session: Session, delivery_id: int) -> tuple[Receiver, bytes] | None:
     """The receiver and the bytes to send, or None when the delivery or its webhook has gone meanwhile."""
-    delivery = session.get(Delivery, delivery_id)
-    if delivery is None or delivery.outcome is not None:
+    found = session.execute(_WHAT, {"delivery": delivery_id}).one_or_none()
+    if found is None or found.outcome is not None:
         return None
-    webhook = session.get(Webhook, delivery.webhook_id)
-    if webhook is None:
-        return None
-    body = delivery.body
+    body = found.logged if found.body is None else found.body
     if body is None:
-        event = session.get(LoggedEvent, delivery.position)
-        if event is None:
-            return None
-        body = event.body
-    session.expunge(webhook)
-    return webhook, body.encode()
+        return None
+    return Receiver(found.webhook_id, found.url, found.secret, found.signing_secret), body.encode()

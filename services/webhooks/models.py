@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, object_session
 
 from contracts.runtime.background import DueRow
 from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
@@ -12,6 +12,10 @@ from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
 
 class Base(DeclarativeBase):
     metadata = metadata()
+
+
+_DUE = sa.text("state = 'due'")
+_LEASED = sa.text("leased_by IS NOT NULL")
 
 
 class Webhook(Base):
@@ -128,15 +132,24 @@ class Delivery(DueRow, Base):
         return sa.and_(cls.outcome == "exhausted", cls.test.is_(False))
 
     def retry(self, at: datetime) -> None:
-        """As a resend by the API: the same id and the same bytes."""
+        """As a resend by the API: the same id and the same bytes. It waits for an earlier one of its stream that is open."""
         self.outcome = None
         self.make_due(at)
+        earlier = sa.exists().where(
+            Delivery.stream == self.stream, Delivery.outcome.is_(None), Delivery.position < self.position
+        )
+        session = object_session(self)
+        if session is not None and session.scalar(sa.select(earlier)):
+            self.state = "waiting"
 
     __table_args__ = (
         sa.CheckConstraint("outcome IN ('delivered', 'exhausted', 'cancelled')", name="outcome"),
         sa.Index("ix_deliveries_stream", "stream", "position"),
         sa.Index("ix_deliveries_webhook", "webhook_id", "id"),
         sa.Index("ix_deliveries_due", "state", "next_attempt_at"),
+        # For the choice of what comes next (contracts/runtime/lanes.py).
+        sa.Index("ix_deliveries_lane", "webhook_id", "next_attempt_at", "id", sqlite_where=_DUE, postgresql_where=_DUE),
+        sa.Index("ix_deliveries_leased", "webhook_id", sqlite_where=_LEASED, postgresql_where=_LEASED),
         {"sqlite_autoincrement": True},
     )
 

@@ -11,7 +11,10 @@ class Settings(ServiceSettings):
     )
     webhook_connect_timeout: float = Field(5.0, description="Seconds to connect to a receiver")
     webhook_total_timeout: float = Field(15.0, description="Seconds for a whole delivery attempt")
-    webhook_concurrency: int = Field(16, description="Deliveries under way at once, to different webhooks")
+    webhook_concurrency: int = Field(64, ge=1, description="Deliveries under way at once, to all receivers")
+    webhook_concurrency_per_receiver: int = Field(
+        8, ge=1, description="Deliveries under way at once to one receiver, about different submissions and templates"
+    )
     webhook_give_up_after_hours: float = Field(
         120.0, description="Hours of nothing but failure after which a webhook is disabled and the admins are told"
     )

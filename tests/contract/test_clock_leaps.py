@@ -16,6 +16,7 @@ from contracts.runtime import process, retrying, tables
 from contracts.runtime.background import Done, DueRow, DueWork, Park, Retry
 from contracts.runtime.clock import now
 from contracts.runtime.database import BigId, Database, metadata
+from contracts.runtime.lanes import Lanes
 from contracts.runtime.outbox import emit
 from contracts.runtime.publisher import CONFIRMED
 from contracts.runtime.relay import Relay
@@ -86,7 +87,7 @@ def test_a_lease_is_not_taken_from_who_is_at_work(database: Database, wall: Wall
         return Done()
 
     slow = database.write(add, lane="slow")
-    with running(*(work(database, attempt, one_at_a_time_per=Job.lane) for _ in range(2))):
+    with running(*(work(database, attempt, lanes=Lanes(Job.lane)) for _ in range(2))):
         wait_until(lambda: attempts == [slow], what="the slow attempt")
         wall.leap(DAY)
         behind, other = database.write(add, lane="slow"), database.write(add, lane="other")

@@ -22,6 +22,7 @@ from contracts.runtime.background import Done, DueRow, DueWork, Every, Park, Ret
 from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.database import BigId, Database, metadata
+from contracts.runtime.lanes import Lanes
 from deploy.rabbitmq import PrivateBroker
 from tests.support.loops import running
 from tests.support.specimens import contract
@@ -240,16 +241,16 @@ def test_the_first_to_be_done_counts(database: Database) -> None:
 
 
 def test_one_at_a_time_per_lane(database: Database) -> None:
-    """Two processes' worth of loops, three lanes, and rows without a lane."""
+    """Two processes' worth of loops, three lanes."""
     lock = threading.Lock()
-    busy: dict[str | None, int] = {}
+    busy: dict[str, int] = {}
     overlaps: list[str] = []
     together: list[int] = []
 
     def attempt(row: Job) -> Done:
         with lock:
             busy[row.lane] = busy.get(row.lane, 0) + 1
-            if row.lane and busy[row.lane] > 1:
+            if busy[row.lane] > 1:
                 overlaps.append(row.lane)
             together.append(sum(busy.values()))
         time.sleep(0.02)
@@ -258,8 +259,8 @@ def test_one_at_a_time_per_lane(database: Database) -> None:
         return Done(say("done"))
 
     for number in range(24):
-        database.write(add, ("a", "b", "c", None)[number % 4])
-    loops = [work(database, attempt, concurrency=8, one_at_a_time_per=Job.lane) for _ in range(2)]
+        database.write(add, ("a", "b", "c")[number % 3])
+    loops = [work(database, attempt, concurrency=8, lanes=Lanes(Job.lane)) for _ in range(2)]
     with running(*loops):
         wait_until(lambda: len(said(database)) == 24, what="all of them")
     assert overlaps == []
@@ -278,7 +279,7 @@ def test_a_slow_lane_holds_up_no_other(database: Database) -> None:
         database.write(add, "slow")
     for _ in range(3):
         database.write(add, "quick")
-    with running(work(database, attempt, concurrency=2, one_at_a_time_per=Job.lane)):
+    with running(work(database, attempt, concurrency=2, lanes=Lanes(Job.lane))):
         wait_until(lambda: len(said(database)) == 3, what="the quick ones")
         release.set()
         wait_until(lambda: len(said(database)) == 33, what="the slow ones")

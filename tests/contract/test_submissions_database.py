@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.events import REGISTRY, MailOutcome
@@ -13,7 +14,7 @@ from contracts.rpc.submissions import api as rpc
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Order, Person, SealingStatus, SubmissionStatus, iso
-from services.submissions import commands, followups, queries
+from services.submissions import background, commands, followups, queries
 from tests.support.submissions import (
     ADMIN,
     NOW,
@@ -299,7 +300,7 @@ def test_two_sweepers_tell_of_an_expiry_once(desk: Desk) -> None:
     later = NOW + timedelta(hours=2)
 
     def sweep() -> None:
-        for submission_id in desk.database.read(followups.due_to_expire, later):
+        for _at, submission_id in desk.database.read(followups.due_to_expire, later):
             desk.database.write(followups.expire, submission_id, SITE, later)
 
     at_once(sweep, sweep)
@@ -447,3 +448,32 @@ def test_times_never_go_back_when_the_clock_does(desk: Desk) -> None:
     found = desk.get(made.id)
     assert found.submitters[0].completed_at == NOW
     assert_chain_holds(desk, made.id)
+
+
+def test_expiry_goes_on_until_nothing_is_left_and_past_one_that_fails(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In portions; one that cannot be expired keeps the others from nothing, also in its own transaction."""
+    monkeypatch.setattr(background, "EXPIRED_AT_ONCE", 3)
+    made = [desk.create(expire_at=NOW + timedelta(hours=1)).id for _ in range(8)]
+    bad = made[1]
+    real = followups.expire
+
+    def expire(session: Session, submission_id: int, *more: Any) -> bool:
+        if submission_id == bad:
+            raise RuntimeError("cannot be expired")
+        return real(session, submission_id, *more)
+
+    monkeypatch.setattr(followups, "expire", expire)
+    monkeypatch.setattr(background, "now", lambda: NOW + timedelta(hours=2))
+    monkeypatch.setattr(background, "without_leaps", lambda _period: NOW + timedelta(hours=2))
+    expiry = background.Expiry(desk.database, SITE)
+    portions = 0
+    while expiry.portion():
+        portions += 1
+    assert portions == 3
+    assert desk.count("submission.expired") == 7
+    monkeypatch.setattr(followups, "expire", real)
+    while expiry.portion():
+        """The next sweep."""
+    assert desk.count("submission.expired") == 8

@@ -43,7 +43,6 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             schedule=[timedelta(seconds=float(pause)) for pause in settings.schedule.split(",")],
             lease=timedelta(seconds=settings.lease),
             concurrency=4,
-            one_at_a_time_per=Task.lane,
             on_park=_told,
         )
     ]

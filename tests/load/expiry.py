@@ -1,0 +1,74 @@
+"""10,000 submissions that expire at once: how long until all is told, and how long others who write have to wait meanwhile."""
+
+import tempfile
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from contracts.runtime import observe, tables
+from contracts.runtime.clock import now
+from contracts.runtime.process import _beat
+from services.submissions import background
+from services.submissions.models import SubmissionRow
+from tests.load.figures import percentile
+from tests.support.postgres import PrivatePostgres
+from tests.support.submissions import SITE, Desk, field, template
+
+SUBMISSIONS = 10_000
+
+
+def measured(url: str, title: str) -> None:
+    desk = Desk(url)
+    database, desk.now = desk.database, now()
+    later = now() + timedelta(days=1)
+    for _ in range(SUBMISSIONS):
+        desk.create(template(field()), {}, expire_at=later)
+    over = sa.update(SubmissionRow).values(expire_at=now() - timedelta(minutes=2))
+    database.write(lambda session: session.execute(over))
+    expiry = background.Expiry(database, SITE)
+    waits: list[float] = []
+    done = threading.Event()
+
+    def others() -> None:
+        while not done.wait(0.05):
+            started = time.perf_counter()
+            database.write(_beat, "somebody else")
+            waits.append(time.perf_counter() - started)
+
+    writer = threading.Thread(target=others)
+    writer.start()
+    started = time.perf_counter()
+    while expiry.portion():
+        pass
+    took = time.perf_counter() - started
+    done.set()
+    writer.join()
+    told = sa.select(sa.func.count()).where(tables.outbox.c.type == "submission.expired")
+    count = database.read(lambda session: session.scalar(told))
+    print(
+        f"  {title}: {count} told in {took:.1f} s, {count / took:.0f}/s; writes beside it p50"
+        f" {percentile(waits, 50) * 1000:.0f} ms, p99 {percentile(waits, 99) * 1000:.0f} ms",
+        flush=True,
+    )
+    database.dispose()
+
+
+def main() -> None:
+    observe.setup("load", "ERROR")
+    with tempfile.TemporaryDirectory(prefix="expiry-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        cluster = PrivatePostgres(folder / "postgres")
+        cluster.start()
+        try:
+            measured(f"sqlite:///{folder}/submissions.sqlite", "SQLite")
+            measured(cluster.new_database(), "PostgreSQL")
+        finally:
+            cluster.stop()
+
+
+if __name__ == "__main__":
+    main()
