@@ -97,7 +97,7 @@ class Journal:
     def add(self, call: Call, *, read: bool = False) -> None:
         with self._lock:
             (self.reads if read else self.calls).append(call)
-            if self._file:
+            if self._file and not self._file.closed:
                 self._file.write(json.dumps(dataclasses.asdict(call)) + "\n")
 
     def close(self) -> None:
