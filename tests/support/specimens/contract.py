@@ -16,6 +16,12 @@ class Wait(Tolerant):
     seconds: float
 
 
+class Meet(Tolerant):
+    """Answer once so many calls of this kind are under way in one process."""
+
+    number: int
+
+
 class Count(Tolerant):
     """Add one to the counter ``key``, once per ``request_id``."""
 
@@ -50,12 +56,13 @@ class Noted(Tolerant):
 
 ECHO = rpc.Rpc("specimen", "echo", Echo, Echo)
 WAIT = rpc.Rpc("specimen", "wait", Wait, Echo, timeout=20)
+MEET = rpc.Rpc("specimen", "meet", Meet, Echo, timeout=60)
 BREAK = rpc.Rpc("specimen", "break_down", Echo, Echo)
 COUNT = rpc.Rpc("specimen", "count", Count, Counted)
 RELAY = rpc.Rpc("specimen", "relay", Relayed, Echo)
 ADD_TASK = rpc.Rpc("specimen", "add_task", Task, Echo)
 NOTED = events.Event("specimen", "thing.noted", Noted)
 
-for call in (ECHO, WAIT, BREAK, COUNT, RELAY, ADD_TASK):
+for call in (ECHO, WAIT, MEET, BREAK, COUNT, RELAY, ADD_TASK):
     del rpc.REGISTRY[f"{call.service}.{call.method}"]
 del events.REGISTRY[NOTED.type]

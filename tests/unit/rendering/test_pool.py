@@ -202,10 +202,10 @@ def test_a_job_begins_before_everything_for_it_is_known(two: ChildPool, tmp_path
     def rest() -> Message:
         wait_until(lambda: (tmp_path / "begun").exists(), what="the job's beginning")
         other = two.run("echo", {"second": 2})[0]
-        threading.Event().wait(0.6)  # more than the job's own time, which is not counted meanwhile
+        threading.Event().wait(2.2)  # more than the job's own time, which is not counted meanwhile
         return other, [b"two"]
 
-    assert ahead(two, tmp_path / "begun", rest, seconds=0.5) == ({"first": 1, "second": 2}, [b"one", b"two"])
+    assert ahead(two, tmp_path / "begun", rest, seconds=2) == ({"first": 1, "second": 2}, [b"one", b"two"])
     assert two.run("echo", {"again": True})[0] == {"again": True}
 
 

@@ -1,6 +1,6 @@
 import os
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from services.specimen import commands
 from services.specimen.settings import Settings
@@ -14,6 +14,7 @@ from tests.support.specimens import contract
 class SpecimenService:
     name = "specimen"
     context = Context(Settings)
+    meeting: ClassVar[list[contract.Meet]] = []
 
     @handles(contract.ECHO)
     def echo(self, request: contract.Echo) -> contract.Echo:
@@ -23,6 +24,13 @@ class SpecimenService:
     def wait(self, request: contract.Wait) -> contract.Echo:
         time.sleep(request.seconds)
         return contract.Echo(payload={"waited": request.seconds})
+
+    @handles(contract.MEET)
+    def meet(self, request: contract.Meet) -> contract.Echo:
+        self.meeting.append(request)
+        while len(self.meeting) < request.number:
+            time.sleep(0.01)
+        return contract.Echo(payload={})
 
     @handles(contract.BREAK)
     def break_down(self, request: contract.Echo) -> contract.Echo:
