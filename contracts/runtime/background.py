@@ -168,7 +168,8 @@ class Loop:
                 _log_failure("loop.failed", error, loop=self.name, again_in_seconds=round(pause, 1))
                 self._stopping.wait(pause)
                 continue
-            self._woken.wait(max(0.0, pause))
+            if not self._stopping.is_set():  # else its wake-up may have been cleared above
+                self._woken.wait(max(0.0, pause))
         self.finish()
 
     def finish(self) -> None:

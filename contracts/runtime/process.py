@@ -41,6 +41,9 @@ HEARTBEAT_MISSED_AFTER = timedelta(seconds=30)
 ANSWERS_KEPT = timedelta(hours=48)
 INBOX_KEPT = timedelta(days=90)
 
+ENDING_SECONDS = 12
+"""What the end may take besides finishing what is under way: two connections to a broker that may be silent, 5 s each."""
+
 
 def settings_of(name: str) -> ServiceSettings:
     """The settings of ``services.<name>`` from the environment; ends the process with a plain list of what is wrong."""
@@ -171,7 +174,7 @@ def background(names: Sequence[str]) -> int:
     observe.setup_process(names[0] if len(names) == 1 else "background", first.log_level)
     publisher = Publisher(first.amqp_url, name=f"relay-{'-'.join(names)}").start()
     parts = [_part(name, publisher) for name in names]
-    stop = _signals()
+    stop = _signals(first.drain_seconds)
     hints = Broker(first.amqp_url, [_HintListener({part.name: part.wake for part in parts})], name="hints").start()
     threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
     health = observe.serve_health(first.health_host, first.health_port, lambda: _problems(parts))
@@ -354,7 +357,12 @@ class Stop:
         return True
 
 
-def _signals() -> Stop:
+def must_end_within(drain_seconds: float) -> None:
+    """However the end goes, the system ends this process (SIGALRM) a little after it should have ended."""
+    signal.alarm(int(drain_seconds + ENDING_SECONDS))
+
+
+def _signals(drain_seconds: float) -> Stop:
     """What SIGTERM or SIGINT sets; a second signal ends the process at once."""
     stop = Stop()
 
@@ -362,6 +370,7 @@ def _signals() -> Stop:
         if stop.is_set():
             os._exit(1)
         stop.set()
+        must_end_within(drain_seconds)
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)

@@ -52,6 +52,7 @@ def serve(names: tuple[str, ...]) -> int:
     # The event loop shares the interpreter with the threads of the database (SQLite): with Python's 5 ms it waits so long.
     sys.setswitchinterval(0.0005)
     runner.start()
+    stopped.may_begin()
     eventlet.spawn(_watch, lateness)
     log.info("worker.started", services=list(names))
     runner.wait()
@@ -106,6 +107,7 @@ class _Stop:
         self._runner = runner
         self._seconds = seconds
         self._thread: Any = None
+        self._told = self._started = False
 
     @property
     def begun(self) -> bool:
@@ -113,18 +115,30 @@ class _Stop:
 
     def begin(self, *_: Any) -> None:
         """The signal handler; a second signal ends the process at once."""
-        if self._thread is not None:
+        if self._told:
             os._exit(1)
-        self._thread = eventlet.spawn(self._drain)
+        self._told = True
+        process.must_end_within(self._seconds)
+        if self._started:
+            self._thread = eventlet.spawn(self._drain)
+
+    def may_begin(self) -> None:
+        """Everything has been started: what is half started cannot be stopped, and would then go on for ever."""
+        self._started = True
+        if self._told and not self.begun:
+            self._thread = eventlet.spawn(self._drain)
 
     def wait(self) -> bool:
         """True when everything was finished in time."""
         return bool(self._thread.wait())
 
     def _drain(self) -> bool:
-        with eventlet.Timeout(self._seconds, False):
-            self._runner.stop()
-            return True
+        try:
+            with eventlet.Timeout(self._seconds, False):
+                self._runner.stop()
+                return True
+        except Exception:
+            log.exception("worker.stop_failed")
         self._runner.kill()
         return False
 
