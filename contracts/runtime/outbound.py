@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -33,6 +34,14 @@ NOT_CALLED = Counter(
 MAX_REDIRECTS = 3
 LONGEST_URL = 2048
 _CHUNK = 65_536
+
+KEPT_SECONDS = 15.0
+"""A connection waits that long for the next call; receivers close theirs after some time, too."""
+
+OLDEST_SECONDS = 120.0
+"""After that it is made anew, to wherever the name leads then."""
+
+KEPT_AT_MOST = 64
 _NOTHING_LEFT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EADDRNOTAVAIL})
 
 # What Python 3.11 calls global although it leads elsewhere: translated, tunnelled, relayed or not yet assigned for use.
@@ -106,6 +115,8 @@ class Outbound:
         self._allowed = tuple(
             ipaddress.ip_network(cidr.strip()) for cidr in allowed_private_networks.split(",") if cidr.strip()
         )
+        self._idle: list[_Line] = []
+        self._lock = threading.Lock()
 
     def check(self, url: str) -> None:
         """Refuse what can never be called: another scheme, credentials, a literal address that is not allowed."""
@@ -152,10 +163,21 @@ class Outbound:
         connect_timeout: float = 5.0,
         total_timeout: float = 15.0,
         max_response: int = 16_384,
+        keep_alive: bool = False,
     ) -> Answer:
-        """POST ``body`` as it is. Redirects are not followed: a 3xx is an answer like any other."""
+        """POST ``body`` as it is. Redirects are not followed: a 3xx is an answer like any other.
+
+        ``keep_alive`` keeps the connection, to the address that was checked, for the next call to that host. Only for bodies
+        that may come twice: a connection may turn out to be closed, and then the body is sent again over a new one.
+        """
         deadline = time.monotonic() + total_timeout
-        with self._exchange("POST", url, body, headers, connect_timeout, deadline) as answer:
+        while (line := self._kept(url) if keep_alive else None) is not None:
+            try:
+                with self._exchange("POST", url, body, headers, connect_timeout, deadline, line, keep=True) as answer:
+                    return _answered(answer, max_response, deadline)
+            except _Stale:
+                continue
+        with self._exchange("POST", url, body, headers, connect_timeout, deadline, keep=keep_alive) as answer:
             return _answered(answer, max_response, deadline)
 
     def get(
@@ -175,22 +197,23 @@ class Outbound:
         headers: Mapping[str, str],
         connect_timeout: float,
         deadline: float,
+        kept: "_Line | None" = None,
+        *,
+        keep: bool = False,
     ) -> Iterator[requests.Response]:
-        _parts(url)
+        host = _parts(url)
         left = deadline - time.monotonic()
         if left <= 0:
             raise OutboundFailed("took too long")
-        adapter = _GuardedAdapter(self)
+        line = kept or _Line(self, urlsplit(url).scheme, host)
+        adapter = line.adapter
         # A receiver that sends a byte now and then never runs into a read time-out: the watchdog cuts the line.
         watchdog = threading.Timer(left, adapter.cut)
         watchdog.daemon = True
-        session = requests.Session()
-        session.trust_env = False
-        session.mount("http://", adapter)
-        session.mount("https://", adapter)
+        done = False
         try:
             watchdog.start()
-            with session.request(
+            with line.session.request(
                 method,
                 url,
                 data=body,
@@ -203,13 +226,44 @@ class Outbound:
             if adapter.was_cut:
                 # An answer that was cut in its headers looks like one without a body.
                 raise OutboundFailed("took too long")
+            done = True
         except (OutboundRefused, OutboundFailed):
             raise
         except (requests.RequestException, OSError, ValueError, RuntimeError) as error:
+            if kept is not None and not adapter.was_cut and _was_closed(error):
+                raise _Stale from error
             raise self._explained(error, time.monotonic() >= deadline) from error
         finally:
             watchdog.cancel()
-            session.close()
+            if done and keep:
+                self._keep(line)
+            else:
+                line.session.close()
+
+    def close_idle(self) -> None:
+        """Close connections that were kept and are not wanted any more."""
+        now = time.monotonic()
+        with self._lock:
+            fresh = [line for line in self._idle if line.is_fresh(now)][-KEPT_AT_MOST:]
+            old = [line for line in self._idle if line not in fresh]
+            self._idle = fresh
+        for line in old:
+            line.session.close()
+
+    def _kept(self, url: str) -> "_Line | None":
+        self.close_idle()
+        where = urlsplit(url).scheme, _parts(url)
+        with self._lock:
+            line = next((line for line in reversed(self._idle) if line.where == where), None)
+            if line is not None:
+                self._idle.remove(line)
+            return line
+
+    def _keep(self, line: "_Line") -> None:
+        line.used_at = time.monotonic()
+        with self._lock:
+            self._idle.append(line)
+        self.close_idle()
 
     def _explained(self, error: Exception, late: bool) -> Exception:
         cause: BaseException | None = error
@@ -242,6 +296,19 @@ class Outbound:
     def _is_allowed(self, address: Address) -> bool:
         plain = _unwrapped(address)
         return any(plain.version == network.version and plain in network for network in self._allowed)
+
+
+class _Stale(Exception):
+    """A kept connection turned out to be closed before anything was answered."""
+
+
+def _was_closed(error: Exception) -> bool:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def _not_called(error: Exception) -> OutboundNotCalled:
@@ -331,6 +398,23 @@ def _filename(url: str, disposition: str | None) -> str:
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
+class _Line:
+    """A session with its one connection to one host. No cookie of one call is sent with another."""
+
+    def __init__(self, guard: Outbound, scheme: str, host: tuple[str, int]) -> None:
+        self.where = scheme, host
+        self.adapter = _GuardedAdapter(guard)
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        self.session.mount("http://", self.adapter)
+        self.session.mount("https://", self.adapter)
+        self.made_at = self.used_at = time.monotonic()
+
+    def is_fresh(self, now: float) -> bool:
+        return now - self.used_at < KEPT_SECONDS and now - self.made_at < OLDEST_SECONDS
+
+
 class _Guarded:
     """Mixed into urllib3's connections: dials one of the addresses that were checked."""
 
@@ -362,7 +446,7 @@ class _Guarded:
 
 
 class _GuardedAdapter(HTTPAdapter):
-    """One exchange: its connections are guarded, and can be cut from another thread."""
+    """One exchange at a time: its connections are guarded, and can be cut from another thread."""
 
     def __init__(self, guard: Outbound) -> None:
         self._guard = guard

@@ -44,6 +44,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop
             on_park=deliverer.give_up,
         ),
         Gaps(database, shared_client(settings.amqp_url)),
+        Every("close idle connections", timedelta(seconds=15), deliverer.close_idle),
         Every("release forgotten deliveries", timedelta(minutes=1), lambda: _release(database)),
     ]
 

@@ -76,6 +76,10 @@ class Deliverer:
         )
         return self._outcome(delivery, attempt, verdict)
 
+    def close_idle(self) -> None:
+        """Close connections to receivers that are not called any more."""
+        self._outbound.close_idle()
+
     def give_up(self, session: Session, delivery: Delivery) -> None:
         """The schedule is exhausted."""
         commands.exhausted(session, delivery, now())
@@ -90,6 +94,7 @@ class Deliverer:
                 headers(webhook, delivery.message_id, body, moment),
                 connect_timeout=self._settings.webhook_connect_timeout,
                 total_timeout=self._settings.webhook_total_timeout,
+                keep_alive=True,
             )
         except OutboundNotCalled:
             raise

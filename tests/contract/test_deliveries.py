@@ -1,6 +1,8 @@
 """The background process of webhooks and real receivers: side by side and in order, and what is our fault is not theirs."""
 
+import contextlib
 import resource
+import socket
 import threading
 import time
 from pathlib import Path
@@ -13,7 +15,7 @@ from contracts.runtime import outbound
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
-from contracts.runtime.outbound import Outbound, OutboundNotCalled
+from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
 from deploy.rabbitmq import PrivateBroker
 from services.webhooks import background, commands
 from services.webhooks.models import Attempt, Delivery, Webhook
@@ -134,3 +136,86 @@ def made_second(database: Database) -> int:
     return (
         database.read(lambda session: session.scalars(sa.select(Delivery.id).order_by(Delivery.id.desc())).first()) or 0
     )
+
+
+class Counting(Receiver):
+    """Keeps its connections open (HTTP/1.1), counts them, and closes them when it is told to."""
+
+    def __init__(self, answer: Any = None) -> None:
+        self.connections: list[Any] = []
+        super().__init__(answer)
+
+    def _handler(self) -> Any:
+        receiver = self
+
+        class Handler(super()._handler()):  # type: ignore[misc]
+            protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                receiver.connections.append(self.request)
+                super().setup()
+
+        return Handler
+
+    def hang_up(self) -> None:
+        for connection in self.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_connection_is_kept_and_made_anew_when_it_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Outbound("127.0.0.0/8")
+
+    def post(**more: Any) -> int:
+        return out.post(receiver.url, b"{}", {"webhook-id": "1"}, **{"keep_alive": True, **more}).status
+
+    long = [b"taken"]
+    with Counting(lambda _: (200, {"Set-Cookie": "a=b"}, long[-1])) as receiver:
+        assert [post() for _ in range(3)] == [200] * 3
+        assert len(receiver.connections) == 1
+        assert not any("cookie" in received.headers for received in receiver.requests)
+        receiver.hang_up()
+        assert post() == 200
+        assert len(receiver.connections) == 2
+        assert len(receiver.requests) == 4
+        # What is longer than anybody reads ends its connection, and so does whoever does not ask for its being kept.
+        long.append(b"x" * 3_000_000)
+        post()
+        long.pop()
+        post()
+        assert len(receiver.connections) == 3
+        post(keep_alive=False)
+        assert len(receiver.connections) == 4
+        monkeypatch.setattr(outbound, "KEPT_SECONDS", 0.0)
+        post()
+        assert len(receiver.connections) == 5
+        assert out._idle == []
+
+
+def test_a_kept_connection_leads_to_an_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new one is checked anew, whatever was allowed before."""
+    out = Outbound("127.0.0.0/8")
+    with Counting() as receiver:
+        out.post(receiver.url, b"{}", {}, keep_alive=True)
+        monkeypatch.setattr(out, "_allowed", ())
+        receiver.hang_up()
+        with pytest.raises(OutboundRefused):
+            out.post(receiver.url, b"{}", {}, keep_alive=True)
+    assert len(receiver.requests) == 1
+
+
+def test_a_kept_connection_that_hangs_is_given_up_in_time_and_not_tried_again() -> None:
+    out = Outbound("127.0.0.0/8")
+    release = threading.Event()
+
+    def answer(_received: Received) -> Any:
+        if len(receiver.requests) > 1:
+            release.wait(20)
+        return 200, {}, b""
+
+    with Counting(answer) as receiver:
+        out.post(receiver.url, b"{}", {}, keep_alive=True)
+        with pytest.raises(OutboundFailed, match="took too long"):
+            out.post(receiver.url, b"{}", {}, keep_alive=True, total_timeout=0.5)
+        release.set()
+        assert len(receiver.requests) == 2
