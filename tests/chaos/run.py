@@ -241,7 +241,7 @@ def _look(world: World, evidence: Evidence, report: Report) -> None:
     if isinstance(world, OwnWorld):
         evidence.unexplained += world.deaf
         report.counts["steps"] = len(world.steps)
-        report.notes += [f"started again: {each}" for each in world.revived]
+        report.notes += [f"started again: {each}" for each in world.suite.revived]
         if world.given_up:
             evidence.unexplained.append(world.given_up)
     invariants.gathered(evidence)

@@ -106,6 +106,9 @@ class ReplicatedSuite(RunningSuite):
         super().__init__(var_dir, environment=environment)
         self.gateway_ports = {"gateway": self.port}
         self.code: dict[str, Path] = {}
+        self.revived: list[str] = []
+        """What ended by itself, or by a step, and was started again."""
+        self._starting = threading.RLock()
         self.next_start: dict[str, dict[str, str]] = {}
         """More of the environment, for the next start of a process only."""
         self.clocks = self.var_dir / "clocks"
@@ -142,6 +145,16 @@ class ReplicatedSuite(RunningSuite):
         for port in self.gateway_ports.values():
             wait_until(lambda port=port: _ready(port), within=within, what=f"the gateway on {port} to be ready")  # type: ignore[misc]
 
+    def start_program(self, name: str) -> None:
+        with self._starting:  # or the watcher sees one that is wanted and not running yet, and starts it as well
+            super().start_program(name)
+
+    def _revive(self, program: Program) -> None:
+        with self._starting:
+            if program.wanted and not program.running and program.process is not None:
+                self.revived.append(f"{program.name} ended with {program.process.returncode}")
+                super()._revive(program)
+
     def signal_all_of(self, name: str, number: int) -> None:
         """To a process and its children."""
         process = self.programs[name].process
@@ -177,7 +190,6 @@ class OwnWorld(World):
         self.proxies: dict[str, TcpProxy] = {}
         self.mounted: list[Path] = []
         self.previous = self._archived(previous)
-        self.revived: list[str] = []
         self.steps: list[str] = []
         """Who ended at which step."""
         self.deaf: list[str] = []
@@ -307,14 +319,6 @@ class OwnWorld(World):
 
     def _watch(self) -> None:
         """What any supervisor does. A process that dies at each start is a violation (``given_up``)."""
-        revive = self.suite._revive
-
-        def revived(program: Program) -> None:
-            assert program.process is not None
-            self.revived.append(f"{program.name} ended with {program.process.returncode}")
-            revive(program)
-
-        self.suite._revive = revived  # type: ignore[method-assign]
         try:
             self.suite.watch()
         except SuiteFailed as failed:

@@ -317,6 +317,9 @@ def test_a_dead_server_is_unavailable_and_then_is_not(postgres: PrivatePostgres)
         database.write(cut_off)
     assert cut.value.status == 503
     database.ping()
+    with killer.connect() as connection:
+        connection.execute(sa.text(others))
+    database.ping()
     killer.dispose()
     database.dispose()
 
