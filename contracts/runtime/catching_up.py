@@ -164,9 +164,9 @@ def problems(database: Database) -> list[str]:
     return [f"{count} events are missing, the oldest for {minutes:.0f} minutes: see what is parked"]
 
 
-def owner_epoch(session: Session, owner: str) -> str | None:
-    """The epoch of ``owner`` as the walk has seen it last; None before the first walk."""
-    return session.scalar(sa.select(event_cursors.c.epoch).where(event_cursors.c.owner == owner))
+def owner_epoch(owner: str) -> sa.Select[tuple[str]]:
+    """Selects the epoch of ``owner`` as the walk has seen it last; nothing before the first walk."""
+    return sa.select(event_cursors.c.epoch).where(event_cursors.c.owner == owner)
 
 
 def _cursor(session: Session, owner: str) -> tuple[Row[Any] | None, int]:
