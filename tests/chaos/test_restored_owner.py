@@ -52,7 +52,7 @@ def announced(receiver: Receiver) -> list[tuple[int, list[str]]]:
 
 
 def polled(suite: RunningSuite) -> list[tuple[int, list[str]]]:
-    events: list[Any] = suite.api("GET", "/events/submission/completed", params={"limit": 100})["data"]
+    events: list[Any] = suite.api("GET", "/events/submission/submission.completed", params={"limit": 100})["data"]
     return [(one["data"]["id"], [each["email"] for each in one["data"]["submitters"]]) for one in events]
 
 
