@@ -53,6 +53,7 @@ MOST_SOUGHT = 500
 is not given everything twice."""
 
 FETCHED_AT_ONCE = 50
+_A_MOMENT = timedelta(milliseconds=1)
 LONGEST_PAUSE = 60.0
 TOO_LONG = timedelta(minutes=5)
 
@@ -134,7 +135,8 @@ class CatchingUp(Loop):
         OLDEST.labels(self._service).set(max(0.0, (now() - oldest).total_seconds()) if oldest else 0.0)
 
     def _fetch(self, owner: str) -> None:
-        while ids := self._database.write_unsynced(_due, owner, now(), self._every):
+        moment = now()
+        while ids := self._database.write_unsynced(_due, owner, moment, max(self._every, _A_MOMENT)):
             envelopes = self._bus.call(rpc.EVENTS_BY_ID[owner], rpc.FetchEvents(ids=ids)).events
             if gone := set(ids) - {envelope.id for envelope in envelopes}:
                 self._database.write(_forget, gone)
@@ -162,9 +164,9 @@ def problems(database: Database) -> list[str]:
     return [f"{count} events are missing, the oldest for {minutes:.0f} minutes: see what is parked"]
 
 
-def owner_epoch(session: Session, owner: str) -> str | None:
-    """The epoch of ``owner`` as the walk has seen it last; None before the first walk."""
-    return session.scalar(sa.select(event_cursors.c.epoch).where(event_cursors.c.owner == owner))
+def owner_epoch(owner: str) -> sa.Select[tuple[str]]:
+    """Selects the epoch of ``owner`` as the walk has seen it last; nothing before the first walk."""
+    return sa.select(event_cursors.c.epoch).where(event_cursors.c.owner == owner)
 
 
 def _cursor(session: Session, owner: str) -> tuple[Row[Any] | None, int]:

@@ -298,13 +298,18 @@ def release_forgotten(session: Session, now: datetime) -> int:
 
 
 def _is_next(session: Session, subject: SubjectHead, envelope: Envelope) -> bool:
-    """Does the event follow on the subject's last one, in the same life of its owner's database, which is the present one?"""
+    """Does the event follow on the subject's last one, in the same life of its owner's database, which is the present one?
+
+    Not while another one waits under a number that was logged: then the numbers may be those of another life.
+    """
     if envelope.sequence != subject.last_sequence + 1:
         return False
+    doubtful = sa.exists().where(Arrival.subject == subject.subject, Arrival.sequence <= subject.last_sequence)
+    present = catching_up.owner_epoch(envelope.source)
+    epoch, in_doubt = session.execute(sa.select(present.scalar_subquery(), doubtful)).one()
     if envelope.epoch is None:  # said by a version that knows of one life only
-        return True
-    present = catching_up.owner_epoch(session, envelope.source)
-    return subject.epoch in ("", envelope.epoch) and present in (None, envelope.epoch)
+        return not in_doubt
+    return not in_doubt and subject.epoch in ("", envelope.epoch) and epoch in (None, envelope.epoch)
 
 
 def _log(

@@ -151,7 +151,7 @@ def test_what_follows_on_the_owner_s_answer_goes_with_it(database: Database) -> 
 
 def test_an_overtaken_answer_about_everything_takes_nothing_back(database: Database) -> None:
     one, two, three = event(1), event(2), event(3)
-    record(database, one, event(1, says="again"))
+    record(database, one, event(9, EPOCHS[1]))
     gap = only_gap(database)
     assert gap.after == 0
     record(database, two)
@@ -169,6 +169,16 @@ def test_a_restore_that_nobody_noticed_yet(database: Database) -> None:
     record(database, new[1])
     assert log_of(database) == ids(*old, *new), "the next one does not have to be asked for again"
     assert waiting(database) == 0
+
+
+def test_in_doubt_nothing_is_appended_by_its_number(database: Database) -> None:
+    """As above, and the new numbers have passed the old ones before the owner is asked."""
+    old = [event(number, says="old") for number in (1, 2)]
+    new = [event(number, says="new") for number in (1, 2, 3)]
+    record(database, *old, *new)
+    assert log_of(database) == ids(*old)
+    database.write(commands.catch_up, only_gap(database), answer(*new), LATER)
+    assert log_of(database) == ids(*old, *new)
 
 
 def test_another_life_under_the_same_numbers_is_told(database: Database) -> None:

@@ -1,0 +1,92 @@
+"""The submissions' database is put back to an earlier moment, and gives its ids again (findings S1-2).
+
+Whoever polls or receives must hear of each new agreement, with its own signers, although webhooks has told other events under the
+same ids and numbers.
+"""
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
+from tests.support.receiver import Receiver
+from tests.support.suite import RunningSuite, start_suite, wait_until
+
+pytestmark = pytest.mark.chaos
+WRITERS = ("submissions", "background")
+
+
+@pytest.fixture(scope="module")
+def suite(workspace: Path) -> Iterator[RunningSuite]:
+    running = start_suite(workspace / "suite-restored", EVENTS_CHECK_SECONDS="1")
+    yield running
+    running.stop()
+
+
+def agree(suite: RunningSuite, template_id: int) -> tuple[int, str]:
+    """An agreement that both sign; its id and the e-mail of its buyer, who is in no other one."""
+    buyer_email = f"buyer.{uuid.uuid4().hex[:8]}@example.com"
+    submitters = [{"role": "Seller", "email": "seller@example.com"}, {"role": "Buyer", "email": buyer_email}]
+    seller, buyer = send(suite, template_id, order="random", submitters=submitters)
+    sign(suite, seller["slug"], SELLER_VALUES)
+    sign(suite, buyer["slug"], BUYER_VALUES)
+    number: int = seller["submission_id"]
+    wait_until(
+        lambda: suite.api("GET", f"/submissions/{number}")["status"] == "completed",
+        within=60,
+        what=f"{number} completed",
+    )
+    return number, buyer_email
+
+
+def announced(receiver: Receiver) -> list[tuple[int, list[str]]]:
+    """Submission and signers of each completion that the receiver was told, once per message id."""
+    told = {each.message_id: json.loads(each.body) for each in receiver.requests}
+    completed = [body["data"] for body in told.values() if body["event_type"] == "submission.completed"]
+    return [(data["id"], [one["email"] for one in data["submitters"]]) for data in completed]
+
+
+def polled(suite: RunningSuite) -> list[tuple[int, list[str]]]:
+    events: list[Any] = suite.api("GET", "/events/submission/submission.completed", params={"limit": 100})["data"]
+    return [(one["data"]["id"], [each["email"] for each in one["data"]["submitters"]]) for one in events]
+
+
+@pytest.mark.timeout(300)
+def test_new_agreements_under_old_ids_are_announced_with_their_own_signers(suite: RunningSuite, tmp_path: Path) -> None:
+    template_id = suite.template(agreement_pdf(), name="Agreement")["id"]
+    database = suite.var_dir / "databases" / "submissions.sqlite"
+    with Receiver() as receiver:
+        suite.api("POST", "/webhooks", {"url": receiver.url, "events": ["submission.completed"]}, status=201)
+        kept = [agree(suite, template_id)]
+        copy = tmp_path / "submissions.sqlite"
+        with sqlite3.connect(database) as source, sqlite3.connect(copy) as target:
+            source.backup(target)
+        lost = [agree(suite, template_id) for _ in range(2)]
+        wait_until(lambda: len(announced(receiver)) == 3, within=60, what="three announced")
+        for name in WRITERS:
+            suite.kill_program(name)
+        for suffix in ("-wal", "-shm"):
+            Path(f"{database}{suffix}").unlink(missing_ok=True)
+        database.write_bytes(copy.read_bytes())
+        for name in WRITERS:
+            suite.start_program(name)
+        suite.wait_until_ready()
+        new = [agree(suite, template_id) for _ in range(3)]
+        for number, buyer in new:
+            wait_until(
+                lambda number=number, buyer=buyer: (number, ["seller@example.com", buyer]) in announced(receiver),  # type: ignore[misc]
+                within=60,
+                what=f"{number} announced with its own signers",
+            )
+        told = announced(receiver)
+        assert len(told) == len(kept) + len(lost) + len(new), "each once"
+        wait_until(
+            lambda: all((number, ["seller@example.com", buyer]) in polled(suite) for number, buyer in new),
+            within=30,
+            what="all of them in the polled log",
+        )
