@@ -20,7 +20,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.runtime import marks, migrations
+from contracts.runtime import high_water, migrations
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.database import Database, normalised
 from contracts.runtime.process import HEARTBEAT_EVERY, HEARTBEAT_MISSED_AFTER
@@ -79,12 +79,12 @@ def begin_again(places: Places, services: list[str]) -> None:
         database = Database(places.databases[service])
         try:
             with migrations.alone(database.url):
-                mark = marks.read(store, service)
+                mark = high_water.read(store, service)
                 floors = dict(mark.ceilings) if mark else {}
                 for table, number in known.get(service, {}).items():
                     floors[table] = max(number, floors.get(table, 0))
-                marks.begin_again(service, database, floors)
-                marks.renew(service, database, store, mark)
+                high_water.begin_again(service, database, floors)
+                high_water.renew(service, database, store, mark)
         finally:
             database.dispose()
 
