@@ -55,12 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--remove-unnamed", action="store_true", help="remove files older than a day that no row names")
     parser.add_argument("--restored", nargs="+", metavar="SERVICE", choices=[*SERVICES, "all"], default=[])
     chosen = parser.parse_args(arguments)
+    if chosen.dry_run and (chosen.restored or chosen.remove_unnamed):
+        parser.error("--dry-run changes nothing")
     try:
         places = Places.from_environment()
         if chosen.restored:
             begin_again(places, list(SERVICES) if "all" in chosen.restored else chosen.restored)
         left = 0
-        for finding in findings(places, mend=not chosen.dry_run, remove=chosen.remove_unnamed and not chosen.dry_run):
+        for finding in findings(places, mend=not chosen.dry_run, remove=chosen.remove_unnamed):
             print(finding)
             left += not finding.startswith("mended")
     except (Unsuitable, ServiceError, OSError, sqlite3.Error, sa.exc.SQLAlchemyError) as error:
