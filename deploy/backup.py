@@ -35,7 +35,8 @@ from contracts.errors import ServiceError
 from contracts.runtime import identities
 from contracts.runtime.blobstore import BlobMissing, BlobStore, Stored
 from contracts.runtime.database import normalised
-from contracts.runtime.marks import MARKS
+from contracts.runtime.high_water import MARKS
+from contracts.runtime.tables import event_stream
 from deploy.manifest import (
     DATABASES,
     FILES,
@@ -181,14 +182,16 @@ def run_postgres(program: str, url: URL, *arguments: str) -> None:
 
 def _described(connection: Connection, name: str, taken_at: datetime) -> DatabaseCopy:
     count = "SELECT count(*) FROM {}"
+    tables = tables_of(connection)
     quote = connection.dialect.identifier_preparer.quote
     return DatabaseCopy(
         file=name,
         kind="sqlite" if connection.dialect.name == "sqlite" else "postgresql",
         taken_at=taken_at,
         revision=MigrationContext.configure(connection).get_current_revision(),
+        epoch=connection.scalar(sa.select(event_stream.c.epoch)) if event_stream.name in tables else None,
         given=identities.given(connection),
-        rows={one: connection.scalar(sa.text(count.format(quote(one)))) or 0 for one in tables_of(connection)},
+        rows={one: connection.scalar(sa.text(count.format(quote(one)))) or 0 for one in tables},
     )
 
 

@@ -20,15 +20,15 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.runtime import marks, migrations
+from contracts.runtime import migrations
 from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.database import Database, normalised
+from contracts.runtime.database import normalised
 from contracts.runtime.process import HEARTBEAT_EVERY, HEARTBEAT_MISSED_AFTER
 from contracts.runtime.tables import heartbeats
 from deploy import manifest
 from deploy.backup import NOT_KEPT, run_postgres
 from deploy.manifest import FILES, LISTED, ListedFile, Manifest, Places, Unsuitable, connected, tables_of
-from deploy.reconcile import highest_known
+from deploy.reconcile import begin_again
 
 ALIVE = HEARTBEAT_MISSED_AFTER
 LISTEN_SECONDS = 2 * HEARTBEAT_EVERY.total_seconds()
@@ -69,24 +69,6 @@ def restore(places: Places, folder: Path, *, replace: bool = False) -> Manifest:
     _restore_files(store, folder, kept, sums)
     begin_again(places, list(kept.databases))
     return kept
-
-
-def begin_again(places: Places, services: list[str]) -> None:
-    """A new life for these databases, whose ids go on above whatever their mark or another service knows of."""
-    store = BlobStore.from_url(places.blobs)
-    known = highest_known(places)
-    for service in services:
-        database = Database(places.databases[service])
-        try:
-            with migrations.alone(database.url):
-                mark = marks.read(store, service)
-                floors = dict(mark.ceilings) if mark else {}
-                for table, number in known.get(service, {}).items():
-                    floors[table] = max(number, floors.get(table, 0))
-                marks.begin_again(service, database, floors)
-                marks.renew(service, database, store, mark)
-        finally:
-            database.dispose()
 
 
 def _check_places(places: Places, kept: Manifest, store: BlobStore, *, replace: bool) -> None:

@@ -85,8 +85,8 @@ class BlobStore:
         return BlobRef(key=key, sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
 
     def replace(self, key: str, data: bytes, media_type: str) -> None:
-        """Store ``data`` under ``key``, which may be there already: whoever reads gets the old or the new bytes, whole. Durable
-        when it returns. For what is no blob but must outlive the databases (``marks``), and to put back what a backup holds."""
+        """Store ``data`` under ``key``, which may be there already: whoever reads gets the old or the new bytes, whole.
+        Durable when it returns. For what must outlive the databases (``high_water``), and to put back what a backup holds."""
         _check(key)
         self._place.write(key, data, media_type)
 

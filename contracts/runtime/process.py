@@ -19,7 +19,7 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import CannotStart, ServiceError
-from contracts.runtime import catching_up, declare, migrations, observe, outbox, search
+from contracts.runtime import catching_up, declare, high_water, migrations, observe, outbox, search
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.broker import Broker
@@ -160,6 +160,7 @@ class _Part:
     name: str
     settings: ServiceSettings
     database: Database
+    store: BlobStore
     loops: list[Loop]
 
     def wake(self, tables: Set[str]) -> None:
@@ -188,6 +189,8 @@ def background(names: Sequence[str]) -> int:
     log.info("background.started", services=list(names), loops=len(threads))
     stop.wait()
     drained = _drain(parts, threads, first.drain_seconds)
+    for part in parts:
+        _look_at_mark(part.name, part.database, part.store)
     for closing in (hints, publisher, health):
         if closing is not None:
             closing.close()
@@ -200,10 +203,13 @@ def _part(name: str, publisher: Publisher) -> _Part:
     wait_for(f"{name} schema", lambda: check_schema(name, settings.database_url))
     database = Database(settings.database_url, pool_size=settings.database_pool_size)
     must_start(name, settings, database)
+    store = BlobStore.from_url(settings.blob_url)
+    _look_at_mark(name, database, store)
     module = importlib.import_module(f"services.{name}.background")
     loops: list[Loop] = [
         Relay(name, database, publisher),  # the first to be woken: somebody else waits for what it publishes
-        *module.loops(settings, database, BlobStore.from_url(settings.blob_url)),
+        *module.loops(settings, database, store),
+        Every(f"{name} mark", high_water.LOOK_EVERY, high_water.Keeper(name, database, store)),
         Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write(_beat, name)),
         Every(f"{name} clean-up", timedelta(hours=1), lambda: _clean_up_all(database, settings)),
     ]
@@ -211,11 +217,20 @@ def _part(name: str, publisher: Publisher) -> _Part:
         check = timedelta(seconds=settings.events_check_seconds)
         bus = shared_client(settings.amqp_url)
         loops.append(catching_up.CatchingUp(name, database, bus, publisher, subscriptions.values(), check))
-    part = _Part(name, settings, database, loops)
+    part = _Part(name, settings, database, store, loops)
     for loop in loops:
         loop.poll_seconds = settings.poll_seconds
     database.on_commit.append(part.wake)
     return part
+
+
+def _look_at_mark(name: str, database: Database, store: BlobStore) -> None:
+    """Whether the database was restored. A file store that does not answer keeps nobody from starting: the background process
+    goes on looking."""
+    try:
+        high_water.keep(name, database, store)
+    except (ServiceError, sa.exc.SQLAlchemyError) as error:
+        log.warning("mark.not_kept", service=name, reason=str(error).partition("\n")[0])
 
 
 def _drain(parts: list[_Part], threads: list[threading.Thread], seconds: float) -> bool:
@@ -297,6 +312,9 @@ def migrate(names: Sequence[str]) -> int:
         except search.NoTrigrams as error:
             print(f"{name}: {error.message}", file=sys.stderr)  # noqa: T201
             return 1
+        own = Database(settings.database_url)
+        _look_at_mark(name, own, BlobStore.from_url(settings.blob_url))
+        own.dispose()
         declare.declare(name, settings)
         if orphans := declare.orphans(name, settings):
             log.warning("migrate.queues_nobody_reads", queues=orphans)

@@ -28,7 +28,7 @@ def retry(name: str, arguments: Sequence[str]) -> int:
     """The command; 0 when it did what was asked for."""
     settings = process.settings_of(name)
     observe.setup(name, "ERROR")
-    tables = {row.__tablename__: row for row in _kinds(name)}
+    tables = {row.__tablename__: row for row in kinds(name)}
     database = Database(settings.database_url)
     try:
         process.check_schema(name, settings.database_url)
@@ -48,7 +48,7 @@ def retry(name: str, arguments: Sequence[str]) -> int:
         database.dispose()
 
 
-def _kinds(name: str) -> list[Any]:
+def kinds(name: str) -> list[Any]:
     """The tables of due work; each has one number as its key."""
     models = importlib.import_module(f"services.{name}.models")
     found = [mapper.class_ for mapper in models.Base.registry.mappers if issubclass(mapper.class_, DueRow)]
@@ -57,7 +57,7 @@ def _kinds(name: str) -> list[Any]:
 
 def _listed(name: str, database: Database, tables: dict[str, Any]) -> Iterator[str]:
     for table, row in tables.items():
-        count, rows = database.read(_parked, row)
+        count, rows = database.read(parked, row)
         yield f"{table}: {count} parked"
         for key, finished_at, attempts, error in rows:
             when = f"{finished_at:%Y-%m-%d %H:%M:%S} UTC" if finished_at else "-"
@@ -68,11 +68,12 @@ def _listed(name: str, database: Database, tables: dict[str, Any]) -> Iterator[s
             yield f"  try them again: python -m services.{name} retry {table} [NUMBER...]"
 
 
-def _parked(session: Session, row: Any) -> tuple[int, list[Any]]:
-    parked = sa.and_(row.state == "parked", row.may_be_retried())
-    count = session.scalar(sa.select(sa.func.count()).select_from(row).where(parked)) or 0
+def parked(session: Session, row: Any) -> tuple[int, list[Any]]:
+    """How many rows were given up and may be tried again, and the newest of them."""
+    given_up = sa.and_(row.state == "parked", row.may_be_retried())
+    count = session.scalar(sa.select(sa.func.count()).select_from(row).where(given_up)) or 0
     (key,) = sa.inspect(row).primary_key
-    newest = sa.select(key, row.finished_at, row.attempts, row.last_error).where(parked).order_by(key.desc())
+    newest = sa.select(key, row.finished_at, row.attempts, row.last_error).where(given_up).order_by(key.desc())
     return count, list(session.execute(newest.limit(SHOWN)))
 
 

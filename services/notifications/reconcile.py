@@ -16,3 +16,8 @@ def known(session: Session) -> dict[str, set[int]]:
         "submissions.submissions": {*session.scalars(sa.select(SubmissionRow.id))},
         "submissions.submitters": set().union(*submitters),
     }
+
+
+def erased(session: Session) -> set[int]:
+    """The submissions that were removed for good."""
+    return {*session.scalars(sa.select(SubmissionRow.id).where(SubmissionRow.erased_at.is_not(None)))}

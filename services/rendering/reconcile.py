@@ -1,5 +1,7 @@
 """What this service knows of the others: compared with what they have themselves, after one of them was restored."""
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
@@ -10,3 +12,14 @@ def known(session: Session) -> dict[str, set[int]]:
     """The ids that this service has heard of, by ``service.table``."""
     sealed = sa.select(SealedFile.submission_id).where(SealedFile.submission_id.is_not(None))
     return {"submissions.submissions": {*session.scalars(sealed.union(sa.select(SealJob.submission_id)))}}
+
+
+def jobs(session: Session, seal_ids: Collection[str]) -> dict[str, str]:
+    """The state of each of these jobs that there is: ``due``, ``done`` or ``parked``."""
+    found = sa.select(SealJob.seal_id, SealJob.state).where(SealJob.seal_id.in_(seal_ids))
+    return {row.seal_id: row.state for row in session.execute(found)}
+
+
+def unknown_files(session: Session, digests: Collection[str]) -> set[str]:
+    """Which of these SHA-256 are not among the files that were sealed here."""
+    return {*digests} - {*session.scalars(sa.select(SealedFile.sha256).where(SealedFile.sha256.in_(digests)))}

@@ -1,8 +1,11 @@
 """What this service knows of the others: compared with what they have themselves, after one of them was restored."""
 
+from collections.abc import Iterator
+
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.types import SealingStatus
 from services.submissions.models import SubmissionRow, TemplateRow
 
 
@@ -12,3 +15,17 @@ def known(session: Session) -> dict[str, set[int]]:
         "templates.templates": {*session.scalars(sa.select(TemplateRow.id))},
         "gateway.users": {*session.scalars(sa.select(SubmissionRow.created_by_id).distinct())} - {None},
     }
+
+
+def sealing(session: Session) -> dict[str, int]:
+    """The submissions that wait for their documents, by ``seal_id``."""
+    waiting = SubmissionRow.sealing_status == SealingStatus.SEALING.value
+    rows = session.execute(sa.select(SubmissionRow.seal_id, SubmissionRow.id).where(waiting).order_by(SubmissionRow.id))
+    return {seal_id: number for seal_id, number in rows if seal_id is not None}
+
+
+def sealed(session: Session) -> Iterator[tuple[int, list[str]]]:
+    """Each completed submission with the SHA-256 of what was sealed for it."""
+    rows = sa.select(SubmissionRow.id, SubmissionRow.results).where(SubmissionRow.status == "completed")
+    for number, results in session.execute(rows.order_by(SubmissionRow.id).execution_options(yield_per=500)):
+        yield number, [*(one["file"]["sha256"] for one in results["documents"]), results["audit_trail"]["sha256"]]

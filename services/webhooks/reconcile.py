@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from services.webhooks.models import LoggedEvent, SubjectHead
+from services.webhooks.models import Arrival, Delivery, LoggedEvent, SubjectHead
 
 _OWNERS = {"submission": "submissions.submissions", "template": "templates.templates"}
 
@@ -17,3 +17,30 @@ def known(session: Session) -> dict[str, set[int]]:
             found[_OWNERS[kind]].add(int(number))
     found["gateway.users"] = {*session.scalars(sa.select(LoggedEvent.author_id).distinct())} - {None}
     return found
+
+
+def erased(session: Session) -> set[int]:
+    """The submissions that were removed for good."""
+    subjects = session.scalars(sa.select(SubjectHead.subject).where(SubjectHead.erased))
+    return {int(subject.partition(":")[2]) for subject in subjects if subject.startswith("submission:")}
+
+
+def waiting(session: Session) -> dict[str, int]:
+    """How many events of each subject wait for an earlier one."""
+    counted = (
+        sa.select(Arrival.subject, sa.func.count().label("events")).group_by(Arrival.subject).order_by(Arrival.subject)
+    )
+    return {row.subject: row.events for row in session.execute(counted)}
+
+
+def open_deliveries(session: Session, submission_ids: set[int]) -> dict[int, int]:
+    """How many deliveries about these submissions are still to be made."""
+    counted = (
+        sa.select(LoggedEvent.subject, sa.func.count())
+        .join(Delivery, Delivery.position == LoggedEvent.position)
+        .where(Delivery.outcome.is_(None), Delivery.state != "parked")
+        .group_by(LoggedEvent.subject)
+    )
+    found = ((subject.partition(":"), count) for subject, count in session.execute(counted))
+    numbered = {int(number): count for (kind, _, number), count in found if kind == "submission"}
+    return {number: count for number, count in sorted(numbered.items()) if number in submission_ids}

@@ -246,3 +246,37 @@ def test_objects_have_their_media_type_and_prefix(monkeypatch: pytest.MonkeyPatc
     head = client.head_object(Bucket="files", Key=f"some/prefix/{ref.key}")
     client.close()
     assert head["ContentType"] == "application/pdf"
+
+
+def test_a_file_that_is_replaced_is_the_old_or_the_new_one(store: BlobStore) -> None:
+    """For readers at every moment; a blob proper gets a new key each time."""
+    store.replace("marks/x.json", b"1" * 100_000, "application/json")
+    seen: set[bytes] = set()
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            seen.add(store.get("marks/x.json"))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for digit in b"23":
+        store.replace("marks/x.json", bytes([digit]) * 100_000, "application/json")
+    done.set()
+    reader.join()
+    assert seen <= {digit * 100_000 for digit in (b"1", b"2", b"3")}
+    assert store.get("marks/x.json") == b"3" * 100_000
+    with pytest.raises(ValueError, match="unsafe"):
+        store.replace("../x", b"", "x")
+
+
+def test_everything_is_listed_with_its_size(store: BlobStore, tmp_path: Path) -> None:
+    assert list(store.everything()) == []
+    stored = [
+        store.put(b"x" * size, "text/plain", prefix) for size, prefix in enumerate(["a/", "a/b/", INCOMING, ""], 1)
+    ]
+    if (tmp_path / "blobs").exists():
+        (tmp_path / "blobs" / "a" / ".half.0123abcd").write_bytes(b"what a killed process left behind")
+    found = {one.key: one for one in store.everything()}
+    assert {key: one.size for key, one in found.items()} == {ref.key: ref.size for ref in stored}
+    assert all(abs(now() - one.changed_at) < timedelta(minutes=5) for one in found.values())

@@ -9,13 +9,15 @@ stream begins a new life, and every number goes on above the ceiling.
 No mark is no sign of anything: the first start, or the blob store is new as well.
 """
 
+import importlib
+import importlib.util
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from pydantic import BaseModel, ValidationError
 from sqlalchemy.orm import Session
 
-from contracts.runtime import identities, migrations, observe
+from contracts.runtime import epoch, identities, migrations, observe
 from contracts.runtime.blobstore import BlobMissing, BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
@@ -27,16 +29,17 @@ MARKS = "marks/"
 LOOK_EVERY = timedelta(seconds=2)
 """A database that was put back by less than this, by hand, is not noticed here; ``deploy.restore`` need not notice it."""
 
+_FLOORS, _JUMPS = "countersign_floors", "countersign_jumps"
 _BURST = 20
 """For so many looks the reserve lasts at the rate of the last one."""
 
 
 class Mark(BaseModel):
-    """``epoch`` is None while a restored database is being dealt with: then the next start does it again. ``given``: the
-    highest number that each table had given out. ``ceilings``: above these, none was given out."""
+    """``epoch`` is the life that the stream of events was in, ``given`` the highest number that each table had given out;
+    above ``ceilings`` none was given out."""
 
     service: str
-    epoch: str | None
+    epoch: str
     given: dict[str, int]
     ceilings: dict[str, int]
     written_at: datetime
@@ -59,31 +62,32 @@ def keep(service: str, database: Database, store: BlobStore) -> Mark:
     with migrations.alone(database.url):
         mark = read(store, service)
         if mark is not None and _was_restored(mark, *database.read(_state)):
-            _write(store, mark.model_copy(update={"epoch": None}))
+            # Whoever is killed before the mark is written does it again: the epochs differ until then.
             begin_again(service, database, mark.ceilings)
         return renew(service, database, store, mark)
 
 
 def renew(service: str, database: Database, store: BlobStore, last: Mark | None) -> Mark:
     """Write down how far the database is now, without asking whether it was restored."""
-    epoch, given = database.read(_state)
+    present, given = database.read(_state)
     ceilings = dict(last.ceilings) if last else {}
     for table, number in given.items():
         if ceilings.get(table, 0) < number + RESERVE // 2:
             pace = number - last.given.get(table, number) if last else 0
             ceilings[table] = number + max(RESERVE, _BURST * pace)
-    mark = Mark(service=service, epoch=epoch, given=given, ceilings=ceilings, written_at=now())
+    mark = Mark(service=service, epoch=present, given=given, ceilings=ceilings, written_at=now())
     _write(store, mark)
     return mark
 
 
 def begin_again(service: str, database: Database, floors: Mapping[str, int]) -> None:
-    """A new life for a database that was restored: a new epoch, and all numbers go on above ``floors``. In one transaction."""
-    epoch, jumps = database.write(_begin_again, service, floors)
+    """A new life for a database that was restored, in one transaction: a new epoch, all numbers go on above ``floors``, and
+    what the service itself does then (``services.<service>.reconcile.restored``, if there is one)."""
+    begun, jumps = database.write(_begin_again, service, floors)
     log.error(
         "database.restored",
         service=service,
-        epoch=epoch,
+        epoch=begun,
         jumped={table: f"{old} -> {new}" for table, (old, new) in jumps.items()},
     )
 
@@ -96,24 +100,34 @@ class Keeper:
         self._last: Mark | None = None
 
     def __call__(self) -> None:
-        epoch, given = self._database.read(_state)
-        if self._last is None or (epoch, given) != (self._last.epoch, self._last.given):
+        state = self._database.read(_state)
+        if self._last is None or state != (self._last.epoch, self._last.given):
             self._last = keep(self._service, self._database, self._store)
 
 
-def _was_restored(mark: Mark, epoch: str | None, given: Mapping[str, int]) -> bool:
-    return epoch != mark.epoch or any(number < mark.given.get(table, 0) for table, number in given.items())
+def _was_restored(mark: Mark, present: str, given: Mapping[str, int]) -> bool:
+    return present != mark.epoch or any(number < mark.given.get(table, 0) for table, number in given.items())
 
 
-def _state(session: Session) -> tuple[str | None, dict[str, int]]:
-    return None, identities.given(session.connection())
+def _state(session: Session) -> tuple[str, dict[str, int]]:
+    return epoch.epoch_of(session), identities.given(session.connection())
 
 
-def _begin_again(
-    session: Session, service: str, floors: Mapping[str, int]
-) -> tuple[str | None, dict[str, tuple[int, int]]]:
-    jumps = identities.jump(session.connection(), floors)
-    return None, jumps
+def _begin_again(session: Session, service: str, floors: Mapping[str, int]) -> tuple[str, dict[str, tuple[int, int]]]:
+    session.info[_FLOORS] = floors
+    begun = epoch.begin_epoch(session)
+    if importlib.util.find_spec(f"services.{service}.reconcile") is not None:
+        own = importlib.import_module(f"services.{service}.reconcile")
+        getattr(own, "restored", lambda _: None)(session)
+    return begun, session.info[_JUMPS]
+
+
+def _jump(session: Session) -> None:
+    """Whoever begins a new epoch, and for whatever reason: no number is given out twice."""
+    session.info[_JUMPS] = identities.jump(session.connection(), session.info.get(_FLOORS, {}))
+
+
+epoch.on_new_epoch.append(_jump)
 
 
 def _write(store: BlobStore, mark: Mark) -> None:
