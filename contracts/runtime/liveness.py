@@ -109,16 +109,16 @@ def _watch() -> None:
 def _end(found: list[str]) -> None:
     """Nothing here may keep the process from ending."""
     try:
-        log.critical("process.cannot_go_on", problems=found, stacks=_stacks())
+        for thread, stack in _stacks():
+            log.error("thread.stack", thread=thread, stack=stack)
+        log.critical("process.cannot_go_on", problems=found)
         observe.flush()
     finally:
         os._exit(STATUS)
 
 
-def _stacks() -> str:
+def _stacks() -> list[tuple[int, str]]:
     """Where every thread of the operating system is at this moment."""
     own = unpatched.get_ident()
-    frames = {ident: frame for ident, frame in sys._current_frames().items() if ident != own}
-    return "\n".join(
-        f"thread {ident}:\n{''.join(traceback.format_stack(frame, limit=12))}" for ident, frame in frames.items()
-    )
+    frames = sys._current_frames().items()
+    return [(thread, "".join(traceback.format_stack(frame, limit=-12))) for thread, frame in frames if thread != own]

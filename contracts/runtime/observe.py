@@ -213,7 +213,7 @@ class _StandardLibraryHandler(logging.Handler):
 
 
 class _Printed(io.TextIOBase):
-    """In the place of ``sys.stderr`` and ``sys.stdout`` of a process that stays: what is printed goes the way of the log
+    """In the place of ``sys.stderr`` and ``sys.stdout`` of a process that stays: what is printed becomes lines of the log,
     and does not wait for its reader either."""
 
     encoding = "utf-8"
@@ -224,11 +224,12 @@ class _Printed(io.TextIOBase):
     def write(self, text: str) -> int:
         *whole, self._begun = (self._begun + text).split("\n")
         for line in whole:
-            _stderr.write(line.encode("utf-8", "backslashreplace"))
+            if line.strip():
+                logger(__name__).warning("printed", text=line)
         return len(text)
 
     def flush(self) -> None:
-        """Whole lines are written at once."""
+        """Whole lines are logged at once."""
 
     def writable(self) -> bool:
         return True
@@ -271,7 +272,7 @@ class Health:
     def __init__(
         self, host: str, port: int, health: Callable[[], tuple[int, bytes]], problems: Callable[[], list[str]]
     ) -> None:
-        self._server = ThreadingHTTPServer((host, port), _handler(health, problems))
+        self._server = _HealthServer((host, port), _handler(health, problems))
         self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
 
@@ -282,6 +283,12 @@ class Health:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class _HealthServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever asked has gone before the answer, as a rule."""
+        logger(__name__).info("probe.failed", exc_info=True)
 
 
 def _handler(

@@ -1,6 +1,7 @@
 """Ways to break a process from the inside, for tests of who notices."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import threading
@@ -38,7 +39,8 @@ def harm(way: str) -> None:
     if way == "stand still":
         unpatched.sleep(1000)
     elif way == "stop event loop":
-        loop = next(one for one in gc.get_objects() if isinstance(one, asyncio.AbstractEventLoop))
+        gc.unfreeze()
+        loop = next(one for one in gc.get_objects() if isinstance(one, asyncio.AbstractEventLoop) and one.is_running())
         loop.call_soon_threadsafe(time.sleep, 1000)
     elif way.endswith(" loop"):
         pass  # see BadLoop
@@ -51,14 +53,20 @@ def harm(way: str) -> None:
         connection._loop.call_later(0, lambda: _deafen(connection))
 
 
-def harm_soon(way: str, seconds: float = 2.0) -> None:
-    """As ``harm``, in a process that answers no calls."""
-    timer = threading.Timer(seconds, harm, [way])
-    timer.daemon = True
-    timer.start()
+def harm_soon(way: str) -> None:
+    """As ``harm``, in a process that answers no calls: as soon as there is what is to be broken."""
+
+    def wait() -> None:
+        while True:
+            time.sleep(0.5)
+            with contextlib.suppress(StopIteration):
+                return harm(way)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _connection(name: str) -> Broker:
+    gc.unfreeze()
     return next(one for one in gc.get_objects() if isinstance(one, Broker) and one._thread.name == f"amqp-{name}")
 
 
@@ -68,5 +76,8 @@ def _end() -> None:
 
 def _deafen(connection: Any) -> None:
     for role in connection._roles:
-        for tag in role._channel.consumer_tags:
+        if role._channel is None:  # it hears already, but not yet everything has been subscribed to
+            connection._loop.call_later(0.1, lambda: _deafen(connection))
+            return
+        for tag in list(role._channel.consumer_tags):
             role._channel.basic_cancel(tag)
