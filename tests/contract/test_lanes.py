@@ -44,15 +44,17 @@ class Busy:
         self.release = threading.Event()
         self.under_way: dict[str, int] = {}
         self.most: dict[str, int] = {}
+        self.order: list[str] = []
         self._lock = threading.Lock()
 
     def attempt(self, row: Job) -> Outcome:
         lane = str(row.lane)
         with self._lock:
+            self.order.append(lane)
             self.under_way[lane] = self.under_way.get(lane, 0) + 1
             self.most[lane] = max(self.most.get(lane, 0), self.under_way[lane])
         if not lane.startswith("quick"):
-            self.release.wait(30)
+            self.release.wait(120)
         with self._lock:
             self.under_way[lane] -= 1
         return Done(say(lane))
@@ -108,10 +110,9 @@ def test_failing_lanes_share_a_quarter_of_the_places_and_each_gets_its_turn(data
     """However long their backlogs are; the one that is well again has all its places."""
     busy = Busy()
     names = [f"dead {number}" for number in range(6)]
-    long_ago = now() - timedelta(seconds=1)
-    database.write(
-        lambda session: session.execute(FAILING.insert(), [{"lane": name, "since": long_ago} for name in names])
-    )
+    long_ago, at_once = now() - timedelta(seconds=1), now() + timedelta(hours=1)
+    without_rest = [{"lane": name, "since": at_once} for name in names]
+    database.write(lambda session: session.execute(FAILING.insert(), without_rest))
     for name in names:
         for _ in range(10):
             database.write(add, name, next_attempt_at=long_ago)
@@ -125,6 +126,7 @@ def test_failing_lanes_share_a_quarter_of_the_places_and_each_gets_its_turn(data
         # The two that had a turn are not the next ones, though theirs are no younger.
         busy.release.set()
         wait_until(lambda: set(busy.most) >= set(names), what="a turn for each dead one")
+        assert set([lane for lane in busy.order if lane in names][:6]) == set(names)
         assert {busy.most[name] for name in names} == {1}
         busy.release.clear()
         well = sa.delete(FAILING).where(FAILING.c.lane == names[0])
