@@ -186,12 +186,14 @@ class Pod:
             say(f"{self.name} is started again: {reason}")
             if self._ending.is_set():
                 return
-            if not self._ended():
-                # As the kubelet does: SIGTERM, its grace period, SIGKILL; then a new start.
-                self.restart()
-            else:
-                with contextlib.suppress(EngineFailed):
+            try:
+                if self._ended():
                     self._watch_process()
+                else:
+                    self.restart()
+            except EngineFailed as failed:
+                self.not_ready_because = str(failed)
+                return
 
     def _probe(self) -> str | None:
         """Ask the probes in turn. Returns why the container must start again, or None when the pod is being stopped."""
@@ -301,6 +303,10 @@ class Cluster:
         """The pods of both processes of a service."""
         return [pod for name, pods in self.pods.items() if name.startswith(f"{service}-") for pod in pods]
 
+    def image_of(self, name: str) -> str:
+        """The image that the manifests give a workload."""
+        return full_name(self.manifests.workloads[name].image)
+
     def make(self, name: str, image: str | None = None) -> Pod:
         """A pod of the workload, not started yet."""
         workload = self.manifests.workloads[name]
@@ -308,7 +314,7 @@ class Cluster:
             self._numbers[name] += 1
             pod_name = name if name in STATEFUL else f"{name}-{self._numbers[name]}"
             address = STATEFUL.get(name) or next(self._addresses)
-        pod = Pod(self, workload, pod_name, image or full_name(workload.image), address)
+        pod = Pod(self, workload, pod_name, image or self.image_of(name), address)
         with self._lock:
             self.pods[name].append(pod)
         return pod
@@ -319,10 +325,9 @@ class Cluster:
             for each in [threads.submit(pod.start) for pod in pods]:
                 each.result()
 
-    def start_all(self, names: list[str]) -> None:
-        """A pod for each name, started while neither broker nor database is there; these come when all others wait for them."""
+    def start_all(self, others: list[Pod]) -> None:
+        """Start pods while neither broker nor database is there; these come when all others wait for them."""
         began = time.monotonic()
-        others = [self.make(name) for name in names]
         with ThreadPoolExecutor(1) as thread:
             started = thread.submit(self.start, others)
             wait_until(lambda: len(list(self.logs.glob("*-init.log"))) >= AT_ONCE, within=60, what="the first pods")
@@ -337,9 +342,12 @@ class Cluster:
         say(f"all are ready after {time.monotonic() - began:.0f} s")
 
     def roll(self, name: str, image: str | None = None) -> None:
-        """A rolling update (maxUnavailable 0, maxSurge 1) of a workload: the new pod is ready before the old one goes."""
+        """A rolling update (maxUnavailable 0, maxSurge 1) of a workload to ``image``, by default that of the manifests.
+
+        Each new pod is ready before an old one goes.
+        """
         for old in list(self.pods[name]):
-            new = self.make(name, image or old.image)
+            new = self.make(name, image)
             new.start()
             self.wait_ready([new])
             self.remove(old)

@@ -1,7 +1,7 @@
 """One deployment for all tests of this folder, which run in the order they are written: `make test-deployed`."""
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -10,8 +10,22 @@ from tests.deployed import engine, images
 from tests.deployed.cluster import GATEWAY_ADDRESS, STATEFUL, SUBNET, Cluster
 from tests.deployed.images import say
 from tests.deployed.manifests import render
-from tests.deployed.traffic import Client, Outside, make_template
+from tests.deployed.traffic import EXPECTED, Client, Outside, make_template
 
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say at once why a test failed: pytest's own report comes at the end of a run of minutes."""
+    report = yield
+    if report.failed:
+        say(f"{item.name}, {report.when}: {str(call.excinfo.value)[:1500] if call.excinfo else ''}")
+    return report
+
+
+UPGRADED = ("submissions", "webhooks")
+"""Services that begin as they were before their last change."""
 MAIL_PORT = 2525
 REPLICAS = {"serve": 2, "background": 1}
 
@@ -47,8 +61,12 @@ def engine_lock() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cluster(engine_lock: None) -> Iterator[Cluster]:
-    """The pods of the try-out overlay with two of each ``serve``. The broker and the database are started last."""
+    """The manifests and all images; no pod runs yet."""
     images.provide()
+    for service in UPGRADED:
+        commit = images.commit_before(service)
+        say(f"{service} begins as it was in commit {commit[:12]}")
+        images.build_commit(service, commit)
     running = Cluster(render(ALLOWED_PRIVATE_NETWORKS=str(SUBNET), SMTP_URL=f"smtp://{GATEWAY_ADDRESS}:{MAIL_PORT}"))
     try:
         yield running
@@ -58,22 +76,29 @@ def cluster(engine_lock: None) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def deployment(cluster: Cluster) -> Iterator[Deployment]:
-    names = [
-        name
-        for name, workload in sorted(cluster.manifests.workloads.items())
-        if name not in STATEFUL
-        for _ in range(REPLICAS[workload.container["name"]])
-    ]
-    cluster.start_all(names)
+    """The pods of the try-out overlay with two of each ``serve``; ``UPGRADED`` services as they were before, on new databases."""
+    pods = []
+    for name in sorted(cluster.manifests.workloads):
+        if name not in STATEFUL:
+            service, _, process = name.rpartition("-")
+            image = images.image_of(service, images.BEFORE) if service in UPGRADED else None
+            pods += [cluster.make(name, image) for _ in range(REPLICAS[process])]
+    cluster.start_all(pods)
     outside = Outside(GATEWAY_ADDRESS, MAIL_PORT)
     try:
         key = cluster.manifests.secrets["countersign-gateway"]["ADMIN_API_KEY"]
         client = Client(cluster, key)
-        client.api("POST", "/webhooks", {"url": outside.receiver.url, "events": EVENTS}, status=201)
+        client.api("POST", "/webhooks", {"url": outside.receiver.url, "events": list(EXPECTED)}, status=201)
         yield Deployment(cluster, outside, client, make_template(client), key)
     finally:
-        say(f"answers of all clients that were counted: {dict(client.answered)}")
         outside.close()
 
 
-EVENTS = ["submission.created", "form.viewed", "form.started", "form.completed", "submission.completed"]
+@pytest.fixture(scope="session")
+def current(deployment: Deployment) -> Deployment:
+    """The deployment with every service as it is now; nothing to do where the tests of upgrades ran before."""
+    cluster = deployment.cluster
+    for name, pods in cluster.pods.items():
+        if any(pod.image != cluster.image_of(name) for pod in pods):
+            cluster.roll(name)
+    return deployment

@@ -58,7 +58,9 @@ def build(service: str, context: Path, tag: str, mounts: list[str]) -> None:
 def build_commit(service: str, commit: str) -> None:
     """The service's image as ``commit`` describes it, with the tag ``BEFORE``."""
     with tempfile.TemporaryDirectory(prefix="countersign-before-") as folder:
-        archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
+        # Modes as in a checkout: with others, no layer would be taken from the cache.
+        command = ["git", "-c", "tar.umask=0022", "archive", commit]
+        archive = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
         subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
         build(service, Path(folder), BEFORE, machine_mounts())
 
@@ -70,16 +72,18 @@ def commit_before(service: str) -> str:
     """
     paths = ["contracts", f"services/{service}", f"deploy/locks/{service}.txt"]
 
-    def git(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Unable(
+                f"no earlier commit of {service} is found (in a shallow clone, git fetch --unshallow): {done.stderr.strip()}"
+            )
+        return done.stdout.strip()
 
-    if git("diff", "--quiet", "HEAD", "--", *paths).returncode:
-        return "HEAD"
-    changed = git("log", "--first-parent", "-1", "--format=%H", "HEAD", "--", *paths).stdout.strip()
-    found = git("rev-parse", "--verify", "--quiet", f"{changed}^1").stdout.strip()
-    if not found:
-        raise Unable(f"there is no earlier commit of {service} here: this clone has no history (git fetch --unshallow)")
-    return found
+    if git("status", "--porcelain", "--", *paths):
+        return git("rev-parse", "HEAD")
+    changed = git("log", "--first-parent", "-1", "--format=%H", "HEAD", "--", *paths)
+    return git("rev-parse", "--verify", f"{changed}^1")
 
 
 def _bud(name: str, dockerfile: Path, context: Path, mounts: list[str]) -> None:

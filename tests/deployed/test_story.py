@@ -8,14 +8,14 @@ import pytest
 
 from deploy.suite import SERVICES
 from tests.deployed.cluster import STATEFUL, Pod, wait_until
-from tests.deployed.conftest import Deployment
-from tests.deployed.images import BEFORE, build_commit, commit_before, image_of, say
+from tests.deployed.conftest import UPGRADED, Deployment
+from tests.deployed.images import BEFORE, image_of, say
 from tests.deployed.traffic import (
     READS,
     Client,
     Load,
     agree,
-    check_every_pod_answers,
+    check_every_pod_works,
     check_nothing_lost,
     is_ours,
 )
@@ -36,7 +36,7 @@ def processes_of(pod: Pod) -> list[Path]:
 
 
 def test_every_pod_becomes_ready_although_broker_and_database_come_last(deployment: Deployment) -> None:
-    check_every_pod_answers(deployment.cluster)
+    check_every_pod_works(deployment.cluster, deployment.client, deployment.template_id)
     assert [(pod.name, pod.restarts) for pod in deployment.cluster.all() if pod.restarts] == []
 
 
@@ -74,10 +74,45 @@ def test_an_agreement_is_carried_through(deployment: Deployment, tmp_path: Path)
         assert "Total document signed" in said, said
 
 
+def check_after(deployment: Deployment, load: Load) -> None:
+    """What holds after each trouble, when the load has ended."""
+    say(f"{len(load.journal)} agreements; answers {dict(load.client.answered)}, broken connections {load.client.broken}, "
+        f"slowest answer {load.client.slowest:.1f} s")  # fmt: skip
+    assert load.client.failures == []
+    assert load.given_up == []
+    deployment.cluster.wait_ready()
+    check_every_pod_works(deployment.cluster, deployment.client, deployment.template_id)
+    check_nothing_lost(deployment.client, deployment.outside, load.journal)
+    unclean = [stopped for stopped in deployment.cluster.stopped if stopped.exit_code != 0]
+    assert unclean == [], "pods that did not stop by themselves within their grace period"
+
+
+def roll_all(deployment: Deployment, services: list[str], image: str | None = None) -> None:
+    """Rolling updates of several services side by side, `serve` and `background` of each."""
+    names = [name for name in deployment.cluster.pods if name.rpartition("-")[0] in services]
+    with ThreadPoolExecutor(4) as threads:
+        for each in [threads.submit(deployment.cluster.roll, name, image) for name in names]:
+            each.result()
+
+
+@pytest.mark.parametrize("service", UPGRADED)
+def test_nothing_is_lost_in_an_upgrade_and_back(deployment: Deployment, service: str) -> None:
+    """A service begins as it was before its last change: rolled to what it is now (which migrates its database), back, and again."""
+    before, now = image_of(service, BEFORE), image_of(service)
+    assert {pod.image for pod in deployment.cluster.of(service)} == {before}
+    with Load(deployment.new_client(), deployment.template_id) as load:
+        load.go_on(2)
+        for image in (now, before, now):
+            roll_all(deployment, [service], image)
+            load.go_on(3)
+    assert load.client.broken == 0
+    check_after(deployment, load)
+
+
 @pytest.mark.parametrize("clients", [8, 16])
-def test_no_read_fails_while_many_read(deployment: Deployment, clients: int) -> None:
+def test_no_read_fails_while_many_read(current: Deployment, clients: int) -> None:
     """Each call writes lines of the log into pipes, in several processes."""
-    watched = [deployment.new_client() for _ in range(clients)]
+    watched = [current.new_client() for _ in range(clients)]
     until = time.monotonic() + 8
 
     def read(client: Client, number: int) -> None:
@@ -95,79 +130,44 @@ def test_no_read_fails_while_many_read(deployment: Deployment, clients: int) -> 
     assert answered[200] > 100
 
 
-def check_after(deployment: Deployment, load: Load) -> None:
-    """What holds after each trouble, when the load has ended."""
-    say(f"{len(load.journal)} agreements; answers {dict(load.client.answered)}, broken connections {load.client.broken}, "
-        f"slowest answer {load.client.slowest:.1f} s")  # fmt: skip
-    assert load.client.failures == []
-    assert load.given_up == []
-    deployment.cluster.wait_ready()
-    check_every_pod_answers(deployment.cluster)
-    check_nothing_lost(deployment.client, deployment.outside, load.journal)
-    unclean = [stopped for stopped in deployment.cluster.stopped if stopped.exit_code != 0]
-    assert unclean == [], "pods that did not stop by themselves within their grace period"
-
-
-def test_nothing_is_lost_when_the_broker_restarts(deployment: Deployment) -> None:
-    with Load(deployment.new_client(), deployment.template_id) as load:
+def test_nothing_is_lost_when_the_broker_restarts(current: Deployment) -> None:
+    with Load(current.new_client(), current.template_id) as load:
         load.go_on(4)
-        (broker,) = deployment.cluster.pods["rabbitmq"]
+        (broker,) = current.cluster.pods["rabbitmq"]
         broker.restart()
         wait_until(broker.exec_ready, within=120, what="the broker to be ready")
         load.go_on(4)
-    check_after(deployment, load)
+    check_after(current, load)
 
 
 @pytest.mark.parametrize("victim", list(STATEFUL))
-def test_nothing_is_lost_when_broker_or_database_is_killed(deployment: Deployment, victim: str) -> None:
-    with Load(deployment.new_client(), deployment.template_id) as load:
+def test_nothing_is_lost_when_broker_or_database_is_killed(current: Deployment, victim: str) -> None:
+    with Load(current.new_client(), current.template_id) as load:
         load.go_on(4)
-        (pod,) = deployment.cluster.pods[victim]
+        (pod,) = current.cluster.pods[victim]
         pod.kill()
         pod.started_again()
         wait_until(pod.exec_ready, within=120, what=f"{victim} to be ready")
         load.go_on(4)
-    check_after(deployment, load)
+    check_after(current, load)
 
 
-def test_nothing_is_lost_when_a_pod_of_each_service_is_killed(deployment: Deployment) -> None:
+def test_nothing_is_lost_when_a_pod_of_each_service_is_killed(current: Deployment) -> None:
     """Each `serve` has another one beside it; each `background` is alone and starts again."""
-    with Load(deployment.new_client(), deployment.template_id) as load:
+    with Load(current.new_client(), current.template_id) as load:
         load.go_on(2)
         for service in SERVICES:
             for process in ("serve", "background"):
-                deployment.cluster.pods[f"{service}-{process}"][0].kill()
+                current.cluster.pods[f"{service}-{process}"][0].kill()
                 load.go_on(1)
         load.go_on(4)
-    check_after(deployment, load)
+    check_after(current, load)
 
 
-def test_nothing_is_lost_in_a_rolling_restart(deployment: Deployment) -> None:
-    with Load(deployment.new_client(), deployment.template_id) as load:
+def test_nothing_is_lost_in_a_rolling_restart(current: Deployment) -> None:
+    with Load(current.new_client(), current.template_id) as load:
         load.go_on(2)
-        roll_all(deployment, list(SERVICES))
+        roll_all(current, list(SERVICES))
         load.go_on(4)
     assert load.client.broken == 0
-    check_after(deployment, load)
-
-
-def roll_all(deployment: Deployment, services: list[str], image: str | None = None) -> None:
-    """Rolling updates of several services side by side, `serve` and `background` of each."""
-    names = [name for name in deployment.cluster.pods if name.rpartition("-")[0] in services]
-    with ThreadPoolExecutor(4) as threads:
-        for each in [threads.submit(deployment.cluster.roll, name, image) for name in names]:
-            each.result()
-
-
-@pytest.mark.parametrize("service", ["submissions", "webhooks"])
-def test_nothing_is_lost_in_an_upgrade_and_back(deployment: Deployment, service: str) -> None:
-    """The service as it was before its last change, beside all others as they are: to it, back, and again; each time rolling."""
-    commit = commit_before(service)
-    say(f"{service} as of {commit[:12]}")
-    build_commit(service, commit)
-    with Load(deployment.new_client(), deployment.template_id) as load:
-        for tag in (BEFORE, "0.1.0", BEFORE, "0.1.0"):
-            roll_all(deployment, [service], image_of(service, tag))
-            load.go_on(3)
-    assert load.client.broken == 0
-    check_after(deployment, load)
+    check_after(current, load)
