@@ -67,10 +67,12 @@ def _decode(data: bytes) -> tuple[Image.Image, str]:
         raise Refused(f"The picture is larger than {MOST_BYTES // 1024 // 1024} MB.")
     kind = picture_kind(data)
     learn(kind)
+    # Pillow raises KeyError for a format that it was not told of yet: see ``learn``.
+    formats = _FORMATS if kind == "HEIC" else tuple(name for name in _FORMATS if name != "HEIF")
     with refusing(kind):
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as probe:
+        with Image.open(io.BytesIO(data), formats=formats) as probe:
             probe.verify()
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as picture:
+        with Image.open(io.BytesIO(data), formats=formats) as picture:
             source = picture.format or ""
             picture.load()
             upright = ImageOps.exif_transpose(picture)
