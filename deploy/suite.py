@@ -19,6 +19,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from deploy.log_pipe import LoggedProcess
 from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,7 +43,7 @@ class Program:
     name: str
     arguments: list[str]
     health_port: int
-    process: subprocess.Popen[bytes] | None = None
+    process: LoggedProcess | None = None
     started: float = 0.0
     quick_deaths: int = 0
     wanted: bool = True
@@ -53,7 +54,13 @@ class Program:
 
 
 class Suite:
-    """Starts, watches and stops the processes. ``environment`` overrides what the settings below say."""
+    """Starts, watches and stops the processes. ``environment`` overrides what the settings below say.
+
+    Their logs come through pipes, as in containers, and are kept in ``VAR_DIR/log``.
+    """
+
+    log_pause = 0.0
+    """For tests: seconds that a log's reader sleeps after each read, at most."""
 
     def __init__(self, var_dir: Path, *, port: int | None = None, environment: Mapping[str, str] | None = None) -> None:
         self.var_dir = var_dir.resolve()
@@ -97,16 +104,14 @@ class Suite:
     def start_program(self, name: str) -> None:
         program = self.programs[name]
         program.wanted = True
-        with (self.var_dir / "log" / f"{name}.log").open("ab") as log:
-            program.process = subprocess.Popen(
-                [sys.executable, *program.arguments],
-                cwd=ROOT,
-                env=self.environment(program),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        program.process = LoggedProcess(
+            [sys.executable, *program.arguments],
+            self.var_dir / "log" / f"{name}.log",
+            cwd=ROOT,
+            env=self.environment(program),
+            new_session=True,
+            pause=self.log_pause,
+        )
         program.started = time.monotonic()
 
     def kill_program(self, name: str, number: int = signal.SIGKILL) -> None:

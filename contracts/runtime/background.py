@@ -23,7 +23,7 @@ from prometheus_client import Counter, Gauge
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from contracts.errors import ServiceError
-from contracts.runtime import clock, observe
+from contracts.runtime import clock, liveness, observe
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database, UtcDateTime, leave_work
 from contracts.runtime.holder import is_dead, own_name
@@ -142,6 +142,7 @@ class Loop:
         self.name = name
         self.table: str | None = None
         self.poll_seconds = 1.0
+        self.turn_seconds = liveness.TURN_SECONDS
         self._told = False
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -162,19 +163,27 @@ class Loop:
 
     def run(self) -> None:
         """Turns until stopped. An exception is logged, and the next turn comes later and later."""
+        watched = liveness.Watched(f"the loop {self.name}", self.turn_seconds)
+        watched.run(lambda: self._turns(watched))
+        watched.finish()
+        self.finish()
+
+    def _turns(self, watched: liveness.Watched) -> None:
         failures = 0
         while not self._stopping.is_set():
             self._woken.clear()
+            watched.beat()
             try:
                 pause, failures = self.turn(), 0
             except Exception as error:
                 failures += 1
                 pause = min(30.0, 0.5 * 2**failures) * random.uniform(1 - JITTER, 1 + JITTER)
                 _log_failure("loop.failed", error, loop=self.name, again_in_seconds=round(pause, 1))
+                watched.rest()
                 self._stopping.wait(pause)
                 continue
+            watched.rest()
             self._woken.wait(max(0.0, pause))
-        self.finish()
 
     def finish(self) -> None:
         """Wait for what is under way."""
@@ -186,6 +195,7 @@ class Every(Loop):
     def __init__(self, name: str, interval: timedelta, function: Callable[[], None]) -> None:
         super().__init__(name)
         self._interval = interval.total_seconds()
+        self.turn_seconds = max(self.turn_seconds, self._interval)
         self._function = function
 
     def turn(self) -> float:

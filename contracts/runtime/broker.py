@@ -9,6 +9,7 @@ import re
 import socket
 import ssl
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -27,13 +28,16 @@ from pika.exceptions import (
     ProbableAuthenticationError,
 )
 
-from contracts.runtime import observe
+from contracts.runtime import liveness, observe
 
 log = observe.logger(__name__)
 
 HEARTBEAT_SECONDS = 20
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 PROBE_SECONDS = 2.0
+BEAT_SECONDS = 5.0
+LONGEST_ATTEMPT = 60.0
+"""Seconds until an attempt to connect has certainly succeeded or failed: ``stack_timeout`` for each of the host's addresses."""
 
 call_soon: Callable[[Callable[[], None]], Any] | None = None
 """Set by the worker, where the I/O thread is a green one: every green thread may then touch pika, which never waits, and what
@@ -61,7 +65,9 @@ class Broker:
         self._woken = False
         self._probing = False
         self.blocked = False
-        self._thread = threading.Thread(target=self._main, name=f"amqp-{name}", daemon=True)
+        self._settled_by = 0.0
+        self._watched = liveness.Watched(f"the I/O thread amqp-{name}")
+        self._thread = threading.Thread(target=self._watched.run, args=(self._main,), name=f"amqp-{name}", daemon=True)
 
     def start(self) -> "Broker":
         self._thread.start()
@@ -70,6 +76,7 @@ class Broker:
     def close(self) -> None:
         """Close the connection and end the I/O thread. Roles are told."""
         self._closing = True
+        self._watched.finish()
         self.run(self._close)
         self._thread.join(5)
         if not self._thread.is_alive():
@@ -135,7 +142,8 @@ class Broker:
             self._loop.add_callback_threadsafe(self._do_work)
 
     def _main(self) -> None:
-        self._connect()
+        self._beat()
+        self._connect_in(0)
         while not self._closing:
             try:
                 self._loop.start()
@@ -152,7 +160,17 @@ class Broker:
                 return
         except Exception:
             log.exception("broker.not_given_up")
-        self._loop.call_later(LONGEST_PAUSE, self._connect)
+        self._connect_in(LONGEST_PAUSE)
+
+    def _beat(self) -> None:
+        """The loop comes round. Without a connection that is no progress, unless one is about to be made."""
+        self._loop.call_later(BEAT_SECONDS, self._beat)
+        if self._connection is not None or time.monotonic() < self._settled_by:
+            self._watched.beat()
+
+    def _connect_in(self, seconds: float) -> None:
+        self._settled_by = time.monotonic() + seconds + LONGEST_ATTEMPT
+        self._loop.call_later(seconds, self._connect)
 
     def _connect(self) -> None:
         if self._closing:
@@ -176,6 +194,8 @@ class Broker:
     def _opened(self, role: Role) -> Callable[[Any], None]:
         def opened(channel: Any) -> None:
             channel.add_on_close_callback(lambda _channel, reason: self._on_channel_closed(reason))
+            # Its queue was deleted: it is declared again with a new connection, as after a broker that was wiped.
+            channel.add_on_cancel_callback(lambda _frame: self.reconnect("the broker ended a subscription"))
             role.opened(channel)
 
         return opened
@@ -200,7 +220,7 @@ class Broker:
         pause = self._pause * random.uniform(0.8, 1.2)
         log.warning("broker.lost", reason=words, again_in_seconds=round(pause, 2))
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
-        self._loop.call_later(pause, self._connect)
+        self._connect_in(pause)
 
     def _close(self) -> None:
         if self._connection is not None and self._connection.is_open:

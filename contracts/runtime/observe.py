@@ -213,8 +213,8 @@ class _StandardLibraryHandler(logging.Handler):
 
 
 class _Printed(io.TextIOBase):
-    """In the place of ``sys.stderr`` and ``sys.stdout`` of a process that stays: what is printed goes the way of the log,
-    because printing would wait for whoever reads it."""
+    """In the place of ``sys.stderr`` and ``sys.stdout`` of a process that stays: what is printed becomes lines of the log,
+    and does not wait for its reader either."""
 
     encoding = "utf-8"
 
@@ -224,11 +224,12 @@ class _Printed(io.TextIOBase):
     def write(self, text: str) -> int:
         *whole, self._begun = (self._begun + text).split("\n")
         for line in whole:
-            _stderr.write(line.encode("utf-8", "backslashreplace"))
+            if line.strip():
+                logger(__name__).warning("printed", text=line)
         return len(text)
 
     def flush(self) -> None:
-        """Whole lines are written at once."""
+        """Whole lines are logged at once."""
 
     def writable(self) -> bool:
         return True
@@ -264,11 +265,14 @@ def flush(seconds: float = FLUSH_SECONDS) -> None:
 class Health:
     """The health port of a process: ``/healthz`` (it lives), ``/readyz`` (it can work), ``/metrics`` (Prometheus).
 
-    ``problems()`` says why the process is not ready; empty means ready.
+    ``health()`` is the answer to the first, a status and JSON; ``problems()`` says why the process is not ready: empty means
+    ready.
     """
 
-    def __init__(self, host: str, port: int, problems: Callable[[], list[str]]) -> None:
-        self._server = ThreadingHTTPServer((host, port), _handler(problems))
+    def __init__(
+        self, host: str, port: int, health: Callable[[], tuple[int, bytes]], problems: Callable[[], list[str]]
+    ) -> None:
+        self._server = _HealthServer((host, port), _handler(health, problems))
         self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
 
@@ -281,19 +285,23 @@ class Health:
         self._server.server_close()
 
 
-def serve_health(host: str, port: int, problems: Callable[[], list[str]]) -> Health | None:
-    """Open the health port, unless ``port`` is 0."""
-    return Health(host, port, problems).start() if port else None
+class _HealthServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever asked has gone before the answer, as a rule."""
+        logger(__name__).info("probe.failed", exc_info=True)
 
 
-def _handler(problems: Callable[[], list[str]]) -> type[BaseHTTPRequestHandler]:
+def _handler(
+    health: Callable[[], tuple[int, bytes]], problems: Callable[[], list[str]]
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 5
 
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
             if path == "/healthz":
-                self._answer(200, "application/json", b'{"status": "ok"}')
+                status, body = health()
+                self._answer(status, "application/json", body)
             elif path == "/readyz":
                 found = problems()
                 body = json.dumps({"ready": not found, "problems": found}).encode()

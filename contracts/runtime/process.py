@@ -19,7 +19,7 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import CannotStart, ServiceError
-from contracts.runtime import catching_up, declare, migrations, observe, outbox, search
+from contracts.runtime import catching_up, declare, liveness, migrations, observe, outbox, search
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.broker import Broker
@@ -172,9 +172,10 @@ def background(names: Sequence[str]) -> int:
     publisher = Publisher(first.amqp_url, name=f"relay-{'-'.join(names)}").start()
     parts = [_part(name, publisher) for name in names]
     stop = _signals()
-    hints = Broker(first.amqp_url, [_HintListener({part.name: part.wake for part in parts})], name="hints").start()
+    listener = _HintListener({part.name: part.wake for part in parts})
+    hints = Broker(first.amqp_url, [listener], name="hints").start()
     threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
-    health = observe.serve_health(first.health_host, first.health_port, lambda: _problems(parts))
+    health = liveness.start(first.health_host, first.health_port, lambda: _problems(parts, publisher, listener))
     # What was made until now stays: the collector need not look through it again and again.
     gc.collect()
     gc.freeze()
@@ -225,8 +226,12 @@ def _drain(parts: list[_Part], threads: list[threading.Thread], seconds: float) 
     return not any(thread.is_alive() for thread in threads)
 
 
-def _problems(parts: list[_Part]) -> list[str]:
+def _problems(parts: list[_Part], publisher: Publisher, hints: "_HintListener") -> list[str]:
     found = []
+    if not publisher.connected:
+        found.append("events are not relayed: not connected to the message broker")
+    if not hints.connected:
+        found.append("hints are not heard: not connected to the message broker")
     for part in parts:
         try:
             own = importlib.import_module(f"services.{part.name}.background")
@@ -265,19 +270,24 @@ class _HintListener:
 
     def __init__(self, wakes: dict[str, Callable[[Set[str]], None]]) -> None:
         self._wakes = wakes
+        self.connected = False
 
     def opened(self, channel: Any) -> None:
+        def ready(_frame: Any) -> None:
+            self.connected = True
+
         def bind(frame: Any) -> None:
             queue = frame.method.queue
             for name in self._wakes:
                 channel.queue_bind(queue, HINT_EXCHANGE, name)
-            channel.basic_consume(queue, self._on_hint, auto_ack=True)
+            channel.basic_consume(queue, self._on_hint, auto_ack=True, callback=ready)
 
         channel.exchange_declare(HINT_EXCHANGE, "direct", durable=False)
         channel.queue_declare("", exclusive=True, auto_delete=True, arguments={"x-max-length": 10}, callback=bind)
 
     def lost(self, _reason: str) -> None:
         """Then polling has to do."""
+        self.connected = False
 
     def _on_hint(self, _channel: Any, method: Any, _properties: Any, body: bytes) -> None:
         if (wake := self._wakes.get(method.routing_key)) is not None:

@@ -93,6 +93,11 @@ class Publisher:
                 batch.finished.wait(1)
             return dict(batch.outcomes)
 
+    @property
+    def connected(self) -> bool:
+        """Is there a connection that takes messages at this moment?"""
+        return self._channel is not None and not self._broker.blocked
+
     def close(self) -> None:
         self._broker.close()
 

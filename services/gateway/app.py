@@ -13,7 +13,7 @@ import orjson
 import uvicorn
 
 from contracts.errors import ServiceError
-from contracts.runtime import observe
+from contracts.runtime import liveness, observe
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import now
@@ -50,7 +50,7 @@ def serve(settings: Settings) -> int:
     """Serve HTTP until SIGTERM, then finish what is under way."""
     application, context = build_app(settings)
     _ensure_first_admin(context)
-    health = observe.serve_health(settings.health_host, settings.health_port, lambda: _problems(context))
+    health = liveness.start(settings.health_host, settings.health_port, lambda: _problems(context))
     http = server(application, settings)
     log.info("gateway.started", host=settings.host, port=settings.port)
     # What was made until now stays: the collector need not look through it again and again.
@@ -161,9 +161,11 @@ async def _run(http: uvicorn.Server) -> None:
 async def _measured() -> AsyncIterator[None]:
     """Measures how late the event loop is while it is in use."""
     lateness = Lateness()
+    watched = liveness.Watched("the event loop")
 
     async def watch() -> None:
         while True:
+            watched.beat()
             asked_at = time.monotonic()
             await asyncio.sleep(TICK_SECONDS)
             lateness.slept(asked_at)
@@ -173,6 +175,7 @@ async def _measured() -> AsyncIterator[None]:
         yield
     finally:
         watching.cancel()
+        watched.finish()
 
 
 def _ensure_first_admin(context: GatewayContext) -> None:

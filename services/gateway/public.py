@@ -13,7 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
 from contracts.errors import ServiceError
 from contracts.rpc.health import PING, Ping
-from contracts.runtime import process
+from contracts.runtime import liveness, process
 from services.gateway import specification
 from services.gateway.context import GatewayContext
 from services.gateway.settings import Settings
@@ -69,7 +69,8 @@ class Health:
     """``/healthz``: this process lives."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await answer(send, 200, orjson.dumps({"status": "ok"}))
+        status, body = liveness.health()
+        await answer(send, status, body)
 
 
 class Metrics:

@@ -94,7 +94,7 @@ class Running:
             self.told[envelope.id] = envelope
 
     def logs(self) -> str:
-        return "".join(path.read_text() for path in self.folder.glob("*.log"))
+        return "".join(processes.log_of(path) for path in self.folder.glob("*.log"))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -445,7 +445,7 @@ def test_no_child_outlives_its_service(service: Running) -> None:
 
 def test_children_are_there_before_the_first_call(service: Running) -> None:
     """Their start and the check of the key would keep the event loop, and the first caller, for a second."""
-    text = (service.folder / "serve.log").read_text()
+    text = processes.log_of(service.folder / "serve.log")
     assert text.index("certificate.ready") < text.index("worker.started")
 
 
@@ -462,7 +462,7 @@ def _children_of(process: int) -> list[int]:
 
 
 def test_the_log_holds_no_values(service: Running) -> None:
-    text = "".join((service.folder / f"{name}.log").read_text() for name in ("serve", "background"))
+    text = "".join(processes.log_of(service.folder / f"{name}.log") for name in ("serve", "background"))
     assert "Ana Kowalska" not in text
     assert "ana@example.com" not in text
     for one in text.splitlines():

@@ -85,7 +85,7 @@ class Running:
 
     def prepared(self) -> int:
         """Documents that rendering has prepared so far, as its log says."""
-        return (self.folder / "rendering-serve.log").read_text().count("rendering.prepare_pdf")
+        return processes.log_of(self.folder / "rendering-serve.log").count("rendering.prepare_pdf")
 
     def count(self) -> int:
         database = Database(self.settings["templates"]["TEMPLATES_DATABASE_URL"])

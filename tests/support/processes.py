@@ -1,8 +1,12 @@
-"""Processes of one service, started as they are in production: for tests of the runtime on a real service."""
+"""Processes of one service, started as they are in production: for tests of the runtime on a real service.
+
+Their log is a pipe, as in a container, and its reader is slow.
+"""
 
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +16,14 @@ import pytest
 
 from contracts.runtime import declare
 from contracts.runtime.process import settings_of
+from deploy.log_pipe import LoggedProcess
 from tests.support.migrated import migrated
 
 ROOT = Path(__file__).resolve().parents[2]
+LOG_PAUSE = 0.05
+"""Seconds: how slow a log's reader is, at most, between two reads."""
+
+_started: weakref.WeakSet[LoggedProcess] = weakref.WeakSet()
 
 
 def environment(service: str, amqp_url: str, database_url: str, folder: Path, **more: str) -> dict[str, str]:
@@ -55,19 +64,27 @@ def run(service: str, command: str, settings: dict[str, str]) -> subprocess.Comp
     )
 
 
-def start(service: str, command: str, settings: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """A process that stays: ``serve`` or ``background``."""
-    return subprocess.Popen(
-        [sys.executable, "-m", f"services.{service}", command],
-        env=settings,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
+def start(service: str, command: str, settings: dict[str, str], log: IO[bytes]) -> LoggedProcess:
+    """A process that stays: ``serve`` or ``background``. ``log`` is the file that its log ends up in."""
+    return logged([sys.executable, "-m", f"services.{service}", command], settings, log)
+
+
+def logged(arguments: list[str], settings: dict[str, str], log: IO[bytes]) -> LoggedProcess:
+    """Any process, with its log in a pipe."""
+    process = LoggedProcess(arguments, Path(log.name), env=settings, pause=LOG_PAUSE)
+    _started.add(process)
+    return process
+
+
+def log_of(path: Path) -> str:
+    """What a process has logged until now: what is still in its pipe is waited for."""
+    for process in list(_started):
+        process.reader.catch_up()
+    return path.read_text()
 
 
 @contextmanager
-def running(service: str, command: str, settings: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(service: str, command: str, settings: dict[str, str], log: Path) -> Iterator[LoggedProcess]:
     """A process for the time of a test; killed at the end if it is still there."""
     with log.open("ab") as file:
         process = start(service, command, settings, file)

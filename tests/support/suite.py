@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 
 class RunningSuite(Suite):
-    """A started suite with a REST client in it: ``suite.api("GET", "/templates")``."""
+    """A started suite with a REST client in it: ``suite.api("GET", "/templates")``. Whoever reads its logs is slow."""
+
+    log_pause = 0.05
 
     def api(
         self, method: str, path: str, json: Any = None, *, status: int = 200, key: str | None = None, **more: Any

@@ -119,7 +119,7 @@ class Suite:
 
     def logged(self, call: str) -> int:
         """How often a call has been answered so far, as the log says."""
-        return (self.folder / "processes.log").read_text().count(call)
+        return processes.log_of(self.folder / "processes.log").count(call)
 
     def make_template(self, documents: list[list[str]]) -> Any:
         inputs = [

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
+from uuid import uuid4
 
 from contracts.runtime import observe
 from contracts.runtime.broker import Broker
@@ -60,10 +61,18 @@ class Consumption:
         self._tags: list[str] = []
         self._channel: Any = None
         self._stopped = False
+        self._listener: Callable[..., None] | None = None
+        self.own_queue: str | None = None
+        """The name of a queue that this process alone reads; None while it is not connected."""
+        self._name = name
         self._broker = Broker(amqp_url, [self], name=name)
 
     def add(self, reader: Reader) -> None:
         self._readers.append(reader)
+
+    def listen(self, listener: Callable[..., None]) -> None:
+        """Called with each message of ``own_queue``, on the I/O thread."""
+        self._listener = listener
 
     def start(self) -> None:
         self._broker.start()
@@ -95,8 +104,10 @@ class Consumption:
         if self._stopped:
             return
 
+        own_queue = f"echo.{self._name}.{uuid4()}"
+
         def ready(_frame: Any) -> None:
-            self._channel = channel
+            self._channel, self.own_queue = channel, own_queue
             log.info("worker.consuming", queues=len(self._readers))
 
         for plan in self._plans:
@@ -105,10 +116,14 @@ class Consumption:
         for reader in self._readers:
             channel.basic_qos(prefetch_count=reader.prefetch)
             self._tags.append(channel.basic_consume(reader.plan.name, _taker(reader, self._broker.run)))
+        if self._listener is not None:
+            # A new name each time: the broker may still hold the queue of a connection that it has not yet found dead.
+            channel.queue_declare(own_queue, exclusive=True, auto_delete=True)
+            channel.basic_consume(own_queue, self._listener, auto_ack=True)
         channel.basic_qos(prefetch_count=1, callback=ready)
 
     def lost(self, _reason: str) -> None:
-        self._channel = None
+        self._channel = self.own_queue = None
 
 
 def _taker(reader: Reader, run: Callable[[Callable[[], None]], None]) -> Callable[..., None]:

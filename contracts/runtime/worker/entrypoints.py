@@ -16,6 +16,7 @@ from contracts.runtime import observe, topology
 from contracts.runtime.publisher import Publisher
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.consuming import Consumption, Delivery
+from contracts.runtime.worker.echo import Echo
 from contracts.runtime.worker.marks import calls_of, subscriptions_of
 from contracts.runtime.worker.replies import Replies
 from contracts.runtime.worker.requests import HANDLED, answer, is_late, unknown_method_reply
@@ -85,6 +86,7 @@ class Bus(SharedExtension):
         self.suspects = Suspects(lambda: self.container.service_cls.context.database)
         self.requests = Requests(self.container, self.replies, settings.max_workers)
         self.consumption.add(self.requests)
+        self.echo = Echo(name, self.consumption, self.replies, self.publisher)
         self._stopped: GreenEvent | None = None
         self._started = False
 
@@ -94,6 +96,7 @@ class Bus(SharedExtension):
             self.replies.start()
             self.publisher.start()
             self.consumption.start()
+            self.echo.start()
 
     @property
     def stopping(self) -> bool:
@@ -103,10 +106,12 @@ class Bus(SharedExtension):
         """Take nothing new. Every entrypoint asks; the first one does it, the others wait for it."""
         if self._stopped is None:
             self._stopped = stopped = GreenEvent()
+            self.echo.stop()
             self.consumption.stop_taking(lambda: stopped.send(None))
         self._stopped.wait()
 
     def stop(self) -> None:
+        self.echo.stop()
         self.consumption.close()
         self.publisher.close()
         self.replies.close()

@@ -29,6 +29,15 @@ class Replies:
         """Never waits and never fails. Without a connection the last replies are kept until there is one."""
         self._broker.run(lambda: self._publish(reply_to, correlation_id, body))
 
+    def send_to(self, queue: str, body: bytes) -> None:
+        """To a queue by its name; lost without a connection."""
+        self._broker.run(lambda: self._channel and self._channel.basic_publish("", queue, body))
+
+    @property
+    def connected(self) -> bool:
+        """Is there a connection that takes messages at this moment?"""
+        return self._channel is not None and not self._broker.blocked
+
     def close(self) -> None:
         self._broker.close()
 

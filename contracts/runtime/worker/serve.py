@@ -13,7 +13,7 @@ import eventlet
 from eventlet import patcher, tpool
 from sqlalchemy.orm import configure_mappers
 
-from contracts.runtime import broker, database, declare, observe, process
+from contracts.runtime import broker, database, declare, liveness, observe, process
 from contracts.runtime.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.settings import ServiceSettings
 
@@ -44,7 +44,7 @@ def serve(names: tuple[str, ...]) -> int:
     for name, own in zip(names, settings, strict=True):
         _check_start(name, own)
         _prepare(name)
-    health = observe.serve_health(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
+    health = liveness.start(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
     stopped = _stop_on_signal(runner, settings[0].drain_seconds)
     # What was made until now stays: the collector need not look through it again and again.
     gc.collect()
@@ -94,8 +94,7 @@ def _problems(runner: ServiceRunner, names: tuple[str, ...]) -> list[str]:
     found = []
     for name in names:
         buses = [shared for shared in runner.service_map[name].shared_extensions.values() if isinstance(shared, Bus)]
-        if not all(bus.consumption.consuming for bus in buses):
-            found.append(f"{name}: not connected to the message broker")
+        found += [f"{name}: {problem}" for bus in buses for problem in bus.echo.problems()]
     return found
 
 
@@ -137,7 +136,9 @@ def _stop_on_signal(runner: ServiceRunner, seconds: float) -> _Stop:
 
 
 def _watch(lateness: Lateness) -> None:
+    watched = liveness.Watched("the event loop")
     while True:
+        watched.beat()
         asked_at = time.monotonic()
         eventlet.sleep(TICK_SECONDS)
         lateness.slept(asked_at)

@@ -41,6 +41,12 @@ class Task(Tolerant):
     lane: str | None = None
 
 
+class Harm(Tolerant):
+    """Break the process in one way (see ``harm``)."""
+
+    way: str
+
+
 class Noted(Tolerant):
     """``todo``: ``keep`` it, ``fail`` each time, ``die`` with the process, ``die once``, ``linger`` until the file "go on" is in VAR_DIR."""
 
@@ -54,8 +60,11 @@ BREAK = rpc.Rpc("specimen", "break_down", Echo, Echo)
 COUNT = rpc.Rpc("specimen", "count", Count, Counted)
 RELAY = rpc.Rpc("specimen", "relay", Relayed, Echo)
 ADD_TASK = rpc.Rpc("specimen", "add_task", Task, Echo)
+BURST = 30
+BURST_OF_LINES = rpc.Rpc("specimen", "log_much", Echo, Echo)
+HARM = rpc.Rpc("specimen", "do_harm", Harm, Echo)
 NOTED = events.Event("specimen", "thing.noted", Noted)
 
-for call in (ECHO, WAIT, BREAK, COUNT, RELAY, ADD_TASK):
+for call in (ECHO, WAIT, BREAK, COUNT, RELAY, ADD_TASK, HARM, BURST_OF_LINES):
     del rpc.REGISTRY[f"{call.service}.{call.method}"]
 del events.REGISTRY[NOTED.type]

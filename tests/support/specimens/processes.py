@@ -1,6 +1,5 @@
 """The specimen in processes of its own."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from typing import IO
 import pytest
 
 import services
+from deploy.log_pipe import LoggedProcess
 from tests.support import processes
 
 
@@ -23,14 +23,12 @@ def migrated(settings: dict[str, str]) -> None:
         processes.migrate("specimen", settings)
 
 
-def start(command: str, settings: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        _command(command), env=settings, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-    )
+def start(command: str, settings: dict[str, str], log: IO[bytes]) -> LoggedProcess:
+    return processes.logged(_command(command), settings, log)
 
 
 @contextmanager
-def running(command: str, settings: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(command: str, settings: dict[str, str], log: Path) -> Iterator[LoggedProcess]:
     """``serve`` or ``background`` for the time of a test; killed at the end if it is still there."""
     with log.open("ab") as file:
         process = start(command, settings, file)

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from contracts.errors import ServiceError
 from contracts.runtime.client import RpcClient
 from contracts.runtime.database import Database
+from tests.support.processes import log_of
 from tests.support.specimens import contract, processes
 from tests.support.suite import wait_until
 
@@ -65,7 +66,7 @@ class Specimen:
         return [row.what for row in self.rows("SELECT what FROM traces WHERE key = :key ORDER BY id", key=key)]
 
     def log(self, command: str) -> str:
-        return (self.folder / f"{command}.log").read_text()
+        return log_of(self.folder / f"{command}.log")
 
 
 @contextmanager

@@ -3,11 +3,12 @@ import time
 from datetime import timedelta
 
 from services.specimen import commands
+from services.specimen.harm import BadLoop, harm_soon
 from services.specimen.models import Task
 from services.specimen.settings import Settings
 from sqlalchemy.orm import Session
 
-from contracts.runtime.background import Done, DueWork, Outcome, Park, Retry
+from contracts.runtime.background import Done, DueWork, Loop, Outcome, Park, Retry
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
@@ -15,7 +16,7 @@ from contracts.runtime.outbox import emit
 from tests.support.specimens import contract
 
 
-def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork]:
+def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop]:
     """Each attempt leaves a trace; then it does what ``todo`` says. A finished task states ``thing.noted``."""
 
     def attempt(task: Task) -> Outcome:
@@ -34,7 +35,9 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             return Park("hopeless", _told)
         return Done(_told)
 
+    harm_soon(settings.harm)
     return [
+        *([BadLoop(settings.harm)] if settings.harm.endswith(" loop") else []),
         DueWork(
             "tasks",
             database,
@@ -45,7 +48,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             concurrency=4,
             one_at_a_time_per=Task.lane,
             on_park=_told,
-        )
+        ),
     ]
 
 

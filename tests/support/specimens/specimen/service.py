@@ -3,12 +3,16 @@ import time
 from typing import Any
 
 from services.specimen import commands
+from services.specimen.harm import harm
 from services.specimen.settings import Settings
 
 from contracts.events import Envelope
+from contracts.runtime import observe
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles, subscribes
 from tests.support.specimens import contract
+
+log = observe.logger(__name__)
 
 
 class SpecimenService:
@@ -39,6 +43,17 @@ class SpecimenService:
     @handles(contract.ADD_TASK)
     def add_task(self, request: contract.Task) -> contract.Echo:
         return contract.Echo(payload={"id": self.context.database.write(commands.add_task, request, now())})
+
+    @handles(contract.BURST_OF_LINES)
+    def log_much(self, request: contract.Echo) -> contract.Echo:
+        for number in range(contract.BURST):
+            log.info("burst", number=number)
+        return request
+
+    @handles(contract.HARM)
+    def do_harm(self, request: contract.Harm) -> contract.Echo:
+        harm(request.way)
+        return contract.Echo(payload={})
 
     @subscribes(contract.NOTED)
     def on_noted(self, envelope: Envelope, data: contract.Noted) -> None:

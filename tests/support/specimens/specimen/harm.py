@@ -1,0 +1,83 @@
+"""Ways to break a process from the inside, for tests of who notices."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import threading
+import time
+from typing import Any
+
+from contracts.runtime import broker, liveness, unpatched
+from contracts.runtime.background import Loop
+from contracts.runtime.broker import Broker
+
+if "ROUND_SECONDS" in os.environ:
+    liveness.ROUND_SECONDS = float(os.environ["ROUND_SECONDS"])
+    liveness.LOOK_SECONDS = broker.BEAT_SECONDS = 0.5
+    broker.HEARTBEAT_SECONDS = 2
+
+
+class BadLoop(Loop):
+    """``stuck loop``: its turn never ends; ``end loop``: its thread does."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__("stuck" if way == "stuck loop" else "ending")
+        self.turn_seconds = 10.0
+
+    def turn(self) -> float:
+        if self.name == "ending":
+            raise SystemExit
+        unpatched.sleep(1000)
+        return 0.0
+
+
+def harm(way: str) -> None:
+    """``end <name>`` ends the I/O thread of this connection, ``stop <name>`` has it wait for ever, ``deafen <name>`` ends its
+    subscriptions, and ``stand still`` is an event loop that no longer goes round."""
+    what, _, name = way.partition(" ")
+    if way == "stand still":
+        unpatched.sleep(1000)
+    elif way == "stop event loop":
+        gc.unfreeze()
+        loop = next(one for one in gc.get_objects() if isinstance(one, asyncio.AbstractEventLoop) and one.is_running())
+        loop.call_soon_threadsafe(time.sleep, 1000)
+    elif way.endswith(" loop"):
+        pass  # see BadLoop
+    elif what == "end":
+        _connection(name)._loop.call_later(0, _end)
+    elif what == "stop":
+        _connection(name)._loop.call_later(0, lambda: time.sleep(1000))
+    elif what == "deafen":
+        connection = _connection(name)
+        connection._loop.call_later(0, lambda: _deafen(connection))
+
+
+def harm_soon(way: str) -> None:
+    """As ``harm``, in a process that answers no calls: as soon as there is what is to be broken."""
+
+    def wait() -> None:
+        while True:
+            time.sleep(0.5)
+            with contextlib.suppress(StopIteration):
+                return harm(way)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _connection(name: str) -> Broker:
+    gc.unfreeze()
+    return next(one for one in gc.get_objects() if isinstance(one, Broker) and one._thread.name == f"amqp-{name}")
+
+
+def _end() -> None:
+    raise SystemExit
+
+
+def _deafen(connection: Any) -> None:
+    for role in connection._roles:
+        if role._channel is None:  # it hears already, but not yet everything has been subscribed to
+            connection._loop.call_later(0.1, lambda: _deafen(connection))
+            return
+        for tag in list(role._channel.consumer_tags):
+            role._channel.basic_cancel(tag)
