@@ -55,8 +55,6 @@ class Pod:
         self.address = address
         self.container = f"{name}-{workload.container['name']}"
         self.ready = False
-        self.restarts: list[str] = []
-        """Why its container was started again, once for each time."""
         self.not_ready_because = "it has not started"
         self._cluster = cluster
         self._init, self._file = cluster.files.write(workload, name, image)
@@ -182,7 +180,6 @@ class Pod:
             if reason is None:
                 return
             self.ready, self.not_ready_because = False, reason
-            self.restarts.append(reason)
             say(f"{self.name} is started again: {reason}")
             if self._ending.is_set():
                 return

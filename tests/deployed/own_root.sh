@@ -11,12 +11,14 @@ if [ "$(id -u)" != 0 ] || { mountpoint --quiet / && has_control_groups; }; then
     exec "$@"
 fi
 if [ -z "${COUNTERSIGN_OWN_MOUNTS:-}" ]; then
-    unshare --mount true || { echo "Containers cannot run here: root may not mount anything." >&2; exit 1; }
-    COUNTERSIGN_OWN_MOUNTS=1 exec unshare --mount "$0" "$@"
+    # Unchanged: the propagation of a root that is no mount point cannot be set.
+    unshare --mount --propagation unchanged true || { echo "Containers cannot run here: root may not mount anything." >&2; exit 1; }
+    COUNTERSIGN_OWN_MOUNTS=1 exec unshare --mount --propagation unchanged "$0" "$@"
 fi
 folder=$(pwd)
 root=$(mktemp --directory)
 mount --rbind / "$root"
+mount --make-rprivate "$root"
 mount -t sysfs sysfs "$root/sys"
 mount -t tmpfs tmpfs "$root/run"
 # Version 1 where the kernel's controllers are in use as such, else version 2.
