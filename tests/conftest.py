@@ -31,7 +31,6 @@ _LONGEST = (
     "tests/chaos/test_on_sqlite.py",
     "tests/contract/test_runtime_worker.py",
     "equipped",
-    "tests/chaos/test_kill.py",
 )
 """What is given out first, for two processors not three suites at once: starting one takes 20 s of a processor."""
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()

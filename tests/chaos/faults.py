@@ -340,10 +340,11 @@ def named(names: list[str] | None) -> None:
 def drawn(world: OwnWorld, names: list[str] | None, random: random.Random) -> Callable[[], Fault]:
     """Draws one fault after the other."""
     known = [each for each in FAULTS.values() if each.possible(world) and (names is None or each.name in names)]
-    waiting: list[Fault] = []
+    waiting = list(known)
+    random.shuffle(waiting)
 
     def draw() -> Fault:
-        # Each kind once before one comes again more often than its weight says.
+        # Each kind once, then by their weights, without any going missing for long.
         if not waiting:
             waiting.extend(each for each in known for _ in range(round(each.weight)))
             random.shuffle(waiting)

@@ -54,6 +54,8 @@ class Plan:
     signers: int = 3
     pause: float = 0.3
     settle_within: float = SETTLE_WITHIN
+    haste: float = 1.0
+    """2: faults, and the pauses between them, take half as long."""
 
 
 @dataclasses.dataclass
@@ -151,7 +153,7 @@ def _treat_badly(
     faults.pause(3, until)
     while time.monotonic() < until:
         each = draw()
-        seconds = lot.uniform(*each.lasts)
+        seconds = lot.uniform(*each.lasts) / plan.haste
         begun = time.monotonic()
         all_well = _all_answer(world)
         with each.happening(scene) as what:
@@ -163,7 +165,7 @@ def _treat_badly(
             away_until = time.monotonic()
         if each.touches and all_well:  # else the fault before it is not over yet
             evidence.away.append((away_since, away_until, each.touches))
-        faults.pause(lot.uniform(*BETWEEN), until)
+        faults.pause(lot.uniform(*BETWEEN) / plan.haste, until)
     world.alive_again()
 
 
