@@ -25,6 +25,7 @@ _SHARING = ("tests/browser/", "tests/e2e/", "tests/contract/test_role_matrix.py"
 _EQUIPPED = tuple(f"tests/e2e/test_{name}.py" for name in ("sealing_troubles", "mail_server", "generated_calls"))
 """In this order: the last of them changes whatever can be changed."""
 _LONGEST = (
+    "tests/chaos/test_restore.py",
     "SQLite",
     "PostgreSQL",
     "tests/chaos/test_on_postgresql.py",

@@ -27,6 +27,7 @@ from services.submissions.models import (
     SnapshotRow,
     SubmissionRow,
     SubmitterRow,
+    TrailRow,
 )
 from services.submissions.preparing import PREFIX
 
@@ -73,6 +74,11 @@ def blobs_in(made: dict[str, Any]) -> list[str]:
     """The keys of ``SubmissionRow.results`` or ``drafts``."""
     keys = [one["file"]["key"] for one in made["documents"]]
     return keys + [made[name]["key"] for name in ("audit_trail", "merged") if made.get(name)]
+
+
+def was_erased(session: Session, submission_id: int) -> bool:
+    """Of an erased submission the lines of its trail are left."""
+    return session.scalar(sa.select(sa.exists().where(TrailRow.submission_id == submission_id))) or False
 
 
 def unwanted(session: Session, sealed: DocumentsSealed, kept: dict[str, Any] | None, now: datetime) -> None:

@@ -23,7 +23,9 @@ def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site
         return
     found = store.lock(session, sealed.submission_id)
     if found is None:
-        erasing.unwanted(session, sealed, None, now)
+        # One that was never here is of a life that this database has lost: its documents may be all that is left of it.
+        if erasing.was_erased(session, sealed.submission_id):
+            erasing.unwanted(session, sealed, None, now)
         return
     state, happened = domain.sealed(found.state, sealed.seal_id)
     if not happened:

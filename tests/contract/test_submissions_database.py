@@ -352,9 +352,10 @@ def test_sealed_twice_and_a_stranger_s_sealing(desk: Desk) -> None:
 
 
 def test_events_of_unknown_submissions_do_nothing(desk: Desk) -> None:
+    """Not even to their files: the database may be an old one that was put back by mistake, and they are all that is left."""
     stray = sealed(4711, "x")
     desk.database.write(followups.accept_sealed, uuid7(), stray, SITE, desk.now)
-    assert len(desk.rows("SELECT key FROM blob_removals")) == 2
+    assert desk.rows("SELECT key FROM blob_removals") == []
     desk.seal_fails(4711, seal_id="x")
     outcome = MailOutcome(submission_id=4711, submitter_id=1, kind="invitation", to="a@b.co")
     desk.database.write(followups.accept_mail_sent, uuid7(), outcome, SITE, desk.now)
