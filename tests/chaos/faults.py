@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.load import Hooks
@@ -28,6 +28,8 @@ class Scene:
     hooks: Hooks
     messages: Messages
     random: random.Random
+    steps: list[tuple[str, str]] = field(default_factory=list)
+    """Who is still to be killed at which step."""
 
 
 Happening = Callable[[Scene], AbstractContextManager[str]]
@@ -75,9 +77,14 @@ LATEST_STEP = 8
 
 @fault("step", (6, 12), weight=3)
 def step(scene: Scene) -> Iterator[str]:
-    """kill -9 of one process at a step of its own choosing: before or after a commit, a message sent, a message acknowledged."""
-    suite, name = scene.world.suite, chosen(scene.world, scene.random)
-    kill_at = f"{scene.random.choice(STEPS)}:{scene.random.randint(1, LATEST_STEP)}"
+    """kill -9 of one process just before or after a commit, a message sent, a message acknowledged. ``--faults step`` goes
+    through all of them, each process at each of its first steps."""
+    suite = scene.world.suite
+    if not scene.steps:
+        numbers = range(1, LATEST_STEP + 1)
+        scene.steps += [(name, f"{kind}:{at}") for name in suite.programs for kind in STEPS for at in numbers]
+        scene.random.shuffle(scene.steps)
+    name, kill_at = scene.steps.pop()
     suite.kill_program(name)
     suite.next_start[name] = {"CHAOS_KILL_AT": kill_at}
     suite.start_program(name)

@@ -24,7 +24,8 @@ class TcpProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy", daemon=True)
         self._thread.start()
-        self._server = self._do(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        starting = asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:
@@ -32,13 +33,18 @@ class TcpProxy:
         self._loop.call_soon_threadsafe(self._cut)
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._server.close)
-        self._loop.call_soon_threadsafe(self._cut)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+        self._loop.close()
 
-    def _do(self, what: "asyncio.Future[asyncio.Server] | object") -> asyncio.Server:
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)  # type: ignore[arg-type]
+    async def _end(self) -> None:
+        self._server.close()
+        self._cut()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     def _cut(self) -> None:
         for writer in list(self._writers):

@@ -4,8 +4,7 @@ CHAOS_CLOCK: a file with the seconds that the wall clock is ahead (or behind, ne
 wall clock leaps; what waits, waits by the other one, as on a real machine.
 
 CHAOS_KILL_AT: ``kind:number``, such as ``commit:3``: kill -9 just before (``before-commit``) or after (``commit``) the n-th such
-step of this process. CHAOS_HITS: a file to which every step's name is appended, to know how many there are. Steps are
-commits, publishing to the broker and acknowledging a delivery, with ``before-`` and without.
+step of this process. Steps are commits, publishing to the broker and acknowledging a delivery, with ``before-`` and without.
 """
 
 import os
@@ -38,17 +37,12 @@ def leap(file: str) -> None:
 class Steps:
     """Counts the steps of this process, and ends it at the one that was named."""
 
-    def __init__(self, kill_at: str, hits: str) -> None:
+    def __init__(self, kill_at: str) -> None:
         self._kind, _, number = kill_at.partition(":")
         self._number = int(number or 0)
-        self._hits = hits
         self._counts: Counter[str] = Counter()
 
     def reached(self, kind: str) -> None:
-        if self._hits:
-            descriptor = os.open(self._hits, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-            os.write(descriptor, f"{kind}\n".encode())
-            os.close(descriptor)
         self._counts[kind] += 1
         if kind == self._kind and self._counts[kind] == self._number:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -101,5 +95,5 @@ class Watch:
 
 if clock := os.environ.get("CHAOS_CLOCK"):
     leap(clock)
-if os.environ.get("CHAOS_KILL_AT") or os.environ.get("CHAOS_HITS"):
-    sys.meta_path.insert(0, Watch(Steps(os.environ.get("CHAOS_KILL_AT", ""), os.environ.get("CHAOS_HITS", ""))))
+if kill_at := os.environ.get("CHAOS_KILL_AT"):
+    sys.meta_path.insert(0, Watch(Steps(kill_at)))
