@@ -9,6 +9,7 @@ STATUS = {
     "forbidden": 403,
     "not_found": 404,
     "conflict": 409,
+    "changed_meanwhile": 409,
     "too_large": 413,
     "unsupported_media_type": 415,
     "invalid": 422,

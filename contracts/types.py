@@ -351,8 +351,8 @@ class Consent(Tolerant):
 class Submitter(Tolerant):
     """Specification 2.4. ``values`` is keyed by field name; ``uuid`` is the uuid of the role.
 
-    ``documents`` is empty until this submitter has completed. ``template`` and ``submission_events`` come with the
-    submitter reads only.
+    ``slug`` and ``embed_src`` are None for a caller who only reads. ``documents`` is empty until this submitter has completed.
+    ``template`` and ``submission_events`` come with the submitter reads only.
     """
 
     id: int
@@ -364,10 +364,10 @@ class Submitter(Tolerant):
     phone: str | None = None
     external_id: str | None = None
     application_key: str | None = None
-    slug: str
+    slug: str | None = None
     status: SubmitterStatus
     order: int | None = None
-    embed_src: str
+    embed_src: str | None = None
     values: dict[str, Any] = Field(default_factory=dict)
     documents: list[DocumentLink] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -388,12 +388,14 @@ class Submitter(Tolerant):
 class Submission(Tolerant):
     """Specification 2.3. ``completed`` only once the final documents and the audit trail exist (decisions).
 
+    ``slug`` is None for a caller who only reads.
+
     ``schema`` (the documents) and ``report`` (what was changed or skipped in them) come with the answer that creates a one-off
     submission only, as do ``fields`` there.
     """
 
     id: int
-    slug: str
+    slug: str | None = None
     name: str | None = None
     status: SubmissionStatus
     sealing_status: SealingStatus | None = None

@@ -3,14 +3,53 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP, SMTPUTF8
+from email.policy import EmailPolicy
 from email.utils import format_datetime
+from typing import Any
 
 from services.notifications import addresses
 
 _LONGEST_LINE = 900
+_LONGEST_UNFOLDED = 66
+"""Characters of a mailbox that stand on one line of 78 with the header's name before it (RFC 5322, 2.1.1)."""
+
+
+class _OneAddressEach(EmailPolicy):
+    """Writes headers of addresses so that a name is never read as an address, however long it is.
+
+    The standard library's folding drops the quotes of a display name that does not fit its line: a comma in the name then
+    begins another address. A name that does not fit, or is not ASCII, is therefore written in encoded words (RFC 2047,
+    section 5), in which nothing has a meaning of its own.
+    """
+
+    def fold(self, name: str, value: Any) -> str:
+        return self._written(name, value) if hasattr(value, "addresses") else super().fold(name, value)
+
+    def fold_binary(self, name: str, value: Any) -> bytes:
+        if hasattr(value, "addresses"):
+            return self._written(name, value).encode("utf-8" if self.utf8 else "ascii")
+        return super().fold_binary(name, value)
+
+    def _written(self, name: str, value: Any) -> str:
+        separator = f",{self.linesep} "
+        return f"{name}: {separator.join(self._mailbox(one) for one in value.addresses)}{self.linesep}"
+
+    def _mailbox(self, one: Address) -> str:
+        if not one.display_name:
+            return one.addr_spec
+        if one.display_name.isascii() and "=?" not in one.display_name:
+            mailbox = str(one)  # quoted where it must be
+            if len(mailbox) <= _LONGEST_UNFOLDED:
+                return mailbox
+        words = Header(one.display_name, "utf-8", header_name="Reply-To").encode(linesep=self.linesep)
+        return f"{words}{self.linesep} <{one.addr_spec}>"
+
+
+_SMTP = _OneAddressEach(linesep="\r\n")
+_SMTPUTF8 = _SMTP.clone(utf8=True)
 
 
 @dataclass(frozen=True)
@@ -47,7 +86,7 @@ def built(
         if not addresses.valid(one):
             raise ValueError("not an e-mail address")
     wired = [addresses.for_wire(one) for one in (envelope.sender, envelope.to, *envelope.reply_to)]
-    message = EmailMessage(policy=SMTP if all(one.isascii() for one in wired) else SMTPUTF8)
+    message = EmailMessage(policy=_SMTP if all(one.isascii() for one in wired) else _SMTPUTF8)
     message["From"] = _address(envelope.sender_name, envelope.sender)
     message["To"] = _address(envelope.to_name, envelope.to)
     if envelope.reply_to:

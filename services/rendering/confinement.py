@@ -46,14 +46,24 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _DENIED_CALLS = {
     # Audit architecture, then the numbers of: socket connect bind listen accept accept4 execve execveat ptrace
     # process_vm_readv process_vm_writev io_uring_setup bpf mount umount2 pivot_root unshare setns keyctl add_key
-    # request_key init_module finit_module perf_event_open userfaultfd kill
+    # request_key init_module finit_module perf_event_open userfaultfd kill tkill rt_sigqueueinfo pidfd_send_signal pidfd_open
+    # pidfd_getfd setpriority kcmp; then those that are refused unless they are about this very process: tgkill
+    # rt_tgsigqueueinfo prlimit64
     "x86_64": (
         0xC000003E,
-        "41 42 49 50 43 288 59 322 101 310 311 425 321 165 166 155 272 308 250 248 249 175 313 298 323 62",
+        (
+            "41 42 49 50 43 288 59 322 101 310 311 425 321 165 166 155 272 308 250 248 249 175 313 298 323 62 200 129 424 434 "
+            "438 141 312"
+        ),
+        "234 297 302",
     ),
     "aarch64": (
         0xC00000B7,
-        "198 203 200 201 202 242 221 281 117 270 271 425 280 40 39 41 97 268 219 217 218 105 273 241 282 129",
+        (
+            "198 203 200 201 202 242 221 281 117 270 271 425 280 40 39 41 97 268 219 217 218 105 273 241 282 129 130 138 424 "
+            "434 438 140 272"
+        ),
+        "131 240 261",
     ),
 }
 _X32 = 0x40000000
@@ -61,6 +71,9 @@ _X32 = 0x40000000
 
 _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1  # SECCOMP_RET_ERRNO with EPERM
+
+_CALL, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+"""Places in struct seccomp_data; of the argument the lower half, which is all of a process id."""
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
@@ -85,18 +98,29 @@ def confine() -> None:
 
 
 def deny_way_out() -> bool:
-    """From now on no socket is opened and no program started. False where the machine's calls are not known."""
+    """From now on no socket is opened, no program started, and no other process sent a signal. False where the machine's calls
+    are not known."""
     known = _DENIED_CALLS.get(platform.machine())
     if known is None:
         return False
-    architecture, calls = known[0], [int(number) for number in known[1].split()]
-    refusal = len(calls) + 5
+    architecture, denied, of_itself = known[0], known[1].split(), known[2].split()
+    allowed = 4 + len(denied) + len(of_itself)  # the places of what follows the comparisons
+    look, allowed_to_itself, refused = allowed + 1, allowed + 4, allowed + 5
+
+    def if_equal(place: int, value: int, then: int) -> tuple[int, int, int, int]:
+        return _JUMP_IF_EQUAL, then - place - 1, 0, value
+
     code = [
-        (_LOAD, 0, 0, 4),
-        (_JUMP_IF_EQUAL, 0, refusal - 2, architecture),
-        (_LOAD, 0, 0, 0),
-        (_JUMP_IF_AT_LEAST, refusal - 4, 0, _X32),
-        *((_JUMP_IF_EQUAL, refusal - place - 1, 0, number) for place, number in enumerate(calls, 4)),
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_JUMP_IF_EQUAL, 0, refused - 2, architecture),
+        (_LOAD, 0, 0, _CALL),
+        (_JUMP_IF_AT_LEAST, refused - 4, 0, _X32),
+        *(if_equal(place, int(number), refused) for place, number in enumerate(denied, 4)),
+        *(if_equal(place, int(number), look) for place, number in enumerate(of_itself, 4 + len(denied))),
+        (_RETURN, 0, 0, _ALLOW),
+        (_LOAD, 0, 0, _FIRST_ARGUMENT),
+        if_equal(look + 1, os.getpid(), allowed_to_itself),
+        (_JUMP_IF_EQUAL, 0, 1, 0),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _REFUSE),
     ]

@@ -1,8 +1,9 @@
 """Who may do what with submissions (specification 5, decisions): every query and every command asks here.
 
-An admin sees and changes everything. Submissions follow their template: an editor has those of his own and of shared
-templates, a viewer sees those of shared ones and changes nothing. A one-off submission belongs to its creator. What may not
-be seen does not exist (404); what may be seen and not be changed is forbidden (403).
+An admin sees and changes everything. An editor sees and handles the submissions of their own templates, and those that they
+created. A viewer reads those of shared templates, and gets nothing that lets them act: no slug, no signing link. A one-off
+submission belongs to its creator. What may not be seen does not exist (404); what may be seen and not be changed is
+forbidden (403).
 """
 
 import sqlalchemy as sa
@@ -18,21 +19,17 @@ def visible_to(actor: Actor) -> sa.ColumnElement[bool]:
     if actor.role is Role.ADMIN:
         return sa.true()
     if actor.role is Role.EDITOR:
-        return sa.or_(
-            template.shared,
-            template.author_id == actor.user_id,
-            sa.and_(submission.template_id.is_(None), submission.created_by_id == actor.user_id),
-        )
+        return sa.or_(template.author_id == actor.user_id, submission.created_by_id == actor.user_id)
     return sa.func.coalesce(template.shared, sa.false())
 
 
 def templates_visible_to(actor: Actor) -> sa.ColumnElement[bool]:
-    """The same of templates: all their submissions are visible. An editor sees one-off submissions of his own besides."""
+    """The same of templates: all their submissions are visible. An editor sees those that they created besides."""
     template = TemplateRow.__table__.c
     if actor.role is Role.ADMIN:
         return sa.true()
     if actor.role is Role.EDITOR:
-        return sa.or_(template.shared, template.author_id == actor.user_id)
+        return template.author_id == actor.user_id
     return template.shared
 
 
@@ -42,6 +39,6 @@ def require_writer(actor: Actor) -> None:
         raise ServiceError("forbidden", "Not authorized")
 
 
-def may_see_masked(actor: Actor) -> bool:
-    """Masked values are shown in full only to those who may change them."""
+def may_act(actor: Actor) -> bool:
+    """Tell whether the actor handles what they see: others get no slug and no signing link, and masked values crossed out."""
     return actor.role is not Role.VIEWER

@@ -49,7 +49,8 @@ _PUBLIC: dict[Fact, tuple[Event, ...]] = {
 class Telling:
     """One transaction's worth of news. ``data`` goes into the trail's lines; ``by_api`` is the API user's address when he
     acted in the signer's place. ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``. ``kept`` is what
-    events of an earlier moment of the transaction say, by type and submitter."""
+    events of an earlier moment of the transaction say, by type and submitter. ``signed`` is what the line of a completion says
+    of what was signed (``shown.given``)."""
 
     found: Loaded
     site: Site
@@ -58,6 +59,7 @@ class Telling:
     by_api: str | None = None
     again_by: Mapping[str, bool] = field(default_factory=lambda: {"email": True})
     kept: dict[tuple[str, int | None], dict[str, Any]] = field(default_factory=dict)
+    signed: dict[str, Any] = field(default_factory=dict)
 
     @property
     def attachments(self) -> list[AttachmentRow]:
@@ -142,7 +144,9 @@ def _line(telling: Telling, one: Happened) -> trail.Line | None:
     if one.fact is Fact.INVITED:  # his turn has come; who acted is somebody else
         return trail.Line(event_type, one.submitter_id)
     if one.fact is Fact.COMPLETED and telling.by_api is not None:
-        return trail.Line(trail.API_COMPLETE_FORM, one.submitter_id, {"by": telling.by_api})
+        return trail.Line(trail.API_COMPLETE_FORM, one.submitter_id, {"by": telling.by_api, **telling.signed})
+    if one.fact is Fact.COMPLETED:
+        return trail.Line(event_type, one.submitter_id, {**telling.data, **telling.signed})
     return trail.Line(event_type, one.submitter_id, telling.data)
 
 

@@ -22,6 +22,7 @@ from services.submissions import (
     invites,
     queries,
     reasons,
+    shown,
     store,
     trail,
 )
@@ -50,9 +51,13 @@ def view(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
     seen = _visit(visit, submitter)
     repeated = submitter.opened_at is not None and at - submitter.opened_at < SAME_VIEW and seen == submitter.visit
     state, happened = domain.view(found.state, submitter.id, at)
+    if happened:
+        looked_at = shown.to(submitter, found.row, found.snapshot, found.submitters)
+        if visit.shown in (None, looked_at.token) and submitter.seen.get("token") != looked_at.token:
+            submitter.seen = shown.remembered(looked_at)
     if happened and not repeated and found.row.trail_length < MOST_LINES:
         submitter.opened_at, submitter.visit = at, seen
-        announce(Telling(found, site, at, seen), happened)
+        announce(Telling(found, site, at, {**seen, "shown": submitter.seen.get("token")}), happened)
     return rpc.form.Done(state=state.form_state(submitter.id, at))
 
 
@@ -66,6 +71,7 @@ def save(session: Session, command: rpc.form.SaveValues, limits: Limits, site: S
             state, happened = domain.save(found.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
+        shown.require_same(command.shown, submitter, found.row, found.snapshot, found.submitters)
         values = _received(found, submitter, command.values, limits, at)
         own = found.fields_of(submitter)
         hidden = conditions.hidden(found.fields, found.document_conditions, {**found.values, **values})
@@ -90,7 +96,8 @@ def complete(
         found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
         try:
-            domain.save(found.state, submitter.id, at)  # may he do anything at all?
+            domain.save(found.state, submitter.id, at)  # may they do anything at all?
+            signed = shown.require_same(command.shown, submitter, found.row, found.snapshot, found.submitters)
             lines = invites.named(found, submitter, command, at)
             started, first = domain.save(found.state, submitter.id, at)
             state, happened = domain.complete(started, submitter.id, at, seal_id=uuid7())
@@ -108,6 +115,7 @@ def complete(
         filling.refuse(faults + unconfirmed(found, submitter, site) + identity_checks.unproved(found, submitter))
         lines += consent.given(submitter, command, at)
         store.save(found, state, at)
+        telling.signed = {"shown": signed.token, **shown.given(submitter, found.snapshot, found.attachments)}
         if lines:  # between what he began with and what he ended with
             announce(telling, first)
             trail.append(found, lines, at)

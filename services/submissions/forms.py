@@ -33,6 +33,7 @@ from services.submissions import (
     reasons,
     store,
 )
+from services.submissions import shown as what_is_shown
 from services.submissions import values as rules
 from services.submissions.code_commands import Visitor, require_passed
 from services.submissions.creation import Limits
@@ -266,6 +267,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.form.SigningForm, s
         if one.uuid in visible or one.submitter_id == opened.submitter.id
     ]
     preferred = opened.submitter.preferences.get("go_to_last")
+    shown.shown = what_is_shown.to(opened.submitter, opened.row, opened.snapshot, opened.submitters).token
     shown.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
     shown.completed_redirect_url = _redirect(opened)
     shown.consent = consent.asked(opened.submitter)

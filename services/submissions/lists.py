@@ -144,11 +144,13 @@ def _by_template(actor: Actor, folder: str | None) -> Callable[[Session, Conditi
             return wanted.order_by(span.order(_SUBMISSION.id)).limit(span.wanted)
 
         of_one = first(_SUBMISSION.template_id == _TEMPLATE.id).correlate(_TEMPLATES).lateral()
-        templates = [templates_visible_to(actor)] + ([] if folder is None else [_TEMPLATE.folder_name == folder])
+        in_folder = [] if folder is None else [_TEMPLATE.folder_name == folder]
+        templates = [templates_visible_to(actor), *in_folder]
         all_found = sa.select(of_one.c.id).select_from(_TEMPLATES.join(of_one, sa.true())).where(*templates)
-        if actor.role is Role.EDITOR and folder is None:
-            own = first(_SUBMISSION.template_id.is_(None), _SUBMISSION.created_by_id == actor.user_id).subquery()
-            all_found = sa.select(sa.union_all(all_found, sa.select(own.c.id)).subquery().c.id)
+        if actor.role is Role.EDITOR:
+            of_folder = [_SUBMISSION.template_id.in_(sa.select(_TEMPLATE.id).where(*in_folder))] if in_folder else []
+            created = first(_SUBMISSION.created_by_id == actor.user_id, *of_folder).subquery()
+            all_found = sa.select(sa.union(all_found, sa.select(created.c.id)).subquery().c.id)
         ids = all_found.subquery()
         return list(session.scalars(sa.select(ids.c.id).order_by(span.order(ids.c.id)).limit(span.wanted)))
 

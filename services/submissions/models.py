@@ -155,6 +155,7 @@ class SubmitterRow(Base):
 
     ``visit`` is what the audit trail says of his last visit (``ip``, ``user_agent``, ``time_zone``). ``consent`` is what he has
     agreed to (a Consent). ``branding``: ``logo`` and ``stamp``, the BlobRefs of his own pictures.
+    ``seen`` is what they were shown last (``shown.remembered``).
     """
 
     __tablename__ = "submitters"
@@ -180,6 +181,7 @@ class SubmitterRow(Base):
     visit: Mapped[dict[str, Any]] = mapped_column(Json)
     consent: Mapped[dict[str, Any] | None] = mapped_column(Json)
     branding: Mapped[dict[str, Any]] = mapped_column(Json, default=dict, server_default=sa.text("'{}'"))
+    seen: Mapped[dict[str, Any]] = mapped_column(Json, default=dict, server_default=sa.text("'{}'"))
     decline_reason: Mapped[str | None] = mapped_column(sa.Text)
     completed_by_api: Mapped[str | None] = mapped_column(sa.Text)
     invited_at: Mapped[datetime | None] = mapped_column(UtcDateTime)

@@ -77,7 +77,10 @@ class ValuesView:
 
 @dataclass(frozen=True)
 class Shown:
-    """What belongs to one submission, loaded; what is None is not shown. ``status`` is the one of this moment."""
+    """What belongs to one submission, loaded; what is None is not shown. ``status`` is the one of this moment.
+
+    Without ``may_act`` slugs and signing links are left out: whoever has them signs as the person they belong to.
+    """
 
     row: Any
     template: Any
@@ -88,6 +91,7 @@ class Shown:
     events: list[SubmissionEvent] | None = None
     fields: list[FieldDefinition] | None = None
     combined: Mapping[str, Any] | None = None
+    may_act: bool = True
 
 
 def submission(shown: Shown) -> Submission:
@@ -95,7 +99,7 @@ def submission(shown: Shown) -> Submission:
     documents = result_links(row, shown.links)
     return Submission(
         id=row.id,
-        slug=row.slug,
+        slug=row.slug if shown.may_act else None,
         name=row.name,
         status=shown.status,
         sealing_status=SealingStatus(row.sealing_status) if row.sealing_status else None,
@@ -137,10 +141,10 @@ def submitter(one: Any, shown: Shown, documents: list[DocumentLink], *, alone: b
         phone=one.phone,
         external_id=one.external_id,
         application_key=one.external_id,
-        slug=one.slug,
+        slug=one.slug if shown.may_act else None,
         status=SubmitterStatus(one.status),
         order=one.group,
-        embed_src=shown.links.site.signing_page(one.slug),
+        embed_src=shown.links.site.signing_page(one.slug) if shown.may_act else None,
         values=shown.values.of(one) if shown.values else {},
         documents=documents if one.status == SubmitterStatus.COMPLETED else [],
         metadata=one.metadata_,

@@ -28,7 +28,7 @@ from contracts.types import (
     Submitter,
 )
 from services.submissions import lists, present, store, trail
-from services.submissions.access import may_see_masked, visible_to
+from services.submissions.access import may_act, visible_to
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow, TrailRow
 from services.submissions.repeats import key_of
 from services.submissions.site import FileLinks, Site
@@ -56,10 +56,11 @@ def submission(session: Session, query: rpc.GetSubmission, site: Site, now: date
             submitters=submitters,
             status=status_now(row, now),
             links=links,
-            values=present.ValuesView(fields, attachments, links, may_see_masked(query.actor)),
+            values=present.ValuesView(fields, attachments, links, may_act(query.actor)),
             events=trail.for_api(trail.lines_of(session, [row.id])),
             fields=fields if "fields" in query.include else None,
             combined=combined if "combined_document_url" in query.include else None,
+            may_act=may_act(query.actor),
         )
     )
 
@@ -83,6 +84,7 @@ def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: d
                 status=status_now(row, now),
                 links=links,
                 fields=fields.get(row.id),
+                may_act=may_act(query.actor),
             )
         )
         for row in rows
@@ -294,9 +296,10 @@ def _submitters(
             submitters=[row],
             status=status_now(parent, now),
             links=links,
-            values=present.ValuesView(fields[parent.id], attachments, links, may_see_masked(actor)),
+            values=present.ValuesView(fields[parent.id], attachments, links, may_act(actor)),
             events=trail.for_api([line for line in events[parent.id] if line.submitter_id in (row.id, None)]),
             fields=fields[parent.id] if "fields" in include else None,
+            may_act=may_act(actor),
         )
         found.append(present.submitter(row, shown, present.result_links(parent, links), alone=True))
     return found

@@ -137,6 +137,7 @@ def start(
             said = {"source": LINK, "ip": command.ip, "user_agent": (command.user_agent or "")[:250] or None}
             made = commands.create(session, creating, template, plan, prepared, site, now, told=said)
             begun = made.submitters[0].slug
+            assert begun is not None  # a link's submission is created with the rights of an admin
             if asked is not None:
                 _tell_of_code(session, begun, asked, command, now)
         return rpc.links.LinkStarted(submitter_slug=begun)

@@ -15,14 +15,17 @@ from services.submissions import (
     addresses,
     branding,
     branding_pictures,
+    changes,
     commands,
     creation,
     domain,
     identity_checks,
     overrides,
     queries,
+    shown,
     sms,
     store,
+    trail,
 )
 from services.submissions.announce import Telling, announce
 from services.submissions.code_requirements import (
@@ -112,12 +115,15 @@ def update(
         telling = Telling(found, site, at, {"by": command.actor.email}, by_api=command.actor.email)
         try:
             domain.change(found.state, submitter.id)
+            before = changes.of(submitter, found.fields)
             _apply(found, submitter, command, change, limits, at)
+            changed = changes.between(before, changes.of(submitter, found.fields))
             commands.attach(found, prepared, at)
             branding_pictures.record(found, prepared, at)
             session.flush()
             if command.completed:
                 commands.complete_by_api(found, submitter, command.actor.email, at)
+                telling.signed = shown.given(submitter, found.snapshot, found.attachments)
                 state, happened = domain.complete_for(found.state, submitter.id, at, seal_id=uuid7())
             elif command.send_email or command.send_sms:
                 telling.again_by = {"email": command.send_email, "sms": command.send_sms}
@@ -127,6 +133,9 @@ def update(
         except Refused as refused:
             raise commands.refused_for_api(refused) from None
         store.save(found, state, at)
+        if changed:
+            said = {"by": command.actor.email, "changes": changed}
+            trail.append(found, [trail.Line(trail.UPDATE_SUBMITTER, submitter.id, said)], at)
         announce(telling, happened)
         return queries.presented_submitter(session, found, submitter, site, now)
 
@@ -154,10 +163,12 @@ def _apply(
     submitter.preferences = {key: value for key, value in merged.items() if value is not None}
     check_code_addresses(submitter.preferences, submitter.email, submitter.phone, "", problems)
     sms.check_number(command, submitter, problems)
+    fields, values = found.fields, submitter.values
     if change.overrides.changes:
         found.change_fields([change.overrides.apply(field) for field in found.fields])
         found.row.values_version += 1
     store.set_values(found, submitter, change.overrides.over(submitter.values))
+    changes.refuse_what_is_signed(submitter, found.submitters, fields, found.fields, values, problems)
     everybody = [{**one.values, "metadata": one.metadata_} for one in found.submitters]
     creation.check_size(everybody, limits, problems)
     if len(found.attachments) + len(change.overrides.sources) > limits.max_attachments:

@@ -186,11 +186,11 @@ def template_of(row: dict[str, Any]) -> dict[str, Any] | None:
 
 def visible(row: dict[str, Any], actor: Actor) -> bool:
     of = template_of(row)
-    if actor.role is Role.ADMIN or (of and of["shared"]):
+    if actor.role is Role.ADMIN:
         return True
     if actor.role is Role.VIEWER:
-        return False
-    return (of["author_id"] if of else row["created_by_id"]) == actor.user_id
+        return bool(of and of["shared"])
+    return actor.user_id in (of and of["author_id"], row["created_by_id"])
 
 
 def status_of(row: dict[str, Any]) -> str:

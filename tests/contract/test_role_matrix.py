@@ -4,6 +4,7 @@ The operations are those of the document; one without a row here fails. Real ser
 """
 
 import base64
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -42,6 +43,10 @@ def on_records(editor: tuple[int | str, ...], viewer: tuple[int | str, ...]) -> 
 READ = on_records((OK, OK, 404), (404, OK, 404))
 CHANGE_OWN = on_records((OK, 403, 404), (403, 403, 403))
 CHANGE_VISIBLE = on_records((OK, OK, 404), (403, 403, 403))
+READ_SUBMISSION = on_records((OK, 404, 404), (404, OK, 404))
+HANDLE_SUBMISSION = on_records((OK, 404, 404), (403, 403, 403))
+"""An editor handles the submissions of their own templates and those that they created; sharing a template shares them with
+viewers only."""
 ADMINS: Answers = {"admin": {"": OK}, "editor": {"": 403}, "viewer": {"": 403}}
 EDITORS: Answers = {"admin": {"": OK}, "editor": {"": OK}, "viewer": {"": 403}}
 EVERYBODY: Answers = {"admin": {"": OK}, "editor": {"": OK}, "viewer": {"": OK}}
@@ -91,8 +96,8 @@ MATRIX: dict[str, Row] = {
     "templates.submissions": Row(READ),
     "templates.create_submission": Row(CHANGE_VISIBLE, new_submission),
     "submissions.search": Row(EVERYBODY, query={"limit": 100}),
-    "submissions.get": Row(READ),
-    "submissions.documents": Row(READ),
+    "submissions.get": Row(READ_SUBMISSION),
+    "submissions.documents": Row(READ_SUBMISSION),
     "submissions.create": Row(CHANGE_VISIBLE, new_submission),
     "submissions.init": Row(CHANGE_VISIBLE, new_submission),
     "submissions.create_from_pdf": Row(EDITORS, lambda _: one_off(documents=[{"name": "a", "file": PDF}])),
@@ -101,15 +106,15 @@ MATRIX: dict[str, Row] = {
     "submissions.emails": Row(
         CHANGE_VISIBLE, lambda r: {"template_id": r["template"], "emails": "s@example.com", "send_email": False}
     ),
-    "submissions.events": Row(READ),
-    "submissions.update": Row(CHANGE_VISIBLE, lambda _: {"name": "Renamed"}),
-    "submissions.remove": Row(CHANGE_VISIBLE),
-    "submissions.seal": Row(CHANGE_VISIBLE, done=422),
-    "submissions.dutystamp": Row(CHANGE_VISIBLE, done=422),
-    "submissions.certsign": Row(CHANGE_VISIBLE, done=422),
+    "submissions.events": Row(READ_SUBMISSION),
+    "submissions.update": Row(HANDLE_SUBMISSION, lambda _: {"name": "Renamed"}),
+    "submissions.remove": Row(HANDLE_SUBMISSION),
+    "submissions.seal": Row(HANDLE_SUBMISSION, done=422),
+    "submissions.dutystamp": Row(HANDLE_SUBMISSION, done=422),
+    "submissions.certsign": Row(HANDLE_SUBMISSION, done=422),
     "submitters.search": Row(EVERYBODY, query={"limit": 100}),
-    "submitters.get": Row(READ),
-    "submitters.update": Row(CHANGE_VISIBLE, lambda _: {"name": "Renamed"}),
+    "submitters.get": Row(READ_SUBMISSION),
+    "submitters.update": Row(HANDLE_SUBMISSION, lambda _: {"name": "Renamed"}),
     "tools.merge": Row(EVERYBODY, lambda _: {"files": [PDF, PDF]}),
     "tools.verify": Row(EVERYBODY, lambda _: {"file": PDF}),
     "webhooks.search": Row(ADMINS),
@@ -132,6 +137,7 @@ class World:
 
     def __init__(self, suite: RunningSuite) -> None:
         self.suite = suite
+        self.slugs: set[str] = set()
         self.keys = {"admin": suite.api_key}
         for name, role in (("editor", "editor"), ("colleague", "editor"), ("viewer", "viewer")):
             self.keys[name] = self.new_user(role)["api_key"]
@@ -164,6 +170,7 @@ class World:
         template = self.suite.api("POST", f"/templates/{self.origins[record]}/clone", {}, key=key)["id"]
         submitters = self.suite.api("POST", "/submissions", new_submission({"template": template}), key=key)
         submitter = submitters[0]
+        self.slugs |= {each["slug"] for each in submitters}
         return {"template": template, "submission": submitter["submission_id"], "submitter": submitter["id"]}
 
     def path(self, operation: specification.Operation, record: dict[str, Any]) -> str:
@@ -236,6 +243,34 @@ def test_each_operation_by_each_role(world: World, operation: specification.Oper
             status = row.done if expected == OK else expected
             assert answer.status_code == status, f"{who}, {kind or 'any'}: {answer.status_code} {answer.text[:500]}"
             assert expected == OK or refused(answer), answer.text
+            if who == "viewer":
+                assert opened_by(world, answer.text) == [], answer.text
+
+
+def opened_by(world: World, text: str) -> list[str]:
+    """Find what would let the reader of this answer act for a signer."""
+    return [slug for slug in world.slugs if slug in text] + re.findall(r"/s/[^\"]*", text)
+
+
+def test_a_viewer_is_given_no_way_to_act(world: World) -> None:
+    record = world.fresh("shared")
+    submission, submitter = f"/submissions/{record['submission']}", f"/submitters/{record['submitter']}"
+    several = {"limit": 100, "include": "fields", "after": record["submission"] - 1}
+    for path, params in (
+        (submission, {"include": "fields,combined_document_url"}),
+        (f"{submission}/documents", {}),
+        (f"{submission}/events", {}),
+        ("/submissions", several),
+        (f"/templates/{record['template']}/submissions", {}),
+        (submitter, {"include": "fields"}),
+        ("/submitters", {"submission_id": record["submission"]}),
+    ):
+        for who in ("viewer", "colleague"):
+            answer = world.suite.call("GET", path, key=world.keys[who], params=params)
+            assert answer.status_code == 200, answer.text
+            # The colleague's answer shows that the search finds what it looks for.
+            shows_submitters = "documents" not in path and "events" not in path
+            assert bool(opened_by(world, answer.text)) == (who == "colleague" and shows_submitters), (who, path)
 
 
 def test_a_slug_opens_its_own_form_only(world: World) -> None:
@@ -265,7 +300,8 @@ def test_a_slug_has_codes_sent_for_its_own_submitter_only(world: World) -> None:
 def test_lists_hold_what_the_caller_may_see(world: World, path: str, kind: str) -> None:
     records = {name: world.fresh(name) for name in RECORDS}
     ids = {record[kind]: name for name, record in records.items()}
-    for who, visible in (("admin", set(RECORDS)), ("editor", {"own", "shared"}), ("viewer", {"shared"})):
+    of_editor = {"own", "shared"} if kind == "template" else {"own"}
+    for who, visible in (("admin", set(RECORDS)), ("editor", of_editor), ("viewer", {"shared"})):
         params: dict[str, Any] = {"limit": 100, "after": min(ids) - 1}
         page = world.suite.api("GET", path, params=params, key=world.keys[who])
         assert {ids[each["id"]] for each in page["data"] if each["id"] in ids} == visible, who

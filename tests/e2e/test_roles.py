@@ -125,7 +125,7 @@ def test_submissions_follow_their_template(suite: RunningSuite, people: People) 
 
     assert may(people.admin, hidden) == [200, 200, 200, 200, 200, 422]
     assert may(people.colleague, hidden) == [200, 200, 200, 200, 200, 422]
-    assert may(people.editor, shared) == [200, 200, 200, 200, 200, 422]
+    assert may(people.editor, shared) == [404] * 6
     assert may(people.editor, hidden) == [404] * 6
     assert may(people.viewer, shared) == [200, 200, 200, 403, 403, 403]
     assert may(people.viewer, hidden)[:3] == [404] * 3
@@ -145,10 +145,20 @@ def test_submissions_follow_their_template(suite: RunningSuite, people: People) 
     assert people.asks(people.editor, "DELETE", path, params={"permanently": "true"}) == 404
     assert people.asks(people.viewer, "DELETE", path) in (403, 404)
 
+    # Who creates one from a colleague's shared template handles it, and so does the colleague.
+    new = {"template_id": shared_template["id"], "submitters": [{"role": "Seller", "email": "s@example.com"}]}
+    created = suite.api("POST", "/submissions", {**new, "send_email": False}, key=people.editor["api_key"])[0]
+    assert may(people.editor, created) == [200, 200, 200, 200, 200, 422]
+    assert may(people.colleague, created) == [200, 200, 200, 200, 200, 422]
+    for params in ({}, {"template_id": shared_template["id"]}, {"template_folder": "Default"}):
+        page = suite.api("GET", "/submissions", params={"limit": 100, **params}, key=people.editor["api_key"])
+        assert {each["id"] for each in page["data"]} == {created["submission_id"]}
+
     # What was shared is no longer, and the submissions go with it.
     suite.api("PUT", f"/templates/{shared_template['id']}", {"shared_link": False})
     wait_until(lambda: may(people.viewer, shared)[0] == 404, what="the news of the template")
     assert may(people.editor, shared) == [404] * 6
+    assert may(people.editor, created) == [200, 200, 200, 200, 200, 422]
 
 
 def test_events_are_those_of_visible_records(suite: RunningSuite, people: People) -> None:

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import platform
 import socket
 import subprocess
 import time
@@ -81,11 +82,24 @@ def begin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Generator[None, 
 def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     """What a decoder could do that somebody else's picture has taken over: Python does not see these calls."""
     libc = ctypes.CDLL(None, use_errno=True)
+    parent, process = os.getppid(), os.getpid()
+    numbers = {"x86_64": (200, 234, 129, 424, 434, 302), "aarch64": (130, 131, 138, 424, 434, 261)}[platform.machine()]
+    tkill, tgkill, queue, pidfd_signal, pidfd_open, prlimit = numbers
+    limits = (ctypes.c_ulong * 2)()
     own = f"{os.environ['TMPDIR']}/own"
     calls = {
         "socket": lambda: libc.socket(2, 1, 0),
         "exec": lambda: libc.execv(b"/bin/true", (ctypes.c_char_p * 2)(b"true", None)),
         "kill": lambda: libc.kill(os.getppid(), 0),
+        "tkill": lambda: libc.syscall(tkill, parent, 0),
+        "tgkill": lambda: libc.syscall(tgkill, parent, parent, 0),
+        "tgkill itself": lambda: libc.syscall(tgkill, process, process, 0),
+        "sigqueue": lambda: libc.syscall(queue, parent, 0, ctypes.create_string_buffer(128)),
+        "pidfd_send_signal": lambda: libc.syscall(pidfd_signal, os.open("/proc/self", os.O_RDONLY), 0, None, 0),
+        "pidfd_open": lambda: libc.syscall(pidfd_open, parent, 0),
+        "setpriority": lambda: libc.setpriority(0, parent, 19),
+        "prlimit": lambda: libc.syscall(prlimit, parent, 7, None, limits),
+        "prlimit itself": lambda: libc.syscall(prlimit, 0, 7, None, limits),
         "read": lambda: libc.open(arguments["path"].encode(), os.O_RDONLY),
         "write": lambda: libc.open(f"{arguments['path']}.new".encode(), os.O_WRONLY | os.O_CREAT, 0o600),
         "folder": lambda: libc.open(own.encode(), os.O_WRONLY | os.O_CREAT, 0o600),

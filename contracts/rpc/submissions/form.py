@@ -69,6 +69,9 @@ class SigningForm(Tolerant):
 
     Before the signer's one-time codes are passed, nothing of the submission is in it, not even its name: it is ``code``, with
     what is asked for, or the state in which no code is worth asking for.
+
+    ``shown`` names all that is to be signed, as it is here (``services/submissions/shown.py``): whoever saves or completes
+    sends it back, and is refused with ``changed_meanwhile`` when it is no longer so. None unless ``open``.
     """
 
     state: str
@@ -96,6 +99,7 @@ class SigningForm(Tolerant):
     invites: list[PartyToInvite] = Field(default_factory=list)
     logo_url: str | None = None
     code: CodeAsked | None = None
+    shown: str | None = None
 
 
 class SaveValues(Visit):

@@ -8,7 +8,8 @@ from contracts.types import Tolerant
 class Visit(Tolerant):
     """Who opens the signing page. The slug is the secret that lets him in; it is never logged whole.
 
-    ``proofs`` are what this browser was given for the one-time codes that it has passed (``PassedCode``).
+    ``proofs`` are what this browser was given for the one-time codes that it has passed (``PassedCode``). ``shown`` is what the
+    page shows, as it got it with ``SigningForm.shown``; None of a page of an older version.
     """
 
     slug: str
@@ -16,3 +17,4 @@ class Visit(Tolerant):
     ip: str | None = None
     user_agent: str | None = None
     time_zone: str | None = None
+    shown: str | None = None

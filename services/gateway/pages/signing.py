@@ -164,7 +164,7 @@ def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissio
 
 
 def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str, Any]:
-    return visit(checked(slug), trusted, body.get("time_zone"))
+    return visit(checked(slug), trusted, body.get("time_zone"), body.get("shown"))
 
 
 def _must_be_open(form: submissions.form.SigningForm) -> None:

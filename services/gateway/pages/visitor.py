@@ -13,6 +13,7 @@ COOKIE = "code_"
 
 MOST_PROOFS = 6
 PROOF_LENGTH = 500
+SHOWN_LENGTH = 100
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -40,13 +41,14 @@ def client_address(peer: str | None, forwarded_for: str, trusted: Sequence[Netwo
     return str(address) if address else None
 
 
-def visit(slug: str, trusted: Sequence[Network], time_zone: object = None) -> dict[str, Any]:
+def visit(slug: str, trusted: Sequence[Network], time_zone: object = None, shown: object = None) -> dict[str, Any]:
     """The keys of ``contracts.rpc.submissions.visit.Visit`` for the request at hand."""
     request = flask.request
-    shown = proofs()
+    passed = proofs()
     return {
         "slug": slug,
-        **({"proofs": shown} if shown else {}),
+        **({"proofs": passed} if passed else {}),
+        **({"shown": shown[:SHOWN_LENGTH]} if isinstance(shown, str) else {}),
         "ip": client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted),
         "user_agent": _printable(request.headers.get("User-Agent", ""))[:USER_AGENT_LENGTH] or None,
         "time_zone": known_time_zone(time_zone),

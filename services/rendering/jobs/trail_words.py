@@ -30,6 +30,7 @@ EVENTS = {
     "delegate_form": "Signing delegated",
     "expire_submission": "Submission expired",
     "reschedule_submission": "Expiry changed",
+    "update_submitter": "Details changed by the sender",
     "archive_submission": "Submission archived",
     "restore_submission": "Submission restored",
     "fail_sealing": "Sealing failed",

@@ -348,6 +348,7 @@ def from_template(client: AuthenticatedClient, template: Template) -> Submission
 
 def signing_form(nobody: Client, buyer: Submitter) -> None:
     """Needs no key."""
+    assert buyer.slug is not None  # null is for viewers
     file = File(payload=io.BytesIO(PNG), file_name="signature.png", mime_type="image/png")
     upload = NewAttachment(submitter_slug=buyer.slug, type_="signature", file=file)
     assert told(attachments_create.sync_detailed(client=nobody, body=upload), Attachment).content_type == "image/png"

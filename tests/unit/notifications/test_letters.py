@@ -1,6 +1,10 @@
 """Who gets which mail, and what our own texts say."""
 
 from datetime import UTC, datetime
+from email.header import decode_header, make_header
+from email.parser import BytesParser
+from email.policy import compat32, default
+from email.utils import getaddresses
 from typing import Any
 
 import pytest
@@ -9,6 +13,7 @@ from contracts.events import WebhookDisabled
 from contracts.types import Account
 from services.notifications import addresses, composing, domain
 from services.notifications.domain import Letter
+from services.notifications.mime import Envelope, built
 from tests.support.letters import completion, context, decline, file, invitation, party
 
 
@@ -233,6 +238,41 @@ def test_hostile_names_are_only_names() -> None:
         assert "\u202e" not in mail.text + mail.html
         assert "{{7*7}}" in mail.subject
         assert "\nBcc:" not in mail.text
+
+
+LONG = "Security Department of the Big Bank of Wherever International Holdings"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ann Ray",
+        "Acme, Inc.",
+        'Ann "the boss" Ray (buyer)',
+        "ceo@bank.example",
+        f"ceo@bank.example, {LONG} Ltd ,x",
+        f"{LONG} <ceo@bank.example>, x",
+        f'"{LONG}" <ceo@bank.example>; group: a@b.example;',
+        "=?utf-8?q?ceo=40bank=2Eexample=2C?= <ceo@bank.example>, x",
+        "株式会社, ceo@bank.example " * 4,
+        "a" * 100,
+        "\\" * 60 + '",<ceo@bank.example>',
+    ],
+)
+@pytest.mark.parametrize("address", ["ann@example.com", "änn@example.com", f"{'a' * 60}@{'b' * 60}.example.com"])
+def test_a_name_is_never_read_as_an_address(name: str, address: str) -> None:
+    """The judges are the standard library's two parsers, of which neither wrote the header."""
+    envelope = Envelope(name, "no-reply@localhost", name, address, [address], "Hello", "<1@x>", datetime.now(UTC))
+    raw = built(envelope, "text", "<p>html</p>").replace("ä".encode(), b"ae")
+    older, newer = (BytesParser(policy=policy).parsebytes(raw) for policy in (compat32, default))
+    for header, expected in (("From", "no-reply@localhost"), ("To", address), ("Reply-To", address)):
+        (written,) = older.get_all(header)
+        ((shown, found),) = getaddresses([written])
+        assert found == expected.replace("ä", "ae")
+        assert [f"{one.username}@{one.domain}" for one in newer[header].addresses] == [found]
+        if header != "Reply-To":
+            assert str(make_header(decode_header(shown))) == addresses.one_line(name, 100)
+    assert max(map(len, raw.partition(b"\r\n\r\n")[0].split(b"\r\n"))) <= 160
 
 
 @pytest.mark.parametrize(

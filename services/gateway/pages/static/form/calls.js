@@ -5,6 +5,9 @@ const TIMEOUT = 40_000;
 const UPLOAD_TIMEOUT = 180_000;
 const REASON = "reason:";
 
+/** What the page shows, as the server named it: sent along with everything that is saved and signed. */
+export const page = { shown: null };
+
 /** The server understood and said no; asking again the same way will not help. */
 export class Refused extends Error {
   constructor(status, body) {
@@ -16,7 +19,13 @@ export class Refused extends Error {
 
   /** The form itself is no longer what this page shows: signed elsewhere, declined, expired, withdrawn. */
   get formChanged() {
+    if (this.changedMeanwhile) return false;
     return this.status !== 422 || this.details.some(({ field }) => field === "state");
+  }
+
+  /** The sender has changed what is to be signed since this page was opened. */
+  get changedMeanwhile() {
+    return this.code === "changed_meanwhile";
   }
 }
 
@@ -33,7 +42,7 @@ export const get = (name) => call(name, { method: "GET" }, TIMEOUT);
 export const post = (name, body, { keepalive = false } = {}) =>
   call(
     name,
-    { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), keepalive },
+    { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ shown: page.shown, ...body }), keepalive },
     TIMEOUT,
   );
 

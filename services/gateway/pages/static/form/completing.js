@@ -9,9 +9,12 @@ export class Completing {
   #running = null;
   #sent = { content: null, requestId: null };
 
-  /** `onDone()` when the form is completed; `onChanged()` when it is no longer open for another reason. */
-  constructor(state, saver, pictures, panel, { onDone, onChanged }) {
-    Object.assign(this, { state, saver, pictures, panel, onDone, onChanged });
+  /**
+   * `onDone()` when the form is completed; `onChanged()` when it is no longer open for another reason; `onChangedMeanwhile(error)`
+   * when the sender has changed what is to be signed.
+   */
+  constructor(state, saver, pictures, panel, { onDone, onChanged, onChangedMeanwhile }) {
+    Object.assign(this, { state, saver, pictures, panel, onDone, onChanged, onChangedMeanwhile });
   }
 
   /** However often it is asked for, it runs once at a time. */
@@ -55,6 +58,10 @@ export class Completing {
     this.panel.tell(t("completing.failed"));
     if (!(error instanceof Refused)) return;
     this.#sent = { content: null, requestId: null };
+    if (error.changedMeanwhile) {
+      this.onChangedMeanwhile(error);
+      return;
+    }
     if (error.formChanged) {
       this.onChanged();
       return;

@@ -60,6 +60,11 @@ export class DocumentView {
     if (boxes.length) this.#bringIntoSight(boxes[0].node);
   }
 
+  /** Marks the fields with these uuids as changed by the sender. */
+  mark(uuids) {
+    for (const uuid of uuids) for (const { node } of this.#boxes.get(uuid) ?? []) node.classList.add("box--changed");
+  }
+
   /** Again into sight, when the form has changed its size. */
   follow() {
     const boxes = this.#inSight();

@@ -1,5 +1,6 @@
 // The signing page: puts its parts together.
-import { persistently, post } from "./calls.js";
+import { page, persistently, post } from "./calls.js";
+import { keepChanges, showChanges } from "./changes.js";
 import { lastProblem } from "./controls/verification.js";
 import { Completing, reasonText, timeZone } from "./completing.js";
 import { openDeclineDialog } from "./decline_dialog.js";
@@ -13,6 +14,7 @@ import { t } from "./texts.js";
 import { watchRoom } from "./room.js";
 
 const form = dataOf("form-data");
+page.shown = form.shown;
 const drafts = new Drafts();
 const state = new FormState(form, drafts);
 const place = document.getElementById("panel");
@@ -40,7 +42,11 @@ const panel = new Panel(place, state, {
   },
 });
 const view = new DocumentView(document.getElementById("document"), state, (field) => panel.ask(field));
-const completing = new Completing(state, saver, view.pictures, panel, { onDone: done, onChanged: showState });
+const completing = new Completing(state, saver, view.pictures, panel, {
+  onDone: done,
+  onChanged: showState,
+  onChangedMeanwhile: lookAgain,
+});
 
 watchRoom(document.querySelector(".top"), place, () => view.follow());
 if (mayComplete(state)) declineButton.addEventListener("click", () => openDeclineDialog(declineButton, saver, showState));
@@ -64,6 +70,7 @@ const unsaved = state.steps().filter((field) => Object.keys(state.answersTo(fiel
 saver.save(Object.assign({}, ...unsaved.map((field) => state.answersTo(field))));
 
 comeBack();
+showChanges(state, view, place);
 
 persistently(() => post("view", { time_zone: timeZone() }), [1_000, 5_000, 20_000]).catch(() => {});
 
@@ -77,6 +84,10 @@ function comeBack() {
 }
 
 function refused(error, values) {
+  if (error.changedMeanwhile) {
+    lookAgain(error);
+    return;
+  }
   if (error.formChanged) {
     showState();
     return;
@@ -90,6 +101,13 @@ function refused(error, values) {
 async function showState() {
   await saver.finish();
   drafts.clear();
+  location.reload();
+}
+
+/** The sender has changed what is to be signed: it is shown anew, with what is another now. Nothing that was typed is lost. */
+async function lookAgain(error) {
+  keepChanges(error.details, state);
+  await saver.finish();
   location.reload();
 }
 

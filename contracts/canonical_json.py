@@ -1,0 +1,50 @@
+"""JSON in its one canonical form (RFC 8785), so that a digest of it can be computed by anybody, in any language."""
+
+import hashlib
+import json
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+_NEEDS_CARE = re.compile(r"\.0(?![0-9])|[0-9]e[+-]?[0-9]|[\U00010000-\U0010ffff]")
+"""Where Python's writer and RFC 8785 may differ: whole and very small or large numbers, minus zero, order of keys beyond the
+Basic Multilingual Plane. It may also stand in a text, which then only takes longer."""
+
+
+def encoded(value: Any) -> bytes:
+    """Encode plain JSON values as RFC 8785 says: keys sorted by their UTF-16 units, numbers as ECMAScript writes them, no white
+    space, UTF-8. Raises ValueError for what JSON has no form for (NaN, infinities)."""
+    text = _dumps(value)
+    return (_carefully(value) if _NEEDS_CARE.search(text) else text).encode()
+
+
+def digest(value: Any) -> str:
+    """Compute the SHA-256, in lower-case hex, of ``value`` in canonical JSON."""
+    return hashlib.sha256(encoded(value)).hexdigest()
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _carefully(value: Any) -> str:
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+        return "{" + ",".join(f"{_dumps(key)}:{_carefully(value[key])}" for key in keys) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_carefully, value)) + "]"
+    return _number(value) if isinstance(value, float) else _dumps(value)
+
+
+def _number(value: float) -> str:
+    """ECMA-262, Number::toString: decimal notation from 1e-6 up to 1e21, Python's shortest digits in any case."""
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no JSON")
+    if value == 0:
+        return "0"
+    if 1e-6 <= abs(value) < 1e21:
+        text = format(Decimal(repr(value)), "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    mantissa, _, exponent = repr(value).partition("e")
+    return f"{mantissa.removesuffix('.0')}e{int(exponent):+d}"
