@@ -203,6 +203,24 @@ def test_writers_side_by_side_are_never_told_that_it_is_locked(database: Databas
     assert database.read(lambda session: session.scalars(sa.select(Thing.amount)).one()) == 120
 
 
+def test_writers_of_several_processes_are_never_told_that_it_is_locked(database: Database) -> None:
+    """F29: each process has a Database of its own, and with it a queue of its own writers; they meet in the file only."""
+
+    def count_up(session: Session) -> None:
+        thing = session.scalars(for_update(sa.select(Thing))).one()
+        thing.amount = (thing.amount or 0) + 1
+
+    database.write(add, "counter", amount=0)
+    processes = [Database(str(database.url.render_as_string(hide_password=False))) for _ in range(4)]
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda number: processes[number % 4].write(count_up), range(80)))
+    finally:
+        for each in processes:
+            each.dispose()
+    assert database.read(lambda session: session.scalars(sa.select(Thing.amount)).one()) == 80
+
+
 # Idempotency.
 
 
