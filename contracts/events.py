@@ -56,12 +56,14 @@ REGISTRY: dict[str, Event] = {}
 
 class PublicData(Tolerant):
     """``data`` as the receiver gets it: a Submission, Submitter or Template (contracts.types) as JSON, plus
-    ``author_id``, ``template_id`` and ``shared`` for the polling endpoints' access rules."""
+    what the polling endpoints' access rules ask: the template with its author and whether it is shared, and who created the
+    submission."""
 
     data: dict[str, Any]
     author_id: int | None = None
     template_id: int | None = None
     shared: bool = True
+    created_by_id: int | None = None
 
 
 FORM_VIEWED = Event("submissions", "form.viewed", PublicData, public=True)

@@ -103,6 +103,7 @@ def publish(telling: Telling, event: Event, data: dict[str, Any]) -> None:
         author_id=template.author_id if template else row.created_by_id,
         template_id=row.template_id,
         shared=bool(template and template.shared),
+        created_by_id=row.created_by_id,
     )
     emit(telling.found.session, event, public, subject=telling.subject, sequence=row.event_sequence)
 

@@ -21,7 +21,17 @@ from contracts.runtime.database import for_update, insert_into
 from contracts.types import Webhook as PublicWebhook
 from contracts.types import iso
 from services.webhooks import domain, queries
-from services.webhooks.models import Arrival, Attempt, Delivery, KnownAdmins, LoggedEvent, LogHead, SubjectHead, Webhook
+from services.webhooks.models import (
+    Arrival,
+    Attempt,
+    Delivery,
+    KnownAdmins,
+    KnownTemplate,
+    LoggedEvent,
+    LogHead,
+    SubjectHead,
+    Webhook,
+)
 
 RESPONSE_KEPT = 1000
 
@@ -388,7 +398,10 @@ def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Env
         author_id=public.author_id,
         template_id=public.template_id,
         shared=public.shared,
+        created_by_id=public.created_by_id,
     )
+    if event.subject.startswith("template:") and event.template_id is not None:
+        session.merge(KnownTemplate(id=event.template_id, author_id=event.author_id, shared=event.shared))
     if subject.erased:
         event.body = _body(envelope.type, recorded_at, {"id": int(subject.subject.split(":")[1]), "erased": True})
     session.add(event)

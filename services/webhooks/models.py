@@ -83,8 +83,19 @@ class Arrival(Base):
     arrived_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
+class KnownTemplate(Base):
+    """Who wrote a template and whether it is shared, as its last event said: events of its submissions are seen accordingly."""
+
+    __tablename__ = "templates"
+
+    id: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
+    author_id: Mapped[int | None] = mapped_column(sa.BigInteger)
+    shared: Mapped[bool] = mapped_column(sa.Boolean)
+
+
 class LoggedEvent(Base):
-    """The event log. ``body`` is the JSON text that every attempt of every delivery sends, byte for byte."""
+    """The event log. ``body`` is the JSON text that every attempt of every delivery sends, byte for byte. ``author_id`` and
+    ``shared`` are those of the template at that moment."""
 
     __tablename__ = "events"
 
@@ -98,6 +109,7 @@ class LoggedEvent(Base):
     author_id: Mapped[int | None] = mapped_column(sa.BigInteger)
     template_id: Mapped[int | None] = mapped_column(sa.BigInteger)
     shared: Mapped[bool] = mapped_column(sa.Boolean)
+    created_by_id: Mapped[int | None] = mapped_column(sa.BigInteger)
 
     __table_args__ = (
         sa.Index("ix_events_type_time", "event_type", "recorded_at", "position"),

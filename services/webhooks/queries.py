@@ -14,7 +14,16 @@ from contracts.runtime.database import for_update
 from contracts.types import Actor, EventRecord, Page, Pagination, Role
 from contracts.types import Webhook as PublicWebhook
 from services.webhooks import domain
-from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent, LogHead, SubjectHead, Webhook
+from services.webhooks.models import (
+    Arrival,
+    Attempt,
+    Delivery,
+    KnownTemplate,
+    LoggedEvent,
+    LogHead,
+    SubjectHead,
+    Webhook,
+)
 
 _LAST_SECOND = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 
@@ -193,12 +202,19 @@ def _record(row: LoggedEvent) -> EventRecord:
 
 
 def _visible(actor: Actor) -> list[sa.ColumnElement[bool]]:
-    """An editor sees what is shared or his own, a viewer what is shared (decisions: 'shared' templates)."""
+    """As the submissions themselves are seen now (decisions: 'shared' templates): an editor has the events of their own
+    templates and of what they created, a viewer those of shared templates. Unsharing a template takes its events away, too."""
     if actor.role is Role.ADMIN:
         return []
     if actor.role is Role.EDITOR:
-        return [sa.or_(LoggedEvent.shared.is_(True), LoggedEvent.author_id == actor.user_id)]
-    return [LoggedEvent.shared.is_(True)]
+        author = sa.func.coalesce(_of_template(KnownTemplate.author_id), LoggedEvent.author_id)
+        return [sa.or_(author == actor.user_id, LoggedEvent.created_by_id == actor.user_id)]
+    return [sa.func.coalesce(_of_template(KnownTemplate.shared), LoggedEvent.shared).is_(True)]
+
+
+def _of_template(column: Any) -> Any:
+    """What is known of the event's template now; null when it is not known, or there is none."""
+    return sa.select(column).where(KnownTemplate.id == LoggedEvent.template_id).correlate(LoggedEvent).scalar_subquery()
 
 
 def _page(

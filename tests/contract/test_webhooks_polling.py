@@ -73,11 +73,14 @@ def test_polling_pages_and_cursors(database: Database) -> None:
 
 
 def test_polling_shows_only_what_the_role_may_see(database: Database) -> None:
+    """As the template is now, whatever it was when the event was told."""
     record(
         database,
-        envelope(1),
+        envelope(1, author_id=99),
         envelope(2, shared=False, author_id=EDITOR.user_id),
         envelope(3, shared=False, author_id=99),
+        envelope(4, author_id=99, created_by_id=EDITOR.user_id),
+        envelope(5, author_id=99, template_id=7),
     )
     later = NOW + timedelta(hours=1)
 
@@ -85,6 +88,15 @@ def test_polling_shows_only_what_the_role_may_see(database: Database) -> None:
         page = database.write(queries.events, rpc.ListEvents(actor=actor, event_type="form.completed"), later)
         return [each.data["id"] for each in page.data]
 
-    assert seen(ADMIN) == [1, 2, 3]
-    assert seen(EDITOR) == [1, 2]
-    assert seen(VIEWER) == [1]
+    def template_says(number: int, **public: Any) -> None:
+        record(database, envelope(number, subject="template:7", kind="template.updated", template_id=7, **public))
+
+    assert seen(ADMIN) == [1, 2, 3, 4, 5]
+    assert seen(EDITOR) == [2, 4]
+    assert seen(VIEWER) == [1, 4, 5]
+    template_says(1, shared=False, author_id=EDITOR.user_id)
+    assert seen(EDITOR) == [2, 4, 5]
+    assert seen(VIEWER) == [1, 4]
+    template_says(2, shared=True, author_id=99)
+    assert seen(EDITOR) == [2, 4]
+    assert seen(VIEWER) == [1, 4, 5]

@@ -184,6 +184,17 @@ def test_events_are_those_of_visible_records(suite: RunningSuite, people: People
         assert not polled(people.editor, path, key)
         assert not polled(people.viewer, path, key)
 
+    # The events follow the template: shared with viewers, and taken away again.
+    for shared in (True, False):
+        suite.api("PUT", f"/templates/{template['id']}", {"shared_link": shared}, key=people.colleague["api_key"])
+        for path, key in polls:
+            wait_until(
+                lambda path=path, key=key, shared=shared: polled(people.viewer, path, key) is shared,
+                what=f"{path} for a viewer when shared is {shared}",
+            )
+            assert polled(people.colleague, path, key)
+            assert not polled(people.editor, path, key)
+
 
 def test_users_and_webhooks_are_for_admins(suite: RunningSuite, people: People) -> None:
     user, hook = people.colleague["id"], {"url": "http://127.0.0.1:9/x", "events": ["template.archived"]}
