@@ -69,6 +69,7 @@ class LogReader(threading.Thread):
         self._pipe = pipe
         self._log = log
         self._pause = pause
+        self._chance = random.Random()  # its own: others count on theirs being left alone
         self._reading = threading.Lock()
         self._finishing = False
 
@@ -89,7 +90,7 @@ class LogReader(threading.Thread):
                 if not piece:
                     break
                 if self._pause and not self._finishing:
-                    time.sleep(random.uniform(0, self._pause))
+                    time.sleep(self._chance.uniform(0, self._pause))
         os.close(self._pipe)
 
     def finish(self) -> None:

@@ -53,8 +53,8 @@ def refuse_what_is_signed(
     values: Mapping[str, Any],
     problems: Problems,
 ) -> None:
-    """Refuse changes of what somebody else has had before their eyes when they signed: fields on paper, and what stands in
-    those that this party cannot change. ``values`` are this party's before the change."""
+    """Refuse changes of what somebody else has had before their eyes when they signed: where fields are on paper, and what
+    stands in those that this party cannot change. ``values`` are this party's before the change."""
     signers = [one for one in others if one.completed_at is not None and one.id != submitter.id]
     if not signers:
         return
@@ -64,7 +64,9 @@ def refuse_what_is_signed(
     for field in after:
         if not field.areas or field.submitter_uuid != submitter.party_uuid:
             continue
-        fixed = field.readonly or known[field.uuid].readonly
-        if field != known[field.uuid] or (fixed and submitter.values.get(field.uuid) != values.get(field.uuid)):
+        was, stood = known[field.uuid], values.get(field.uuid)
+        moved = (field.areas, field.type) != (was.areas, was.type)
+        fixed = field.readonly or was.readonly  # anything else this party may still fill in as they like
+        if moved or (fixed and (field != was or submitter.values.get(field.uuid) != stood)):
             reason = f"cannot be changed any more: {who} has signed the document with it"
             problems.add(f"fields.{names[field.uuid]}", reason)

@@ -160,7 +160,8 @@ def test_what_somebody_has_signed_is_frozen(desk: Desk, change: dict[str, Any], 
     assert refused.code == "invalid"
     assert "Ann has signed" in named(refused)[path]
     assert lines(desk, made.id, "update_submitter") == []
-    desk.update_submitter(bob.id, name="Robert", values={"Note": "for you to change"})
+    to_fill_in = [{"name": "Note", "default_value": "for you to change", "title": "A note", "required": True}]
+    desk.update_submitter(bob.id, name="Robert", fields=to_fill_in)
     desk.complete(bob.slug, {})
 
 

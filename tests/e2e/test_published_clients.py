@@ -231,7 +231,7 @@ def submitters(call: Caller, submission: dict[str, Any]) -> None:
         *("new+tag@example.com", "+4512345678"),
         buyer["embed_src"],
     )
-    fields = [{"name": "Colour", "default_value": "Green", "readonly": True}]
+    fields = [{"name": "Colour", "default_value": "Green"}]  # the seller has signed: nothing is fixed any more
     more = {"metadata": {"crm": "7"}, "external_id": f"crm {buyer['slug']}", "fields": fields, "name": "Bo Buyer"}
     assert call("update_submitter", buyer["id"], more)["metadata"] == {"crm": "7"}
     read = call("get_submitter", buyer["id"])
