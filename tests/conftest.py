@@ -24,8 +24,11 @@ from tests.support.suite import RunningSuite, start_suite
 _SHARING = ("tests/browser/", "tests/e2e/", "tests/contract/test_role_matrix.py")
 _EQUIPPED = tuple(f"tests/e2e/test_{name}.py" for name in ("sealing_troubles", "mail_server", "generated_calls"))
 """In this order: the last of them changes whatever can be changed."""
+_REHEARSAL = "tests/chaos/test_restore.py"
+"""Its suites, on SQLite and on PostgreSQL, go to two workers."""
 _LONGEST = (
-    "tests/chaos/test_restore.py",
+    _REHEARSAL,
+    f"{_REHEARSAL} postgresql",
     "SQLite",
     "PostgreSQL",
     "tests/chaos/test_on_postgresql.py",
@@ -49,6 +52,8 @@ def group_of(nodeid: str) -> str:
     file, _, test = nodeid.partition("::")
     if file in _EQUIPPED:
         return "equipped"
+    if file == _REHEARSAL and "postgresql" in test:
+        return f"{file} postgresql"
     if not file.startswith(_SHARING):
         return file
     return "PostgreSQL" if "postgresql" in test else "SQLite"

@@ -346,7 +346,11 @@ def test_all_databases_from_one_backup(office: Office, tmp_path: Path) -> None:
     assert said == "The services agree with each other and with the files.\n"
 
 
-@pytest.mark.parametrize("older", ["webhooks", "rendering", "submissions"])
+@pytest.mark.parametrize(
+    ("office", "older"),
+    [("sqlite", "webhooks"), ("sqlite", "rendering"), ("sqlite", "submissions"), ("postgresql", "submissions")],
+    indirect=["office"],
+)
 def test_databases_of_different_moments(office: Office, tmp_path: Path, older: str) -> None:
     """One of them is from a backup before the one that the others are from. What submissions lost, the others go on to know:
     that comes last."""
@@ -372,10 +376,14 @@ def test_databases_of_different_moments(office: Office, tmp_path: Path, older: s
     if older == "submissions":
         assert lost
         assert lost == said[:-1]
+    elif older == "rendering":
+        assert all(line.startswith("mended: rendering does not know") for line in said[:-1])
+        assert office.run(RECONCILE).stdout == "The services agree with each other and with the files.\n"
     else:
         assert said == ["The services agree with each other and with the files."]
 
 
+@pytest.mark.parametrize("office", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("how", ["as the RUNBOOK says", "and not a word"])
 def test_by_hand(office: Office, tmp_path: Path, how: str) -> None:
     """With tools of others; where nobody says so, the mark in the file store does."""

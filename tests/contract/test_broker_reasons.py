@@ -11,7 +11,7 @@ import pika
 import pytest
 
 from contracts.runtime import broker as connections
-from contracts.runtime import declare
+from contracts.runtime import checking
 from contracts.runtime.broker import Broker, reason_of
 from deploy.rabbitmq import PrivateBroker
 from deploy.suite import free_port
@@ -44,7 +44,7 @@ def listening(amqp_url: str) -> Iterator[Listener]:
 def both(amqp_url: str) -> set[str]:
     """What the connection that is kept open says, and what ``check`` says."""
     with pytest.raises(Exception) as failed:
-        declare.ping(amqp_url)
+        checking._broker(amqp_url)
     with listening(amqp_url) as role:
         return {role.reasons.get(timeout=30), reason_of(failed.value)}
 
@@ -84,7 +84,6 @@ def test_a_broker_that_says_nothing(silent: int, monkeypatch: pytest.MonkeyPatch
         return chosen
 
     monkeypatch.setattr(connections, "parameters", impatient)
-    monkeypatch.setattr(declare, "parameters", impatient)
     assert both(f"amqp://a:b@127.0.0.1:{silent}/") == {"no answer in time"}
 
 

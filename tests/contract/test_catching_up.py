@@ -239,7 +239,7 @@ def test_a_restored_owner_begins_another_epoch_once(owner: Owner, consumer: Cons
         consumer.walk().turn()
         consumer.walk().turn()
     finally:
-        epoch.on_new_epoch.clear()
+        epoch.on_new_epoch.pop()
     after = owner.database.read(epoch.epoch_of)
     assert (after > before, reactions) == (True, ["told"])
     assert consumer.cursor().epoch == after

@@ -98,7 +98,7 @@ def test_an_epoch_begins_once_and_sorts_after_the_one_before(database_url: str) 
         second = database.write(lambda session: epoch.begin_epoch(session, instead_of=first))
         again = database.write(lambda session: epoch.begin_epoch(session, instead_of=first))
     finally:
-        epoch.on_new_epoch.clear()
+        epoch.on_new_epoch.pop()
     assert first < second == again
     assert reactions == [second]
     assert database.read(epoch.epoch_of) == second

@@ -2,6 +2,7 @@
 
 import json
 import os
+import posix
 import pty
 import signal
 import socket
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from contracts.runtime import unpatched
+from contracts.runtime.line_writer import LineWriter
 from tests.support.suite import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,6 +223,7 @@ wait_for("talking")
 for number in range(200):
     log.info("long", who=who, number=number, text=str(number % 10) * 10_000)
     log.info("short", who=who, number=number)
+observe.flush(60)  # longer than at any end: whoever reads may be slow
 """
     ours, theirs = ends("pipe")
     started = [programs.start(BEGIN + talking, theirs) for _ in range(4)]
@@ -352,3 +356,30 @@ say("done")
     assert process.wait() == 0
     for who in [f"{kind} {n}" for kind in ("real", "green") for n in range(4)]:
         assert [line["number"] for line in lines if line.get("who") == who] == list(range(500))
+
+
+def test_a_pipe_of_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container: it cannot be opened anew. Lines go at once while there is room, and wait for nobody when there is none."""
+
+    def refused(*_arguments: Any) -> int:
+        raise PermissionError
+
+    threads: list[Any] = []
+    begin = unpatched.start_new_thread
+    monkeypatch.setattr(posix, "open", refused)
+    monkeypatch.setattr(unpatched, "start_new_thread", lambda *more: threads.append(more) or begin(*more))
+    ours, theirs = os.pipe()
+    writer = LineWriter(theirs, lambda dropped: b"dropped")
+    for number in range(10):
+        writer.write(b"%d" % number)
+    assert threads == []
+    for _ in range(100):
+        writer.write(b"x" * 4000)  # more than a pipe holds
+    assert len(threads) == 1
+    read = b""
+    while read.count(b"\n") < 110:
+        read += os.read(ours, 65536)
+    assert read == b"".join(b"%d\n" % number for number in range(10)) + (b"x" * 4000 + b"\n") * 100
+    assert writer.flush(10)
+    os.close(ours)
+    os.close(theirs)

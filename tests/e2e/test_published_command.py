@@ -177,7 +177,7 @@ def submitter_commands(shell: Shell, submission: Any) -> None:
     changed = shell("submitters update", buyer["id"], "--name", "Bo", "--email", "new@example.com", "--phone", "+4587654321",
                     "--external-id", f"crm {buyer['slug']}", "--reply-to", "sales@example.com", "-d", "metadata[crm]=8",
                     "--completed-redirect-url", "https://example.com/", "-d", "fields[0][name]=Colour",
-                    "-d", "fields[0][default_value]=Green", "-d", "fields[0][readonly]=true",
+                    "-d", "fields[0][default_value]=Green",
                     type="UpdateSubmitterResponse")  # fmt: skip
     assert (changed["email"], changed["metadata"]) == ("new@example.com", {"crm": "8"})
     listed = shell("submitters list", "--submission-id", submission["id"], "--q", "new@", "--slug", buyer["slug"],
