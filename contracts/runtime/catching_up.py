@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.events import Envelope, Event
 from contracts.rpc import events as rpc
-from contracts.runtime import clock, observe
+from contracts.runtime import observe
 from contracts.runtime.background import JITTER, Loop
 from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import now
@@ -198,17 +198,24 @@ def _note(session: Session, owner: str, page: rpc.ToldPage, kinds: list[str], at
 
 
 def _due(session: Session, owner: str, moment: datetime, pause: timedelta) -> list[str]:
-    """The next ones to be fetched. They are due again in a moment, in case nothing comes of it."""
+    """The next ones to be fetched. They are due again in a moment, in case nothing comes of it.
+
+    What would wait for longer than the pause after its own is due, too: that comes of a clock that was put back. A pause is
+    never cut short by that, or all of an event's times would be over in a moment, and the broker have lost them together.
+    """
+    at, tries = missing_events.c.next_at, missing_events.c.tries
+    longest = (pause + PAUSES[0], *PAUSES[1:])
+    too_long = [sa.and_(tries == times, at > moment + most) for times, most in enumerate(longest)]
     due = (
         sa.select(missing_events.c.event_id)
-        .where(missing_events.c.owner == owner, missing_events.c.next_at <= moment + clock.put_back())
+        .where(missing_events.c.owner == owner, sa.or_(at <= moment, *too_long))
         .order_by(missing_events.c.event_id)  # as they were stated
         .limit(FETCHED_AT_ONCE)
         .with_for_update(skip_locked=True)
     )
     ids = list(session.scalars(due))
     again = sa.update(missing_events).where(missing_events.c.event_id.in_(ids))
-    session.execute(again.values(next_at=moment + pause + clock.put_back()))
+    session.execute(again.values(next_at=moment + pause))
     return ids
 
 

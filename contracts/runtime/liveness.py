@@ -12,7 +12,10 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 from contracts.runtime import observe, unpatched
 
@@ -25,15 +28,20 @@ ROUND_SECONDS = 90.0
 
 TURN_SECONDS = 600.0
 """The limit of one turn of a background loop: it may wait for a database that is locked or restored and a broker that confirms
-nothing, each for a bounded time, several times in a row."""
+nothing, each for a bounded time, several times in a row. The limit also of what is ``under_way``."""
 
 STATUS = 70
+
+green_thread: Callable[[], Any] | None = None
+"""Set by the worker: gives the green thread that runs."""
 
 _watched: list["Watched"] = []
 
 
 class Watched:
     """One thread that the process cannot live without, or something else that has to come round again and again."""
+
+    _has_to = "come round"
 
     def __init__(self, name: str, limit: float | None = None) -> None:
         """``limit``: seconds, ROUND_SECONDS unless said otherwise."""
@@ -76,8 +84,36 @@ class Watched:
         if self._ended:
             return f"{self.name} has ended"
         if self._looks * LOOK_SECONDS >= self._limit:
-            return f"{self.name} has not come round for {self._limit:g} s"
+            return f"{self.name} has not {self._has_to} for {self._limit:g} s"
         return None
+
+
+class _Work(Watched):
+    """Something that has an end."""
+
+    _has_to = "ended"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, TURN_SECONDS)
+        self._green = green_thread() if green_thread is not None else None
+
+    @property
+    def stack(self) -> str:
+        """Where its green thread waits; empty when that is the one that runs, which the stack of a thread tells."""
+        frame = getattr(self._green, "gr_frame", None)
+        return "" if frame is None else _lines(frame)
+
+
+@contextmanager
+def under_way(name: str) -> Iterator[None]:
+    """Watch a piece of work that ends by itself, within TURN_SECONDS: the handler of a call or an event, whose statements,
+    locks and calls all have time limits. One that never ends keeps its message, and those that wait for its place, from
+    everybody."""
+    work = _Work(name)
+    try:
+        yield
+    finally:
+        work.finish()
 
 
 def problems() -> list[str]:
@@ -111,6 +147,8 @@ def _end(found: list[str]) -> None:
     try:
         for thread, stack in _stacks():
             log.error("thread.stack", thread=thread, stack=stack)
+        for work in [watched for watched in _watched if isinstance(watched, _Work) and watched.problem]:
+            log.error("thread.stack", thread=work.name, stack=work.stack)
         log.critical("process.cannot_go_on", problems=found)
         observe.flush()
     finally:
@@ -121,4 +159,8 @@ def _stacks() -> list[tuple[int, str]]:
     """Where every thread of the operating system is at this moment."""
     own = unpatched.get_ident()
     frames = sys._current_frames().items()
-    return [(thread, "".join(traceback.format_stack(frame, limit=-12))) for thread, frame in frames if thread != own]
+    return [(thread, _lines(frame)) for thread, frame in frames if thread != own]
+
+
+def _lines(frame: FrameType) -> str:
+    return "".join(traceback.format_stack(frame, limit=-12))

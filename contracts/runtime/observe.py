@@ -24,6 +24,7 @@ from typing import Any
 
 import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Gauge, generate_latest
+from structlog.typing import FilteringBoundLogger
 
 from contracts.runtime.line_writer import LONGEST_LINE, LineWriter
 
@@ -61,9 +62,11 @@ def request(identifier: object = None) -> Iterator[str]:
         _request_id.reset(before)
 
 
-def logger(name: str) -> Any:
-    """A structlog logger: ``log.info("rpc.handled", method=..., outcome=...)``."""
-    return structlog.get_logger(name)
+def logger(name: str) -> FilteringBoundLogger:
+    """A structlog logger: ``log.info("rpc.handled", method=..., outcome=...)``. Its type says that ``event`` is the first
+    argument's name, and no key: given as a key, it would raise where the line is written."""
+    made: FilteringBoundLogger = structlog.get_logger(name)
+    return made
 
 
 def setup(service: str, level: str = "INFO") -> None:

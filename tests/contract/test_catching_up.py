@@ -26,6 +26,7 @@ from services.webhooks import commands
 from services.webhooks.models import LoggedEvent
 from tests.support.migrated import migrated
 from tests.support.telling import tell_everything
+from tests.support.wall_clock import WallClock
 
 SUBSCRIPTIONS = [FORM_VIEWED, FORM_COMPLETED]
 
@@ -157,6 +158,49 @@ def test_an_event_that_is_late_is_taken_off_the_list(owner: Owner, consumer: Con
     loop.turn()
     assert consumer.missing() == []
     assert consumer.asked.count("events_by_id") == 1, "a minute passes before it is fetched again"
+
+
+def test_a_clock_that_was_put_back_cuts_no_pause_short(
+    owner: Owner, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All times of an event were over within a second; a broker that was wiped then had lost every copy, and the next one was due
+    in an hour."""
+    wall = WallClock(monkeypatch, stopped=True)
+    (lost,) = owner.told(1)
+    loop = consumer.walk()
+    wall.leap(-600)
+    copies: list[str] = []
+
+    def lose(message: Message) -> str:
+        copies.append(message.id)
+        return CONFIRMED
+
+    consumer.deliver = lose
+    for _ in range(3):
+        wall.pass_by(1)
+        loop.turn()
+    assert copies == [lost]
+    consumer.deliver = consumer.take
+    wall.pass_by(catching_up.PAUSES[0].total_seconds())
+    loop.turn()
+    assert consumer.logged() == [lost]
+
+
+@pytest.mark.parametrize("outcome", [CONFIRMED, UNROUTED], ids=["tried", "never tried"])
+def test_nobody_waits_for_a_clock_that_was_put_back(
+    owner: Owner, consumer: Consumer, monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    """Nor in a process that was started after that, and cannot know of it."""
+    wall = WallClock(monkeypatch, stopped=True)
+    ids = owner.told(1)
+    consumer.deliver = lambda _message: outcome
+    consumer.walk().turn()
+    assert consumer.missing() == ids
+    wall.leap(-1800)
+    wall = WallClock(monkeypatch, stopped_at=(wall.time_ns(), wall.monotonic_ns()))
+    consumer.deliver = consumer.take
+    consumer.walk().turn()
+    assert consumer.logged() == ids
 
 
 def test_a_queue_that_is_not_there_yet_loses_nothing(owner: Owner, consumer: Consumer) -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,23 @@ def test_a_worker_whose_event_loop_stands_still_ends(served: Specimen, client: R
     break_down(client, "stand still")
     found = reasons(process, f"{served.folder}/serve.log")
     assert {problem.partition(" has ")[2] for problem in found} == {"not come round for 12 s"}
+
+
+def test_a_worker_whose_handlers_never_end_ends(served: Specimen, client: RpcClient) -> None:
+    """One keeps its message, and those that wait for its place, from everybody. An event: see test_runtime_suspects."""
+    process = served.serve(client, TURN_SECONDS="6")
+    with pytest.raises(ServiceError):
+        client.call(replace(contract.MEET, timeout=1), contract.Meet(number=2))
+    assert reasons(process, f"{served.folder}/serve.log") == ["the call specimen.meet has not ended for 6 s"]
+
+
+def test_a_call_that_fails_beside_its_handler_is_answered(served: Specimen, client: RpcClient) -> None:
+    served.serve(client)
+    break_down(client, "lose one answer")
+    with pytest.raises(ServiceError) as failed:
+        client.call(contract.ECHO, contract.Echo(payload={}))
+    assert failed.value.code == "internal"
+    client.call(contract.ECHO, contract.Echo(payload={}))
 
 
 @pytest.mark.parametrize("connection", ["relay-specimen", "hints"])

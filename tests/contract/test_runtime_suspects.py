@@ -1,6 +1,7 @@
 """Events are parked for what they did, not for what happened beside them."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,8 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.runtime import holder, parked, topology
+from contracts.runtime import holder, liveness, parked, topology
+from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.database import Database
 from contracts.runtime.tables import leases, runtime_metadata
@@ -113,7 +115,8 @@ def emptied(broker: PrivateBroker, queue: str) -> bool:
     return waiting(broker, queue) == 0
 
 
-def publish(broker: PrivateBroker, *events: tuple[str, str]) -> None:
+def publish(broker: PrivateBroker, *events: tuple[str, str], again: bool = False) -> None:
+    """``again``: as if they had been delivered before."""
     connection = pika.BlockingConnection(pika.URLParameters(broker.amqp_url))
     for key, todo in events:
         envelope = {
@@ -124,7 +127,8 @@ def publish(broker: PrivateBroker, *events: tuple[str, str]) -> None:
             "occurred_at": "2026-11-21T00:00:00.000Z",
             "data": {"key": key, "todo": todo},
         }
-        properties = pika.BasicProperties(delivery_mode=2)
+        headers = {topology.SUSPECT_HEADER: True} if again else None
+        properties = pika.BasicProperties(delivery_mode=2, headers=headers)
         connection.channel().basic_publish("specimen.events", "thing.noted", json.dumps(envelope), properties)
     connection.close()
 
@@ -175,6 +179,50 @@ def test_an_outage_of_the_database_that_outlasts_all_tries_parks_nobody(
         wait_until(lambda: tries(served, "waiting") > 5 * len(names), within=60, what="more tries than the ladder has")
     wait_until(lambda: sorted(served.notes()) == names, within=60, what="all of them")
     assert waiting(broker, PARKED) == tries(served, "parked") == 0
+
+
+@pytest.mark.timeout(180)
+def test_what_came_again_before_the_database_went_away_is_handled_when_it_is_back(
+    broker: PrivateBroker, served: Specimen
+) -> None:
+    """How its try ended can be recorded as little as its beginning. A worker that holds it for longer than any handler takes goes
+    on living."""
+    names = sorted(f"event {number}" for number in range(8))
+    worker = served.start("serve", TURN_SECONDS="5")
+    wait_until(lambda: "worker.consuming" in served.log("serve"), what="the worker")
+    with database_away(served):
+        publish(broker, *((name, "keep") for name in names), again=True)
+        # Two of them are held, with pauses of up to 5 s: by then for longer than the limit.
+        wait_until(lambda: served.log("serve").count("suspect.not_recorded") >= 16, within=90, what="many tries")
+    wait_until(lambda: sorted(served.notes()) == names, within=60, what="all of them")
+    wait_until(lambda: waiting(broker, QUEUE) == 0, what="the queue to be empty")
+    assert waiting(broker, PARKED) == tries(served, "parked") == 0
+    assert worker.poll() is None
+    assert "event.without_outcome" not in served.log("serve"), "they were held"
+
+
+def test_a_message_that_nobody_is_at_goes_back_into_its_queue(broker: PrivateBroker, served: Specimen) -> None:
+    """A mistake beside the handler, where no outcome comes of it: once it stayed with the worker for as long as that lived."""
+    client = RpcClient(broker.amqp_url, name="test")
+    served.serve(client)
+    client.call(contract.HARM, contract.Harm(way="lose one outcome"))
+    client.close()
+    publish(broker, ("unlucky", "keep"))
+    wait_until(lambda: "event.without_outcome" in served.log("serve"), what="the mistake")
+    wait_until(lambda: waiting(broker, QUEUE) == 0, within=60, what="the queue to be empty")
+    assert served.notes() == ["unlucky"]
+
+
+def test_an_event_whose_handler_never_ends_goes_to_another_process(broker: PrivateBroker, served: Specimen) -> None:
+    first = served.start("serve", TURN_SECONDS="6")
+    publish(broker, ("slow", "linger"), ("quick", "keep"))
+    assert first.wait(60) == liveness.STATUS
+    (reason,) = json.loads(served.log("serve").splitlines()[-1])["problems"]
+    assert re.fullmatch("the event thing.noted [0-9a-f-]{36} has not ended for 6 s", reason)
+    assert "in on_noted" in served.log("serve"), "where it waits"
+    (served.folder / "go on").touch()
+    served.start("serve")
+    wait_until(lambda: sorted(served.notes()) == ["quick", "slow"], within=60, what="both")
 
 
 @pytest.mark.timeout(300)

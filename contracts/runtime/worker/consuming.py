@@ -24,6 +24,7 @@ class Delivery:
     redelivered: bool
     properties: Any
     body: bytes
+    _settled: bool = False
 
     @property
     def headers(self) -> dict[str, Any]:
@@ -31,15 +32,17 @@ class Delivery:
 
     @property
     def is_held(self) -> bool:
-        """False when the connection was lost: then the broker has taken it back."""
-        return bool(self.channel.is_open)
+        """False when it was acknowledged or given back, and when the connection was lost: then the broker has taken it back."""
+        return not self._settled and bool(self.channel.is_open)
 
     def ack(self) -> None:
         """It is dealt with. When the connection is gone the broker has taken it back already, and delivers it again."""
+        self._settled = True
         self.run(lambda: self.channel.basic_ack(self.tag) if self.channel.is_open else None)
 
     def give_back(self) -> None:
         """To the queue again, soon."""
+        self._settled = True
         self.run(lambda: self.channel.basic_nack(self.tag, requeue=True) if self.channel.is_open else None)
 
 

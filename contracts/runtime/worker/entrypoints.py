@@ -10,17 +10,18 @@ from eventlet.semaphore import Semaphore
 from nameko.exceptions import ContainerBeingKilled
 from nameko.extensions import Entrypoint, SharedExtension, register_entrypoint
 
+from contracts.errors import ServiceError
 from contracts.events import Event
 from contracts.rpc import Rpc
-from contracts.runtime import observe, topology
+from contracts.runtime import liveness, observe, topology
 from contracts.runtime.publisher import Publisher
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.consuming import Consumption, Delivery
 from contracts.runtime.worker.echo import Echo
 from contracts.runtime.worker.marks import calls_of, subscriptions_of
 from contracts.runtime.worker.replies import Replies
-from contracts.runtime.worker.requests import HANDLED, answer, is_late, unknown_method_reply
-from contracts.runtime.worker.subscription import Subscription
+from contracts.runtime.worker.requests import HANDLED, answer, error_reply, is_late, unknown_method_reply
+from contracts.runtime.worker.subscription import LONGEST_PAUSE_SECONDS, Subscription
 from contracts.runtime.worker.suspects import Suspects
 
 log = observe.logger(__name__)
@@ -42,7 +43,8 @@ def _call_method(service: type, name: str, rpc: Rpc[Any, Any]) -> Callable[..., 
     method = getattr(service, name)
 
     def call(self: Any, delivery: Delivery, taken_at: float) -> bytes:
-        return answer(rpc, partial(method, self), delivery, taken_at)
+        with liveness.under_way(f"the call {rpc.service}.{rpc.method}"):
+            return answer(rpc, partial(method, self), delivery, taken_at)
 
     register_entrypoint(call, Call(rpc.method))
     return call
@@ -151,8 +153,8 @@ class Requests:
             delivery.give_back()
 
     def _finished(self, delivery: Delivery, body: bytes | None, failure: Any) -> tuple[Any, Any]:
-        if body is not None:
-            self._finish(delivery, body)
+        # Without a body it failed beside its handler: the caller is told, and the request does not stay here for good.
+        self._finish(delivery, body or error_reply(ServiceError("internal", "Internal error")))
         return body, failure
 
     def _finish(self, delivery: Delivery, body: bytes) -> None:
@@ -216,10 +218,18 @@ class Taking(Entrypoint):
                 (self._subscription, delivery),
                 {},
                 context_data={},
-                handle_result=lambda _c, result, failure: (result, failure),
+                handle_result=lambda _context, result, failure: self._finished(delivery, result, failure),
             )
         except ContainerBeingKilled:
             delivery.give_back()
+
+    def _finished(self, delivery: Delivery, result: Any, failure: Any) -> tuple[Any, Any]:
+        """Whatever went wrong beside the handler, nobody keeps a message that nobody is at any more."""
+        if delivery.is_held:
+            log.error("event.without_outcome", event_type=self.event.type)
+            time.sleep(LONGEST_PAUSE_SECONDS)
+            delivery.give_back()
+        return result, failure
 
     def stop(self) -> None:
         self.bus.stop_taking()

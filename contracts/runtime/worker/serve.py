@@ -11,6 +11,7 @@ from typing import Any
 
 import eventlet
 from eventlet import patcher, tpool
+from eventlet.support.greenlets import getcurrent
 from sqlalchemy.orm import configure_mappers
 
 from contracts.runtime import broker, database, declare, liveness, observe, process
@@ -36,6 +37,7 @@ def serve(names: tuple[str, ...]) -> int:
     broker.call_soon = partial(eventlet.hubs.get_hub().schedule_call_global, 0)
     database.offload, database.thread_key = tpool.execute, patcher.original("_thread").get_ident
     tpool.set_num_threads(SQLITE_THREADS)
+    liveness.green_thread = getcurrent
     lateness = Lateness()
     for name, own in zip(names, settings, strict=True):
         process.wait_for(f"{name} schema", partial(process.check_schema, name, own.database_url))

@@ -21,7 +21,7 @@ from prometheus_client import Counter, Histogram
 
 from contracts.errors import ServiceError
 from contracts.events import Envelope, Event
-from contracts.runtime import observe, outbox, topology
+from contracts.runtime import liveness, observe, outbox, topology
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
 from contracts.runtime.publisher import CONFIRMED, Message, Publisher
@@ -101,7 +101,8 @@ class Subscription:
         """Note that an operator dropped the event: nobody fetches it again, and what waits for it goes on."""
         try:
             event_id = str(json.loads(delivery.body)["id"])
-            database.write(outbox.drop, event_id)
+            with liveness.under_way(f"the dropped event {event_id}"):
+                database.write(outbox.drop, event_id)
         except ServiceError as error:
             self._move(delivery, self._waiting(delivery, LONGEST_WAIT_SECONDS, error.message))
             return
@@ -128,7 +129,10 @@ class Subscription:
         try:
             begin()
             envelope, data = self._read(delivery.body)
-            with observe.request(envelope.request_id):
+            with (
+                observe.request(envelope.request_id),
+                liveness.under_way(f"the event {self._event.type} {envelope.id}"),
+            ):
                 handler(envelope, data)
             outcome = _Outcome("ok")
         except _Hopeless as reason:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
-from contracts.runtime import observe
+from contracts.runtime import liveness, observe
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
 from contracts.runtime.holder import is_dead, own_name
@@ -46,7 +46,8 @@ class Suspects:
         Raises ServiceError("unavailable") when that cannot be recorded, or when another process may be handling it now: then it
         must not be begun.
         """
-        return self._database().write(_begin, key, own_name())
+        with liveness.under_way("the record of a suspect"):
+            return self._database().write(_begin, key, own_name())
 
     def end(self, key: str) -> bool:
         """Record that this process has ended its try alive; False when the database does not take it now."""
@@ -58,9 +59,10 @@ class Suspects:
 
     def _removed(self, statement: Callable[[Session, str], None], key: str) -> bool:
         try:
-            self._database().write(statement, key)
+            with liveness.under_way("the record of a suspect"):
+                self._database().write(statement, key)
         except ServiceError as error:
-            log.warning("suspect.not_recorded", event=key, reason=error.message)
+            log.warning("suspect.not_recorded", suspect=key, reason=error.message)
             return False
         return True
 

@@ -16,6 +16,9 @@ if "ROUND_SECONDS" in os.environ:
     liveness.ROUND_SECONDS = float(os.environ["ROUND_SECONDS"])
     liveness.LOOK_SECONDS = broker.BEAT_SECONDS = 0.5
     broker.HEARTBEAT_SECONDS = 2
+if "TURN_SECONDS" in os.environ:
+    liveness.TURN_SECONDS = float(os.environ["TURN_SECONDS"])
+    liveness.LOOK_SECONDS = 0.5
 
 
 class BadLoop(Loop):
@@ -34,7 +37,8 @@ class BadLoop(Loop):
 
 def harm(way: str) -> None:
     """``end <name>`` ends the I/O thread of this connection, ``stop <name>`` has it wait for ever, ``deafen <name>`` ends its
-    subscriptions, and ``stand still`` is an event loop that no longer goes round."""
+    subscriptions, and ``stand still`` is an event loop that no longer goes round. ``lose one outcome`` and ``lose one
+    answer`` are mistakes after the handler of the next event or call."""
     what, _, name = way.partition(" ")
     if way == "stand still":
         unpatched.sleep(1000)
@@ -42,6 +46,14 @@ def harm(way: str) -> None:
         gc.unfreeze()
         loop = next(one for one in gc.get_objects() if isinstance(one, asyncio.AbstractEventLoop) and one.is_running())
         loop.call_soon_threadsafe(time.sleep, 1000)
+    elif way == "lose one outcome":
+        from contracts.runtime.worker.subscription import Subscription
+
+        _fail_once(Subscription, "_finish")
+    elif way == "lose one answer":
+        from contracts.runtime.worker import entrypoints
+
+        _fail_once(entrypoints, "answer")
     elif way.endswith(" loop"):
         pass  # see BadLoop
     elif what == "end":
@@ -68,6 +80,16 @@ def harm_soon(way: str) -> None:
 def _connection(name: str) -> Broker:
     gc.unfreeze()
     return next(one for one in gc.get_objects() if isinstance(one, Broker) and one._thread.name == f"amqp-{name}")
+
+
+def _fail_once(where: Any, name: str) -> None:
+    function = getattr(where, name)
+
+    def fail(*_: Any) -> None:
+        setattr(where, name, function)
+        raise TypeError("a mistake")
+
+    setattr(where, name, fail)
 
 
 def _end() -> None:
