@@ -278,6 +278,11 @@ def normalised(url: str | URL) -> URL:
     raise ValueError(f"database {parsed.get_backend_name()!r}: only sqlite and postgresql are supported")
 
 
+_SILENCE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+"""A network that goes silent ends a connection within about a minute: its own time-out would be two hours, and a statement's is
+the server's to keep. A server that is only stopped still acknowledges."""
+
+
 def make_engine(url: URL, pool_size: int = 10) -> Engine:
     """An engine with our time-outs and pragmas."""
     sqlite = url.get_backend_name() == "sqlite"
@@ -292,7 +297,7 @@ def make_engine(url: URL, pool_size: int = 10) -> Engine:
         connect_args=(
             {"timeout": SQLITE_BUSY_SECONDS, "check_same_thread": False}
             if sqlite
-            else {"options": POSTGRES_OPTIONS, "connect_timeout": 5, "prepare_threshold": 5}
+            else {"options": POSTGRES_OPTIONS, "connect_timeout": 5, "prepare_threshold": 5, **_SILENCE}
         ),
     )
     if sqlite:
