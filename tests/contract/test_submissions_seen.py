@@ -140,7 +140,7 @@ VIEWER = Actor(user_id=3, role=Role.VIEWER, email="vi@example.com")
     ("actor", "sees", "changes"),
     [
         (ADMIN, {"own", "shared", "private", "one-off of his", "one-off"}, True),
-        (EDITOR, {"own", "shared", "one-off of his"}, True),
+        (EDITOR, {"own", "one-off of his"}, True),
         (VIEWER, {"shared"}, False),
     ],
 )

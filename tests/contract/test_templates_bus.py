@@ -4,7 +4,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -223,30 +223,47 @@ def test_killed_in_the_middle_the_same_request_makes_one_template(service: Runni
         service.serve.kill()
         service.serve.wait()
         service.serve = service.start("templates", "serve")
-        # The broker hands the unanswered request to the new process.
-        first = pending.result(90)
+        # The broker hands the unanswered request to the new process, whether or not its caller has been told to come again.
+        with suppress(ServiceError):
+            pending.result(90)
+    first = patiently(service, command)
     assert service.client.call(rpc.CREATE, command).id == first.id
     assert service.count() == before + 1
 
 
-def test_a_rendering_that_comes_back_in_time_is_waited_for(service: Running) -> None:
+def test_without_rendering_a_caller_is_told_so_and_the_same_request_succeeds_later(service: Running) -> None:
     before = service.count()
     service.rendering.kill()
     service.rendering.wait()
+    command = rpc.CreateTemplate.model_validate(
+        {"request_id": uuid7(), "actor": ADMIN, "documents": [service.document(agreement_pdf())]}
+    )
     try:
-        command = rpc.CreateTemplate.model_validate(
-            {"request_id": uuid7(), "actor": ADMIN, "documents": [service.document(agreement_pdf())]}
-        )
-        with ThreadPoolExecutor(1) as pool:
-            pending = pool.submit(service.client.call, rpc.CREATE, command)
-            # What needs no rendering goes on.
-            assert service.client.call(rpc.LIST, rpc.ListTemplates(actor=ADMIN)).pagination.count > 0
-            service.rendering = service.start("rendering", "serve")
-            assert pending.result(90).documents
+        with pytest.raises(ServiceError) as refused:
+            service.client.call(rpc.CREATE, command)
+        assert refused.value.code == "unavailable"
+        # What needs no rendering goes on.
+        assert service.client.call(rpc.LIST, rpc.ListTemplates(actor=ADMIN)).pagination.count > 0
     finally:
-        if service.rendering.poll() is not None:
-            service.rendering = service.start("rendering", "serve")
+        service.rendering = service.start("rendering", "serve")
+    assert patiently(service, command).documents
     assert service.count() == before + 1
+
+
+def patiently(service: Running, command: rpc.CreateTemplate) -> Template:
+    """Ask again with the same request, as long as the answer is to do so."""
+
+    def answer() -> Template | None:
+        try:
+            return service.client.call(rpc.CREATE, command)
+        except ServiceError as error:
+            if error.code != "unavailable":
+                raise
+            return None
+
+    found = wait_until(answer, within=90, what="an answer")
+    assert found is not None
+    return found
 
 
 def test_the_answer_is_plain_json(service: Running) -> None:
