@@ -105,7 +105,9 @@ def served(broker: PrivateBroker, postgres: PrivatePostgres, tmp_path: Path) -> 
     with specimen(broker.amqp_url, postgres.new_database(), tmp_path) as made:
         yield made
     # What a process had that was killed, or waits to be tried again, is in its queue only a moment later.
-    wait_until(lambda: all(emptied(broker, queue) for queue in (QUEUE, PARKED, *RETRIES)), what="empty queues")
+    wait_until(
+        lambda: all(emptied(broker, queue) for queue in (QUEUE, PARKED, *RETRIES)), within=120, what="empty queues"
+    )
 
 
 def emptied(broker: PrivateBroker, queue: str) -> bool:
@@ -284,7 +286,7 @@ def test_killers_are_parked_and_what_was_under_way_with_them_is_handled(
     wait_until(ended, within=200, what="the killers to be parked and the others to be handled")
     # The first time nobody knows which of them it was.
     assert 2 * topology.CRASH_LIMIT <= deaths <= 2 * topology.CRASH_LIMIT + 2
-    wait_until(lambda: waiting(broker, PARKED) == 2, what="both in the parking queue")
+    wait_until(lambda: waiting(broker, PARKED) == 2, within=120, what="both in the parking queue")
     wait_until(lambda: served.rows("SELECT * FROM leases WHERE name LIKE 'event %'") == [], what="nothing kept of them")
 
 
