@@ -33,8 +33,12 @@ _LONGEST = (
     "PostgreSQL",
     "tests/chaos/test_on_postgresql.py",
     "tests/chaos/test_on_sqlite.py",
-    "tests/contract/test_runtime_worker.py",
+    "tests/contract/test_runtime_suspects.py",
+    "tests/contract/test_liveness.py",
     "equipped",
+    "tests/chaos/test_no_answer.py",
+    "tests/chaos/test_wiped_broker.py",
+    "tests/contract/test_runtime_worker.py",
 )
 """What is given out first, for two processors not three suites at once: starting one takes 20 s of a processor."""
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()
