@@ -46,6 +46,7 @@ TEST_PACKAGES = [
     "qpdf",
     "chromium",
     "curl",  # the README's calls
+    "sqlite3",  # copies a database as the RUNBOOK says
     "libatomic1",
     "make",
     "git",
