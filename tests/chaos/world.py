@@ -247,8 +247,17 @@ class OwnWorld(World):
         return found
 
     def alive_again(self, within: float = 180.0) -> None:
-        """Wait until every part is up and the suite calls itself ready."""
-        self.suite.wait_until_ready(within)
+        """Wait until every part is up and the suite calls itself ready. A process that ends meanwhile, as at a step that was
+        set for it, is started again by the watcher: only when that has given up, or the time is over, has the suite failed."""
+        deadline = time.monotonic() + within
+        while True:
+            try:
+                self.suite.wait_until_ready(max(1.0, deadline - time.monotonic()))
+                return
+            except SuiteFailed:
+                if self.given_up or time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.5)
 
     def revive_postgres(self) -> None:
         """Start the cluster; a server that was killed a moment ago leaves a lock file that is respected for a while."""
