@@ -221,12 +221,16 @@ def test_a_missing_bucket_and_a_folder_that_is_none(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.timeout(120)
 def test_a_full_disk(broker: PrivateBroker, tmp_path: Path) -> None:
-    """Of the database, the files and TMPDIR: a disk of 3 MB in a mount namespace, which goes with the process."""
+    """Of the database, the files and TMPDIR: a disk of 3 MB in a mount namespace, which goes with the process.
+
+    In a chroot the root is no mount, and cannot be made private: there the disk may be seen outside and is removed.
+    """
     disk = tmp_path / "disk"
     disk.mkdir()
     migrated = environment("rendering", tmp_path, AMQP_URL=broker.amqp_url)
     processes.migrate("rendering", migrated)
     script = f"""
+        mount --make-rprivate / 2>/dev/null
         mount -t tmpfs -o size=3m tmpfs {disk} && cp {tmp_path}/rendering.sqlite {disk}/ && mkdir {disk}/blobs || exit 9
         dd if=/dev/zero of={disk}/filled bs=4k 2>/dev/null
         exec {sys.executable} -m services.rendering check
@@ -235,10 +239,12 @@ def test_a_full_disk(broker: PrivateBroker, tmp_path: Path) -> None:
         "rendering", tmp_path, AMQP_URL=broker.amqp_url, database_url=f"sqlite:///{disk}/rendering.sqlite"
     )
     settings |= {"BLOB_URL": f"file://{disk}/blobs", "TMPDIR": str(disk)}
-    unshare = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
+    unshare = ["unshare", "--mount", "--propagation", "unchanged", *(["--map-root-user"] if os.geteuid() else [])]
     done = subprocess.run(
         [*unshare, "sh", "-c", script], env=settings, capture_output=True, text=True, timeout=100, check=False
     )
+    if disk.is_mount():
+        subprocess.run(["umount", disk], check=True)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "file store: The file store is not available, try again later ([Errno 28] No space left" in done.stdout
     assert "TMPDIR: [Errno 28] No space left" in done.stdout
