@@ -390,13 +390,13 @@ class DueWork(Loop):
 
     def _write_later(self, key: Any, attempts: int, outcome: Outcome) -> str:
         me, state, pause = threading.current_thread(), None, FIRST_PAUSE
-        self._unwritten[me] = key, attempts
         while state is None:
+            self._unwritten[me] = key, attempts
             UNWRITTEN.labels(self.name).set(len(self._unwritten))
             time.sleep(pause * random.uniform(1 - JITTER, 1 + JITTER))
             pause = min(2 * pause, LONGEST_PAUSE)
             state = self._try_to_write(key, attempts, outcome)
-        del self._unwritten[me]
+        self._unwritten.pop(me, None)
         UNWRITTEN.labels(self.name).set(len(self._unwritten))
         return state
 
@@ -424,13 +424,16 @@ class DueWork(Loop):
             return
 
         def prolong(session: Session) -> None:
-            for key, attempts in waiting.values():
+            for thread, (key, attempts) in waiting.items():
                 this = [column == value for column, value in zip(self._key, key, strict=True)]
                 ours = sa.or_(row.leased_by.is_(None), row.leased_by == own_name())
                 lease = {"leased_until": until, "leased_by": own_name(), "attempts": attempts}
-                session.execute(
-                    sa.update(row).where(*this, row.state == "due", row.attempts <= attempts, ours).values(**lease)
-                )
+                session.execute(sa.select(row.attempts).where(*this).with_for_update())
+                # Or it was written before this transaction had the row, and may be due again: then nobody would take it.
+                if self._unwritten.get(thread) == (key, attempts):
+                    session.execute(
+                        sa.update(row).where(*this, row.state == "due", row.attempts <= attempts, ours).values(**lease)
+                    )
 
         self._database.write_unsynced(prolong)
         for thread in waiting:
@@ -438,6 +441,8 @@ class DueWork(Loop):
 
     def _write_outcome(self, session: Session, key: Any, attempts: int, outcome: Outcome) -> str:
         row = session.get(self._row, key, with_for_update=True)
+        # While the row is locked: whoever has it next, to hold it, must see that there is nothing to hold any more.
+        self._unwritten.pop(threading.current_thread(), None)
         if row is None or row.state != "due":
             return "superseded"
         if row.attempts > attempts and not isinstance(outcome, Done):
