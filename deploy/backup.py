@@ -37,6 +37,7 @@ from contracts.runtime.blobstore import BlobMissing, BlobStore, Stored
 from contracts.runtime.database import normalised
 from contracts.runtime.high_water import MARKS
 from contracts.runtime.tables import event_stream
+from deploy import manifest
 from deploy.manifest import (
     DATABASES,
     FILES,
@@ -265,11 +266,7 @@ def _version() -> str:
 def _sync(folder: Path, *, deep: bool = True) -> None:
     """Names and bytes onto the disk."""
     for path in [folder, *(folder.rglob("*") if deep else ())]:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        manifest.sync(path)
 
 
 if __name__ == "__main__":

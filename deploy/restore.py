@@ -8,7 +8,6 @@ known outside. It can be done again at any time, also when it was cut off.
 
 import argparse
 import json
-import os
 import shutil
 import sqlite3
 import sys
@@ -117,11 +116,11 @@ def _restore_sqlite(url: str, source: Path) -> None:
     temporary = path.with_name(f"{path.name}.restoring")
     shutil.copyfile(source, temporary)
     temporary.chmod(0o600)
-    _sync(temporary)
+    manifest.sync(temporary)
     for log in ("-wal", "-shm"):
         Path(f"{path}{log}").unlink(missing_ok=True)
     temporary.rename(path)
-    _sync(path.parent)
+    manifest.sync(path.parent)
 
 
 def _restore_postgres(url: str, source: Path) -> None:
@@ -166,14 +165,6 @@ def _restore_files(store: BlobStore, folder: Path, kept: Manifest, sums: dict[st
 
 def _listed(folder: Path) -> Iterator[ListedFile]:
     return (ListedFile.model_validate(one) for one in json.loads((folder / LISTED).read_bytes()))
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 if __name__ == "__main__":
