@@ -74,6 +74,7 @@ class PrivateBroker:
         self._process = subprocess.Popen(
             [str(BINARIES / "rabbitmq-server")],
             env=self._environment(),
+            cwd=self.folder,  # where it dumps what it cannot save when it is killed
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,

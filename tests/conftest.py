@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from contracts.runtime import client
 from deploy import rabbitmq
 from deploy.suite import SERVICES
 from tests.support.identity_provider import ProviderProcess
@@ -105,6 +106,14 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def suites(pytestconfig: pytest.Config) -> dict[str, RunningSuite]:
     """Running suites by the group of tests that shares them. Whoever starts one puts it here."""
     return pytestconfig.stash.setdefault(SUITES, {})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_clients_are_closed() -> Iterator[None]:
+    """Nothing that a module ran in this process stays connected: it would look for its broker for ever, and say so."""
+    yield
+    while client._shared:
+        client._shared.popitem()[1].close()
 
 
 @pytest.fixture(scope="session")

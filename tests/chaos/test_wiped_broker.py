@@ -94,13 +94,14 @@ def check(suite: RunningSuite, receiver: Receiver, submission_ids: list[int]) ->
         wait_until(complete, within=60, what=f"submission {number} completed")
     wait_until(lambda: all_told(suite), within=60, what="every outbox empty")
     for number in submission_ids:
-        public = stated(suite, number)
-        assert public.count("submission.completed") == 1
         wait_until(
-            lambda number=number, public=public: logged(suite, number) == public,  # type: ignore[misc]
+            # Both grow: what the mails of an agreement come to is told as well.
+            lambda number=number: (public := stated(suite, number)) and logged(suite, number) == public,  # type: ignore[misc]
             within=60,
             what=f"the events of submission {number} in the log, in order",
         )
+        public = stated(suite, number)
+        assert public.count("submission.completed") == 1
         wanted = sorted(kind for kind in public if kind in KINDS)
         wait_until(
             lambda number=number, wanted=wanted: sorted(told_by(receiver, number).values()) == wanted,  # type: ignore[misc]
