@@ -1,10 +1,11 @@
 """``python -m deploy.backup [--list-files] DIR``: databases and files of a running suite into a new folder DIR.
 
-It needs the services' ``<SERVICE>_DATABASE_URL`` and ``BLOB_URL``; where none of them is set, it takes those of ``make up`` in
-VAR_DIR. The suite goes on meanwhile. All databases are seen at one moment, as far as there is one for several of them: first
-each gets a snapshot, then they are written out one after the other. Then the files: one that no row names does no harm, a row
-whose file is missing does. ``--list-files`` leaves the files where they are, for a bucket with versions or a backup of its own,
-and writes down only which there are.
+It needs the services' ``<SERVICE>_DATABASE_URL`` and ``BLOB_URL``; where none of them is set, it takes those of ``make up``
+in VAR_DIR. The suite goes on meanwhile. All databases are seen at one moment: for some milliseconds, in which each gets a
+snapshot, nothing is told or taken in any of them, so that no service knows of what another one has not done. Then they are
+written out one after the other, then the files: one that no row names does no harm, a row whose file is missing does.
+``--list-files`` leaves the files where they are, for a bucket with versions or a backup of its own, and writes down only
+which there are.
 
 Everything is written to ``DIR.partial``, which gets its name when it is complete. Secrets are not in it; the manifest names
 them.
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Protocol, get_args
+from typing import Any, Protocol, get_args
 from urllib.parse import unquote, urlsplit
 
 import sqlalchemy as sa
@@ -36,7 +37,7 @@ from contracts.runtime import identities
 from contracts.runtime.blobstore import BlobMissing, BlobStore, Stored
 from contracts.runtime.database import normalised
 from contracts.runtime.high_water import MARKS
-from contracts.runtime.tables import event_stream
+from contracts.runtime.tables import event_stream, inbox, outbox
 from deploy import manifest
 from deploy.manifest import (
     DATABASES,
@@ -58,6 +59,9 @@ from deploy.suite import ROOT, SERVICES
 
 NOT_KEPT = (INCOMING, MARKS)
 """Prefixes of what no row names: uploads on their way, and the marks of the store, which must not be put back."""
+
+LONGEST_WAIT = 20
+"""Seconds for the transactions that are under way."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -90,7 +94,10 @@ def backup(places: Places, folder: Path, *, copy_files: bool = True) -> Manifest
     (partial / DATABASES).mkdir()
     began_at = datetime.now(UTC)
     with contextlib.ExitStack() as held:
-        snapshots = {service: held.enter_context(_snapshot(url)) for service, url in places.databases.items()}
+        with contextlib.ExitStack() as standing_still:
+            for service, url in places.databases.items():
+                standing_still.enter_context(_standstill(service, url))
+            snapshots = {service: held.enter_context(_snapshot(url)) for service, url in places.databases.items()}
         databases = {service: snapshot.write(partial, service) for service, snapshot in snapshots.items()}
     files = (_copy_files if copy_files else _list_files)(places.blobs, partial)
     made = Manifest(
@@ -114,13 +121,40 @@ class _Snapshot(Protocol):
 
 
 @contextlib.contextmanager
+def _standstill(service: str, url: str) -> Iterator[None]:
+    """Nothing is told or taken in a database while the block runs: whoever wants to, waits.
+
+    What one service took, another one had told before. With all databases held, no snapshot is ahead of another. Raises
+    Unsuitable where a transaction that is under way does not end.
+    """
+    where = normalised(url)
+    held: contextlib.AbstractContextManager[Any] = (
+        _sqlite(where) if where.get_backend_name() == "sqlite" else connected(url)
+    )
+    with held as database:
+        try:
+            _hold(database)
+        except (sqlite3.OperationalError, sa.exc.OperationalError) as error:
+            raise Unsuitable(f"the database of {service} did not stand still, try again: {error}") from error
+        yield
+
+
+def _hold(database: sqlite3.Connection | Connection) -> None:
+    """Until the transaction that this begins is rolled back."""
+    if isinstance(database, sqlite3.Connection):
+        database.execute("BEGIN IMMEDIATE")
+        return
+    database.exec_driver_sql(f"SET LOCAL lock_timeout = '{LONGEST_WAIT} s'")
+    # In the order in which whoever handles an event writes to them.
+    if tables := [table.name for table in (inbox, outbox) if table.name in tables_of(database)]:
+        database.exec_driver_sql(f"LOCK TABLE {', '.join(tables)} IN SHARE MODE")
+
+
+@contextlib.contextmanager
 def _snapshot(url: str) -> Iterator[_Snapshot]:
     where = normalised(url)
     if where.get_backend_name() == "sqlite":
-        if not where.database or not Path(where.database).is_file():
-            raise Unsuitable(f"there is no database {where.database}")
-        with contextlib.closing(sqlite3.connect(f"file:{where.database}?mode=rw", uri=True, timeout=60)) as source:
-            source.isolation_level = None
+        with _sqlite(where) as source:
             # A copy that begins within a transaction shows what the transaction sees.
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -131,6 +165,18 @@ def _snapshot(url: str) -> Iterator[_Snapshot]:
             name = connection.execute(sa.text("SELECT pg_export_snapshot()")).scalar_one()
             connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
             yield _PostgresSnapshot(where, connection, name, datetime.now(UTC))
+
+
+@contextlib.contextmanager
+def _sqlite(where: URL) -> Iterator[sqlite3.Connection]:
+    """A connection of which the transaction, if there is one, is rolled back at the end."""
+    if not where.database or not Path(where.database).is_file():
+        raise Unsuitable(f"there is no database {where.database}")
+    with contextlib.closing(
+        sqlite3.connect(f"file:{where.database}?mode=rw", uri=True, timeout=LONGEST_WAIT)
+    ) as connection:
+        connection.isolation_level = None
+        yield connection
 
 
 class _SqliteSnapshot:

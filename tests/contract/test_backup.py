@@ -1,5 +1,6 @@
 """Backups of the six real schemas and their restore: whole or not at all, judged by programs that know nothing of us."""
 
+import itertools
 import json
 import os
 import shutil
@@ -7,8 +8,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ from deploy import backup, manifest, restore
 from deploy.manifest import Places, Unsuitable, connected
 from deploy.suite import ROOT, SERVICES
 from tests.support.migrated import migrated
+from tests.support.suite import wait_until
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -158,6 +162,55 @@ def test_all_databases_are_seen_at_one_moment(places: Places, tmp_path: Path, mo
     moments = [copy.taken_at for copy in made.databases.values()]
     assert moments == sorted(moments)
     assert made.files.taken_at > moments[-1]
+
+
+@pytest.mark.parametrize("order", [SERVICES, SERVICES[::-1]], ids=["onwards", "backwards"])
+def test_no_service_is_ahead_of_another(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Sequence[str]
+) -> None:
+    """What one told, and the next one took and told in its turn, and so on: however long the snapshots take."""
+    taken, over = backup._snapshot, threading.Event()
+
+    def slowly(url: str) -> Any:
+        time.sleep(0.1)
+        return taken(url)
+
+    def tell_on() -> None:
+        for number in itertools.count():
+            for service in order:
+                note(places, service, f"{number}")
+                if over.is_set():
+                    return
+
+    monkeypatch.setattr(backup, "_snapshot", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        telling = pool.submit(tell_on)
+        wait_until(lambda: notes(places, order[0]), what="the first one to be told")
+        try:
+            made = backup.backup(places, tmp_path / "backup")
+        finally:
+            over.set()
+        telling.result()
+    counts = [made.databases[service].rows["outbox"] for service in order]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] - counts[-1] <= 1
+    assert len(notes(places, order[-1])) > counts[-1], "it went on meanwhile"
+
+
+def test_a_transaction_that_does_not_end_is_told(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(backup, "LONGEST_WAIT", 1)
+    for name, value in environment(places).items():
+        monkeypatch.setenv(name, value)
+    row = {"event_id": "1", "source": "webhooks", "type": "x", "body": "{}", "created_at": now()}
+    with connected(places.databases["webhooks"]) as connection, connection.begin() as transaction:
+        connection.execute(outbox.insert().values(row))
+        assert backup.main([str(tmp_path / "backup")]) == 1
+        transaction.rollback()
+    assert "the database of webhooks did not stand still, try again" in capsys.readouterr().err
+    assert not (tmp_path / "backup").exists()
+    note(places, "submissions", "nothing is held any more")
 
 
 def damage(folder: Path, what: str) -> None:
