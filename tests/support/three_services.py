@@ -20,6 +20,7 @@ from contracts.rpc import submissions as rpc
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import uuid7
+from contracts.runtime.high_water import MARKS
 from contracts.types import Account, Submission, SubmissionStatus
 from deploy.rabbitmq import PrivateBroker
 from tests.support import processes
@@ -103,6 +104,7 @@ class Suite:
         self.processes[number].kill()
         self.processes[number].wait()
         self.processes[number] = processes.start(name, "serve", self.settings, self.log)
+        wait_until(lambda: self.ready(name), within=60, what=f"{name} to be back")
 
     def ask(self, call: Any, command: Any) -> Any:
         """As a patient client: the same request again while the service cannot be had."""
@@ -179,8 +181,10 @@ class Suite:
         return subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, text=True, check=True).stdout
 
     def files(self) -> set[str]:
+        """What the store keeps, without the services' own marks: those are written at any time."""
         root = self.folder / "blobs"
-        return {str(Path(folder, name).relative_to(root)) for folder, _, names in os.walk(root) for name in names}
+        found = {str(Path(folder, name).relative_to(root)) for folder, _, names in os.walk(root) for name in names}
+        return {name for name in found if not name.startswith(MARKS)}
 
 
 @pytest.fixture(scope="module")
