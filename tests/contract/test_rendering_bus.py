@@ -28,6 +28,7 @@ from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
+from contracts.runtime.high_water import MARKS
 from contracts.runtime.topology import event_exchange
 from contracts.types import Area, FieldType
 from deploy.rabbitmq import PrivateBroker
@@ -135,8 +136,9 @@ class Running:
             database.dispose()
 
     def keys(self) -> set[str]:
-        """All files that there are."""
-        return {str(path) for path in (self.folder / "blobs").rglob("*") if path.is_file()}
+        """All files that there are, without the store's marks: those are written at any time."""
+        root = self.folder / "blobs"
+        return {str(path) for path in root.rglob("*") if path.is_file() and not path.is_relative_to(root / MARKS)}
 
     def sealed_files(self, submission: int) -> list[str]:
         folder = self.folder / "blobs" / "submissions" / str(submission)
