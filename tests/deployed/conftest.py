@@ -67,7 +67,14 @@ def cluster(engine_lock: None) -> Iterator[Cluster]:
         commit = images.commit_before(service)
         say(f"{service} begins as it was in commit {commit[:12]}")
         images.build_commit(service, commit)
-    running = Cluster(render(ALLOWED_PRIVATE_NETWORKS=str(SUBNET), SMTP_URL=f"smtp://{GATEWAY_ADDRESS}:{MAIL_PORT}"))
+    settings = {
+        "ALLOWED_PRIVATE_NETWORKS": str(SUBNET),
+        "SMTP_URL": f"smtp://{GATEWAY_ADDRESS}:{MAIL_PORT}",
+        # The lease of a mail, which it waits for when its sender is killed, is made of these: 110 s instead of 330.
+        "SMTP_TIMEOUT": "10",
+        "SMTP_ATTEMPT_SECONDS": "30",
+    }
+    running = Cluster(render(**settings))
     try:
         yield running
     finally:

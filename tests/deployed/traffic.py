@@ -235,11 +235,11 @@ MAILS_EACH = 2
 """The invitation, and the copy when all have signed."""
 
 
-def check_nothing_lost(client: Client, outside: Outside, journal: list[Agreement], *, within: float = 480) -> None:
+def check_nothing_lost(client: Client, outside: Outside, journal: list[Agreement], *, within: float = 240) -> None:
     """Every accepted agreement was carried through: sealed, told once and in order, polled once, mailed once.
 
     What was accepted last may still be under way: each condition has until ``within`` seconds from now. A mail whose sender
-    was killed while it was being sent is tried again when its lease ends, after 330 seconds.
+    was killed while it was being sent is tried again when its lease ends.
     """
     deadline = time.monotonic() + within
 
