@@ -377,7 +377,7 @@ def test_databases_of_different_moments(office: Office, tmp_path: Path, older: s
         assert lost
         assert lost == said[:-1]
     elif older == "rendering":
-        assert all(line.startswith("mended: rendering does not know") for line in said[:-1])
+        assert [line for line in said[:-1] if not line.startswith("mended: rendering does not know")] == []
         assert office.run(RECONCILE).stdout == "The services agree with each other and with the files.\n"
     else:
         assert said == ["The services agree with each other and with the files."]

@@ -51,7 +51,7 @@ def codes_posted(phones: Receiver, phone: str) -> list[str]:
 
 def test_a_form_behind_two_codes_and_a_field_with_a_third(suite: RunningSuite, phones: Receiver) -> None:
     name = uuid.uuid4().hex[:8]
-    address, own, given = f"{name}@example.com", "+14155550123", "+442079460018"
+    address, own, given = f"{name}@example.com", "+14155550123", "+442079460031"
     party = signer(
         suite,
         [{"name": "Who"}, {"name": "Mobile", "type": "phone", "preferences": {"one_time_code": True}}],
