@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import os
 import threading
 import time
@@ -19,6 +18,24 @@ if "ROUND_SECONDS" in os.environ:
 if "TURN_SECONDS" in os.environ:
     liveness.TURN_SECONDS = float(os.environ["TURN_SECONDS"])
     liveness.LOOK_SECONDS = 0.5
+
+
+_runners: list[asyncio.Runner] = []
+
+
+def _note_runners() -> None:
+    """Nobody can be asked for the event loop of another thread. To look for it among all objects would disturb what that thread
+    is making meanwhile."""
+    run = asyncio.Runner.run
+
+    def note_and_run(runner: asyncio.Runner, *arguments: Any, **more: Any) -> Any:
+        _runners.append(runner)
+        return run(runner, *arguments, **more)
+
+    asyncio.Runner.run = note_and_run  # type: ignore[method-assign]
+
+
+_note_runners()
 
 
 class BadLoop(Loop):
@@ -43,9 +60,7 @@ def harm(way: str) -> None:
     if way == "stand still":
         unpatched.sleep(1000)
     elif way == "stop event loop":
-        gc.unfreeze()
-        loop = next(one for one in gc.get_objects() if isinstance(one, asyncio.AbstractEventLoop) and one.is_running())
-        loop.call_soon_threadsafe(time.sleep, 1000)
+        _runners[0].get_loop().call_soon_threadsafe(time.sleep, 1000)
     elif way == "lose one outcome":
         from contracts.runtime.worker.subscription import Subscription
 
@@ -71,15 +86,16 @@ def harm_soon(way: str) -> None:
     def wait() -> None:
         while True:
             time.sleep(0.5)
-            with contextlib.suppress(StopIteration):
+            with contextlib.suppress(LookupError, ValueError):
                 return harm(way)
 
     threading.Thread(target=wait, daemon=True).start()
 
 
 def _connection(name: str) -> Broker:
-    gc.unfreeze()
-    return next(one for one in gc.get_objects() if isinstance(one, Broker) and one._thread.name == f"amqp-{name}")
+    (thread,) = (one for one in threading.enumerate() if one.name == f"amqp-{name}")
+    connection: Broker = thread._args[0].__self__  # type: ignore[attr-defined]
+    return connection
 
 
 def _fail_once(where: Any, name: str) -> None:
