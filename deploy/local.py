@@ -220,7 +220,7 @@ def side_by_side() -> list[str]:
     tests/conftest.py), the longest first. A third of the time a test waits for something: one worker more than there are
     processors keeps them at work."""
     processors = len(os.sched_getaffinity(0))
-    workers = min(4, processors + 1)
+    workers = min(5, processors + 1)
     return ["--numprocesses", str(workers), "--dist", "loadscope", "--no-loadscope-reorder"] if processors > 1 else []
 
 

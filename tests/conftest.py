@@ -29,19 +29,19 @@ _REHEARSAL = "tests/chaos/test_restore.py"
 """Its suites, on SQLite and on PostgreSQL, go to two workers."""
 _LONGEST = (
     _REHEARSAL,
-    f"{_REHEARSAL} postgresql",
     "SQLite",
     "PostgreSQL",
+    "tests/contract/test_liveness.py",
+    "tests/contract/test_runtime_suspects.py",
+    f"{_REHEARSAL} postgresql",
     "tests/chaos/test_on_postgresql.py",
     "tests/chaos/test_on_sqlite.py",
-    "tests/contract/test_runtime_suspects.py",
-    "tests/contract/test_liveness.py",
     "equipped",
     "tests/chaos/test_no_answer.py",
     "tests/chaos/test_wiped_broker.py",
     "tests/contract/test_runtime_worker.py",
 )
-"""What is given out first, for two processors not three suites at once: starting one takes 20 s of a processor."""
+"""What is given out first: suites, of which starting one takes 20 s of a processor, beside tests that mostly wait."""
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()
 
 
