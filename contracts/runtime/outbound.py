@@ -1,8 +1,11 @@
 """The one guarded way out by HTTP: for webhooks, ``file`` and image URLs, providers.
 
-Callers name the URL, so the URL may name our own machines. Only public addresses may be called; the name is resolved once,
-every address it has must be allowed, and the connection goes to the address that was checked, while Host header, SNI and
-certificate check keep the name. A redirect is a new URL and is checked anew.
+Callers name the URL, so the URL may name our own machines. Only public addresses may be called, and only on ports of the web;
+the name is resolved once, every address it has must be allowed, and the connection goes to the address that was checked, while
+Host header, SNI and certificate check keep the name. A redirect is a new URL and is checked anew.
+
+The operator may allow private networks, on whatever port. The addresses at which clouds tell a machine its secrets are called
+only when they are named there one by one: whoever allows a range does not mean them.
 """
 
 import errno
@@ -11,7 +14,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
@@ -26,6 +29,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from contracts.runtime import observe
+from contracts.runtime.settings import WEB_PORTS, ServiceSettings
 
 NOT_CALLED = Counter(
     "countersign_outbound_not_called_total", "Calls that were not made: no descriptor, port, thread or memory was left"
@@ -59,6 +63,25 @@ _SPECIAL = tuple(
         "3fff::/20",
         "5f00::/16",
         "fec0::/10",
+    )
+)
+
+# Where clouds tell a machine its credentials, or drive it. Some of them are public by their number.
+_METADATA = frozenset(
+    ipaddress.ip_address(address)
+    for address in (
+        "169.254.169.254",  # nearly every cloud
+        "169.254.170.2",  # AWS: tasks of ECS
+        "169.254.170.23",  # AWS: pods of EKS
+        "169.254.0.23",  # Tencent
+        "169.254.42.42",  # Scaleway
+        "168.63.129.16",  # Azure: wire server
+        "100.100.100.200",  # Alibaba
+        "192.0.0.192",  # Oracle, classic
+        "fd00:ec2::254",  # AWS
+        "fd00:ec2::23",  # AWS: pods of EKS
+        "fd20:ce::254",  # Google
+        "fd00:42::42",  # Scaleway
     )
 )
 
@@ -109,24 +132,34 @@ class Answer:
 
 
 class Outbound:
-    """Calls other people's servers. ``allowed_private_networks``: comma-separated CIDRs that may be called all the same."""
+    """Calls other people's servers. ``allowed_private_networks``: comma-separated CIDRs that may be called all the same, on any
+    port; ``ports``: comma-separated, those that may be called elsewhere."""
 
-    def __init__(self, allowed_private_networks: str = "") -> None:
+    def __init__(self, allowed_private_networks: str = "", ports: str = WEB_PORTS) -> None:
         self._allowed = tuple(
             ipaddress.ip_network(cidr.strip()) for cidr in allowed_private_networks.split(",") if cidr.strip()
         )
+        self._ports = frozenset(int(port) for port in ports.split(","))
         self._idle: list[_Line] = []
         self._lock = threading.Lock()
 
+    @classmethod
+    def configured(cls, settings: ServiceSettings) -> "Outbound":
+        """What the operator's settings allow."""
+        return cls(settings.allowed_private_networks, settings.outbound_ports)
+
     def check(self, url: str) -> None:
-        """Refuse what can never be called: another scheme, credentials, a literal address that is not allowed."""
-        host, _ = _parts(url)
+        """Refuse what can never be called: another scheme, credentials, a literal address or a port that is not allowed."""
+        host, port = _parts(url)
         try:
             literal = ipaddress.ip_address(host.strip("[]"))
         except ValueError:
+            if not self._allowed:  # else the name may lead to where every port is allowed
+                self._check_port(port, [])
             return
         if not self._may_call(literal):
             raise OutboundRefused("must not name a private or reserved address")
+        self._check_port(port, [literal])
 
     def check_form(self, url: str) -> None:
         """As ``check``, of the letters alone: for a URL that the operator gave, whose network may be his own."""
@@ -285,17 +318,22 @@ class Outbound:
         resolved = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         if not resolved or not all(self._may_call(address) for address in resolved):
             raise OutboundRefused("must not lead to a private or reserved address")
-        if port not in (80, 443) and port < 1024 and not all(self._is_allowed(address) for address in resolved):
-            # Ports of well-known services that are not HTTP: nobody's webhook is there.
-            raise OutboundRefused(f"must not use port {port}")
+        self._check_port(port, resolved)
         return list(found)
+
+    def _check_port(self, port: int, resolved: Sequence[Address]) -> None:
+        """Behind other ports are services that are not HTTP: nobody's webhook is there."""
+        if port not in self._ports and not (resolved and all(self._is_allowed(address) for address in resolved)):
+            raise OutboundRefused(f"must not use port {port}")
 
     def _may_call(self, address: Address) -> bool:
         return self._is_allowed(address) or is_public(address)
 
     def _is_allowed(self, address: Address) -> bool:
+        """Is it in one of the allowed networks? Of metadata addresses: is it one of them by itself?"""
         plain = _unwrapped(address)
-        return any(plain.version == network.version and plain in network for network in self._allowed)
+        networks = [network for network in self._allowed if plain.version == network.version and plain in network]
+        return any(network.num_addresses == 1 for network in networks) if is_metadata(address) else bool(networks)
 
 
 class _Stale(Exception):
@@ -329,9 +367,29 @@ def _no_descriptor_left() -> bool:
 def is_public(address: Address) -> bool:
     """True for an address of the public Internet, not private, local, reserved, multicast, translated or tunnelled."""
     plain = _unwrapped(address)
-    if not plain.is_global or plain.is_multicast or plain.is_reserved:
+    if not plain.is_global or plain.is_multicast or plain.is_reserved or is_metadata(address):
         return False
     return not any(plain.version == network.version and plain in network for network in _SPECIAL)
+
+
+def is_metadata(address: Address) -> bool:
+    """True for an address at which a cloud tells a machine its secrets, in whatever form."""
+    return any(form in _METADATA for form in _forms(address))
+
+
+def _forms(address: Address) -> Iterator[Address]:
+    """The address, and each IPv4 address that a translator or the end of a tunnel may make of it.
+
+    In an IPv6 address it has one of the places of RFC 6052 (NAT64; the last one is also that of mapped and of compatible
+    addresses and of ISATAP) or that of 6to4 (RFC 3056); Teredo (RFC 4380) writes it with every bit turned.
+    """
+    yield address
+    if isinstance(address, ipaddress.IPv6Address):
+        packed = address.packed
+        octets = packed[:8] + packed[9:]  # RFC 6052 leaves out the one after the prefix of 64 bits
+        for start in (2, 4, 5, 6, 7, 8, 11):
+            yield ipaddress.IPv4Address(octets[start : start + 4])
+        yield ipaddress.IPv4Address(bytes(octet ^ 0xFF for octet in packed[12:]))
 
 
 def _unwrapped(address: Address) -> Address:

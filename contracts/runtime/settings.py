@@ -10,6 +10,9 @@ from typing import Self
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+WEB_PORTS = "80,443,8080,8443"
+_HIGHEST_PORT = 65_535
+
 
 class ServiceSettings(BaseSettings):
     """What every service needs. A subclass adds ``database_url`` with its own ``<SERVICE>_DATABASE_URL``::
@@ -30,7 +33,11 @@ class ServiceSettings(BaseSettings):
     health_host: str = Field(default="127.0.0.1", description="address that /healthz, /readyz and /metrics listen on")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR")
     allowed_private_networks: str = Field(
-        default="", description="comma-separated CIDRs of private networks that may be called by HTTP all the same"
+        default="",
+        description="comma-separated CIDRs of private networks that may be called by HTTP all the same, on any port",
+    )
+    outbound_ports: str = Field(
+        default=WEB_PORTS, description="comma-separated ports that may be called by HTTP outside of those networks"
     )
     max_workers: int = Field(default=10, ge=1, description="calls and events that one worker process handles at once")
     database_pool_size: int = Field(default=10, ge=1, description="database connections per process")
@@ -73,6 +80,13 @@ class ServiceSettings(BaseSettings):
         for network in filter(None, networks.split(",")):
             ip_network(network.strip())
         return networks
+
+    @field_validator("outbound_ports")
+    @classmethod
+    def _ports(cls, ports: str) -> str:
+        if not all(port.strip().isdecimal() and 0 < int(port) <= _HIGHEST_PORT for port in ports.split(",")):
+            raise ValueError("must be numbers of ports, such as 80,443")
+        return ports
 
     @field_validator("event_retry_seconds")
     @classmethod

@@ -79,7 +79,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         blobs=BlobStore.from_url(settings.blob_url),
         bus=RpcClient(settings.amqp_url, name="gateway", loads=orjson.loads),
         keys=keys.KeyRing(settings.key_encryption_secret.get_secret_value()),
-        outbound=Outbound(settings.allowed_private_networks),
+        outbound=Outbound.configured(settings),
         threads=threads,
         fetching=ThreadPoolExecutor(settings.fetch_threads, thread_name_prefix="fetch"),
     )

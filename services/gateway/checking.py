@@ -36,7 +36,7 @@ def _identity_provider(settings: Settings) -> str:
         return "IDENTITY_PROVIDER_URL is not set: verification fields are refused"
     provider = IdentityProvider(
         wanted,
-        Outbound(settings.allowed_private_networks),
+        Outbound.configured(settings),
         settings.link_secret.get_secret_value(),
         settings.base_url,
     )

@@ -51,7 +51,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         concurrency=settings.mail_concurrency,
         on_park=commands.failed,
     )
-    outbound = Outbound(settings.allowed_private_networks)
+    outbound = Outbound.configured(settings)
     to_phones = PhoneSending(
         phone_messages.channel_of(settings, outbound),
         outbound,

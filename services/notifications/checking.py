@@ -43,7 +43,7 @@ def _login(server: Server) -> str:
 
 
 def _sms(settings: Settings) -> str:
-    outbound = Outbound(settings.allowed_private_networks)
+    outbound = Outbound.configured(settings)
     channel = phone_messages.channel_of(settings, outbound)
     if channel is None:
         kept = "they are kept and shown at /dev/mail" if settings.keeps_sms else "none are sent"

@@ -102,7 +102,7 @@ class Workshop:
 
     @cached_property
     def outbound(self) -> Outbound:
-        return Outbound(self._settings.allowed_private_networks)
+        return Outbound.configured(self._settings)
 
     @cached_property
     def _pool(self) -> ChildPool:

@@ -389,7 +389,7 @@ class SubmissionsService:
     @property
     def _workshop(self) -> Workshop:
         settings = self.context.settings
-        outbound = Outbound(settings.allowed_private_networks)
+        outbound = Outbound.configured(settings)
         return Workshop(self.context.bus, self.context.blobs, outbound, settings.max_file_size)
 
     @property

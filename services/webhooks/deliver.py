@@ -45,7 +45,7 @@ class Deliverer:
     def __init__(self, settings: Settings, database: Database) -> None:
         self._settings = settings
         self._database = database
-        self._outbound = Outbound(settings.allowed_private_networks)
+        self._outbound = Outbound.configured(settings)
 
     def attempt(self, delivery: Delivery) -> Outcome:
         """Send once; the outcome says whether it is done, to be tried again (and when), or given up."""

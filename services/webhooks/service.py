@@ -73,7 +73,7 @@ class WebhooksService:
 
     def _check(self, url: str) -> None:
         try:
-            Outbound(self.context.settings.allowed_private_networks).check(url)
+            Outbound.configured(self.context.settings).check(url)
         except OutboundRefused as refused:
             raise invalid(f"url {refused}", "url", str(refused)) from refused
 

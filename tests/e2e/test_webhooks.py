@@ -5,6 +5,8 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from tests.support.agreement import agreement_pdf, send
 from tests.support.outcomes import mails_to
 from tests.support.receiver import Received, Receiver
@@ -56,6 +58,24 @@ def test_a_webhook_s_life(suite: RunningSuite) -> None:
         assert told == [("/hook/moved", "template.created"), ("/hook/moved", "form.completed")]
         suite.api("DELETE", f"/webhooks/{webhook}")
         suite.api("GET", f"/webhooks/{webhook}", status=404)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://168.63.129.16/machine", "private or reserved address"),
+        ("http://[::ffff:168.63.129.16]/", "private or reserved address"),
+        ("http://[fd00:ec2::254]/latest/meta-data/", "private or reserved address"),
+        ("http://93.184.216.34:25/", "must not use port 25"),
+    ],
+)
+def test_where_no_webhook_may_lead(suite: RunningSuite, url: str, reason: str) -> None:
+    """Refused when it is given: nothing is ever sent there."""
+    answer = suite.call("POST", "/webhooks", {"url": url, "events": ["template.archived"]})
+    if answer.ok:
+        suite.api("DELETE", f"/webhooks/{answer.json()['id']}")
+    assert answer.status_code == 422
+    assert reason in answer.text
 
 
 def test_webhooks_are_listed_by_pages_and_hear_of_forms_unless_told_otherwise(suite: RunningSuite) -> None:

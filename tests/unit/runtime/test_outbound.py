@@ -49,7 +49,7 @@ def test_addresses_that_may(address: str) -> None:
         "https://user:pass@example.com/", "http://exa mple.com/", "http://example.com/\r\nHost: x", "http://example.com\\@x/",
         "http://example.com:99999/", "http://example.com:port/", "http://[::1", "https://example.com/" + "a" * 3000,
         "http://example.com/\x00", "http://127.0.0.1/", "http://[::1]/", "http://10.0.0.1:8080/x", "http://[fe80::1]/",
-        "http://169.254.169.254/latest/meta-data/",
+        "http://169.254.169.254/latest/meta-data/", "http://168.63.129.16/machine?comp=goalstate", "https://example.com:22/",
     ],
 )  # fmt: skip
 def test_urls_that_are_refused_by_their_letters(url: str) -> None:
@@ -175,11 +175,92 @@ def test_the_checked_address_is_the_one_that_is_dialled(monkeypatch: pytest.Monk
         assert f"Host: rebind.example:{server.port}".encode() in server.requests[0]
 
 
-def test_well_known_ports_of_others_are_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+METADATA = [
+    "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.0.23", "169.254.42.42", "168.63.129.16", "100.100.100.200",
+    "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42",
+]  # fmt: skip
+
+
+def forms(address: str) -> list[str]:
+    """An IPv4 address as the translators and tunnels write it; by hand, from RFC 4038, 6052, 3056, 4380, 5214."""
+    a, b, c, d = ipaddress.IPv4Address(address).packed
+    low = f"{a:02x}{b:02x}:{c:02x}{d:02x}"
+    return [
+        f"::ffff:{low}",  # mapped
+        f"::ffff:0:{low}",  # SIIT
+        f"::{low}",  # compatible
+        f"64:ff9b::{low}",  # NAT64, well-known
+        f"64:ff9b:1:{a:02x}{b:02x}:{c:02x}:{d:02x}00::",  # NAT64, a prefix of 48 bits
+        f"64:ff9b:1:7{a:02x}:{b:02x}:{c:02x}{d:02x}::",  # of 56
+        f"64:ff9b:1:7:{a:02x}:{b:02x}{c:02x}:{d:02x}00:0",  # of 64
+        f"2606:4700:{low}::",  # of 32, of an operator's own
+        f"2606:4700:7{a:02x}:{b:02x}{c:02x}:{d:02x}::",  # of 40
+        f"2606:4700:1:2:3:4:{low}",  # of 96
+        f"2002:{low}::",  # 6to4
+        f"2001:0:{low}::",  # Teredo, its server
+        f"2001:0:102:304::{a ^ 255:02x}{b ^ 255:02x}:{c ^ 255:02x}{d ^ 255:02x}",  # Teredo, its client
+        f"fe80::5efe:{low}",  # ISATAP
+    ]
+
+
+@pytest.mark.parametrize("address", METADATA)
+@pytest.mark.parametrize("networks", ["", "0.0.0.0/0, ::/0", "168.63.129.16/31, 169.254.169.254/31, fd00:ec2::/32"])
+def test_metadata_of_clouds_is_called_only_when_its_address_is_named(
+    monkeypatch: pytest.MonkeyPatch, address: str, networks: str
+) -> None:
+    """Decided, never dialled: a machine that runs this may be one in a cloud."""
+    guard = Outbound(networks)
+    for form in [address, *([] if ":" in address else forms(address))]:
+        resolver(monkeypatch, [form])
+        with pytest.raises(OutboundRefused, match="private or reserved"):
+            guard.addresses("metadata.example", 80)
+        with pytest.raises(OutboundRefused, match="private or reserved"):
+            guard.check(f"http://[{form}]/" if ":" in form else f"http://{form}/")
+    resolver(monkeypatch, [address])
+    named = Outbound(f"{networks or '10.0.0.0/8'}, {address}")
+    assert named.addresses("metadata.example", 80)
+    named.check(f"http://[{address}]/" if ":" in address else f"http://{address}/")
+
+
+def test_beside_metadata_everything_is_as_it_was() -> None:
+    for address in ("168.63.129.15", "168.63.129.17", "2606:4700::a83f:8111", "2606:4700:4700::1111"):
+        assert is_public(ipaddress.ip_address(address))
+    allowing = Outbound("169.254.0.0/16, fd00:ec2::/32, 100.64.0.0/10")
+    for url in ("http://169.254.169.253/", "http://[fd00:ec2::253]/", "http://100.100.100.201:5000/"):
+        allowing.check(url)
+
+
+OTHER_PORTS = (1, 22, 25, 53, 81, 143, 445, 3306, 5432, 6379, 8081, 9200, 11211, 32526, 65535)
+
+
+@pytest.mark.parametrize("port", OTHER_PORTS)
+def test_ports_of_others_are_not_called(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     resolver(monkeypatch, ["93.184.216.34"])
-    for port in (22, 25, 53, 143, 445):
-        with pytest.raises(OutboundRefused, match=f"port {port}"):
-            Outbound().post(f"http://public.example:{port}/", b"", {})
+    for networks in ("", "10.0.0.0/8"):
+        with pytest.raises(OutboundRefused, match=f"must not use port {port}$"):
+            Outbound(networks).addresses("public.example", port)
+        with pytest.raises(OutboundRefused, match=f"must not use port {port}$"):
+            Outbound(networks).check(f"http://93.184.216.34:{port}/")
+    with pytest.raises(OutboundRefused, match=f"must not use port {port}$"):
+        Outbound().check(f"https://public.example:{port}/")
+    Outbound("10.0.0.0/8").check(f"https://perhaps-inside.example:{port}/")
+    resolver(monkeypatch, ["10.0.0.1", "93.184.216.34"])
+    with pytest.raises(OutboundRefused, match=f"must not use port {port}$"):
+        Outbound("10.0.0.0/8").addresses("half-inside.example", port)
+    resolver(monkeypatch, ["10.0.0.1", "10.0.0.2"])
+    assert len(Outbound("10.0.0.0/8").addresses("inside.example", port)) == 2
+
+
+def test_ports_of_the_web_are_called_and_those_that_are_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver(monkeypatch, ["93.184.216.34"])
+    for port in (80, 443, 8080, 8443):
+        assert Outbound().addresses("public.example", port)
+        Outbound().check(f"https://public.example:{port}/")
+    configured = Outbound(ports="443, 9443")
+    assert configured.addresses("public.example", 9443)
+    configured.check("https://93.184.216.34:9443/")
+    with pytest.raises(OutboundRefused, match=r"must not use port 80$"):
+        configured.addresses("public.example", 80)
 
 
 def test_a_fetch() -> None:

@@ -71,6 +71,10 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     [
         ("LOG_LEVEL", "LOUD"),
         ("ALLOWED_PRIVATE_NETWORKS", "10.0.0.0/8,everything"),
+        ("OUTBOUND_PORTS", "80,"),
+        ("OUTBOUND_PORTS", "80,65536"),
+        ("OUTBOUND_PORTS", "https"),
+        ("OUTBOUND_PORTS", ""),
         ("EVENT_RETRY_SECONDS", "5,0"),
         ("EVENT_RETRY_SECONDS", "soon"),
         ("MAX_WORKERS", "0"),
