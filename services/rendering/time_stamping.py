@@ -129,7 +129,7 @@ class TimeStamping:
         own = self._identity.encoded
         known = list(dict.fromkeys([*own, *sample.certificates]))
         proofs = _Proofs(now + _PROOF_KEPT)
-        if own_list := self._identity.revocation_list(now):
+        if own_list := self._identity.revocation_list:
             proofs.revocation_lists.append(own_list)
         for question in self._renderer.revocation_questions([own[0], sample.certificates[0]], known):
             if not (own_list and question["serial"] == f"{self._identity.chain[0].serial_number:x}"):

@@ -39,6 +39,7 @@ class Workshop:
         """Idempotent, and safe when called from several threads at once. Raises UnusableCertificate."""
         with self._lock:
             if not self._children_started:
+                self._forget_root_key()
                 self.watch_certificate()
                 leaf = self.identity.chain[0]
                 fingerprint = leaf.fingerprint(hashes.SHA256()).hex()
@@ -65,6 +66,17 @@ class Workshop:
             self._pool.close()
             if self._office is not None:
                 self._office.close()
+
+    def _forget_root_key(self) -> None:
+        """Of a chain that an earlier version made. Not when it is only looked at (``check``): that version may go on."""
+        directory = self._settings.certificates
+        if directory is None:
+            return
+        try:
+            if certificates.forget_root_key(directory, now()):
+                log.warning("certificate.root_key_forgotten", folder=str(directory))
+        except OSError as error:
+            log.warning("certificate.root_key_kept", folder=str(directory), reason=str(error))
 
     @cached_property
     def identity(self) -> SealIdentity:

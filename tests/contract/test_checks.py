@@ -384,7 +384,7 @@ def test_base_urls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, go
 
 def stored_key(path: Path, *, until: datetime, password: str = "s3cret", chain: bool = True) -> None:
     """A PKCS#12 file with a leaf that is valid until then, and its root."""
-    root = certificates.parse(certificates.make(certificates.Names(), "ec-p256", datetime.now(UTC)))
+    root_key, root = certificates.issue(certificates.Names(), "ec-p256", datetime.now(UTC))
     key = ec.generate_private_key(ec.SECP256R1())
     leaf = (
         x509.CertificateBuilder()
@@ -394,7 +394,7 @@ def stored_key(path: Path, *, until: datetime, password: str = "s3cret", chain: 
         .serial_number(x509.random_serial_number())
         .not_valid_before(until - timedelta(days=1000))
         .not_valid_after(until)
-        .sign(root.root_key, certificates.hashes.SHA256())
+        .sign(root_key, certificates.hashes.SHA256())
     )
     encryption = serialization.BestAvailableEncryption(password.encode())
     more = [root.chain[-1]] if chain else None

@@ -1,5 +1,6 @@
 """Seal jobs and what they leave behind, on SQLite and PostgreSQL, with real children and real files."""
 
+import errno
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
 from deploy.rabbitmq import PrivateBroker
-from services.rendering import background, commands, domain, queries, results, starting
+from services.rendering import background, checking, commands, domain, queries, results, starting
 from services.rendering.jobs import certificates
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob
 from services.rendering.pool import JobCrashed, JobFailed, JobTimedOut
@@ -41,6 +42,7 @@ from tests.support.seal_jobs import (
     workshop,
 )
 from tests.support.sealing import assert_sealed, attachment, contract_pdf, pdf_text, pdfsig, seal_request
+from tests.support.seals import chain_of_earlier_version, keys_in, public_half
 from tests.support.suite import wait_until
 
 __all__ = ["blobs", "database", "keys", "workshop"]
@@ -68,6 +70,38 @@ def test_a_lost_key_is_not_replaced_silently(broker: PrivateBroker, tmp_path: Pa
     Workshop(own).identity  # noqa: B018 - makes the key
     starting.check(own, database)
     database.dispose()
+
+
+def test_a_start_forgets_the_root_s_key_of_an_earlier_version_and_a_check_does_not(tmp_path: Path) -> None:
+    """After a check the earlier version must still be able to start."""
+    identity = chain_of_earlier_version(tmp_path)
+    before = (tmp_path / certificates.FILE).read_bytes()
+    own = settings(tmp_path)
+    for trial in checking.trials(own):
+        if trial.what == "seal: key":
+            assert "expires in" in trial.attempt()
+    assert (tmp_path / certificates.FILE).read_bytes() == before
+    started = Workshop(own).open()
+    try:
+        assert keys_in(tmp_path) == {public_half(identity.key.public_key())}
+        assert started.identity.encoded == identity.encoded
+    finally:
+        started.close()
+
+
+def test_a_folder_that_cannot_be_written_to_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = chain_of_earlier_version(tmp_path)
+
+    def read_only(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(certificates.tempfile, "mkstemp", read_only)
+    made = Workshop(settings(tmp_path))
+    with monkeypatch.context() as without_children:
+        without_children.setattr(Workshop, "_start_children", lambda _: None)
+        made.open()
+    assert made.identity.encoded == identity.encoded
+    assert made.identity.revocation_list
 
 
 def test_the_migration_makes_what_the_models_say(database_url: str) -> None:

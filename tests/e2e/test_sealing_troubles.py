@@ -5,10 +5,12 @@ import base64
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from tests.e2e.conftest import Equipped
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, send, sign
 from tests.support.outcomes import completed, events_of, fetched, pdf_signatures, pdf_text
+from tests.support.seals import keys_in, public_half
 from tests.support.suite import RunningSuite, wait_until
 from tests.support.tsa import Authority
 
@@ -95,3 +97,12 @@ def test_an_authority_that_fails_is_done_without_and_that_is_said(suite: Running
     assert "No time-stamp" in told["data"]["report"][0]
     assert "B-B" in pdf_text(fetched(submission["audit_log_url"]))
     assert "Signature is Valid" in pdf_signatures(fetched(submission["documents"][0]["url"]))
+
+
+def test_with_the_files_of_the_seal_nobody_makes_certificates(suite: RunningSuite) -> None:
+    """The root, which readers trust, is there; its key is not."""
+    folder = suite.var_dir / "secrets" / "certificates"
+    root = x509.load_pem_x509_certificate((folder / "root.crt").read_bytes())
+    keys = keys_in(folder)
+    assert keys
+    assert public_half(root.public_key()) not in keys

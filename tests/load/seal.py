@@ -200,18 +200,17 @@ def text_of(data: bytes) -> str:
 
 
 def _identity(bits: int) -> SealIdentity:
-    made = certificates.parse(certificates.make(certificates.Names(), "ec-p256", datetime.now(UTC)))
+    root_key, made = certificates.issue(certificates.Names(), "ec-p256", datetime.now(UTC))
     key = rsa.generate_private_key(public_exponent=65537, key_size=bits)
     leaf = made.chain[0]
     root = made.chain[-1]
-    assert made.root_key is not None
     builder = certificates.x509.CertificateBuilder(
         leaf.issuer, leaf.subject, key.public_key(), 4711, leaf.not_valid_before_utc, leaf.not_valid_after_utc
     )
     for one in leaf.extensions:
         if not isinstance(one.value, certificates.x509.SubjectKeyIdentifier):
             builder = builder.add_extension(one.value, one.critical)
-    certificate = builder.sign(made.root_key, certificates.hashes.SHA256())
+    certificate = builder.sign(root_key, certificates.hashes.SHA256())
     return SealIdentity(key, (certificate, root))
 
 

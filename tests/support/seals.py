@@ -2,9 +2,13 @@
 
 import functools
 import io
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pikepdf
+from cryptography.hazmat.primitives import serialization
 
 from services.rendering.jobs import certificates, cms, seal
 
@@ -32,3 +36,34 @@ def sealed(data: bytes, who: certificates.SealIdentity | None = None, when: date
     who = who or identity()
     with pikepdf.open(io.BytesIO(data)) as pdf:
         return finish(seal.reserve(pdf, text(when), who.signer.size), who)
+
+
+def chain_of_earlier_version(folder: Path, *, beside: bool = False) -> certificates.SealIdentity:
+    """A chain as earlier versions left it: with the root's key; ``beside`` as well in a file of a process that was killed."""
+    names = certificates.Names("Test Seal", "Test")
+    root_key, made = certificates.issue(names, "ec-p256", NOW - timedelta(days=400))
+    leaf, root = (certificate.public_bytes(serialization.Encoding.PEM) for certificate in made.chain)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / certificates.FILE).write_bytes(_in_pem(made.key) + leaf + _in_pem(root_key) + root)
+    (folder / certificates.ROOT_FILE).write_bytes(root)
+    if beside:
+        (folder / ".signing-killed").write_bytes((folder / certificates.FILE).read_bytes())
+    return made
+
+
+def keys_in(folder: Path) -> set[bytes]:
+    """The public halves of all private keys that are in the clear in any file of the folder."""
+    content = b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+    found = re.findall(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", content, re.DOTALL)
+    return {public_half(serialization.load_pem_private_key(one, None).public_key()) for one in found}
+
+
+def public_half(key: Any) -> bytes:
+    encoded: bytes = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return encoded
+
+
+def _in_pem(key: certificates.PrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

@@ -2,12 +2,17 @@
 
 The private key is loaded and checked once and stays in the memory of the service's own processes; it never goes to a
 child, because children parse files from outside.
+
+Of a root that is made here the key is forgotten as soon as it has signed what it is there for: the leaf, and the list of
+revoked certificates, which is empty and stays so. It is written nowhere. Whoever gets at our files can seal in our name, but
+make no other certificate that our readers trust. Nothing needs it later: a leaf is never renewed, a new one has a new root.
 """
 
 import contextlib
 import os
 import secrets
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -28,7 +33,8 @@ KeyType = Literal["rsa-3072", "ec-p256"]
 FILE = "signing.pem"
 ROOT_FILE = "root.crt"
 _ROOT_YEARS, _LEAF_YEARS = 40, 30
-_REVOCATION_LIST_DAYS = 8
+_TEMPORARY = ".signing-"
+_BEGINNING_OF_A_KEY = b"-----BEGIN PRIVATE KEY-----"
 _SMALLEST_RSA = 2048
 
 
@@ -56,12 +62,12 @@ class Names:
 
 @dataclass(frozen=True)
 class SealIdentity:
-    """``chain`` is leaf first. ``root_key`` is known only for a chain of our own: it signs the list of revoked
-    certificates (always empty) that PAdES B-LT wants to see."""
+    """``chain`` is leaf first. ``revocation_list`` is there only for a chain of our own: the empty CRL of its root (RFC 5280,
+    section 5; DER) that PAdES B-LT wants to see, good for as long as the leaf is."""
 
     key: PrivateKey
     chain: tuple[x509.Certificate, ...]
-    root_key: PrivateKey | None = field(default=None, repr=False)
+    revocation_list: bytes | None = field(default=None, repr=False)
 
     @cached_property
     def signer(self) -> CmsSigner:
@@ -94,20 +100,6 @@ class SealIdentity:
             return f"the signing certificate expired on {self.expires_at:%Y-%m-%d %H:%M} UTC"
         return None
 
-    def revocation_list(self, now: datetime) -> bytes | None:
-        """An empty CRL (RFC 5280, section 5) of our own root in DER; None for a certificate from elsewhere."""
-        if self.root_key is None:
-            return None
-        builder = (
-            x509.CertificateRevocationListBuilder()
-            .issuer_name(self.chain[-1].subject)
-            .last_update(now - timedelta(minutes=5))
-            .next_update(now + timedelta(days=_REVOCATION_LIST_DAYS))
-            .add_extension(x509.CRLNumber(int(now.timestamp())), critical=False)
-            .add_extension(_authority_key(self.chain[-1]), critical=False)
-        )
-        return builder.sign(self.root_key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
-
 
 def load_or_make(directory: Path, names: Names, key_type: KeyType, now: datetime) -> SealIdentity:
     """The identity kept in ``directory``; made there when there is none.
@@ -118,21 +110,46 @@ def load_or_make(directory: Path, names: Names, key_type: KeyType, now: datetime
     path = directory / FILE
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _link_into_place(path, make(names, key_type, now))
-    identity = _read(path)
+        _put(path, make(names, key_type, now), _unless_there)
+    identity = _read(path, now)
     _publish_root(directory / ROOT_FILE, identity)
     return identity
 
 
+def forget_root_key(directory: Path, now: datetime) -> bool:
+    """Take the root's key out of ``directory``, where earlier versions kept it; was there one?
+
+    The file with the leaf's key is replaced whole, by one with a list of revoked certificates instead: whatever is killed, it
+    is there, and what is left to do is done the next time. Several processes may do it at once. Raises OSError where the
+    folder cannot be written to, UnusableCertificate.
+    """
+    path, found = directory / FILE, False
+    if path.exists() and _holds_root_key(path):
+        _put(path, _pem(_read(path, now)), os.replace)
+        found = True
+    for left in directory.glob(f"{_TEMPORARY}*"):  # of a process that was killed while it made the chain
+        with contextlib.suppress(FileNotFoundError):
+            if _holds_root_key(left):
+                left.unlink()
+                found = True
+    return found
+
+
 def make(names: Names, key_type: KeyType, now: datetime) -> bytes:
-    """A new root and leaf: PEM of leaf key, leaf, root key, root."""
+    """A new root and leaf: PEM of the leaf's key, leaf, root, list of revoked certificates."""
+    _root_key, identity = issue(names, key_type, now)
+    return _pem(identity)
+
+
+def issue(names: Names, key_type: KeyType, now: datetime) -> tuple[PrivateKey, SealIdentity]:
+    """A new root's key, which nobody may keep, and what it has certified."""
     root_key, leaf_key = _new_key(key_type), _new_key(key_type)
     root_name = names.as_x509(f"{names.organization} Root {secrets.token_hex(3)}")
     root = _certificate(root_name, root_name, root_key.public_key(), root_key, None, now, _ROOT_YEARS)
     leaf = _certificate(
         names.as_x509(names.common_name), root_name, leaf_key.public_key(), root_key, root, now, _LEAF_YEARS
     )
-    return _key_pem(leaf_key) + _certificate_pem(leaf) + _key_pem(root_key) + _certificate_pem(root)
+    return root_key, SealIdentity(leaf_key, (leaf, root), _empty_list(root_key, root, leaf, now))
 
 
 def load_pkcs12(path: Path, password: str | None) -> SealIdentity:
@@ -208,6 +225,21 @@ def _certificate(
     return builder.sign(issuer_key, hashes.SHA256())
 
 
+def _empty_list(root_key: PrivateKey, root: x509.Certificate, leaf: x509.Certificate, now: datetime) -> bytes | None:
+    """The list of revoked certificates until the leaf expires; None when it has."""
+    if now >= leaf.not_valid_after_utc:
+        return None
+    builder = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(root.subject)
+        .last_update((now - timedelta(minutes=5)).replace(microsecond=0))
+        .next_update(leaf.not_valid_after_utc)
+        .add_extension(x509.CRLNumber(int(now.timestamp())), critical=False)
+        .add_extension(_authority_key(root), critical=False)
+    )
+    return builder.sign(root_key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+
+
 def _key_usage(*, root: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not root,
@@ -247,34 +279,50 @@ def _issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     return True
 
 
-def _link_into_place(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".signing-")  # mode 600
+def _put(path: Path, content: bytes, place: Callable[[str, Path], None]) -> None:
+    """Write it beside ``path`` and have it placed there, so that ``path`` is never half a file."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY)  # mode 600
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)
+        place(temporary, path)
     finally:
-        Path(temporary).unlink()
+        Path(temporary).unlink(missing_ok=True)
 
 
-def parse(pem: bytes) -> SealIdentity:
-    """What ``make`` made. Loading checks an RSA key (100 ms): once per process."""
-    blocks = pem.split(b"-----BEGIN ")[1:]
-    pems = [b"-----BEGIN " + block for block in blocks]
-    keys = [serialization.load_pem_private_key(pem, None) for pem in pems if b"PRIVATE KEY-----" in pem]
-    chain = tuple(x509.load_pem_x509_certificate(pem) for pem in pems if pem.startswith(b"-----BEGIN CERTIFICATE"))
-    leaf_key, root_key = keys
-    if leaf_key.public_key() != chain[0].public_key():
+def _unless_there(temporary: str, path: Path) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.link(temporary, path)
+
+
+def parse(pem: bytes, now: datetime | None = None) -> SealIdentity:
+    """What ``make`` made. Loading checks an RSA key (100 ms): once per process.
+
+    In what earlier versions made the root's key is in the place of the list that it would sign: ``now`` is when it does.
+    """
+    blocks = [b"-----BEGIN " + block for block in pem.split(b"-----BEGIN ")[1:]]
+    keys = [serialization.load_pem_private_key(block, None) for block in blocks if _BEGINNING_OF_A_KEY in block]
+    chain = tuple(x509.load_pem_x509_certificate(block) for block in blocks if b"BEGIN CERTIFICATE-----" in block)
+    lists = [x509.load_pem_x509_crl(block) for block in blocks if b"BEGIN X509 CRL-----" in block]
+    if not keys or not chain or keys[0].public_key() != chain[0].public_key():
         raise UnusableCertificate("the first key does not belong to the first certificate")
-    return SealIdentity(leaf_key, chain, root_key)  # type: ignore[arg-type]  # we made them: RSA or EC
+    leaf_key, *root_keys = keys
+    listed = lists[0].public_bytes(serialization.Encoding.DER) if lists else None
+    if root_keys and now is not None:
+        listed = _empty_list(root_keys[0], chain[-1], chain[0], now)  # type: ignore[arg-type]  # we made it: RSA or EC
+    return SealIdentity(leaf_key, chain, listed)  # type: ignore[arg-type]  # the same
 
 
-def _read(path: Path) -> SealIdentity:
+def _holds_root_key(path: Path) -> bool:
+    """Is there a key besides the leaf's?"""
+    return path.read_bytes().count(_BEGINNING_OF_A_KEY) > 1
+
+
+def _read(path: Path, now: datetime) -> SealIdentity:
     try:
-        return parse(path.read_bytes())
+        return parse(path.read_bytes(), now)
     except (OSError, ValueError) as error:
         raise UnusableCertificate(f"{path} cannot be used: {error}") from error
 
@@ -285,6 +333,12 @@ def _publish_root(path: Path, identity: SealIdentity) -> None:
         temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
         temporary.write_bytes(_certificate_pem(identity.chain[-1]))
         temporary.replace(path)
+
+
+def _pem(identity: SealIdentity) -> bytes:
+    listed = identity.revocation_list
+    end = x509.load_der_x509_crl(listed).public_bytes(serialization.Encoding.PEM) if listed else b""
+    return _key_pem(identity.key) + b"".join(map(_certificate_pem, identity.chain)) + end
 
 
 def _key_pem(key: PrivateKey) -> bytes:

@@ -1,5 +1,6 @@
 """The key and the certificates of the seal."""
 
+import signal
 import stat
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from services.rendering.jobs import certificates
 from services.rendering.jobs.certificates import Names, SealIdentity, UnusableCertificate, load_or_make, load_pkcs12
 from services.rendering.settings import Settings
+from tests.support.seals import chain_of_earlier_version, keys_in, public_half
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAMES = Names("Meier Seal", "Meier & Partner", "DE")
@@ -100,7 +102,7 @@ def test_an_own_pkcs12_brings_key_and_chain(tmp_path: Path) -> None:
     identity = certificates.parse(certificates.make(NAMES, "rsa-3072", NOW))
     loaded = load_pkcs12(in_pkcs12(tmp_path, identity), "secret")
     assert loaded.encoded == identity.encoded
-    assert loaded.revocation_list(NOW) is None
+    assert loaded.revocation_list is None
 
 
 def test_what_is_wrong_with_a_pkcs12_is_said_plainly(tmp_path: Path) -> None:
@@ -150,13 +152,110 @@ def test_outside_its_time_a_certificate_is_a_problem() -> None:
 
 def test_the_list_of_revoked_certificates_is_empty_and_signed() -> None:
     identity = certificates.parse(certificates.make(NAMES, "rsa-3072", NOW))
-    data = identity.revocation_list(NOW)
-    assert data is not None
-    listed = x509.load_der_x509_crl(data)
-    assert listed.is_signature_valid(identity.chain[-1].public_key())  # type: ignore[arg-type]
+    assert identity.revocation_list is not None
+    assert_empty_list(identity)
+
+
+def assert_empty_list(identity: SealIdentity) -> None:
+    """It is the root's, empty, and in force from now until the leaf expires."""
+    leaf, root = identity.chain
+    listed = x509.load_der_x509_crl(identity.revocation_list or b"")
+    assert listed.is_signature_valid(root.public_key())  # type: ignore[arg-type]
+    assert listed.issuer == root.subject
     assert list(listed) == []
-    assert listed.next_update_utc is not None
-    assert listed.last_update_utc < NOW < listed.next_update_utc
+    assert listed.last_update_utc < NOW
+    assert listed.next_update_utc == leaf.not_valid_after_utc
+
+
+def test_openssl_takes_the_list_until_the_leaf_expires(tmp_path: Path) -> None:
+    identity = certificates.parse(certificates.make(NAMES, "ec-p256", NOW))
+    leaf, root, listed = (tmp_path / name for name in ("leaf.pem", "root.pem", "list.pem"))
+    leaf.write_bytes(identity.chain[0].public_bytes(serialization.Encoding.PEM))
+    root.write_bytes(identity.chain[-1].public_bytes(serialization.Encoding.PEM))
+    crl = x509.load_der_x509_crl(identity.revocation_list or b"")
+    listed.write_bytes(crl.public_bytes(serialization.Encoding.PEM))
+    for moment in (NOW, identity.expires_at - timedelta(days=1)):
+        arguments = ["-x509_strict", "-crl_check", "-attime", str(int(moment.timestamp()))]
+        said = subprocess.run(
+            ["openssl", "verify", *arguments, "-CAfile", root, "-CRLfile", listed, leaf],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert said.stdout.strip().endswith("OK"), said.stderr
+
+
+def test_the_root_s_key_is_nowhere(tmp_path: Path) -> None:
+    made = load_or_make(tmp_path, NAMES, "ec-p256", NOW)
+    assert keys_in(tmp_path) == {public_half(made.chain[0].public_key())}
+    root = x509.load_pem_x509_certificate((tmp_path / certificates.ROOT_FILE).read_bytes())
+    assert root == made.chain[-1]
+
+
+def test_the_root_s_key_of_an_earlier_version_is_forgotten(tmp_path: Path) -> None:
+    identity = chain_of_earlier_version(tmp_path, beside=True)
+    assert len(keys_in(tmp_path)) == 2
+    assert certificates.forget_root_key(tmp_path, NOW)
+    assert keys_in(tmp_path) == {public_half(identity.chain[0].public_key())}
+    assert {path.name for path in tmp_path.iterdir()} == {certificates.FILE, certificates.ROOT_FILE}
+    assert stat.S_IMODE((tmp_path / certificates.FILE).stat().st_mode) == 0o600
+    loaded = load_or_make(tmp_path, NAMES, "ec-p256", NOW)
+    assert loaded.encoded == identity.encoded
+    assert loaded.key.private_numbers() == identity.key.private_numbers()  # type: ignore[union-attr]
+    assert_empty_list(loaded)
+    assert not certificates.forget_root_key(tmp_path, NOW), "once is enough"
+    assert not certificates.forget_root_key(tmp_path / "not there", NOW)
+
+
+def test_until_then_the_root_s_key_signs_the_list(tmp_path: Path) -> None:
+    """``check`` of a later version leaves the file to the earlier one, and a folder may be read-only."""
+    chain_of_earlier_version(tmp_path)
+    before = (tmp_path / certificates.FILE).read_bytes()
+    assert_empty_list(load_or_make(tmp_path, NAMES, "ec-p256", NOW))
+    assert (tmp_path / certificates.FILE).read_bytes() == before
+
+
+KILLED_AT = """
+import os, signal, sys, tempfile
+from datetime import datetime
+from pathlib import Path
+from services.rendering.jobs import certificates
+
+step, folder, at = sys.argv[1], Path(sys.argv[2]), datetime.fromisoformat(sys.argv[3])
+where, _, when = step.partition(" ")
+module = {"unlink": Path, "mkstemp": tempfile}.get(where, os)
+done = getattr(module, where)
+
+def killed(*arguments, **options):
+    if when == "after":
+        done(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(module, where, killed)
+certificates.load_or_make(folder, certificates.Names(), "ec-p256", at)
+certificates.forget_root_key(folder, at)
+"""
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["an earlier version's", "none yet"])
+@pytest.mark.parametrize(
+    "step", ["mkstemp after", "fsync before", "fsync after", "{place} before", "{place} after", "unlink before"]
+)
+def test_killed_at_any_step_the_next_start_has_the_same_leaf_and_no_root_key(
+    tmp_path: Path, known: bool, step: str
+) -> None:
+    identity = chain_of_earlier_version(tmp_path, beside=True) if known else None
+    step = step.format(place="replace" if known else "link")
+    arguments = [sys.executable, "-c", KILLED_AT, step, str(tmp_path), NOW.isoformat()]
+    killed = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=Path.cwd())
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    path = tmp_path / certificates.FILE
+    there = identity or (certificates.parse(path.read_bytes()) if path.exists() else None)
+    loaded = load_or_make(tmp_path, NAMES, "ec-p256", NOW)
+    certificates.forget_root_key(tmp_path, NOW)
+    assert there is None or loaded.encoded == there.encoded
+    assert_empty_list(certificates.parse(path.read_bytes()))
+    assert public_half(loaded.chain[-1].public_key()) not in keys_in(tmp_path)
 
 
 def test_trusted_roots_come_from_a_folder(tmp_path: Path) -> None:

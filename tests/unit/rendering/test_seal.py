@@ -130,7 +130,7 @@ def test_a_changed_byte_breaks_the_seal(tmp_path: Path) -> None:
 
 def test_validation_material_goes_into_the_same_revision(tmp_path: Path) -> None:
     who = identity("rsa-3072")
-    crl = who.revocation_list(NOW)
+    crl = who.revocation_list
     assert crl is not None
     material = seal.ValidationMaterial(who.encoded, (), [crl])
     with pikepdf.open(io.BytesIO(FILES["plain"])) as pdf:

@@ -123,7 +123,7 @@ def test_a_form_stays_a_form(tmp_path: Path) -> None:
 
 def test_validation_material_goes_along() -> None:
     who = identity("rsa-3072")
-    crl = who.revocation_list(NOW)
+    crl = who.revocation_list
     assert crl is not None
     material = seal.ValidationMaterial(who.encoded, (), [crl])
     reserved = seal_signed.reserve(signed(document(line("x"))), {}, text(), who.signer.size, material)

@@ -120,17 +120,16 @@ def test_a_certificate_from_the_future() -> None:
 
 def test_a_revoked_certificate() -> None:
     """The list is in the file, signed by the root."""
-    who = identity()
+    root_key, who = certificates.issue(certificates.Names("Test Seal", "Test"), "ec-p256", NOW)
     revoked = x509.RevokedCertificateBuilder().serial_number(who.chain[0].serial_number)
     entry = revoked.revocation_date(NOW - timedelta(minutes=30)).build()
     builder = x509.CertificateRevocationListBuilder().issuer_name(who.chain[-1].subject)
     builder = builder.last_update(NOW - timedelta(minutes=10)).next_update(NOW + timedelta(days=1))
-    assert who.root_key is not None
-    crl = builder.add_revoked_certificate(entry).sign(who.root_key, hashes.SHA256())
+    crl = builder.add_revoked_certificate(entry).sign(root_key, hashes.SHA256())
     material = seal.ValidationMaterial(who.encoded, (), [crl.public_bytes(serialization.Encoding.DER)])
     with pikepdf.open(io.BytesIO(document(line("x")))) as pdf:
-        data = finish(seal.reserve(pdf, text(), who.signer.size, material))
-    signature = only(look(data))
+        data = finish(seal.reserve(pdf, text(), who.signer.size, material), who)
+    signature = only(look(data, [who.encoded[-1]]))
     assert (signature.trust, signature.indication) == ("revoked", "INDETERMINATE")
     assert signature.sub_indication == "REVOKED_NO_POE"
     assert "revoked" in said(signature)
