@@ -42,6 +42,7 @@ _LONGEST = (
     "tests/contract/test_runtime_worker.py",
 )
 """What is given out first: suites, of which starting one takes 20 s of a processor, beside tests that mostly wait."""
+FEW_CODES = {"PHONE_CODES_PER_COUNTRY": "1000,+882=2"}
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()
 
 
@@ -166,7 +167,7 @@ def sqlite_suite(
     workspace: Path, identity_provider: ProviderProcess, suites: dict[str, RunningSuite]
 ) -> Iterator[RunningSuite]:
     """The whole suite on SQLite, shared by whoever asks: leave it as it was, its data aside."""
-    running = start_suite(workspace / "suite-sqlite", **identity_provider.settings)
+    running = start_suite(workspace / "suite-sqlite", **identity_provider.settings, **FEW_CODES)
     suites["SQLite"] = running
     yield running
     running.stop()
@@ -178,7 +179,7 @@ def postgresql_suite(
 ) -> Iterator[RunningSuite]:
     """The same on PostgreSQL, a database per service."""
     databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
-    running = start_suite(workspace / "suite-postgresql", **databases, **identity_provider.settings)
+    running = start_suite(workspace / "suite-postgresql", **databases, **identity_provider.settings, **FEW_CODES)
     suites["PostgreSQL"] = running
     yield running
     running.stop()

@@ -78,6 +78,11 @@ def phone(given: str) -> str:
     return digits
 
 
+def calling_code(phone: str) -> str:
+    """Of an E.164 number that of its country, or of the countries that share it: ``+49``, ``+1``."""
+    return f"+{phonenumbers.parse(phone).country_code}"
+
+
 def name(given: str | None) -> str | None:
     """A name that is shown: NFC, without control characters and those that turn the direction of text around."""
     if given is None:

@@ -11,12 +11,13 @@ from contracts.events import CODE_DUE, CodeDue
 from contracts.rpc import submissions as rpc
 from contracts.runtime.outbox import emit
 from contracts.types import Account, FieldDefinition, FieldType
-from services.submissions import addresses, branding, domain, filling, one_time_codes, rates, store, trail
+from services.submissions import addresses, branding, domain, filling, one_time_codes, phone_caps, rates, store, trail
 from services.submissions.creation import LINK
 from services.submissions.domain import FormState, Refused
 from services.submissions.models import SubmitterRow
 from services.submissions.one_time_codes import EMAIL, PHONE, Asked, Issued, Judged
 from services.submissions.repeats import once
+from services.submissions.settings import Settings
 from services.submissions.site import Site
 
 STATE = "code"
@@ -51,7 +52,9 @@ def lock_passed(session: Session, visitor: Visitor, site: Site, now: datetime) -
     return found, submitter
 
 
-def send(session: Session, command: rpc.codes.SendCode, site: Site, now: datetime) -> rpc.codes.CodeSent:
+def send(
+    session: Session, command: rpc.codes.SendCode, settings: Settings, site: Site, now: datetime
+) -> rpc.codes.CodeSent:
     """Send the code that this browser must pass next, or the one that confirms a number for a field."""
 
     def decide() -> rpc.codes.CodeSent:
@@ -65,6 +68,8 @@ def send(session: Session, command: rpc.codes.SendCode, site: Site, now: datetim
             who = f"codes of link forms from {rates.network(command.ip)}"
             rates.count(session, who, one_time_codes.SENDS_OF_VISITOR, now, refusal=one_time_codes.TOO_MANY_FROM_HERE)
         issued = one_time_codes.issue(session, asked, found.row.id, site.link_secret, now)
+        if asked.method == PHONE:
+            phone_caps.count(session, asked.address, settings, now)
         said = {asked.method: asked.address, "ip": command.ip}
         trail.append(found, [trail.Line(_SENT[asked.method], submitter.id, said)], store.moment(found, now))
         due = _due(found, submitter, asked, issued, command.phone_otp_webhook)

@@ -287,7 +287,7 @@ class SubmissionsService:
 
     @handles(rpc.codes.SEND_CODE)
     def send_code(self, command: rpc.codes.SendCode) -> rpc.codes.CodeSent:
-        return self.context.database.write(code_commands.send, command, self._site, now())
+        return self.context.database.write(code_commands.send, command, self.context.settings, self._site, now())
 
     @handles(rpc.codes.CHECK_CODE)
     def check_code(self, command: rpc.codes.CheckCode) -> rpc.codes.PassedCode:

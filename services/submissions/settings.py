@@ -1,6 +1,8 @@
 """Settings of the submissions service, from the environment."""
 
-from pydantic import Field
+import re
+
+from pydantic import Field, field_validator
 
 from contracts.runtime.settings import ServiceSettings
 
@@ -28,9 +30,26 @@ class Settings(ServiceSettings):
     shared_link_starts: int = Field(
         2_000, ge=1, description="Submissions that all visitors together may begin at one shared link in an hour"
     )
+    phone_codes_per_day: int = Field(2_000, ge=1, description="One-time codes that go to telephones in a day")
+    phone_codes_per_country: str = Field(
+        "1000",
+        description="Of these to one country; after a comma countries with a cap of their own, such as 100,+49=1000,+882=0",
+    )
     expiry_sweep_seconds: float = Field(
         5.0, gt=0, description="Time between two looks for submissions that have expired"
     )
     sealing_reminder_seconds: float = Field(
         60.0, gt=0, description="Age of an unanswered sealing order after which it is sent again; doubles each time"
     )
+
+    @field_validator("phone_codes_per_country")
+    @classmethod
+    def _caps(cls, text: str) -> str:
+        if not re.fullmatch(r"[0-9]{1,9}(,\+[1-9][0-9]{0,2}=[0-9]{1,9})*", "".join(text.split()), re.ASCII):
+            raise ValueError("must be a number, and after it calling codes with theirs, such as 100,+49=1000,+882=0")
+        return text
+
+    def phone_codes_to(self, calling_code: str) -> int:
+        """One-time codes that go to telephones of this country in a day; 0: none ever."""
+        everywhere, *own = "".join(self.phone_codes_per_country.split()).split(",")
+        return int(dict(one.split("=") for one in own).get(calling_code, everywhere))

@@ -1,16 +1,22 @@
 """One-time codes to telephones on real databases: the account's webhook sends them, fields take only confirmed numbers."""
 
+import copy
 from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from contracts.errors import ServiceError
 from contracts.events import PhoneOutcome
 from contracts.rpc import submissions as rpc
 from contracts.types import Account
-from services.submissions import followups, one_time_codes
+from services.submissions import followups, one_time_codes, phone_caps
+from services.submissions.settings import Settings
 from tests.support.one_time_codes import EMAIL, PHONE, READY, WEBHOOK, CodeDesk, by_phone, reason, wrong
-from tests.support.submissions import assert_chain_holds, field, refusal, template
+from tests.support.submissions import assert_chain_holds, at_once, field, refusal, template
 
 
 @pytest.fixture
@@ -150,6 +156,89 @@ def test_nobody_has_codes_sent_to_one_number_after_the_other(desk: CodeDesk) -> 
         desk.send(bo.slug, phone=f"+1415555{number:04}", phone_otp_webhook=WEBHOOK)
     error = refusal(lambda: desk.send(bo.slug, phone="+14155559999", phone_otp_webhook=WEBHOOK))
     assert (error.code, desk.count("code.due")) == ("rate_limited", 20)
+
+
+def capped(desk: CodeDesk, **settings: Any) -> CodeDesk:
+    """Another process of the service, with these settings, on the same database: counters are nowhere else."""
+    other = copy.copy(desk)
+    other.code_limits = Settings.model_validate(desk.code_limits.model_dump() | settings)
+    return other
+
+
+def sent(desk: CodeDesk, number: str) -> tuple[str, Any]:
+    """What becomes of a code to that number, asked for by a submitter of his own: the error's code and when again."""
+    bo = by_phone(desk, **PHONE | {"phone": number})
+    try:
+        desk.send(bo.slug, phone_otp_webhook=WEBHOOK)
+    except ServiceError as error:
+        return error.code, error.details[0].get("retry_after")
+    return "sent", None
+
+
+def test_no_more_codes_than_the_account_s_cap_go_to_telephones_in_a_day(desk: CodeDesk) -> None:
+    """Each to another number and country, for another submission: no other limit is near."""
+    numbers = ["+14155550101", "+442079460018", "+493012345678", "+33123456789"]
+    desks = [capped(desk, phone_codes_per_day=3) for _ in numbers]
+    answers = [sent(one, number) for one, number in zip(desks, numbers, strict=True)]
+    assert answers == [("sent", None)] * 3 + [("rate_limited", 86_400)]
+    assert desk.count("code.due") == 3
+    error = refusal(lambda: desks[0].send(by_phone(desk, **PHONE).slug, phone_otp_webhook=WEBHOOK))
+    assert error.message == phone_caps.TOO_MANY
+    again = capped(desk, phone_codes_per_day=3)
+    again.now += timedelta(hours=23)
+    assert sent(again, "+33123456789") == ("rate_limited", 3_600)
+    again.now += timedelta(hours=1)
+    assert [sent(again, number)[0] for number in numbers] == ["sent"] * 3 + ["rate_limited"]
+
+
+def test_no_more_codes_than_a_country_s_cap_go_there_in_a_day(desk: CodeDesk) -> None:
+    few = capped(desk, phone_codes_per_country="2, +49=3, +882 = 0")
+    american = ["+14155550101", "+18765550102", "+14165550103"]  # calling code 1: also Jamaica, Canada
+    assert [sent(few, number)[0] for number in american] == ["sent", "sent", "rate_limited"]
+    german = [f"+4930123456{number:02}" for number in range(4)]
+    assert [sent(few, number)[0] for number in german] == ["sent"] * 3 + ["rate_limited"]
+    assert sent(few, "+442079460018")[0] == "sent"
+    error = refusal(
+        lambda: few.send(by_phone(few, **PHONE | {"phone": "+88213300000"}).slug, phone_otp_webhook=WEBHOOK)
+    )
+    assert (error.code, error.details[0]["field"]) == ("invalid", "phone")
+    assert desk.count("code.due") == 6
+
+
+def test_a_number_of_a_field_counts_as_well_and_a_mailed_code_does_not(desk: CodeDesk) -> None:
+    few = capped(desk, phone_codes_per_day=1)
+    bo = by_phone(few, field(name="Mobile", type="phone", preferences={"one_time_code": True}), **EMAIL)
+    mail = few.passed(bo.slug)
+    few.send(bo.slug, mail, phone="+442079460018", phone_otp_webhook=WEBHOOK)
+    error = refusal(lambda: few.send(bo.slug, mail, phone="+442079460019", phone_otp_webhook=WEBHOOK))
+    assert (error.code, error.message) == ("rate_limited", phone_caps.TOO_MANY)
+    few.later(minutes=2)
+    few.send(by_phone(few, **EMAIL).slug)
+
+
+def test_what_was_refused_or_asked_for_twice_counts_once(desk: CodeDesk) -> None:
+    few = capped(desk, phone_codes_per_day=2)
+    bo = by_phone(few, **PHONE)
+    for _ in range(3):  # an answer that was lost
+        few.send(bo.slug, phone_otp_webhook=WEBHOOK, request_id="0197-the-same")
+    for _ in range(3):
+        assert refusal(lambda: few.send(bo.slug, phone_otp_webhook=WEBHOOK)).message == one_time_codes.TOO_SOON
+    assert [sent(few, number)[0] for number in ("+442079460018", "+442079460019")] == ["sent", "rate_limited"]
+
+
+def test_codes_asked_for_at_once_are_counted_too(desk: CodeDesk) -> None:
+    few = capped(desk, phone_codes_per_country="3")
+    slugs = [by_phone(few, **PHONE | {"phone": f"+49301234567{number}"}).slug for number in range(8)]
+
+    results = at_once(*[partial(few.send, slug, phone_otp_webhook=WEBHOOK) for slug in slugs])
+    assert [one.code for one in results if isinstance(one, ServiceError)] == ["rate_limited"] * 5
+    assert desk.count("code.due") == 3
+
+
+@pytest.mark.parametrize("caps", ["", "many", "-1", "1,49=2", "1,+49", "1,+4912=2", "1,+49=2,", "+49=2"])
+def test_caps_that_make_no_sense_stop_the_start(desk: CodeDesk, caps: str) -> None:
+    with pytest.raises(ValidationError, match="must be a number, and after it"):
+        capped(desk, phone_codes_per_country=caps)
 
 
 def test_completed_by_the_api_nothing_is_confirmed(desk: CodeDesk) -> None:

@@ -168,6 +168,18 @@ def test_a_program_has_the_code_for_a_phone_sent(suite: RunningSuite, phones: Re
     assert (refused.status_code, refused.json()["error"]) == (422, "Phone verification not configured")
 
 
+def test_no_more_codes_than_its_cap_go_to_a_country(suite: RunningSuite, phones: Receiver) -> None:
+    """Each for another submission and to another number: no other limit is near."""
+    numbers = [f"+8821330000{last}" for last in range(4)]
+    slugs = [signer(suite, [{"name": "Who"}], phone=one, require_phone_2fa=True)["slug"] for one in numbers]
+    url = f"{suite.base_url}/api/send_phone_verification_code"
+    answers = [requests.post(url, json={"submitter_slug": slug}, timeout=60) for slug in slugs]
+    assert [one.status_code for one in answers] == [200, 200, 429, 429]
+    assert 3_600 < int(answers[-1].headers["Retry-After"]) <= 86_400
+    wait_until(lambda: codes_posted(phones, numbers[1]), what="the second code")
+    assert not codes_posted(phones, numbers[2])
+
+
 def test_an_invitation_by_sms_is_shown_where_no_provider_is(suite: RunningSuite) -> None:
     number = f"+1415{uuid.uuid4().int % 10**7:07}"
     party = signer(suite, [{"name": "Who"}], phone=number, send_sms=True)

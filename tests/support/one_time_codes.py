@@ -9,20 +9,30 @@ from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Submission, Submitter
 from services.submissions import code_commands, forms
+from services.submissions.settings import Settings
 from tests.support.submissions import SITE, Desk, field, template
 
 EMAIL = {"require_email_2fa": True}
 PHONE = {"phone": "+14155550123", "require_phone_2fa": True}
 READY = Account(phone_codes_available=True)
 WEBHOOK = "a sealed webhook"
+LIMITS = Settings(
+    amqp_url="amqp://nowhere",
+    blob_url="file:///nowhere",
+    base_url=SITE.base_url,
+    link_secret="a link secret that is long enough for every check",
+    database_url="sqlite:////nowhere",
+)
 
 
 class CodeDesk(Desk):
     """What a signer does with codes; he reads his mails."""
 
+    code_limits = LIMITS
+
     def send(self, slug: str, *proofs: str, **more: Any) -> rpc.codes.CodeSent:
         command = rpc.codes.SendCode(slug=slug, proofs=list(proofs), **{"request_id": uuid7(), **more})
-        return self.database.write(code_commands.send, command, SITE, self.now)
+        return self.database.write(code_commands.send, command, self.code_limits, SITE, self.now)
 
     def check(self, slug: str, code: str, *proofs: str, **more: Any) -> rpc.codes.PassedCode:
         command = rpc.codes.CheckCode(slug=slug, code=code, proofs=list(proofs), **{"request_id": uuid7(), **more})
