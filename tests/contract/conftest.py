@@ -1,9 +1,14 @@
 """Fixtures of the contract tests."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from contracts.runtime.database import Database
+from deploy.manifest import Places
+from deploy.suite import SERVICES
+from tests.support.migrated import migrated
 from tests.support.submissions import Desk
 
 
@@ -13,3 +18,19 @@ def desk(database_url: str) -> Iterator[Desk]:
     desk = Desk(database_url)
     yield desk
     desk.database.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
+    """The databases of the six services, migrated, and a folder of files."""
+    if request.param == "sqlite":
+        databases = {service: f"sqlite:///{tmp_path}/databases/{service}.sqlite" for service in SERVICES}
+    else:
+        cluster = request.getfixturevalue("postgres")
+        databases = {service: cluster.new_database() for service in SERVICES}
+    for service, url in databases.items():
+        migrated(service, url)
+        opened = Database(url)  # as a service does: SQLite with its log
+        opened.ping()
+        opened.dispose()
+    return Places(databases, f"file://{tmp_path}/blobs")

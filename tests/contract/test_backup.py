@@ -23,29 +23,12 @@ from contracts.blobs import INCOMING
 from contracts.runtime import identities
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
 from contracts.runtime.tables import heartbeats, outbox
 from deploy import backup, manifest, restore
 from deploy.manifest import Places, Unsuitable, connected
 from deploy.suite import ROOT, SERVICES
 from tests.support.migrated import migrated
 from tests.support.suite import wait_until
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
-    """The databases of the six services, migrated, and a folder of files."""
-    if request.param == "sqlite":
-        databases = {service: f"sqlite:///{tmp_path}/databases/{service}.sqlite" for service in SERVICES}
-    else:
-        cluster = request.getfixturevalue("postgres")
-        databases = {service: cluster.new_database() for service in SERVICES}
-    for service, url in databases.items():
-        migrated(service, url)
-        opened = Database(url)  # as a service does: SQLite with its log
-        opened.ping()
-        opened.dispose()
-    return Places(databases, f"file://{tmp_path}/blobs")
 
 
 def environment(places: Places) -> dict[str, str]:

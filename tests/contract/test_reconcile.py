@@ -23,19 +23,6 @@ from services.notifications import models as notifications
 from services.rendering import models as rendering
 from services.submissions import models as submissions
 from services.webhooks import models as webhooks
-from tests.support.migrated import migrated
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Places:
-    if request.param == "sqlite":
-        databases = {service: f"sqlite:///{tmp_path}/databases/{service}.sqlite" for service in SERVICES}
-    else:
-        cluster = request.getfixturevalue("postgres")
-        databases = {service: cluster.new_database() for service in SERVICES}
-    for service, url in databases.items():
-        migrated(service, url)
-    return Places(databases, f"file://{tmp_path}/blobs")
 
 
 def add(places: Places, service: str, *rows: Any) -> None:
