@@ -52,7 +52,11 @@ class Receiver:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length)
+                if len(body) < length:  # whoever sends it was killed: nobody would take that for a request
+                    self.close_connection = True
+                    return
                 received = Received(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
                 receiver.requests.append(received)
                 status, headers, text = receiver.answer(received)
