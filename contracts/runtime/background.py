@@ -214,7 +214,8 @@ class DueWork(Loop):
     attempt is over, the lease is prolonged until its outcome is written.
 
     When the wall clock is put forward no lease ends by that. When it is put back, what waits for its first attempt does not
-    wait for the clock: it was due at once, unless ``planned`` says that rows are made for a later time.
+    wait for the clock: it was due at once, unless ``planned`` says that rows are made for a later time. What has failed
+    before waits for no longer than its pause.
     """
 
     def __init__(
@@ -246,6 +247,7 @@ class DueWork(Loop):
         self._running: dict[threading.Thread, float] = {}
         self._unwritten: dict[threading.Thread, tuple[Any, int]] = {}
         self._next_check_of_leases = 0.0
+        self._put_back = clock.put_back_in_all()
         # Built once: that takes SQLAlchemy longer than having them done.
         self._look = (
             sa.select(row.next_attempt_at).where(is_due(row), is_free(row)).order_by(row.next_attempt_at).limit(1)
@@ -255,6 +257,7 @@ class DueWork(Loop):
 
     def turn(self) -> float:
         told, self._told = self._told, False
+        self._shorten_waits()
         self._free_leases_of_the_dead()
         self._hold_unwritten()
         free = self._concurrency - self._busy()
@@ -476,6 +479,33 @@ class DueWork(Loop):
 
     def _pause_after(self, attempts: int) -> timedelta:
         return self._schedule[attempts - 1] * random.uniform(1 - JITTER, 1 + JITTER)
+
+    def _shorten_waits(self) -> None:
+        """Once after the clock was put back: what was written down while it was ahead must not lie ahead for as long as that.
+
+        No attempt waits for longer than the pause before it, and no lease ends later than one that is taken now. A pause that
+        an outcome had asked for instead may be cut short by this.
+        """
+        put_back = clock.put_back_in_all()
+        if put_back == self._put_back:
+            return
+        row, moment = self._row, now()
+        latest = moment + self._lease
+        leases = sa.update(row).where(is_due(row), row.leased_until > latest).values(leased_until=latest)
+        pauses = {
+            number: sa.literal(moment + pause * (1 + JITTER), UtcDateTime)
+            for number, pause in enumerate(self._schedule, start=1)
+        }
+
+        def shorten(session: Session) -> None:
+            session.execute(leases)
+            if pauses:
+                longest = sa.case(pauses, value=row.attempts, else_=pauses[len(pauses)])
+                waiting = (is_due(row), row.attempts > 0, row.leased_until.is_(None), row.next_attempt_at > longest)
+                session.execute(sa.update(row).where(*waiting).values(next_attempt_at=longest))
+
+        self._database.write(shorten)
+        self._put_back = put_back
 
     def _free_leases_of_the_dead(self) -> None:
         """Take over at once what a process on this machine had leased when it was killed; and count what waits."""

@@ -34,6 +34,7 @@ class Leaps:
     def __init__(self) -> None:
         self._difference = time.time_ns() - time.monotonic_ns()
         self._noticed: deque[tuple[int, int]] = deque(maxlen=100)
+        self._put_back_in_all = 0
         self._lock = threading.Lock()
 
     def without(self, period: timedelta) -> datetime:
@@ -50,6 +51,11 @@ class Leaps:
         back = (-leap for at, leap in self._look() if leap < 0 and time.monotonic_ns() - at < -leap)
         return timedelta(microseconds=sum(back) // 1000)
 
+    def put_back_in_all(self) -> timedelta:
+        """By how much the wall clock was put back since this process was started: it grows with each time."""
+        self._look()
+        return timedelta(microseconds=self._put_back_in_all // 1000)
+
     def _look(self) -> list[tuple[int, int]]:
         """Leaps by the monotonic moment at which they were noticed."""
         with self._lock:
@@ -59,6 +65,7 @@ class Leaps:
             if abs(leap) >= NOTICED:
                 self._difference = difference
                 self._noticed.append((monotonic, leap))
+                self._put_back_in_all += max(0, -leap)
             return list(self._noticed)
 
 
@@ -77,6 +84,11 @@ def without_leaps(period: timedelta) -> datetime:
 def put_back() -> timedelta:
     """See ``Leaps.put_back``."""
     return _leaps.put_back()
+
+
+def put_back_in_all() -> timedelta:
+    """See ``Leaps.put_back_in_all``."""
+    return _leaps.put_back_in_all()
 
 
 def uuid7() -> str:

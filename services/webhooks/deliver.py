@@ -68,7 +68,7 @@ class Deliverer:
             webhook_id=webhook.id,
             event_id=delivery.event_id,
             event_type=delivery.event_type,
-            attempt=delivery.attempts + 1,
+            attempt=delivery.attempts,
             status=attempt.status,
             error=attempt.error,
             duration_ms=attempt.duration_ms,

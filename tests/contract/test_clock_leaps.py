@@ -134,6 +134,31 @@ def test_what_was_due_does_not_wait_for_a_clock_that_was_put_back(database: Data
     assert planned not in attempts
 
 
+def test_a_pause_that_began_while_the_clock_was_ahead_is_not_longer_than_others(
+    database: Database, wall: WallClock
+) -> None:
+    """The same holds for the lease of a process that was lost meanwhile; a right pause stays as it is."""
+    attempts: list[int] = []
+
+    def attempt(row: Job) -> Any:
+        attempts.append(row.id)
+        return Done() if attempts.count(row.id) > 1 else Retry("not yet")
+
+    wall.leap(HOUR)
+    failing = database.write(add)
+    schedule = [timedelta(seconds=2), timedelta(minutes=30)]
+    with running(work(database, attempt, schedule=schedule)):
+        wait_until(lambda: jobs(database)[failing].last_error, what="the failure")
+        lost = {"leased_until": now() + LEASE, "leased_by": "elsewhere/ns/1/1", "attempts": 1}
+        left = database.write(add, **lost)
+        wall.leap(-HOUR)
+        right = database.write(add, next_attempt_at=now() + timedelta(minutes=20), attempts=2)
+        wait_until(lambda: jobs(database)[failing].state == "done", what="the second attempt")
+        assert jobs(database)[left].leased_until <= now() + LEASE
+        assert jobs(database)[right].next_attempt_at > now() + timedelta(minutes=19)
+    assert attempts == [failing, failing]
+
+
 def test_an_operator_retries_what_was_given_up_by_a_clock_that_was_ahead(database: Database, wall: WallClock) -> None:
     rows = [database.write(add) for _ in range(3)]
     with running(work(database, lambda _: Park("hopeless"))):
