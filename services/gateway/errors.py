@@ -22,7 +22,7 @@ from services.gateway.validation import NonConformingAnswer
 log = observe.logger(__name__)
 
 RETRY_AFTER_SECONDS = 5
-_STATUS = {"method_not_allowed": 405, "timeout": 408}
+_STATUS = {"method_not_allowed": 405, "timeout": 408, "head_too_large": 431}
 _HTTP = {
     400: ("bad_request", "Bad request"),
     401: ("unauthenticated", "Not authenticated"),
@@ -79,7 +79,7 @@ def answer(error: ServiceError, request_id: str) -> tuple[int, dict[str, str], b
         body = {"error": "Internal error", "code": "internal", "request_id": request_id}
     if status == 503:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    if status == 408:
+    if status in (408, 431):
         headers["Connection"] = "close"  # what still comes belongs to this request
     if status == 429:
         headers["Retry-After"] = str(_wait(error))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from contracts.errors import ServiceError
 from contracts.runtime import observe
@@ -29,7 +29,11 @@ log = observe.logger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 REFUSED_SECONDS = 1.0
-"""What a connection above the limit gets to send its request, which is all it is there for."""
+"""What a connection above the limit gets to send its request, which is all it is there for; and for how long what a client
+still sends is thrown away after it was refused: closing on it at once would take the answer away from it."""
+
+HEAD_LIMIT = 32 * 1024
+"""Bytes of a request's head. The parser keeps a head until it is whole, and joins a long line anew with each piece."""
 
 QUEUE_LENGTH = 2048
 _AT_ONCE = 100
@@ -213,12 +217,17 @@ class _Door:
 
 
 class _Protocol(HttpToolsProtocol):
-    """One connection. The head of a request has so long to arrive; above so many connections a request gets 503."""
+    """One connection. The head of a request has so long to arrive and may be so large; above so many connections a request
+    gets 503."""
 
     room: Room
     header_timeout: float
     _head_is_due: asyncio.TimerHandle | None = None
     _in_head = False
+    _without_body = 0
+    """Bytes that the parser was given since the last head, message or piece of a body was whole: those of a head, a trailer,
+    or what is written beside the size of a chunk."""
+    _refused = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -236,15 +245,50 @@ class _Protocol(HttpToolsProtocol):
         self._in_head = True
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Else it is a trailer, behind the body: no header of a request that is being answered already.
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         self._in_head = False
+        self._without_body = 0
         self._head_came()
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._without_body = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._without_body = 0
+        super().on_message_complete()
+
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        left = memoryview(data)
+        while left and not self._refused and not self.transport.is_closing():
+            piece, left = left[: HEAD_LIMIT - self._without_body], left[HEAD_LIMIT - self._without_body :]
+            if not piece:
+                self._refuse_head()
+                return
+            self._without_body += len(piece)
+            super().data_received(piece)  # type: ignore[arg-type]
         if self._in_head and self._head_is_due is None:
             self._expect_head()
+
+    def _refuse_head(self) -> None:
+        """Answer 431 and close the connection. What still arrives until then is thrown away."""
+        self._refused = True
+        self._in_head = False
+        self._head_came()
+        log.info("gateway.head_refused", client=self.client[0] if self.client else None)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.close()  # an answer is on its way, which this one must not be mixed into
+            return
+        self._unset_keepalive_if_required()
+        self.transport.write(_too_large_a_head())
+        self.transport.write_eof()
+        self._head_is_due = self.loop.call_later(REFUSED_SECONDS, self.transport.close)
 
     def _expect_head(self) -> None:
         self._head_is_due = self.loop.call_later(self.header_timeout, self._give_up)
@@ -260,6 +304,14 @@ class _Protocol(HttpToolsProtocol):
             self._expect_head()  # the request before it is still being answered
         elif not self.transport.is_closing():
             self.transport.close()
+
+
+def _too_large_a_head() -> bytes:
+    refusal = ServiceError("head_too_large", f"The head of the request is larger than {HEAD_LIMIT // 1024} KB")
+    status, more, body = errors.answer(refusal, "")
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **more}
+    lines = "".join(f"{name.lower()}: {value}\r\n" for name, value in headers.items())
+    return STATUS_LINE[status] + lines.encode() + b"\r\n" + body
 
 
 async def _full(_scope: Any, receive: Any, send: Any) -> None:
