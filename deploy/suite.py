@@ -304,7 +304,8 @@ def announce(suite: Suite, seconds: float) -> None:
     """Say once what a newcomer needs: where it runs, the key, a first call."""
     print(f"Countersign is ready after {seconds:.1f} s: {suite.base_url} (API docs at /docs)")
     if not suite.settings.get("SMTP_URL"):
-        print(f"Mails are kept in {suite.var_dir / 'mail'} and shown at {suite.base_url}/dev/mail")
+        shown = "" if suite.base_url.startswith("https:") else f" and shown at http://localhost:{suite.port}/dev/mail"
+        print(f"Mails are kept in {suite.var_dir / 'mail'}{shown}")
     if suite.api_key_is_new:
         print(
             f"API key of the first admin, printed this once (kept in {suite.var_dir / 'admin-api-key'}): {suite.api_key}"

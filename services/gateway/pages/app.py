@@ -64,7 +64,7 @@ def create_pages(
     app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context))
     app.register_blueprint(files.routes(context))
-    app.register_blueprint(mail.routes(context, trusted))
+    app.register_blueprint(mail.routes(context))
     _own_pages(app, context, own_files)
     _template_values(app, context, own_files)
     _errors(app)
@@ -75,7 +75,7 @@ def create_pages(
 def _own_pages(app: flask.Flask, context: PagesContext, own_files: StaticFiles) -> None:
     @app.get("/")
     def welcome() -> str:
-        return flask.render_template("welcome.html", has_mail_page=not context.settings.smtp_url)
+        return flask.render_template("welcome.html", has_mail_page=mail.is_there(context.settings))
 
     @app.get("/static/<version>/<path:name>")
     def static(version: str, name: str) -> flask.Response:

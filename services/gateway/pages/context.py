@@ -20,7 +20,8 @@ class PagesSettings(Protocol):
     """The settings that the pages read.
 
     ``trusted_proxies``: comma-separated CIDRs whose ``X-Forwarded-For`` is believed. ``frame_ancestors``: sources of
-    the CSP directive, ``'none'`` when empty. ``smtp_url`` empty: mails are shown at ``/dev/mail``. ``max_file_size`` in
+    the CSP directive, ``'none'`` when empty. ``smtp_url`` empty: mails are shown at
+    ``/dev/mail`` (see ``mail.is_there``). ``max_file_size`` in
     bytes is the limit of one upload.
     """
 

@@ -1,7 +1,8 @@
 """``/dev/mail``: the mails and text messages that were not sent, because no SMTP server and no SMS provider is configured.
 
-For whoever tries the suite on his own machine. The mails hold signing links, so the page exists only while there is no
-SMTP server, and answers only to loopback and private addresses.
+For people who try the suite on their own machine. The mails hold signing links, so there is no such page where others may
+reach the installation: with an SMTP server, with a BASE_URL that is https, or behind a proxy. Where there is one, it answers
+only under the machine's own names, so that no other site's name that leads here (DNS rebinding) opens it.
 """
 
 import re
@@ -12,11 +13,13 @@ import flask
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import notifications
 from contracts.types import Page
-from services.gateway.pages.context import PagesContext
-from services.gateway.pages.visitor import Network, client_address, is_local
+from services.gateway.pages.context import PagesContext, PagesSettings
+from services.gateway.pages.visitor import is_local, networks
 
 _NEWER_THAN_ALL = 2**53
 _PER_PAGE = 50
+_OWN_NAME = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.ASCII | re.IGNORECASE)
+_FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Forwarded", "Via")
 # The mail is shown in a frame of no origin. Links open beside it, because the pages they lead to refuse to be framed.
 _MAIL_POLICY = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src data:; "
@@ -24,17 +27,25 @@ _MAIL_POLICY = (
 )
 
 
-def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+def is_there(settings: PagesSettings) -> bool:
+    """True when mails are shown at all. That loopback is trusted is the default and means no proxy."""
+    behind_proxy = not all(network.is_loopback for network in networks(settings.trusted_proxies))
+    return not settings.smtp_url and not settings.base_url.lower().startswith("https:") and not behind_proxy
+
+
+def routes(context: PagesContext) -> flask.Blueprint:
     blueprint = flask.Blueprint("mail", __name__, url_prefix="/dev/mail")
     blueprint.add_app_template_filter(parted)
 
     @blueprint.before_request
     def only_here() -> None:
-        if context.settings.smtp_url:
+        if not is_there(context.settings):
             raise not_found("Page")
         request = flask.request
-        if not is_local(client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted)):
-            raise ServiceError("forbidden", "Mails are shown to local visitors only. Set SMTP_URL to have them sent.")
+        # Not `request.host`: without the header that is the address on which the server listens.
+        own_name = _OWN_NAME.fullmatch(request.headers.get("Host", ""))
+        if not own_name or any(name in request.headers for name in _FORWARDED) or not is_local(request.remote_addr):
+            raise ServiceError("forbidden", "Mails are shown on this machine only, at http://localhost/dev/mail.")
 
     @blueprint.get("")
     def index() -> str:

@@ -132,28 +132,37 @@ def mailbox(bus: RecordingBus) -> None:
     bus.answers[notifications.GET] = text
 
 
+LOCAL = {"base_url": "http://localhost:8000", "trusted_proxies": "127.0.0.1/32,::1/128"}
+
+
+@pytest.fixture
+def local(make_pages: MakePages) -> Any:
+    """An installation that is tried out on one machine."""
+    return make_pages(**LOCAL).test_client()
+
+
 @pytest.mark.usefixtures("mailbox")
-def test_local_mails_newest_first(client: Any) -> None:
-    page = client.get("/dev/mail").text
+def test_local_mails_newest_first(local: Any) -> None:
+    page = local.get("/dev/mail").text
     assert page.index('href="/dev/mail/2"') < page.index('href="/dev/mail/1"')
     assert "Please &lt;b&gt;sign" in page
 
 
 @pytest.mark.usefixtures("mailbox")
-def test_local_text_messages_with_their_links(client: Any) -> None:
-    page = client.get("/dev/mail").text
+def test_local_text_messages_with_their_links(local: Any) -> None:
+    page = local.get("/dev/mail").text
     assert '&lt;b&gt;Acme&lt;/b&gt; asks you: <a href="https://sign.example/s/y">https://sign.example/s/y</a>' in page
     assert 'href="javascript' not in page
 
 
 @pytest.mark.usefixtures("mailbox")
-def test_a_mail_is_shown_in_a_sandbox(client: Any) -> None:
-    page = client.get("/dev/mail/2")
+def test_a_mail_is_shown_in_a_sandbox(local: Any) -> None:
+    page = local.get("/dev/mail/2")
     assert 'href="https://sign.example/s/x"' in page.text
     assert "javascript:" not in page.text
     assert "Hello &lt;i&gt;" in page.text
     assert "frame-src 'self'" in page.headers["Content-Security-Policy"]
-    html = client.get("/dev/mail/2/html")
+    html = local.get("/dev/mail/2/html")
     assert html.text.startswith('<base target="_blank">')
     policy = html.headers["Content-Security-Policy"]
     assert policy.startswith("sandbox ")
@@ -163,20 +172,48 @@ def test_a_mail_is_shown_in_a_sandbox(client: Any) -> None:
 
 
 @pytest.mark.usefixtures("mailbox")
-def test_mails_are_shown_only_without_a_mail_server_and_only_to_local_visitors(make_pages: MakePages) -> None:
+@pytest.mark.parametrize("path", ["/dev/mail", "/dev/mail/2", "/dev/mail/2/html"])
+def test_mails_are_shown_on_the_machine_itself_only(local: Any, path: str) -> None:
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]", "[::1]:8000"):
+        assert local.get(path, headers={"Host": host}).status_code == 200, host
+    for host in (
+        "",
+        "sign.example",
+        "localhost.sign.example",
+        "127.0.0.1.sign.example",
+        "sign.example:127.0.0.1",
+        "localhost:8000@sign.example",
+        "192.168.0.2:8000",
+        "localhost,sign.example",
+    ):
+        assert local.get(path, headers={"Host": host}).status_code == 403, host
+    for name in ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Forwarded", "Via"):
+        assert local.get(path, headers={name: "127.0.0.1"}).status_code == 403, name
+    assert local.get(path, environ_base={"REMOTE_ADDR": "8.8.8.8"}).status_code == 403
+    assert local.get(path, environ_base={"REMOTE_ADDR": "172.17.0.1"}).status_code == 200  # as in a container
+
+
+@pytest.mark.usefixtures("mailbox")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"smtp_url": "smtp://mail.example"},
+        {"base_url": "https://localhost:8000"},
+        {"base_url": "HTTPS://sign.example"},
+        {"trusted_proxies": "10.0.0.0/8"},
+        {"trusted_proxies": "127.0.0.1/32,::1/128,192.168.7.1"},
+        {"trusted_proxies": "0.0.0.0/0"},
+    ],
+)
+def test_there_is_no_page_of_mails_where_others_may_come(make_pages: MakePages, settings: dict[str, str]) -> None:
+    client = make_pages(**{**LOCAL, **settings}).test_client()
     for path in ("/dev/mail", "/dev/mail/2", "/dev/mail/2/html"):
-        assert make_pages(smtp_url="smtp://mail.example").test_client().get(path).status_code == 404
-        answer = make_pages().test_client().get(path, environ_base={"REMOTE_ADDR": "8.8.8.8"})
-        assert answer.status_code == 403
-        forwarded = {"X-Forwarded-For": "8.8.8.8"}
-        client = make_pages().test_client()
-        assert client.get(path, headers=forwarded, environ_base={"REMOTE_ADDR": "10.0.0.1"}).status_code == 403
-        assert client.get(path, environ_base={"REMOTE_ADDR": "127.0.0.1"}).status_code == 200
+        assert client.get(path).status_code == 404
+    assert "/dev/mail" not in client.get("/").text
 
 
-def test_the_welcome_page_names_the_mails_only_when_there_are_some(make_pages: MakePages) -> None:
-    assert "/dev/mail" in make_pages().test_client().get("/").text
-    assert "/dev/mail" not in make_pages(smtp_url="smtp://mail.example").test_client().get("/").text
+def test_the_welcome_page_names_the_mails_when_there_are_some(local: Any) -> None:
+    assert "/dev/mail" in local.get("/").text
 
 
 def test_links_that_a_mail_may_lead_to() -> None:
