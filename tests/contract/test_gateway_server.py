@@ -3,7 +3,6 @@
 import contextlib
 import http.client
 import json
-import re
 import resource
 import signal
 import socket
@@ -17,20 +16,17 @@ from typing import IO
 import pytest
 import requests
 
-from deploy.log_pipe import LoggedProcess
 from deploy.rabbitmq import PrivateBroker, free_port
-from services.gateway.server import HEAD_LIMIT
 from tests.support import processes
 from tests.support.gateway import RunningGateway
 from tests.support.suite import wait_until
 
 KEY = "the-first-admin-s-key"
 MOST = 30
-MEGABYTE = 1024 * 1024
 
 
 class Running:
-    def __init__(self, port: int, process: LoggedProcess) -> None:
+    def __init__(self, port: int, process: object) -> None:
         self.port = port
         self.process = process
 
@@ -68,7 +64,6 @@ def gateway(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> 
         broker.amqp_url,
         f"sqlite:///{folder}/gateway.sqlite",
         folder,
-        KEY_ENCRYPTION_SECRET="a secret of the tests",
         PORT=str(port),
         ADMIN_EMAIL="admin@example.com",
         ADMIN_API_KEY=KEY,
@@ -130,104 +125,6 @@ def test_a_chunked_body_is_read_to_the_limit_only(gateway: Running) -> None:
             sender.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
         sender.sendall(b"0\r\n\r\n")
         assert sender.recv(65536).startswith(b"HTTP/1.1 413")
-
-
-ONE_LINE = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-Long: " + b"a" * MEGABYTE
-MANY_LINES = b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X-%d: a\r\n" % number for number in range(100_000))
-LONG_PATH = b"GET /" + b"a" * MEGABYTE
-NO_LINE_YET = b"\r\n" * MEGABYTE
-HEADS = pytest.mark.parametrize("head", [ONE_LINE, MANY_LINES, LONG_PATH, NO_LINE_YET], ids=lambda head: head[5:20])
-
-
-def refused_head(connection: socket.socket) -> bool:
-    """The answer is a whole 431 of ours, and then the connection is closed."""
-    head, _, body = whole(connection).partition(b"\r\n\r\n")
-    return (
-        head.startswith(b"HTTP/1.1 431 ")
-        and b"connection: close" in head
-        and f"content-length: {len(body)}".encode() in head
-        and json.loads(body) == {"error": "The head of the request is larger than 32 KB", "code": "head_too_large"}
-    )
-
-
-@HEADS
-def test_a_large_head_is_refused_before_it_is_whole(gateway: Running, head: bytes) -> None:
-    """Only a little more than is allowed is sent: that nothing follows does not matter."""
-    with gateway.connect() as connection:
-        connection.sendall(head[: HEAD_LIMIT + 1])
-        assert refused_head(connection)
-
-
-@HEADS
-def test_who_still_sends_a_large_head_gets_the_answer(gateway: Running, head: bytes) -> None:
-    with gateway.connect() as connection:
-        connection.sendall(head)
-        assert refused_head(connection)
-
-
-def test_a_head_that_comes_in_small_pieces_is_counted(gateway: Running) -> None:
-    """And so is one behind another request on the same connection; who waits meanwhile is answered."""
-    with gateway.connect() as connection:
-        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        for start in range(0, HEAD_LIMIT, 1000):
-            connection.sendall(ONE_LINE[:HEAD_LIMIT][start : start + 1000])
-            assert gateway.ask("GET", "/healthz")[0] == 200
-        connection.sendall(b"a")
-        assert refused_head(connection)
-
-
-@pytest.mark.parametrize("way", ["at once", "in pieces"])
-def test_the_largest_head_that_is_taken(gateway: Running, way: str) -> None:
-    end = b"\r\nConnection: close\r\n\r\n"
-    head = ONE_LINE[: HEAD_LIMIT - len(end)] + end
-    with gateway.connect() as connection:
-        connection.sendall(head if way == "at once" else head[:9000])
-        if way == "in pieces":
-            connection.sendall(head[9000:])
-        assert whole(connection).startswith(b"HTTP/1.1 200")
-
-
-def test_large_heads_of_many_take_no_memory(gateway: Running) -> None:
-    """The process's greatest memory ever, by the system's own count, does not grow by what they send."""
-    before = greatest_memory(gateway)
-    with contextlib.ExitStack() as stack:
-        crowd = [stack.enter_context(gateway.connect()) for _ in range(MOST - 5)]
-        for piece in [MANY_LINES[: HEAD_LIMIT - 1000], *[MANY_LINES] * 8]:
-            for connection in crowd:
-                with contextlib.suppress(OSError):  # what they send is thrown away for a second, then they are closed
-                    connection.sendall(piece)
-            assert gateway.ask("GET", "/healthz")[0] == 200
-    assert greatest_memory(gateway) - before < 20 * MEGABYTE
-    wait_until(lambda: gateway.ask("GET", "/user")[0] == 200, what="there is room again")
-
-
-def greatest_memory(gateway: Running) -> int:
-    """Bytes."""
-    status = Path(f"/proc/{gateway.process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
-
-
-CHUNKED = f"POST /submissions HTTP/1.1\r\nHost: a\r\nX-Auth-Token: {KEY}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-
-
-@pytest.mark.parametrize(
-    "more", [b"0\r\nX-Long: " + b"a" * MEGABYTE, b"1;extension=" + b"a" * MEGABYTE], ids=["a trailer", "an extension"]
-)
-def test_what_surrounds_a_body_is_no_larger_than_a_head(gateway: Running, more: bytes) -> None:
-    with gateway.connect() as connection:
-        connection.sendall(CHUNKED)
-        with contextlib.suppress(ConnectionError):
-            connection.sendall(more)
-        assert whole(connection) == b""
-
-
-def test_a_trailer_is_no_header(gateway: Running) -> None:
-    """It comes when the request is on its way already, and a proxy that sets headers of its own may leave it as it is."""
-    with gateway.connect() as connection:
-        connection.sendall(CHUNKED.replace(b"X-Auth-Token", b"X-Other") + b"2\r\n{}\r\n0\r\nX-Auth-Token: ")
-        connection.sendall(KEY.encode() + b"\r\nConnection: close\r\n\r\n")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 401")
 
 
 def test_slow_uploads_do_not_stop_the_pages(gateway: Running) -> None:
