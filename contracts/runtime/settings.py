@@ -5,13 +5,24 @@
 
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 WEB_PORTS = "80,443,8080,8443"
 _HIGHEST_PORT = 65_535
+
+
+def at_least(characters: int) -> AfterValidator:
+    """Refuse a shorter secret, blanks at its ends not counted: who can guess it needs nothing else of us."""
+
+    def check(secret: SecretStr) -> SecretStr:
+        if len(secret.get_secret_value().strip()) < characters:
+            raise ValueError(f"must have at least {characters} characters; this makes a good one: openssl rand -hex 32")
+        return secret
+
+    return AfterValidator(check)
 
 
 class ServiceSettings(BaseSettings):
@@ -26,7 +37,9 @@ class ServiceSettings(BaseSettings):
     amqp_url: str = Field(description="RabbitMQ, as amqp://user:password@host:port/vhost")
     blob_url: str = Field(description="where files are kept: file:///absolute/path or s3://bucket/prefix")
     base_url: str = Field(description="how the outside reaches the gateway, without a slash at the end")
-    link_secret: SecretStr = Field(description="signs links to files; the same for every service")
+    link_secret: Annotated[SecretStr, at_least(32)] = Field(
+        description="signs links to files; the same for every service; at least 32 characters"
+    )
     database_url: str = Field(description="the service's own database: sqlite:////path or postgresql://...")
     var_dir: Path | None = Field(default=None, description="folder for local state, where a service needs one")
     health_port: int = Field(default=0, description="port of /healthz, /readyz and /metrics of this process; 0: none")

@@ -1,11 +1,11 @@
 """What the gateway needs to know from its environment."""
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.settings import ServiceSettings, at_least
 from contracts.types import Account
 from services.gateway import formats
 from services.gateway.identity_provider import ProviderSettings
@@ -15,14 +15,15 @@ MEGABYTE = 1024 * 1024
 
 class Settings(ServiceSettings):
     database_url: str = Field(validation_alias="GATEWAY_DATABASE_URL", description="users, keys and account settings")
-    key_encryption_secret: SecretStr = Field(
-        min_length=16,
-        description="encrypts the API keys and makes the hashes by which they are found; at least 16 characters",
+    key_encryption_secret: Annotated[SecretStr, at_least(32)] = Field(
+        description="encrypts the API keys and makes the hashes by which they are found; at least 32 characters"
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on")
     admin_email: str | None = Field(default=None, description="e-mail address of the first admin, made when missing")
-    admin_api_key: SecretStr | None = Field(default=None, description="API key of the first admin")
+    admin_api_key: Annotated[SecretStr, at_least(20)] | None = Field(
+        default=None, description="API key of the first admin; at least 20 characters"
+    )
 
     max_file_size: int = Field(default=25 * MEGABYTE, gt=0, description="bytes of one file")
     max_request_size: int = Field(default=100 * MEGABYTE, gt=0, description="bytes of one request")
@@ -51,7 +52,7 @@ class Settings(ServiceSettings):
     )
     frame_ancestors: str = Field(default="", description="sources that may frame the signing page (CSP); empty: none")
     smtp_url: SecretStr | None = Field(
-        default=None, description="as for notifications; when empty, mails are shown at /dev/mail"
+        default=None, description="as for notifications; when empty, mails are kept; see /dev/mail"
     )
     sms_url: SecretStr | None = Field(
         default=None,
@@ -116,7 +117,6 @@ class Settings(ServiceSettings):
 
     @field_validator(
         "admin_email",
-        "admin_api_key",
         "smtp_url",
         "sms_url",
         "identity_provider_url",

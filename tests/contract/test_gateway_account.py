@@ -21,6 +21,7 @@ from services.gateway.api.account import SETTINGS
 from services.gateway.settings import Settings
 from tests.contract.test_gateway_users import Gateway, new_user
 from tests.support.migrated import migrated
+from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 OTHER = {
@@ -79,9 +80,9 @@ def settings(broker: PrivateBroker, database_url: str, folder: Path, **more: Any
         "amqp_url": broker.amqp_url,
         "blob_url": f"file://{folder}/blobs",
         "base_url": "http://localhost",
-        "link_secret": "for tests",
+        "link_secret": LINK_SECRET,
         "database_url": database_url,
-        "key_encryption_secret": "a secret of the tests",
+        "key_encryption_secret": KEY_ENCRYPTION_SECRET,
     }
     return Settings(**(given | more))
 

@@ -20,6 +20,7 @@ from services.gateway.keys import KeyRing
 from services.gateway.settings import Settings
 from tests.support.asgi import Answer, ask
 from tests.support.migrated import migrated
+from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -76,9 +77,9 @@ def gateway(broker: PrivateBroker, database_url: str, tmp_path: Path) -> Iterato
         amqp_url=broker.amqp_url,
         blob_url=f"file://{tmp_path}/blobs",
         base_url="http://localhost",
-        link_secret="for tests",
+        link_secret=LINK_SECRET,
         database_url=database_url,
-        key_encryption_secret="a secret of the tests",
+        key_encryption_secret=KEY_ENCRYPTION_SECRET,
         max_file_size=100_000,
     )
     running = Gateway(settings)

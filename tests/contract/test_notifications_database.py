@@ -30,6 +30,7 @@ from tests.support.letters import party
 from tests.support.loops import running as running_loops
 from tests.support.mail_server import CLOSE, HANG, MailServer
 from tests.support.migrated import migrated
+from tests.support.secret_settings import LINK_SECRET
 from tests.support.suite import wait_until
 
 SENDER = "sign@acme.example"
@@ -59,7 +60,7 @@ def settings(tmp_path: Path, **more: Any) -> Settings:
         "amqp_url": "amqp://unused",
         "blob_url": f"file://{tmp_path}/blobs",
         "base_url": "https://sign.example.com",
-        "link_secret": "for tests",
+        "link_secret": LINK_SECRET,
         "database_url": "sqlite://",
         "var_dir": tmp_path,
         "mail_from": SENDER,

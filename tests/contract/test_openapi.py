@@ -14,6 +14,7 @@ from contracts.errors import STATUS
 from services.gateway import api, schemas, specification
 from services.gateway.auth import ROLES
 from services.templates.field_list import CONDITION_ACTIONS
+from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 DOCUMENT = specification.document()
 OPERATIONS = list(specification.operations(DOCUMENT))
@@ -203,9 +204,9 @@ def test_limits_are_those_of_the_installation() -> None:
         amqp_url="amqp://unused",
         blob_url="file:///nowhere",
         base_url="http://localhost",
-        link_secret="for tests",
+        link_secret=LINK_SECRET,
         database_url="sqlite://",
-        key_encryption_secret="a secret of the tests",
+        key_encryption_secret=KEY_ENCRYPTION_SECRET,
         max_submitters=3,
         max_documents=2,
     )

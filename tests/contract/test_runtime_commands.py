@@ -17,7 +17,9 @@ from contracts import events
 from contracts.runtime import observe, retrying, topology
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
+from contracts.runtime.process import settings_of
 from deploy.rabbitmq import PrivateBroker
+from tests.support import processes as service_processes
 from tests.support.specimens import contract, processes
 from tests.support.specimens.running import specimen
 from tests.support.specimens.specimen.models import Task
@@ -77,7 +79,7 @@ def test_migrate_names_the_queues_that_nobody_reads_any_more(broker: PrivateBrok
 
 
 def test_check_says_what_works_and_what_does_not(broker: PrivateBroker, database_url: str, tmp_path: Path) -> None:
-    settings = processes.environment(broker.amqp_url, database_url, tmp_path, LINK_SECRET="c4n4ry")
+    settings = processes.environment(broker.amqp_url, database_url, tmp_path, LINK_SECRET="c4n4ry" * 8)
     before = run("tests.support.specimens", "check", **settings)
     assert before.returncode == 1
     assert "database: ok" in before.stdout
@@ -104,7 +106,7 @@ def test_who_waits_for_its_schema_hears_sigterm(
 ) -> None:
     """The first process of a container gets no signal that it has no handler for: with status 0 there was one."""
     settings = processes.environment(broker.amqp_url, f"sqlite:///{tmp_path}/empty.sqlite", tmp_path)
-    settings |= {"GATEWAY_DATABASE_URL": settings["SPECIMEN_DATABASE_URL"], "KEY_ENCRYPTION_SECRET": "for-tests" * 4}
+    settings |= {"GATEWAY_DATABASE_URL": settings["SPECIMEN_DATABASE_URL"]}
     log = tmp_path / "log"
     with (
         log.open("ab") as file,
@@ -136,6 +138,34 @@ def test_missing_settings_are_named_all_at_once(broker: PrivateBroker, tmp_path:
         for name in ("SPECIMEN_DATABASE_URL", "LINK_SECRET", "HEALTH_PORT"):
             assert name in refused.stderr
         assert "Traceback" not in refused.stderr
+
+
+SECRETS = {"LINK_SECRET": 32, "KEY_ENCRYPTION_SECRET": 32, "ADMIN_API_KEY": 20}
+
+
+@pytest.mark.parametrize("command", ["serve", "background", "migrate", "check"])
+def test_secrets_that_can_be_guessed_stop_the_start(tmp_path: Path, command: str) -> None:
+    """Each with the command that makes a good one, and without what was given."""
+    settings = service_processes.environment("gateway", "amqp://127.0.0.1:1", "sqlite:////x", tmp_path)
+    short = {name: ("c4n4ry" * 8)[: length - 1] + " " for name, length in SECRETS.items()}
+    given = short if command in ("serve", "check") else dict.fromkeys(SECRETS, "")
+    refused = run("services.gateway", command, **settings | given)
+    assert refused.returncode == 2
+    for name, length in SECRETS.items():
+        told = f"  {name}: Value error, must have at least {length} characters; this makes a good one: openssl rand -hex 32"
+        assert told in refused.stderr.splitlines()
+    assert "c4n4ry" not in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_the_command_that_is_told_makes_secrets_that_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = subprocess.run(["openssl", "rand", "-hex", "32"], capture_output=True, text=True, check=True).stdout.strip()
+    secrets = dict.fromkeys(SECRETS, made)
+    settings = service_processes.environment("gateway", "amqp://127.0.0.1:1", "sqlite:////x", tmp_path, **secrets)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    read = dict(settings_of("gateway"))
+    assert {read[name.lower()].get_secret_value() for name in secrets} == {made}
 
 
 @pytest.mark.parametrize("arguments", [[], ["start"], ["serve", "now"], ["check", "retry"]])

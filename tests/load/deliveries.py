@@ -28,6 +28,7 @@ from tests.load.figures import percentile
 from tests.support.loops import running
 from tests.support.migrated import migrated
 from tests.support.postgres import PrivatePostgres
+from tests.support.secret_settings import LINK_SECRET
 
 LIVE = 49
 EVENTS_OF_AGREEMENT = 8
@@ -78,7 +79,7 @@ def settings(database: Database) -> Settings:
         amqp_url="amqp://unused",
         blob_url="file:///nowhere",
         base_url="http://localhost",
-        link_secret="for the benchmark",
+        link_secret=LINK_SECRET,
         database_url=database.url.render_as_string(False),
         allowed_private_networks="127.0.0.0/8",
     )

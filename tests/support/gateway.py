@@ -32,7 +32,6 @@ class RunningGateway:
             "PORT": str(self.port),
             "HEALTH_PORT": str(self.health_port),
             "BASE_URL": self.base_url,
-            "KEY_ENCRYPTION_SECRET": "a secret that encrypts API keys",
             "ADMIN_EMAIL": "admin@example.com",
             "ADMIN_API_KEY": ADMIN_KEY,
             "LOG_LEVEL": "INFO",

@@ -18,6 +18,7 @@ from contracts.runtime import declare
 from contracts.runtime.process import settings_of
 from deploy.log_pipe import LoggedProcess
 from tests.support.migrated import migrated
+from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG_PAUSE = 0.05
@@ -33,8 +34,8 @@ def environment(service: str, amqp_url: str, database_url: str, folder: Path, **
         f"{service.upper()}_DATABASE_URL": database_url,
         "BLOB_URL": f"file://{folder}/blobs",
         "BASE_URL": "http://localhost",
-        "LINK_SECRET": "for-tests",
-        "KEY_ENCRYPTION_SECRET": "for-tests",
+        "LINK_SECRET": LINK_SECRET,
+        "KEY_ENCRYPTION_SECRET": KEY_ENCRYPTION_SECRET,
         "VAR_DIR": str(folder),
         "CERTIFICATE_DIR": str(folder / "certificates"),
         "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8",

@@ -22,6 +22,7 @@ from services.rendering.sealing import SealWork
 from services.rendering.settings import Settings
 from services.rendering.workshop import Workshop
 from tests.support.migrated import migrated
+from tests.support.secret_settings import LINK_SECRET
 
 NOW = datetime.now(UTC)
 
@@ -49,7 +50,7 @@ def settings(keys: Path, **more: Any) -> Settings:
         "amqp_url": "amqp://nowhere",
         "blob_url": "file:///nowhere",
         "base_url": "http://localhost",
-        "link_secret": "x",
+        "link_secret": LINK_SECRET,
         "database_url": "sqlite:////nowhere",
         "certificate_dir": keys,
         "signing_key_type": "ec-p256",

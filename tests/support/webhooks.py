@@ -16,6 +16,7 @@ from services.webhooks import commands, queries
 from services.webhooks.models import Delivery
 from services.webhooks.settings import Settings
 from tests.support.migrated import migrated
+from tests.support.secret_settings import LINK_SECRET
 
 ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com")
 EDITOR = Actor(user_id=2, role=Role.EDITOR, email="editor@example.com")
@@ -37,7 +38,7 @@ def settings(database: Database, **more: Any) -> Settings:
         amqp_url="amqp://unused",
         blob_url="file:///nowhere",
         base_url="http://localhost",
-        link_secret="for tests",
+        link_secret=LINK_SECRET,
         database_url="sqlite://",
         allowed_private_networks="127.0.0.0/8",
         **more,

@@ -15,6 +15,7 @@ from services.gateway.settings import Settings
 from services.gateway.validation import read_body
 from services.gateway.wsgi import Pages
 from tests.support.asgi import Answer, ask
+from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 KILOBYTE = 1024
 
@@ -24,9 +25,9 @@ def settings(**more: Any) -> Settings:
         "amqp_url": "amqp://unused",
         "blob_url": "file:///nowhere",
         "base_url": "http://localhost",
-        "link_secret": "for tests",
+        "link_secret": LINK_SECRET,
         "database_url": "sqlite://",
-        "key_encryption_secret": "a secret of the tests",
+        "key_encryption_secret": KEY_ENCRYPTION_SECRET,
         "max_request_size": 100 * KILOBYTE,
         "max_file_size": 10 * KILOBYTE,
         **more,

@@ -20,6 +20,7 @@ from services.gateway.background import INCOMING_KEPT, loops
 from services.gateway.context import GatewayContext
 from services.gateway.settings import Settings
 from tests.support.receiver import Receiver
+from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * 3
 
@@ -105,9 +106,9 @@ def context(tmp_path: Path) -> Iterator[GatewayContext]:
         amqp_url="amqp://unused",
         blob_url=f"file://{tmp_path}/blobs",
         base_url="http://localhost",
-        link_secret="for tests",
+        link_secret=LINK_SECRET,
         database_url="sqlite://",
-        key_encryption_secret="a secret of the tests",
+        key_encryption_secret=KEY_ENCRYPTION_SECRET,
         max_file_size=2000,
         fetch_timeout=2.0,
     )

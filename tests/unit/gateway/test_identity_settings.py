@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from services.gateway.settings import Settings
+from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 URL = "https://login.example.com/realm"
 
@@ -15,9 +16,9 @@ def settings(**more: Any) -> Settings:
         "amqp_url": "amqp://localhost",
         "blob_url": "file:///tmp",
         "base_url": "https://sign.example.com",
-        "link_secret": "for tests",
+        "link_secret": LINK_SECRET,
         "database_url": "sqlite://",
-        "key_encryption_secret": "sixteen characters",
+        "key_encryption_secret": KEY_ENCRYPTION_SECRET,
     }
     return Settings(**{**given, **more})
 

@@ -19,6 +19,7 @@ from services.rendering.jobs import certificates
 from services.rendering.jobs.certificates import Names, SealIdentity, UnusableCertificate, load_or_make, load_pkcs12
 from services.rendering.settings import Settings
 from tests.support.seals import chain_of_earlier_version, keys_in, public_half
+from tests.support.secret_settings import LINK_SECRET
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAMES = Names("Meier Seal", "Meier & Partner", "DE")
@@ -275,7 +276,7 @@ SERVICE = {
     "amqp_url": "amqp://x",
     "blob_url": "file:///tmp/x",
     "base_url": "http://x",
-    "link_secret": "x",
+    "link_secret": LINK_SECRET,
     "database_url": "sqlite:////tmp/x",
 }
 

@@ -48,7 +48,7 @@ COMPLETE = {
     "AMQP_URL": "amqp://x",
     "BLOB_URL": "file:///x",
     "BASE_URL": "https://sign.example.com/",
-    "LINK_SECRET": "s3cr3t",
+    "LINK_SECRET": "s3cr3t" * 6,
     "SOME_DATABASE_URL": "sqlite:////x",
 }
 
