@@ -197,7 +197,7 @@ def opened(gateway: Gateway) -> dict[str, Any]:
     """What the service that calls the webhook reads."""
     sealed = gateway.context.phone_otp_webhook()
     assert sealed is not None
-    found: dict[str, Any] = json.loads(unseal("for tests", PHONE_OTP_WEBHOOK, sealed))
+    found: dict[str, Any] = json.loads(unseal(LINK_SECRET, PHONE_OTP_WEBHOOK, sealed))
     return found
 
 

@@ -24,7 +24,7 @@ from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
-RING = KeyRing("a secret of the tests")
+RING = KeyRing(KEY_ENCRYPTION_SECRET)
 
 
 _CHECKED: set[bytes] = set()

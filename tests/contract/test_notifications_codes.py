@@ -29,9 +29,10 @@ from tests.contract.test_notifications_database import (  # noqa: F401 - fixture
 )
 from tests.support.mail_server import MailServer
 from tests.support.receiver import Receiver
+from tests.support.secret_settings import LINK_SECRET
 from tests.support.suite import wait_until
 
-SECRET, SEED = "for tests", "00ff" * 8
+SECRET, SEED = LINK_SECRET, "00ff" * 8
 
 
 def due(seconds: float = 600, **more: object) -> CodeDue:

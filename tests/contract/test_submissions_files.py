@@ -17,6 +17,7 @@ from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import now, uuid7
 from contracts.types import Account
 from tests.support.agreement import agreement_pdf
+from tests.support.secret_settings import LINK_SECRET
 from tests.support.submissions import ADMIN
 from tests.support.suite import wait_until
 from tests.support.three_services import Suite, picture, pictures, suite
@@ -241,7 +242,7 @@ def test_documents_before_and_after(suite: Suite) -> None:
 
 
 def key_of(url: str) -> str:
-    return links.read("for-tests", url.split("/file/")[1].split("/")[0]).key
+    return links.read(LINK_SECRET, url.split("/file/")[1].split("/")[0]).key
 
 
 def test_what_a_submission_needs_is_never_among_the_files_that_are_swept(suite: Suite, pictures: str) -> None:

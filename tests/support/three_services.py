@@ -25,6 +25,7 @@ from contracts.types import Account, Submission, SubmissionStatus
 from deploy.rabbitmq import PrivateBroker
 from tests.support import processes
 from tests.support.agreement import agreement_pdf
+from tests.support.secret_settings import LINK_SECRET
 from tests.support.submissions import ADMIN
 from tests.support.suite import wait_until
 
@@ -173,7 +174,7 @@ class Suite:
         return wait_until(look, within=60, what="completed")  # type: ignore[return-value]
 
     def bytes_of(self, url: str) -> bytes:
-        return self.blobs.get(links.read("for-tests", url.split("/file/")[1].split("/")[0]).key)
+        return self.blobs.get(links.read(LINK_SECRET, url.split("/file/")[1].split("/")[0]).key)
 
     def text_of(self, url: str) -> str:
         path = self.folder / "shown.pdf"
