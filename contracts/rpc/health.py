@@ -11,10 +11,12 @@ class Ping(Tolerant):
 
 
 class Pong(Tolerant):
-    """``ready`` when its database answers and its background process has been seen lately; ``problems`` says what not."""
+    """``ready`` when its database answers and its background process has been seen lately; ``problems`` says what not.
+    ``notes``: what an operator should know of although it works."""
 
     ready: bool
     problems: list[str] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
 
 
 SERVICES = ("templates", "submissions", "rendering", "notifications", "webhooks")

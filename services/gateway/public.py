@@ -12,7 +12,7 @@ import swagger_ui_bundle
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
 from contracts.errors import ServiceError
-from contracts.rpc.health import PING, Ping
+from contracts.rpc.health import PING, Ping, Pong
 from contracts.runtime import liveness, process
 from services.gateway import specification
 from services.gateway.context import GatewayContext
@@ -81,42 +81,47 @@ class Metrics:
 
 
 class Readiness:
-    """``/readyz``: 200 only when every service answers on the bus that it is ready.
+    """``/readyz``: 200 only when every service answers on the bus that it is ready. ``notes`` says what an operator should
+    know of a service although it is; there is none as a rule.
 
     Anybody may ask, so the services are asked once for all who ask meanwhile, and at most once a second when all is well.
     """
 
     def __init__(self, context: GatewayContext) -> None:
         self._context = context
-        self._asking: asyncio.Future[dict[str, list[str]]] | None = None
+        self._asking: asyncio.Future[dict[str, Pong]] | None = None
         self._good_until = 0.0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self._asking is None or (self._asking.done() and time.monotonic() > self._good_until):
-            self._asking = asyncio.ensure_future(self._problems())
-        problems = await asyncio.shield(self._asking)
-        ready = not any(problems.values())
-        services = {name: "ready" if not found else "; ".join(found) for name, found in problems.items()}
-        await answer(send, 200 if ready else 503, orjson.dumps({"ready": ready, "services": services}))
+            self._asking = asyncio.ensure_future(self._all())
+        pongs = await asyncio.shield(self._asking)
+        ready = all(pong.ready for pong in pongs.values())
+        services = {
+            name: "ready" if pong.ready else "; ".join(pong.problems) or "not ready" for name, pong in pongs.items()
+        }
+        notes = {name: pong.notes for name, pong in pongs.items() if pong.notes}
+        body = {"ready": ready, "services": services, **({"notes": notes} if notes else {})}
+        await answer(send, 200 if ready else 503, orjson.dumps(body))
 
-    async def _problems(self) -> dict[str, list[str]]:
+    async def _all(self) -> dict[str, Pong]:
         found = dict(zip(PING, await asyncio.gather(*map(self._ask, PING)), strict=True))
-        found["gateway"] = await self._own_problems()
-        self._good_until = 0.0 if any(found.values()) else time.monotonic() + 1
+        found["gateway"] = await self._own()
+        self._good_until = time.monotonic() + 1 if all(pong.ready for pong in found.values()) else 0.0
         return found
 
-    async def _ask(self, service: str) -> list[str]:
+    async def _ask(self, service: str) -> Pong:
         try:
-            pong = await self._context.bus.call_async(PING[service], Ping())
+            return await self._context.bus.call_async(PING[service], Ping())
         except ServiceError as error:
-            return [error.message]
-        return pong.problems or ([] if pong.ready else ["not ready"])
+            return Pong(ready=False, problems=[error.message])
 
-    async def _own_problems(self) -> list[str]:
+    async def _own(self) -> Pong:
         try:
-            return await self._context.in_thread(self._problems_of_database)
+            problems = await self._context.in_thread(self._problems_of_database)
         except ServiceError as error:
-            return [error.message]
+            problems = [error.message]
+        return Pong(ready=not problems, problems=problems)
 
     def _problems_of_database(self) -> list[str]:
         return process.problems_of(self._context.database, "gateway", background=False)

@@ -11,6 +11,7 @@ import pikepdf
 
 from contracts.runtime.checking import Fault, Trial
 from contracts.runtime.clock import now
+from services.rendering import confinement
 from services.rendering.jobs import certificates
 from services.rendering.jobs.certificates import FILE, Names
 from services.rendering.settings import Settings
@@ -31,6 +32,7 @@ def trials(settings: Settings) -> list[Trial]:
     )
     return [
         Trial("TMPDIR", _temporary_folder),
+        Trial("walls of the children", _walls),
         Trial("fonts", partial(_fonts, workshop)),
         Trial("LibreOffice", partial(_office, settings, workshop)),
         *(
@@ -57,6 +59,11 @@ def _temporary_folder() -> str:
         file.flush()
         os.fsync(file.fileno())
     return folder
+
+
+def _walls() -> str:
+    found = confinement.lacking()
+    return f"but {'; '.join(found)}" if found else "Landlock and seccomp"
 
 
 def _fonts(workshop: Workshop) -> str:

@@ -18,6 +18,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -61,6 +62,7 @@ def main() -> None:
     # The other half may be a green socket, which makes the shared file description non-blocking.
     connection.setblocking(True)
     _limit_process(int(sys.argv[2]))
+    tempfile.tempdir = os.environ["TMPDIR"]  # when there is no room, Python goes elsewhere without a word
     _keep_quiet()
     confinement.confine()
     tasks = importlib.import_module(sys.argv[3] if len(sys.argv) > 3 else TASKS)
@@ -78,8 +80,8 @@ def main() -> None:
             frames.send(connection, {**answer, "waited": rest.waited, "memory": _peak_memory()}, files)
             del parts, files, answer
     except frames.Closed:
-        if folder := os.environ.get("TMPDIR"):  # The parent removes it, unless it died.
-            shutil.rmtree(folder, ignore_errors=True)
+        # The parent removes it, unless it died; what is left of it then, the next pool does.
+        shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
         os._exit(0)
 
 

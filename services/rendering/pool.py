@@ -6,6 +6,7 @@ nothing. Children are separate interpreters started by ``subprocess``: no fork o
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -28,7 +29,7 @@ QUEUE_SECONDS = Histogram("rendering_queue_seconds", "Time a job waited for a fr
 KILLS = Counter("rendering_child_kills_total", "Children that did not survive their job", ["reason"])
 CHILDREN = Gauge("rendering_children", "Children alive")
 
-FOLDERS = "countersign-child-"
+FOLDERS = "countersign-child."
 _STARTING = 30
 _ROOM = 16 * 2**20
 
@@ -74,9 +75,9 @@ class ChildPool:
     """At most ``size`` children; ``warm`` of them are kept when there is nothing to do, others end after ``idle`` seconds.
 
     ``memory`` bounds a child's address space in bytes. A child is replaced after ``jobs_per_child`` jobs, or when it has
-    ever held more than half of ``memory``. ``environment`` is added to the little that a child gets of ours; with a
-    ``TMPDIR`` in it each child has a folder of its own below that, which goes with the child. Thread-safe; under eventlet
-    call ``start`` after the patching.
+    ever held more than half of ``memory``. ``environment`` is added to the little that a child gets of ours. Each child has a
+    folder of its own below ``TMPDIR`` (there, or Python's), which goes with the child. Thread-safe; under eventlet call
+    ``start`` after the patching.
     """
 
     def __init__(
@@ -94,15 +95,14 @@ class ChildPool:
         self._free = threading.BoundedSemaphore(size)
         self._begun = threading.Semaphore(1 if size > 1 else 0)
         self._warm, self._memory, self._jobs_per_child, self._idle_seconds = warm, memory, jobs_per_child, idle
-        self._tasks, self._environment = tasks, dict(environment or {})
+        self._tasks, self._environment = tasks, {"TMPDIR": tempfile.gettempdir(), **(environment or {})}
         self._lock = threading.Lock()
         self._idle: list[_Child] = []
         self._closed = threading.Event()
 
     def start(self) -> "ChildPool":
         """Start the warm children and wait until they are ready; returns the pool."""
-        if "TMPDIR" in self._environment:
-            _remove_folders_of_the_dead(Path(self._environment["TMPDIR"]))
+        _remove_folders_of_the_dead(self._environment["TMPDIR"])
         children = [self._new() for _ in range(self._warm)]
         try:
             for child in children:
@@ -234,6 +234,8 @@ class ChildPool:
                 self._idle = [child for child in self._idle if child not in ending]
             for child in ending:
                 child.end()
+            # Those of a parent that was killed were perhaps at work when this pool was started.
+            _remove_folders_of_the_dead(self._environment["TMPDIR"])
 
     def _new(self) -> "_Child":
         try:
@@ -246,15 +248,13 @@ class _Child:
     """One process and our end of its socket."""
 
     def __init__(self, memory: int, tasks: str, environment: Mapping[str, str]) -> None:
-        self._folder = None
-        if "TMPDIR" in environment:
-            self._folder = tempfile.mkdtemp(dir=environment["TMPDIR"], prefix=f"{FOLDERS}{os.getpid()}-")
+        self._folder = _Folder(environment["TMPDIR"])
         try:
             self._connection, theirs = socket.socketpair()
             with theirs:
                 self.process = self._started(theirs.fileno(), memory, tasks, environment)
         except OSError:
-            self._remove_folder()
+            self._folder.remove()
             raise
         self._ready = False
         self.jobs, self.peak_memory, self.idle_since = 0, 0, time.monotonic()
@@ -263,10 +263,10 @@ class _Child:
     def _started(
         self, connection: int, memory: int, tasks: str, environment: Mapping[str, str]
     ) -> "subprocess.Popen[bytes]":
-        folder = {"TMPDIR": self._folder, "HOME": self._folder} if self._folder else {}
+        folder = {"TMPDIR": self._folder.path, "HOME": self._folder.path}
         return subprocess.Popen(
             [sys.executable, "-m", "services.rendering.child", str(connection), str(memory), tasks],
-            pass_fds=[connection],
+            pass_fds=[connection, self._folder.handle],
             env={**_clean_environment(), **environment, **folder},
             stdin=subprocess.DEVNULL,
             cwd="/",
@@ -306,12 +306,8 @@ class _Child:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         self.process.wait()
-        self._remove_folder()
+        self._folder.remove()
         CHILDREN.dec()
-
-    def _remove_folder(self) -> None:
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
     @contextlib.contextmanager
     def _translated(self, task: str) -> Iterator[None]:
@@ -326,7 +322,7 @@ class _Child:
         status = self.process.wait()
         if -status in (signal.SIGXCPU, signal.SIGALRM):
             return JobTimedOut(task, "timeout")
-        if self._folder and is_full(self._folder):
+        if is_full(self._folder.path):
             return JobNotPossible(task, "there is no room for files")
         return JobCrashed(task, "crash", f"exit status {status}")
 
@@ -336,12 +332,45 @@ def is_full(folder: str | Path) -> bool:
     return shutil.disk_usage(folder).free < _ROOM
 
 
-def _remove_folders_of_the_dead(folder: Path) -> None:
+class _Folder:
+    """A child's own. Parent and child hold a lock on it, which the kernel takes back when both have ended: their numbers say
+    nothing, because in a container that starts again they are the same."""
+
+    def __init__(self, parent: str) -> None:
+        while True:
+            self.path = tempfile.mkdtemp(dir=parent, prefix=FOLDERS)
+            try:
+                self.handle = _lock(self.path)
+            except (FileNotFoundError, BlockingIOError):
+                continue  # It was taken for one of the dead before it had its lock.
+            if Path(self.path).exists():
+                return
+            os.close(self.handle)
+
+    def remove(self) -> None:
+        """Once, when the child has ended."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self.handle)
+
+
+def _lock(folder: str | Path) -> int:
+    """A descriptor that holds the folder's lock. Raises BlockingIOError when somebody else does, and OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _remove_folders_of_the_dead(parent: str) -> None:
     """What the children of a process that was killed have left behind."""
-    for left in folder.glob(f"{FOLDERS}*"):
-        owner = left.name.removeprefix(FOLDERS).partition("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+    for left in Path(parent).glob(f"{FOLDERS}*"):
+        with contextlib.suppress(OSError):  # in use, or another user's
+            handle = _lock(left)
             shutil.rmtree(left, ignore_errors=True)
+            os.close(handle)
 
 
 def _outcome(answer: dict[str, Any]) -> str:

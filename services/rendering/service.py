@@ -15,7 +15,7 @@ from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
-from services.rendering import commands, domain, queries, results
+from services.rendering import commands, confinement, domain, queries, results
 from services.rendering.renderer import Prepared, Renderer, for_caller
 from services.rendering.results import Made, Results
 from services.rendering.settings import Settings
@@ -185,7 +185,8 @@ class RenderingService:
     def ping(self, request: health.Ping) -> health.Pong:
         pong = self.context.pong()
         problem = self.context.workshop.open().identity.problem(now())
-        return health.Pong(ready=False, problems=[*pong.problems, problem]) if problem else pong
+        problems = [*pong.problems, *([problem] if problem else [])]
+        return health.Pong(ready=not problems, problems=problems, notes=confinement.lacking())
 
     # --- events
 

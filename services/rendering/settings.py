@@ -17,6 +17,10 @@ class Settings(ServiceSettings):
     )
     rendering_child_memory_mb: int = Field(1024, ge=512, description="Address space of a child, in MB")
     rendering_jobs_per_child: int = Field(200, ge=1, description="Jobs after which a child is replaced")
+    rendering_without_walls: Literal["allow", "refuse"] = Field(
+        "allow",
+        description="Whether the service starts where the kernel cannot hold its children back wholly, as without Landlock",
+    )
     rendering_office_dir: Path = Field(
         Path("/usr/lib/libreoffice/program"),
         description="LibreOffice's programs; where they are missing, DOCX is refused",

@@ -2,15 +2,30 @@
 
 from contracts.errors import CannotStart
 from contracts.runtime.database import Database
-from services.rendering import queries
+from services.rendering import confinement, queries
 from services.rendering.jobs.certificates import FILE
 from services.rendering.settings import Settings
 
 
 def check(settings: Settings, database: Database) -> None:
+    """Raises CannotStart."""
+    _check_walls(settings)
+    _check_key(settings, database)
+
+
+def _check_walls(settings: Settings) -> None:
+    """Where the operator wants it so, strangers' files are opened only by children that the kernel holds back wholly."""
+    if settings.rendering_without_walls == "refuse" and (found := confinement.lacking()):
+        raise CannotStart(
+            f"RENDERING_WITHOUT_WALLS is refuse, and {'; '.join(found)}. Start it on a machine that has these walls, or set"
+            " RENDERING_WITHOUT_WALLS=allow."
+        )
+
+
+def _check_key(settings: Settings, database: Database) -> None:
     """The key that sealed documents is still there. A new key would be made silently otherwise, with a root that nobody trusts.
 
-    Raises CannotStart. The database is asked first: whoever sealed meanwhile has made the key before.
+    The database is asked first: whoever sealed meanwhile has made the key before.
     """
     directory = settings.certificates
     if settings.signing_pkcs12_file is not None or settings.certificate_new_chain or directory is None:

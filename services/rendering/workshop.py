@@ -1,6 +1,5 @@
 """What works on files, put together from the settings: children, key, certificates, time-stamps."""
 
-import tempfile
 import threading
 from functools import cached_property
 
@@ -10,6 +9,7 @@ from prometheus_client import Gauge
 from contracts.runtime import observe
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Outbound
+from services.rendering import confinement
 from services.rendering.jobs import certificates
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.pool import ChildPool
@@ -56,6 +56,8 @@ class Workshop:
 
     def _start_children(self) -> None:
         if not self._children_started:
+            if found := confinement.lacking():
+                log.warning("children.not_held_back", lacking=found)
             self._pool.start()
             if self._office is not None:
                 self._office.start()
@@ -124,7 +126,6 @@ class Workshop:
             warm=min(self._warm, settings.rendering_children),
             memory=settings.rendering_child_memory_mb * 2**20,
             jobs_per_child=settings.rendering_jobs_per_child,
-            environment={"TMPDIR": tempfile.gettempdir()},
         )
 
     @cached_property
@@ -140,7 +141,7 @@ class Workshop:
             jobs_per_child=settings.rendering_office_jobs_per_child,
             idle=_OFFICE_IDLE,
             tasks="services.rendering.office",
-            environment={"TMPDIR": tempfile.gettempdir(), "OFFICE_DIR": str(settings.rendering_office_dir)},
+            environment={"OFFICE_DIR": str(settings.rendering_office_dir)},
         )
 
     def watch_certificate(self) -> None:

@@ -50,6 +50,14 @@ def sleep(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     return {"pid": os.getpid()}, []
 
 
+def stay(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    """Leave a file in the folder, with the process's number in it, and come to no end."""
+    (Path(os.environ["TMPDIR"]) / "writing").write_text(str(os.getpid()))
+    (Path(os.environ["TMPDIR"]) / "writing").rename(Path(os.environ["TMPDIR"]) / "left")
+    time.sleep(300)
+    return {}, []
+
+
 def hoard(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     return {"size": len(bytearray(arguments["size"]))}, []
 
@@ -69,13 +77,15 @@ def start_program(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
 
 
 def begin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Generator[None, tuple[dict[str, Any], Any], Answer]:
-    """In two parts: says that it has begun, by a file, then waits for the rest."""
+    """In two parts: says that it has begun, by a file in its folder, then waits for the rest."""
     if arguments.get("refused"):
         raise Refused("No, thank you")
     if arguments.get("crashes"):
         os._exit(3)
-    Path(arguments["begun"]).touch()
+    begun = Path(os.environ["TMPDIR"], "begun")
+    begun.touch()
     rest, more = yield
+    begun.unlink()
     return {"first": arguments["first"], **rest}, [*parts, *more]
 
 
@@ -87,6 +97,9 @@ def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     tkill, tgkill, queue, pidfd_signal, pidfd_open, prlimit = numbers
     limits = (ctypes.c_ulong * 2)()
     own = f"{os.environ['TMPDIR']}/own"
+    fcntl, ioctl, truncate = {"x86_64": (72, 16, 76), "aarch64": (25, 29, 45)}[platform.machine()]
+    connection = socket.socketpair()[0].detach()
+    of_others = [arguments["path"], arguments["of_a_child"]]
     calls = {
         "socket": lambda: libc.socket(2, 1, 0),
         "exec": lambda: libc.execv(b"/bin/true", (ctypes.c_char_p * 2)(b"true", None)),
@@ -100,8 +113,28 @@ def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
         "setpriority": lambda: libc.setpriority(0, parent, 19),
         "prlimit": lambda: libc.syscall(prlimit, parent, 7, None, limits),
         "prlimit itself": lambda: libc.syscall(prlimit, 0, 7, None, limits),
-        "read": lambda: libc.open(arguments["path"].encode(), os.O_RDONLY),
-        "write": lambda: libc.open(f"{arguments['path']}.new".encode(), os.O_WRONLY | os.O_CREAT, 0o600),
-        "folder": lambda: libc.open(own.encode(), os.O_WRONLY | os.O_CREAT, 0o600),
+        "fcntl F_SETOWN": lambda: libc.syscall(fcntl, connection, 8, parent),
+        "fcntl F_SETSIG": lambda: libc.syscall(fcntl, connection, 10, 9),
+        "fcntl F_SETOWN_EX": lambda: libc.syscall(fcntl, connection, 15, (ctypes.c_int * 2)(1, parent)),
+        "fcntl F_GETFL": lambda: libc.syscall(fcntl, connection, 3, 0),
+        "ioctl FIOSETOWN": lambda: libc.syscall(ioctl, connection, 0x8901, ctypes.byref(ctypes.c_int(parent))),
+        "ioctl SIOCSPGRP": lambda: libc.syscall(ioctl, connection, 0x8902, ctypes.byref(ctypes.c_int(parent))),
+        "folder": lambda: libc.open(own.encode(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        "font": lambda: libc.open(arguments["font"].encode(), os.O_RDONLY),
+        "font emptied": lambda: libc.open(arguments["font"].encode(), os.O_RDONLY | os.O_TRUNC),
     }
+    for path in map(Path, of_others):
+        name = path.name
+        calls |= {
+            f"{name} read": lambda path=path: libc.open(bytes(path), os.O_RDONLY),
+            f"{name} emptied": lambda path=path: libc.syscall(truncate, bytes(path), 0),
+            f"{name} opened to all": lambda path=path: libc.chmod(bytes(path), 0o777),
+            f"{name} given away": lambda path=path: libc.lchown(bytes(path), os.getuid(), os.getgid()),
+            f"{name} removed": lambda path=path: libc.unlink(bytes(path)),
+            f"{name}: its folder read": lambda path=path: libc.open(bytes(path.parent), os.O_RDONLY | os.O_DIRECTORY),
+            f"{name}: beside it": lambda path=path: libc.open(
+                bytes(path.with_name("x")), os.O_WRONLY | os.O_CREAT, 0o600
+            ),
+            f"{name}: above it": lambda path=path: libc.mkdir(bytes(path.parent.with_name("x")), 0o700),
+        }
     return {name: call() >= 0 for name, call in calls.items()}, []

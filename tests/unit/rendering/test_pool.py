@@ -1,9 +1,11 @@
 """Children that crash, hang, hoard or wear out: the caller hears of it, the next caller does not."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from contracts.errors import ServiceError
+from services.rendering import confinement
 from services.rendering import pool as rendering_pool
 from services.rendering.pool import (
     FOLDERS,
@@ -28,6 +31,7 @@ from services.rendering.pool import (
     Message,
 )
 from services.rendering.renderer import for_caller
+from tests.support.kernels import without_landlock
 from tests.support.suite import wait_until
 
 TOP = Path(__file__).parents[3]
@@ -35,8 +39,8 @@ TASKS = "tests.support.rendering_tasks"
 
 
 @pytest.fixture
-def pool() -> Iterator[ChildPool]:
-    made = ChildPool(size=1, tasks=TASKS).start()
+def pool(tmp_path: Path) -> Iterator[ChildPool]:
+    made = ChildPool(size=1, tasks=TASKS, environment={"TMPDIR": str(tmp_path)}).start()
     yield made
     made.close()
 
@@ -187,25 +191,28 @@ def _ask_until_refused(pool: ChildPool) -> None:
 
 
 @pytest.fixture
-def two() -> Iterator[ChildPool]:
-    made = ChildPool(size=2, warm=2, tasks=TASKS).start()
+def two(tmp_path: Path) -> Iterator[ChildPool]:
+    made = ChildPool(size=2, warm=2, tasks=TASKS, environment={"TMPDIR": str(tmp_path)}).start()
     yield made
     made.close()
 
 
-def ahead(pool: ChildPool, begun: Path, rest: Callable[[], Message], *, seconds: float = 20) -> Any:
-    arguments = {"first": 1, "begun": str(begun)}
-    return pool.run_ahead("begin", arguments, [b"one"], rest, seconds=seconds, wait=30)
+def ahead(pool: ChildPool, rest: Callable[[], Message], *, seconds: float = 20) -> Any:
+    return pool.run_ahead("begin", {"first": 1}, [b"one"], rest, seconds=seconds, wait=30)
+
+
+def wait_for_the_beginning(folder: Path) -> None:
+    wait_until(lambda: any(folder.glob(f"{FOLDERS}*/begun")), what="the job's beginning")
 
 
 def test_a_job_begins_before_everything_for_it_is_known(two: ChildPool, tmp_path: Path) -> None:
     def rest() -> Message:
-        wait_until(lambda: (tmp_path / "begun").exists(), what="the job's beginning")
+        wait_for_the_beginning(tmp_path)
         other = two.run("echo", {"second": 2})[0]
         threading.Event().wait(2.2)  # more than the job's own time, which is not counted meanwhile
         return other, [b"two"]
 
-    assert ahead(two, tmp_path / "begun", rest, seconds=2) == ({"first": 1, "second": 2}, [b"one", b"two"])
+    assert ahead(two, rest, seconds=2) == ({"first": 1, "second": 2}, [b"one", b"two"])
     assert two.run("echo", {"again": True})[0] == {"again": True}
 
 
@@ -213,7 +220,7 @@ def test_what_a_job_waits_for_others_is_neither_its_time_nor_its_fault(two: Chil
     waits: list[float] = []
 
     def rest() -> Message:
-        wait_until(lambda: (tmp_path / "begun").exists(), what="the job's beginning")
+        wait_for_the_beginning(tmp_path)
         asked = time.monotonic()
         threading.Event().wait(1)
         waits.append(time.monotonic() - asked)
@@ -223,11 +230,11 @@ def test_what_a_job_waits_for_others_is_neither_its_time_nor_its_fault(two: Chil
         raise JobCrashed("another", "crash")
 
     before, began = counted(), time.monotonic()
-    ahead(two, tmp_path / "begun", rest)
+    ahead(two, rest)
     whole, worked = time.monotonic() - began, counted()["seconds"] - before["seconds"]
     assert 0 < worked < whole - waits[0] / 2
     with pytest.raises(JobCrashed):
-        ahead(two, tmp_path / "begun", crashed)
+        ahead(two, crashed)
     assert {**counted(), "seconds": 0} == {**before, "seconds": 0}
     with pytest.raises(JobCrashed):
         two.run_ahead("begin", {"crashes": True}, (), lambda: ({}, []), seconds=20, wait=30)
@@ -244,12 +251,12 @@ def counted() -> dict[str, float]:
     return {key: REGISTRY.get_sample_value(name, labels) or 0.0 for key, (name, labels) in names.items()}
 
 
-def test_the_only_child_is_not_held_for_what_needs_it_too(pool: ChildPool, tmp_path: Path) -> None:
-    answer, parts = ahead(pool, tmp_path / "begun", lambda: pool.run("echo", {"second": 2}))
+def test_the_only_child_is_not_held_for_what_needs_it_too(pool: ChildPool) -> None:
+    answer, parts = ahead(pool, lambda: pool.run("echo", {"second": 2}))
     assert (answer, parts) == ({"first": 1, "second": 2}, [b"one"])
 
 
-def test_children_are_left_to_those_who_are_waited_for(two: ChildPool, tmp_path: Path) -> None:
+def test_children_are_left_to_those_who_are_waited_for(two: ChildPool) -> None:
     """As many jobs as there are children, each waiting for another job: all come to an end."""
     together = threading.Barrier(2, timeout=20)
 
@@ -258,19 +265,19 @@ def test_children_are_left_to_those_who_are_waited_for(two: ChildPool, tmp_path:
             together.wait()
             return two.run("echo", {"second": number})
 
-        return ahead(two, tmp_path / str(number), rest)[0]["second"]
+        return ahead(two, rest)[0]["second"]
 
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(one, (1, 2))) == [1, 2]
 
 
-def test_when_the_rest_cannot_be_had_the_child_is_replaced(two: ChildPool, tmp_path: Path) -> None:
+def test_when_the_rest_cannot_be_had_the_child_is_replaced(two: ChildPool) -> None:
     def rest() -> Message:
         raise KeyError("not there")
 
     for _ in range(3):
         with pytest.raises(KeyError, match="not there"):
-            ahead(two, tmp_path / "begun", rest)
+            ahead(two, rest)
     with ThreadPoolExecutor(2) as threads:
         assert len(set(threads.map(lambda _: two.run("sleep", {"seconds": 0.3})[0]["pid"], range(2)))) == 2
 
@@ -320,20 +327,68 @@ def test_a_child_connects_nowhere_and_starts_nothing(pool: ChildPool) -> None:
         pool.run("start_program", {})
 
 
-def test_the_kernel_holds_back_what_python_does_not_see(tmp_path: Path) -> None:
-    """A decoder in C that a hostile picture has taken over reads no keys and reaches nobody."""
-    mine, secret = tmp_path / "mine", tmp_path / "var" / "certificates.pem"
-    mine.mkdir()
-    secret.parent.mkdir()
-    secret.write_text("a key")
-    pool = ChildPool(size=1, tasks=TASKS, environment={"TMPDIR": str(mine)}).start()
+def test_the_kernel_holds_back_what_python_does_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder in C that a hostile picture has taken over reads no keys and reaches nobody, not even in the folder for temporary
+    files; that is where everything is here: what the service keeps (VAR_DIR), and the folders of other children."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    secret, font = tmp_path / "var" / "certificates.pem", tmp_path / "fonts" / "font.ttf"
+    for one in (secret, font):
+        one.parent.mkdir()
+        one.write_text("ours")
+    mode = secret.stat().st_mode
+    environment = {"FONT_DIRS": str(font.parent)}
+    pool, neighbour = (ChildPool(size=1, tasks=TASKS, environment=environment).start() for _ in range(2))
+
+    def stay() -> None:
+        with pytest.raises(JobFailed):
+            neighbour.run("stay", {})
+
+    stays = threading.Thread(target=stay)
+    stays.start()
     try:
-        done = pool.run("escape", {"path": str(secret)})[0]
+        (theirs,) = wait_until(lambda: list(tmp_path.glob(f"{FOLDERS}*/left")), what="the neighbour's file")
+        arguments = {"path": str(secret), "of_a_child": str(theirs), "font": str(font)}
+        done = pool.run("escape", arguments)[0]
+        assert theirs.read_text().isdigit()
+        assert not theirs.with_name("x").exists()
+        os.kill(int(theirs.read_text()), signal.SIGKILL)
+        stays.join()
     finally:
         pool.close()
-    assert {name for name, worked in done.items() if worked} == {"tgkill itself", "prlimit itself", "folder"}
-    assert len(done) == 15
+        neighbour.close()
+    worked = {name for name, has_worked in done.items() if has_worked}
+    assert worked == {"tgkill itself", "prlimit itself", "fcntl F_GETFL", "folder", "font"}
+    assert len(done) == 37
+    assert secret.read_text() == font.read_text() == "ours"
+    assert secret.stat().st_mode == mode
     assert [one.name for one in secret.parent.iterdir()] == ["certificates.pem"]
+    assert {one.name for one in tmp_path.iterdir()} == {"var", "fonts"}
+
+
+def test_where_the_own_folder_cannot_be_used_no_other_is(tmp_path: Path) -> None:
+    """Python would take /tmp then, which is everybody's; nothing can be written into this one, as into one on a full disk."""
+    script = "from services.rendering import confinement; confinement.confine(); open(__import__('sys').argv[1], 'w')"
+    environment = {**os.environ, "TMPDIR": "/proc/sys/kernel"}
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "written"], env=environment, capture_output=True, text=True, cwd=TOP
+    )
+    assert "PermissionError" in done.stderr
+    assert not (tmp_path / "written").exists()
+
+
+def test_a_kernel_without_landlock_is_told_and_children_work_all_the_same() -> None:
+    def work() -> tuple[list[str], Any]:
+        pool = ChildPool(size=1, tasks=TASKS).start()
+        try:
+            return confinement.lacking(), pool.run("echo", {"works": True})[0]
+        finally:
+            pool.close()
+
+    told, answer = without_landlock(work)
+    assert len(told) == 1
+    assert told[0].startswith("there is no Landlock")
+    assert answer == {"works": True}
+    assert confinement.lacking() == []
 
 
 def test_a_child_ends_with_its_parent(pool: ChildPool) -> None:
@@ -381,18 +436,41 @@ print(len(pids), late, len(big[0]), while_sleeping > 10, while_late > 10)
 """
 
 
-def test_folders_of_children_that_nobody_ended_are_removed_at_the_next_start(tmp_path: Path) -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    left, in_use = tmp_path / f"{FOLDERS}{ended.pid}-x", tmp_path / f"{FOLDERS}{os.getppid()}-x"
-    for folder in (left, in_use):
-        (folder / "profile").mkdir(parents=True)
-    made = ChildPool(size=1, tasks=TASKS, environment={"TMPDIR": str(tmp_path)}).start()
-    assert not left.exists()
-    assert in_use.exists()
-    assert len(list(tmp_path.iterdir())) == 2
+PARENT = """
+import sys, threading
+from services.rendering.pool import ChildPool
+
+pool = ChildPool(size=2, warm=2, tasks="tests.support.rendering_tasks", environment={"TMPDIR": sys.argv[1]}).start()
+for _ in range(2):
+    threading.Thread(target=pool.run, args=("stay", {}), kwargs={"seconds": 300}).start()
+"""
+
+
+def test_folders_of_children_that_nobody_ended_are_removed_once_they_are_dead(tmp_path: Path) -> None:
+    """By the next pool: at its start, or later where a child was at work then. A folder in use is nobody else's business."""
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, tmp_path], cwd=TOP)
+    wait_until(lambda: len(list(tmp_path.glob(f"{FOLDERS}*/left"))) == 2, what="two children at work")
+    first, second = tmp_path.glob(f"{FOLDERS}*/left")
+    numbers = {one: int(one.read_text()) for one in (first, second)}
+    parent.kill()
+    parent.wait()
+    try:
+        _kill(numbers[first])
+        made = ChildPool(size=1, tasks=TASKS, idle=0.2, environment={"TMPDIR": str(tmp_path)}).start()
+        assert not first.parent.exists()
+        assert second.exists()
+        assert len(list(tmp_path.iterdir())) == 2
+    finally:
+        _kill(numbers[second])
+    wait_until(lambda: not second.parent.exists(), what="the clean-up")
+    assert made.run("echo", {"works": True})[0] == {"works": True}
     made.close()
-    assert list(tmp_path.iterdir()) == [in_use]
+    assert list(tmp_path.iterdir()) == []
+
+
+def _kill(number: int) -> None:
+    os.kill(number, signal.SIGKILL)
+    wait_until(lambda: _has_ended(number), what="the end of a child")
 
 
 def test_green_threads_go_on_while_children_work() -> None:
