@@ -359,6 +359,12 @@ def test_ready_is_when_every_service_is(gateway: RunningGateway, services: Servi
         assert gateway.call("GET", "/readyz").json()["services"]["notifications"] == "no background"
         notifications.answers["notifications.ping"] = {"ready": True}
         wait_until(lambda: gateway.call("GET", "/readyz").status_code == 200, what="readiness")
+        assert "notes" not in gateway.call("GET", "/readyz").json()
+        notifications.answers["notifications.ping"] = {"ready": True, "notes": ["mails are slow"]}
+        noted = wait_until(lambda: gateway.call("GET", "/readyz").json().get("notes"), what="a note")
+        assert noted == {"notifications": ["mails are slow"]}
+        answer = gateway.call("GET", "/readyz")
+        assert (answer.status_code, answer.json()["services"]["notifications"]) == (200, "ready")
 
 
 def test_the_health_port_measures_the_event_loop(gateway: RunningGateway) -> None:

@@ -25,6 +25,7 @@ from services.rendering.results import Made, Results
 from services.rendering.sealing import SealWork
 from services.rendering.workshop import Workshop
 from tests.support import drawing, processes
+from tests.support.kernels import without_landlock
 from tests.support.pdf_files import LETTER, document, line, signed
 from tests.support.seal_jobs import (
     NOW,
@@ -102,6 +103,32 @@ def test_a_folder_that_cannot_be_written_to_stops_nothing(tmp_path: Path, monkey
         made.open()
     assert made.identity.encoded == identity.encoded
     assert made.identity.revocation_list
+
+
+@pytest.mark.parametrize("command", ["serve", "background", "check"])
+def test_without_the_walls_it_starts_only_where_it_may(broker: PrivateBroker, tmp_path: Path, command: str) -> None:
+    url = f"sqlite:///{tmp_path}/rendering.sqlite"
+    more = {"RENDERING_WITHOUT_WALLS": "refuse", "SIGNING_KEY_TYPE": "ec-p256"}
+    environment = processes.environment("rendering", broker.amqp_url, url, tmp_path, **more)
+    processes.migrate("rendering", environment)
+    refused = without_landlock(lambda: processes.run("rendering", command, environment))
+    assert refused.returncode == (1 if command == "check" else 2)
+    said = refused.stdout + refused.stderr
+    assert "RENDERING_WITHOUT_WALLS is refuse, and there is no Landlock" in said
+    assert "Traceback" not in said
+    database = Database(url)
+    starting.check(settings(tmp_path / "certificates", rendering_without_walls="refuse"), database)
+    database.dispose()
+    if command == "check":
+        warned = without_landlock(
+            lambda: processes.run("rendering", command, {**environment, "RENDERING_WITHOUT_WALLS": "allow"})
+        )
+        assert warned.returncode == 0, warned.stdout
+        assert "walls of the children: ok, but there is no Landlock" in warned.stdout
+        assert (
+            "walls of the children: ok (Landlock and seccomp)"
+            in processes.run("rendering", command, environment).stdout
+        )
 
 
 def test_the_migration_makes_what_the_models_say(database_url: str) -> None:
