@@ -99,6 +99,7 @@ def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     own = f"{os.environ['TMPDIR']}/own"
     fcntl, ioctl, truncate = {"x86_64": (72, 16, 76), "aarch64": (25, 29, 45)}[platform.machine()]
     connection = socket.socketpair()[0].detach()
+    cache = f"{os.environ['XDG_CACHE_HOME']}/fontconfig"
     of_others = [arguments["path"], arguments["of_a_child"]]
     calls = {
         "socket": lambda: libc.socket(2, 1, 0),
@@ -120,6 +121,9 @@ def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
         "ioctl FIOSETOWN": lambda: libc.syscall(ioctl, connection, 0x8901, ctypes.byref(ctypes.c_int(parent))),
         "ioctl SIOCSPGRP": lambda: libc.syscall(ioctl, connection, 0x8902, ctypes.byref(ctypes.c_int(parent))),
         "folder": lambda: libc.open(own.encode(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        "another's programs": lambda: libc.open(b"/opt", os.O_RDONLY | os.O_DIRECTORY),
+        "cache": lambda: libc.open(cache.encode(), os.O_RDONLY | os.O_DIRECTORY),
+        "cache written": lambda: libc.open(f"{cache}/x".encode(), os.O_WRONLY | os.O_CREAT, 0o600),
         "font": lambda: libc.open(arguments["font"].encode(), os.O_RDONLY),
         "font emptied": lambda: libc.open(arguments["font"].encode(), os.O_RDONLY | os.O_TRUNC),
     }

@@ -335,8 +335,9 @@ def test_the_kernel_holds_back_what_python_does_not_see(tmp_path: Path, monkeypa
     for one in (secret, font):
         one.parent.mkdir()
         one.write_text("ours")
-    mode = secret.stat().st_mode
-    environment = {"FONT_DIRS": str(font.parent)}
+    mode, cache = secret.stat().st_mode, tmp_path / "cache" / "fontconfig"
+    cache.mkdir(parents=True)
+    environment = {"FONT_DIRS": str(font.parent), "XDG_CACHE_HOME": str(cache.parent)}
     pool, neighbour = (ChildPool(size=1, tasks=TASKS, environment=environment).start() for _ in range(2))
 
     def stay() -> None:
@@ -357,12 +358,12 @@ def test_the_kernel_holds_back_what_python_does_not_see(tmp_path: Path, monkeypa
         pool.close()
         neighbour.close()
     worked = {name for name, has_worked in done.items() if has_worked}
-    assert worked == {"tgkill itself", "prlimit itself", "fcntl F_GETFL", "folder", "font"}
-    assert len(done) == 37
+    assert worked == {"tgkill itself", "prlimit itself", "fcntl F_GETFL", "folder", "font", "cache"}
+    assert len(done) == 40
     assert secret.read_text() == font.read_text() == "ours"
     assert secret.stat().st_mode == mode
     assert [one.name for one in secret.parent.iterdir()] == ["certificates.pem"]
-    assert {one.name for one in tmp_path.iterdir()} == {"var", "fonts"}
+    assert {one.name for one in tmp_path.iterdir()} == {"var", "fonts", "cache"}
 
 
 def test_where_the_own_folder_cannot_be_used_no_other_is(tmp_path: Path) -> None:
