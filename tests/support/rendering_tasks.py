@@ -121,6 +121,7 @@ def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
         "ioctl FIOSETOWN": lambda: libc.syscall(ioctl, connection, 0x8901, ctypes.byref(ctypes.c_int(parent))),
         "ioctl SIOCSPGRP": lambda: libc.syscall(ioctl, connection, 0x8902, ctypes.byref(ctypes.c_int(parent))),
         "folder": lambda: libc.open(own.encode(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        "the parent's secrets": lambda: libc.open(f"/proc/{parent}/environ".encode(), os.O_RDONLY),
         "another's programs": lambda: libc.open(b"/opt", os.O_RDONLY | os.O_DIRECTORY),
         "cache": lambda: libc.open(cache.encode(), os.O_RDONLY | os.O_DIRECTORY),
         "cache written": lambda: libc.open(f"{cache}/x".encode(), os.O_WRONLY | os.O_CREAT, 0o600),
