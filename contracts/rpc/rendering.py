@@ -307,7 +307,8 @@ class VerifiedSignature(Tolerant):
 
 
 class Verification(Tolerant):
-    """``checksum_status``: ``valid``, ``invalid`` or ``unsigned``; ``sealed_here`` when this very file is one of ours."""
+    """``checksum_status``: ``valid``, ``invalid``, ``unsigned``, or ``unknown`` when nothing is known to be wrong and something
+    could not be checked; ``sealed_here`` when this very file is one of ours."""
 
     checksum_status: str
     sealed_here: bool = False

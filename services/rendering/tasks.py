@@ -178,6 +178,8 @@ def _check_kept(before: Sequence[VerifiedSignature], after: Sequence[VerifiedSig
 
 def _doubt(signature: VerifiedSignature) -> Notice:
     reason = signature.verification_result[0]["content"]
+    if signature.integrity == "unknown":
+        return Notice(code="signature_unchecked", message=f"The signature {signature.field} of the file: {reason}.")
     return Notice(
         code="signature_invalid", message=f"The signature {signature.field} of the file does not hold: {reason}."
     )

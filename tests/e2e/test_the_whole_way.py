@@ -12,6 +12,7 @@ import requests
 from standardwebhooks.webhooks import Webhook
 
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, send, sign
+from tests.support.altered_files import padded, without_signature
 from tests.support.receiver import Receiver
 from tests.support.suite import RunningSuite, wait_until
 
@@ -210,3 +211,27 @@ def test_verify_knows_our_seal_and_sees_a_changed_byte(
     assert verify(bytes(changed))["checksum_status"] == "invalid"
     assert verify(sealed + b"\n1 0 obj\n<<>>\nendobj\n")["checksum_status"] == "invalid"
     assert verify(agreement_pdf())["checksum_status"] == "unsigned"
+
+
+def test_verify_sees_what_is_done_behind_the_seal(
+    suite: RunningSuite, template: dict[str, Any], tmp_path: Path
+) -> None:
+    """The seal holds in each of these files; what is in them is not what was sealed."""
+    seller, buyer = send(suite, template["id"], order="random")
+    sign(suite, buyer["slug"], BUYER_VALUES)
+    sign(suite, seller["slug"], SELLER_VALUES)
+    submission = completed(suite, seller["submission_id"])
+    sealed = fetch(tmp_path, submission["documents"][0]).read_bytes()
+    changed = {
+        "holds more than the signature": padded(sealed, 0, b"4a"),
+        "was removed from the document": without_signature(sealed, "value"),
+    }
+    for words, data in changed.items():
+        verdict = suite.api("POST", "/tools/verify", {"file": base64.b64encode(data).decode()})
+        (signature,) = verdict["signatures"]
+        assert (verdict["checksum_status"], verdict["sealed_here"]) == ("invalid", False)
+        assert (signature["changed_after_signing"], signature["covers_whole_document"]) == (True, False)
+        assert words in " ".join(note["content"] for note in signature["verification_result"])
+    old = sealed.replace(b"/ETSI.CAdES.detached", b"/adbe.x509.rsa_sha1\n")
+    verdict = suite.api("POST", "/tools/verify", {"file": base64.b64encode(old).decode()})
+    assert (verdict["checksum_status"], verdict["signatures"][0]["integrity"]) == ("unknown", "unknown")

@@ -159,14 +159,15 @@ def signed(data: bytes, *, certified: int | None = None, locks: str | None = Non
             docmdp_permissions=MDPPerm(certified or 2),
             md_algorithm="sha256",
         ),
-        signer=_signer(),
+        signer=stranger(),
         new_field_spec=SigFieldSpec("Theirs", field_mdp_spec=lock),
     ).sign_pdf(writer, output=out)
     return out.getvalue()
 
 
 @functools.cache
-def _signer() -> Any:
+def stranger() -> Any:
+    """pyHanko's signer of ``signed``: somebody of whom this installation knows nothing."""
     from pyhanko.sign.signers import SimpleSigner
 
     key = ec.generate_private_key(ec.SECP256R1())

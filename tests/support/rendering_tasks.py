@@ -32,6 +32,12 @@ def fail(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     raise KeyError("/Size")
 
 
+def verify(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+    """Goes wrong in the way that the file names."""
+    ways = {b"refuse": refuse, b"fail": fail, b"crash": crash, b"spin": spin, b"hoard": hoard, b"recurse": recurse}
+    return ways[parts[0]]({"size": 2**33}, [])
+
+
 def find_no_room(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -19,6 +19,7 @@ MALFORMED = "Malformed PDF"
 _LARGEST_TAIL = 8
 _MOST_SIGNATURES = 100
 _REPAIRED = re.compile(r"reconstruct|xref|cross-reference|startxref|damaged|recover", re.IGNORECASE)
+_BYTE_RANGE = re.compile(rb"/ByteRange\s*\[\s*(\d{1,10})\s+(\d{1,10})\s+(\d{1,10})\s+(\d{1,10})\s*\]")
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
 
 
@@ -31,6 +32,13 @@ class SignatureField:
     reason: str | None = None
     name: str | None = None
     claimed_time: datetime | None = None
+    byte_range: tuple[int, ...] = ()
+    contents: bytes = b""
+
+    @property
+    def end(self) -> int:
+        """Where the signed bytes end, and with them the version of the file that was signed."""
+        return sum(self.byte_range[-2:])
 
 
 def read(data: bytes) -> tuple[list[SignatureField], str | None]:
@@ -38,16 +46,42 @@ def read(data: bytes) -> tuple[list[SignatureField], str | None]:
 
     Raises Refused when it is no PDF that can be opened.
     """
+    with _opened(data) as pdf:
+        try:
+            entries, warnings = list(fields_of(pdf)), [str(warning) for warning in pdf.get_warnings()]
+        except (pikepdf.PdfError, RuntimeError) as error:  # qpdf's own
+            raise Refused(MALFORMED) from error
+    return entries, structure_problem(data, warnings)
+
+
+def _opened(data: bytes) -> pikepdf.Pdf:
     try:
-        with pikepdf.open(io.BytesIO(data)) as pdf:
-            len(pdf.pages)
-            entries = list(fields_of(pdf))
-            warnings = [str(warning) for warning in pdf.get_warnings()]
+        pdf = pikepdf.open(io.BytesIO(data))
+        len(pdf.pages)
     except pikepdf.PasswordError as error:
         raise Refused("The PDF is protected by a password") from error
     except (pikepdf.PdfError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise Refused(MALFORMED) from error
-    return entries, structure_problem(data, warnings)
+    return pdf
+
+
+def removed(data: bytes, kept: Iterable[SignatureField]) -> Iterator[tuple[SignatureField, bytes]]:
+    """The signatures that an earlier version of the file carries and this one does not, each with that version of the file.
+
+    A signature says itself where the version ends that it was made for, and an update leaves those bytes where they are.
+    """
+    held = {entry.byte_range for entry in kept}
+    named = {tuple(map(int, match.groups())) for match in _BYTE_RANGE.finditer(data)}
+    for end in sorted({sum(numbers[-2:]) for numbers in named - held}):
+        if end >= len(data) or b"%%EOF" not in data[max(0, end - _LARGEST_TAIL - 5) : end]:
+            continue
+        earlier = data[:end]
+        try:
+            entries, problem = read(earlier)
+        except Refused:
+            continue  # what looks like a signature there is a text or an attachment
+        if problem is None:
+            yield from ((entry, earlier) for entry in entries if entry.end == end and entry.byte_range not in held)
 
 
 def structure_problem(data: bytes, warnings: Iterable[str]) -> str | None:
@@ -87,14 +121,22 @@ def _reversed(items: Any) -> list[Any]:
 
 
 def _entry(name: str, signature: pikepdf.Object) -> SignatureField:
-    sub_filter = signature.get("/SubFilter")
+    sub_filter, contents = signature.get("/SubFilter"), signature.get("/Contents")
     return SignatureField(
         field=name,
         sub_filter=str(sub_filter).removeprefix("/") if isinstance(sub_filter, pikepdf.Name) else None,
         reason=_text(signature.get("/Reason")) or None,
         name=_text(signature.get("/Name")) or None,
         claimed_time=parse_pdf_date(_text(signature.get("/M"))),
+        byte_range=_integers(signature.get("/ByteRange")),
+        contents=bytes(contents) if isinstance(contents, pikepdf.String) else b"",
     )
+
+
+def _integers(value: Any) -> tuple[int, ...]:
+    """Empty for anything but an array of integers."""
+    items = list(value) if isinstance(value, pikepdf.Array) else []
+    return tuple(items) if all(isinstance(item, int) for item in items) else ()
 
 
 def _text(value: Any) -> str:

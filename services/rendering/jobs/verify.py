@@ -7,8 +7,12 @@ it ignores what follows the last ``%%EOF``, and other readers do not. So a signa
 (b) qpdf reads the file without having to repair its cross-reference table,
 (c) what was added since the signature is nothing, signature maintenance, or form filling that a later signature covers.
 
+So does what stands behind the CMS in the place that is kept for it, which no signature covers, unless it is zeros; and a
+signature that an earlier version of the file carries and a later one dropped is listed as one after which it was changed.
+
 Expiry of a certificate is reported apart from integrity. Each signature is checked on its own: hostile ones raise about
-anything, and must not hide the others. The words are those of EN 319 102-1, clause 5.
+anything, and must not hide the others. Only what is found wrong with the file itself makes a signature malformed; what
+fails for another reason could not be checked. The words are those of EN 319 102-1, clause 5.
 """
 
 import asyncio
@@ -18,9 +22,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from asn1crypto import x509
+from asn1crypto import cms, parser, x509
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.sign.ades.report import AdESFailure, AdESSubIndic
+from pyhanko.sign.ades.report import AdESFailure
 from pyhanko.sign.diff_analysis import ModificationLevel
 from pyhanko.sign.fields import enumerate_sig_fields
 from pyhanko.sign.validation.dss import DocumentSecurityStore
@@ -39,6 +43,7 @@ from services.rendering.jobs.trust import FAILED, INDETERMINATE, PADES, Note, Tr
 
 TIME_STAMP = "ETSI.RFC3161"
 
+_PADDING = "The place that is kept for the signature holds more than the signature: it was put there afterwards"
 _SUPPORTED = {PADES, TIME_STAMP, "adbe.pkcs7.detached", "PBAD.PAdES"}
 
 
@@ -49,17 +54,24 @@ class _View:
     reader: PdfFileReader | None = None
     fields: dict[str, Any] = field(default_factory=dict)
     store: DocumentSecurityStore | None = None
+    size: int = 0
+
+
+class _Malformed(Exception):
+    """The file is at fault; the message says how."""
 
 
 @dataclass(frozen=True)
 class _Finding:
-    """``answer`` is complete but for what the other signatures of the file say about it."""
+    """``answer`` is complete but for what the other signatures of the file say about it; ``tampered`` is a change that was
+    found without comparing versions of the file, in a sentence."""
 
     answer: VerifiedSignature
     order: int = 0
     modifications: ModificationLevel | None = None
     covers_file: bool = False
     document_time_stamp: bool = False
+    tampered: str | None = None
     notes: list[Note] = field(default_factory=list)
 
     @property
@@ -80,16 +92,23 @@ def verify(data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here:
         trick = trick or "Readers disagree about what this file holds"
     if not entries and trick and b"/ByteRange" in data:
         entries = [SignatureField("")]  # there was a signature, and nobody can read it any more
-    if not entries:
-        return Verification(checksum_status="unsigned", sealed_here=sealed_here)
-    findings = sorted(_check_all(view, entries, anchors, now, trick), key=lambda finding: finding.order)
+    findings = list(_check_all(view, entries, anchors, now, trick))
+    if trick is None:  # else it is said already that nothing counts, and why
+        findings += _removed(data, entries, anchors, now)
+    findings.sort(key=lambda finding: finding.order)
     judged = [_judge(finding, findings, sealed_here=sealed_here) for finding in findings]
-    sound = all(_sound(signature, sealed_here=sealed_here) for signature in judged)
-    return Verification(checksum_status="valid" if sound else "invalid", sealed_here=sealed_here, signatures=judged)
+    return Verification(
+        checksum_status=_status(judged, sealed_here=sealed_here), sealed_here=sealed_here, signatures=judged
+    )
 
 
-def _sound(signature: VerifiedSignature, *, sealed_here: bool) -> bool:
-    return signature.integrity == "valid" and (sealed_here or not signature.changed_after_signing)
+def _status(signatures: Sequence[VerifiedSignature], *, sealed_here: bool) -> str:
+    """The worst that is said of any of them: what is known to be wrong counts for more than what could not be checked."""
+    if not signatures:
+        return "unsigned"
+    if any(one.integrity == "invalid" or (one.changed_after_signing and not sealed_here) for one in signatures):
+        return "invalid"
+    return "valid" if all(one.integrity == "valid" for one in signatures) else "unknown"
 
 
 # --- one signature ------------------------------------------------------------------------------------------------------
@@ -102,7 +121,7 @@ def _check_all(
     for number, entry in enumerate(entries):
         try:
             if entry.field in seen:
-                raise ValueError("a second field of the same name")
+                raise _Malformed("a second field of the same name")
             seen.add(entry.field)
             embedded = _embedded(view, entry)
             stated = str(embedded.sig_object.get("/SubFilter", "")).removeprefix("/")
@@ -111,18 +130,25 @@ def _check_all(
                 if stated in _SUPPORTED
                 else _unsupported(entry, number)
             )
-        except SignatureValidationError as error:
-            finding = _broken(entry, number, error.failure_message, error.ades_subindication)
         except Exception as error:  # a hostile signature raises about anything, and the next one still counts
-            unsupported = entry.sub_filter is not None and entry.sub_filter not in _SUPPORTED
-            reason = f"{type(error).__name__}: {error}"[:200]
-            finding = _unsupported(entry, number) if unsupported else _broken(entry, number, reason, None)
+            finding = _failed(entry, number, view, error)
         yield _tricked(finding, trick) if trick else finding
 
 
+def _removed(data: bytes, entries: list[SignatureField], anchors: Sequence[bytes], now: datetime) -> Iterator[_Finding]:
+    """What the signatures are worth in the version of the file that they were made for."""
+    for entry, earlier in signature_fields.removed(data, entries):
+        for finding in _check_all(_open(earlier), [entry], anchors, now, None):
+            gone = "This signature was removed from the document by a later change"
+            answer = finding.answer.model_copy(update={"covers_whole_document": False, "changed_after_signing": True})
+            yield replace(finding, answer=answer, covers_file=False, tampered=gone)
+
+
 def _embedded(view: _View, entry: SignatureField) -> EmbeddedPdfSignature:
-    if view.reader is None or entry.field not in view.fields:
-        raise ValueError("the signature cannot be read")
+    if view.reader is None:
+        raise ValueError("the file cannot be read")
+    if entry.field not in view.fields:
+        raise _Malformed("readers disagree whether it is there")
     return EmbeddedPdfSignature(view.reader, view.fields[entry.field], entry.field)
 
 
@@ -131,17 +157,19 @@ def _open(data: bytes) -> _View:
     store = None
     try:
         reader = PdfFileReader(io.BytesIO(data), strict=False)
+        if reader.encrypted:
+            reader.decrypt(b"")  # qpdf has opened it without a password
         for name, _value, signature_field in enumerate_sig_fields(reader, filled_status=True):
             fields.setdefault(name, signature_field)
     except Exception:
-        return _View()
+        return _View(size=len(data))
     try:
         store = DocumentSecurityStore.read_dss(reader)
     except NoDSSFoundError:
         pass
     except Exception:
         store = None
-    return _View(reader, fields, store)
+    return _View(reader, fields, store, len(data))
 
 
 def _check(entry: SignatureField, embedded: EmbeddedPdfSignature, trust: Trust) -> _Finding:
@@ -173,6 +201,8 @@ def _finding(
     trust: Trust,
     proven: datetime | None,
 ) -> _Finding:
+    tampered = _PADDING if any(embedded.pkcs7_content[parser.peek(embedded.pkcs7_content) :]) else None
+    covers_file = status.coverage == SignatureCoverageLevel.ENTIRE_FILE and tampered is None
     certificate: x509.Certificate = status.signing_cert
     digested = {attribute["type"].native for attribute in embedded.signer_info["signed_attrs"] or ()}
     problem = _integrity_problem(status, digested)
@@ -202,7 +232,7 @@ def _finding(
         sub_indication=sub_indication,
         integrity="invalid" if problem else "valid",
         trust=reliance.trusted,
-        covers_whole_document=status.coverage == SignatureCoverageLevel.ENTIRE_FILE,
+        covers_whole_document=covers_file,
         changed_after_signing=False,
         certificate_valid_from=_utc(certificate.not_valid_before),
         certificate_valid_to=_utc(certificate.not_valid_after),
@@ -211,8 +241,9 @@ def _finding(
         answer=answer,
         order=embedded.signed_revision,
         modifications=status.modification_level,
-        covers_file=status.coverage == SignatureCoverageLevel.ENTIRE_FILE,
+        covers_file=covers_file,
         document_time_stamp=entry.sub_filter == TIME_STAMP,
+        tampered=tampered,
         notes=notes,
     )
 
@@ -244,10 +275,48 @@ def _unsupported(entry: SignatureField, number: int) -> _Finding:
     return _Finding(answer, order=number, notes=[note("error", f"Signatures of the type {kind} cannot be checked")])
 
 
-def _broken(entry: SignatureField, number: int, reason: str, why: AdESSubIndic | None) -> _Finding:
-    why = why or AdESFailure.FORMAT_FAILURE
-    answer = _stated(entry, indication_of(why), why.standard_name, "invalid")
-    return _Finding(answer, order=number, notes=[note("error", f"The signature is malformed ({reason})")])
+def _failed(entry: SignatureField, number: int, view: _View, error: Exception) -> _Finding:
+    """The check came to no end: is that the file's fault, or ours?"""
+    if entry.sub_filter is not None and entry.sub_filter not in _SUPPORTED:
+        return _unsupported(entry, number)
+    why = error.ades_subindication if isinstance(error, SignatureValidationError) else None
+    said = error.failure_message if isinstance(error, SignatureValidationError) else f"{type(error).__name__}: {error}"
+    fault = str(error) if isinstance(error, _Malformed) else _fault(entry, view)
+    if fault or isinstance(why, AdESFailure):
+        why = why or AdESFailure.FORMAT_FAILURE
+        answer = _stated(entry, indication_of(why), why.standard_name, "invalid")
+        content = f"The signature is malformed ({fault or said})"
+    else:
+        answer = _stated(entry, INDETERMINATE, why.standard_name if why else "GENERIC", "unknown")
+        content = f"The signature could not be checked ({said[:200]})"
+    return _Finding(answer, order=number, notes=[note("error", content)])
+
+
+def _fault(entry: SignatureField, view: _View) -> str | None:
+    """What is wrong with the signature as it stands in the file, and needs no cryptography to be seen; None: nothing."""
+    numbers = entry.byte_range
+    if not numbers or len(numbers) % 2 or min(numbers) < 0 or entry.end > view.size:
+        return "its byte range is none"
+    try:
+        message = cms.ContentInfo.load(entry.contents)
+        message.native  # noqa: B018 - reads all that is in it
+    except ValueError:
+        return "its contents are no CMS"
+    if message["content_type"].native != "signed_data":
+        return "its contents are no CMS of signed data"
+    signers, certificates = message["content"]["signer_infos"], message["content"]["certificates"]
+    if len(signers) != 1:
+        return "it has not one signer"
+    if not any(_named(signers[0]["sid"], one.chosen) for one in certificates if one.name == "certificate"):
+        return "the certificate of its signer is not in it"
+    return None
+
+
+def _named(sid: cms.SignerIdentifier, certificate: x509.Certificate) -> bool:
+    if sid.name == "subject_key_identifier":
+        return bool(certificate.key_identifier == sid.native)
+    named = sid.chosen
+    return bool(certificate.issuer == named["issuer"] and certificate.serial_number == named["serial_number"].native)
 
 
 def _stated(entry: SignatureField, indication: str, sub_indication: str, integrity: str) -> VerifiedSignature:
@@ -290,7 +359,12 @@ def _judge(finding: _Finding, findings: list[_Finding], *, sealed_here: bool) ->
     """Rule c, and the archive level, which a later document time-stamp gives."""
     answer, notes = finding.answer, list(finding.notes)
     updates: dict[str, Any] = {}
-    if finding.holds and not _only_permitted_changes(finding, findings):
+    if finding.tampered:
+        updates["changed_after_signing"] = True
+        notes.insert(0, note("error", finding.tampered))
+        if finding.answer.indication != FAILED:
+            updates |= {"indication": FAILED, "sub_indication": "FORMAT_FAILURE"}
+    elif finding.holds and not _only_permitted_changes(finding, findings):
         updates["changed_after_signing"] = True
         if sealed_here:
             notes.append(note("warning", "Fields were filled in and sealed here after this signature was made"))

@@ -1,6 +1,7 @@
 """What children do, called here directly: the dry run of a new document, drafts, merging with a seal."""
 
 import io
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,13 @@ def test_a_signature_that_does_not_hold_is_reported() -> None:
     broken = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
     result, _ = prepare(broken)
     assert "signature_invalid" in codes(result)
+
+
+def test_a_signature_that_cannot_be_checked_is_not_called_bad() -> None:
+    data = signed(document(line("Theirs"), media=LETTER))
+    result, _ = prepare(re.sub(rb"/adbe.pkcs7.detached|/ETSI.CAdES.detached", rb"/adbe.x509.rsa_sha1 ", data))
+    assert "signature_unchecked" in codes(result)
+    assert "signature_invalid" not in codes(result)
 
 
 @pytest.mark.parametrize(("level", "why"), [(1, "certified it against all changes"), (2, "nothing but its own form")])

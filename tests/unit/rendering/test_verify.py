@@ -4,9 +4,11 @@ attack (EU DSS and Ruhr-Universität Bochum describe them: ISA, SWA, USF, shadow
 import io
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pikepdf
 import pytest
+from asn1crypto import cms
 from asn1crypto import x509 as asn1_x509
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -20,7 +22,9 @@ from services.rendering.jobs import certificates, seal, signature_fields
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.verify import verify
-from tests.support.pdf_files import document, encrypted, line, saved, signed
+from tests.support.altered_files import hole, padded, without_signature
+from tests.support.pdf_files import document, encrypted, line, saved, signed, stranger
+from tests.support.sealing import pdfsig
 from tests.support.seals import NOW, finish, identity, sealed, text
 
 GOOD = sealed(document(line("Agreed: 100 EUR")))
@@ -211,12 +215,6 @@ def bare_tail(data: bytes) -> bytes:
     return bytes(out)
 
 
-def hole(data: bytes) -> tuple[int, int]:
-    found = re.search(rb"/Contents <([0-9a-f]+)>", data)
-    assert found
-    return found.start(1), found.end(1)
-
-
 def contents_replaced(data: bytes, by: bytes) -> bytes:
     start, end = hole(data)
     return data[:start] + by * ((end - start) // len(by)) + data[end:]
@@ -302,7 +300,7 @@ def test_a_bad_signature_does_not_hide_a_good_one() -> None:
 def test_kinds_that_nobody_checks_any_more_are_listed() -> None:
     old = GOOD.replace(b"/ETSI.CAdES.detached", b"/adbe.x509.rsa_sha1\n")
     signature = only(look(old))
-    assert look(old).checksum_status == "invalid"
+    assert look(old).checksum_status == "unknown"
     assert (signature.signature_type, signature.integrity) == ("adbe.x509.rsa_sha1", "unknown")
     assert (signature.indication, signature.sub_indication) == ("INDETERMINATE", "GENERIC")
     assert "cannot be checked" in said(signature)
@@ -325,6 +323,165 @@ def test_fields_that_contain_themselves() -> None:
     ring.Kids = Array([ring])
     pdf.Root.AcroForm = Dictionary(Fields=Array([ring]))
     assert look(saved(pdf)).checksum_status == "unsigned"
+
+
+# --- what is put behind the signature, in the place that is kept for it -----------------------------------------------------
+
+
+@pytest.mark.parametrize("at", [0, 10, -2])
+def test_junk_in_the_padding_is_a_change(at: int, tmp_path: Path) -> None:
+    """No signature covers it, and each that is there still holds: poppler, too, sees that not all of the file is signed."""
+    data = padded(GOOD, at, b"4a")
+    assert "Total document signed" in pdfsig(GOOD, tmp_path)
+    said_by_poppler = pdfsig(data, tmp_path)
+    assert "Signature is Valid" in said_by_poppler
+    verdict = look(data)
+    signature = only(verdict)
+    assert verdict.checksum_status == "invalid"
+    assert (signature.indication, signature.sub_indication) == ("TOTAL-FAILED", "FORMAT_FAILURE")
+    assert (signature.integrity, signature.covers_whole_document, signature.changed_after_signing) == (
+        "valid",
+        False,
+        True,
+    )
+    assert "holds more than the signature" in said(signature)
+
+
+def test_junk_in_the_padding_of_an_earlier_signature() -> None:
+    """The later one covers it and holds, so it was there when that was made; the earlier one's signer never saw it."""
+    verdict = look(signed(padded(GOOD, -20, b"4a4a")))
+    ours, theirs = verdict.signatures
+    assert verdict.checksum_status == "invalid"
+    assert (ours.indication, ours.changed_after_signing) == ("TOTAL-FAILED", True)
+    assert (theirs.integrity, theirs.covers_whole_document, theirs.changed_after_signing) == ("valid", True, False)
+
+
+def test_a_signature_whose_length_is_not_written_down(tmp_path: Path) -> None:
+    """BER of indefinite length, as streaming tools write it: two end marks of zeros, then zeros of padding."""
+    start, end = hole(GOOD)
+    der = cms.ContentInfo.load(bytes.fromhex(GOOD[start:end].decode()))
+    ber = b"\x30\x80" + der["content_type"].dump() + b"\xa0\x80" + der["content"].untag().dump() + bytes(4)
+    data = GOOD[:start] + ber.hex().encode().ljust(end - start, b"0") + GOOD[end:]
+    assert data != GOOD
+    assert "Signature is Valid" in pdfsig(data, tmp_path)
+    assert look(data).checksum_status == "valid"
+    assert look(padded(data, 0, b"01")).checksum_status == "invalid"
+
+
+# --- signatures that an update dropped --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["form", "field", "value"])
+def test_a_removed_signature_is_told(how: str, tmp_path: Path) -> None:
+    """Readers that look at the form only see a file that nobody has signed; poppler finds some by their place on the page."""
+    data = without_signature(GOOD, how)
+    assert data.startswith(GOOD)
+    assert "- Total document signed" not in pdfsig(data, tmp_path)
+    assert signature_fields.read(data) == ([], None)
+    verdict = look(data)
+    signature = only(verdict)
+    assert verdict.checksum_status == "invalid"
+    assert (signature.field, signature.signer_name, signature.signing_time) == ("Seal 1", "Test Seal", NOW)
+    assert (signature.indication, signature.sub_indication) == ("TOTAL-FAILED", "FORMAT_FAILURE")
+    assert (signature.integrity, signature.covers_whole_document, signature.changed_after_signing) == (
+        "valid",
+        False,
+        True,
+    )
+    assert "was removed from the document" in said(signature)
+
+
+@pytest.mark.parametrize("how", ["field", "value"])
+def test_a_later_signature_hides_no_removal(how: str) -> None:
+    verdict = look(signed(without_signature(GOOD, how)))
+    assert verdict.checksum_status == "invalid"
+    ours, theirs = verdict.signatures
+    assert (ours.field, ours.changed_after_signing) == ("Seal 1", True)
+    assert "was removed from the document" in said(ours)
+    assert (theirs.field, theirs.integrity, theirs.changed_after_signing) == ("Theirs", "valid", False)
+
+
+def test_one_of_two_signatures_is_removed() -> None:
+    verdict = look(without_signature(signed(GOOD), "value"))
+    assert verdict.checksum_status == "invalid"
+    assert {one.field for one in verdict.signatures} == {"Seal 1", "Theirs"}
+    assert all(one.changed_after_signing for one in verdict.signatures)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        document(b"BT (/ByteRange [0 9 18 40]) Tj ET % %%EOF"),
+        document(b"/ByteRange [0 1 2 99999999]"),
+        document(b"/ByteRange [0 1 2 3] " * 2000),
+    ],
+)
+def test_what_only_looks_like_a_signature(data: bytes) -> None:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        plain = saved(pdf, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.generalized)
+    assert b"/ByteRange" in plain
+    assert look(plain) == Verification(checksum_status="unsigned")
+
+
+def test_an_attached_signed_file_is_no_earlier_version() -> None:
+    with pikepdf.open(io.BytesIO(document(line("Annex attached")))) as pdf:
+        pdf.attachments["annex.pdf"] = pikepdf.AttachedFileSpec(pdf, GOOD, filename="annex.pdf")
+        data = saved(pdf, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.generalized)
+    assert GOOD in data
+    assert look(data) == Verification(checksum_status="unsigned")
+
+
+# --- what we cannot check ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyError("/Size"), MemoryError(), RecursionError("too deep"), NotImplementedError()])
+@pytest.mark.parametrize("place", ["async_validate_pdf_signature", "rely", "level", "PdfFileReader"])
+def test_an_error_of_ours_says_nothing_about_the_signature(
+    place: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(f"services.rendering.jobs.verify.{place}", fails)
+    verdict = look(GOOD)
+    signature = only(verdict)
+    assert verdict.checksum_status == "unknown"
+    assert (signature.field, signature.integrity) == ("Seal 1", "unknown")
+    assert (signature.indication, signature.sub_indication) == ("INDETERMINATE", "GENERIC")
+    assert "could not be checked" in said(signature)
+    assert "malformed" not in said(signature)
+
+
+def test_an_error_of_ours_hides_no_forgery(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is seen without the part that failed still counts."""
+
+    def fails(*_: object) -> None:
+        raise KeyError("/Size")
+
+    monkeypatch.setattr("services.rendering.jobs.verify.rely", fails)
+    for name in ("garbage behind the end", "byte range null", "contents all zeros"):
+        assert look(TAMPERED[name]).checksum_status == "invalid", name
+
+
+def test_a_signature_without_the_certificate_of_its_signer() -> None:
+    start, end = hole(GOOD)
+    message = cms.ContentInfo.load(bytes.fromhex(GOOD[start:end].decode()))
+    message["content"]["certificates"] = []
+    data = GOOD[:start] + message.dump(force=True).hex().encode().ljust(end - start, b"0") + GOOD[end:]
+    verdict = look(data)
+    assert (verdict.checksum_status, only(verdict).integrity) == ("invalid", "invalid")
+    assert "the certificate of its signer is not in it" in said(only(verdict))
+
+
+@pytest.mark.parametrize("revision", [3, 4, 6])
+def test_an_encrypted_file_that_opens_without_a_password(revision: int, tmp_path: Path) -> None:
+    writer, out = IncrementalPdfFileWriter(io.BytesIO(encrypted(document(line("x")), revision=revision))), io.BytesIO()
+    writer.encrypt(b"")
+    metadata = PdfSignatureMetadata(field_name="Theirs", md_algorithm="sha256")
+    PdfSigner(metadata, signer=stranger()).sign_pdf(writer, output=out)
+    assert "Signature is Valid" in pdfsig(out.getvalue(), tmp_path)
+    verdict = look(out.getvalue())
+    assert (verdict.checksum_status, only(verdict).covers_whole_document) == ("valid", True)
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"%PDF-1.7\n", b"<html></html>", GOOD[200:900]])
