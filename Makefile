@@ -1,6 +1,6 @@
 # Every command does all its own set-up; see deploy/local.py.
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-deployed lint lock schemas load
+.PHONY: help demo up test test-deployed lint lock notice schemas load
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
@@ -26,6 +26,11 @@ load: ## the benchmarks: ratios measured side by side
 
 lock: ## make the locks anew from pyproject.toml (needs uv)
 	@deploy/locks/make
+
+notice: ## NOTICE, and the bills of materials (SBOM) in dist/, anew from the locks
+	@python3 deploy/local.py install testing
+	@.venv/bin/python -m deploy.make_notice
+	@.venv/bin/python -m deploy.make_sbom
 
 schemas: ## record the contracts' JSON Schemas after a deliberate change
 	@.venv/bin/python -m contracts.schemas_record

@@ -274,6 +274,9 @@ def test_images_are_locked_and_run_as_nobody(service: str) -> None:
     assert set(said) <= FOR_THE_IMAGE
     assert said["HEALTH_PORT"] == str(HEALTH_PORT)
     assert f'ENTRYPOINT ["python", "-m", "services.{service}"]' in text
-    copied = set(re.findall(r"^COPY (\S+)", text, re.MULTILINE))
-    assert copied == {f"deploy/locks/{service}.txt", "contracts", "services/__init__.py", f"services/{service}"}
+    copied = {path for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for path in line.split()}
+    sources = {"contracts", "services/__init__.py", f"services/{service}"}
+    assert copied == {f"deploy/locks/{service}.txt", "LICENSE", "NOTICE", *sources}
+    let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert all(any(path == one or path.startswith(f"{one}/") for one in let_in) for path in copied)
     assert all((ROOT / path).exists() for path in copied)
