@@ -77,11 +77,10 @@ def removed(data: bytes, kept: Iterable[SignatureField]) -> Iterator[tuple[Signa
             continue
         earlier = data[:end]
         try:
-            entries, problem = read(earlier)
+            entries, _ = read(earlier)
         except Refused:
             continue  # what looks like a signature there is a text or an attachment
-        if problem is None:
-            yield from ((entry, earlier) for entry in entries if entry.end == end and entry.byte_range not in held)
+        yield from ((entry, earlier) for entry in entries if entry.end == end and entry.byte_range not in held)
 
 
 def structure_problem(data: bytes, warnings: Iterable[str]) -> str | None:

@@ -13,6 +13,7 @@ from asn1crypto import x509 as asn1_x509
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from pikepdf import Array, Dictionary, Name, String
+from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner, SimpleSigner
 from pyhanko_certvalidator.registry import SimpleCertificateStore
@@ -406,6 +407,21 @@ def test_one_of_two_signatures_is_removed() -> None:
     assert verdict.checksum_status == "invalid"
     assert {one.field for one in verdict.signatures} == {"Seal 1", "Theirs"}
     assert all(one.changed_after_signing for one in verdict.signatures)
+
+
+def test_two_removed_signatures_are_told_once_each() -> None:
+    verdict = look(without_signature(signed(GOOD), "form"))
+    assert [one.field for one in verdict.signatures] == ["Seal 1", "Theirs"]
+    assert all("was removed from the document" in said(one) for one in verdict.signatures)
+
+
+def test_a_signature_that_is_there_is_not_called_removed() -> None:
+    """Somebody writes other numbers that end where it ends."""
+    writer, out = IncrementalPdfFileWriter(io.BytesIO(GOOD)), io.BytesIO()
+    writer.set_info(DictionaryObject({NameObject("/ByteRange"): ArrayObject(map(NumberObject, (0, 0, 0, len(GOOD))))}))
+    writer.write(out)
+    assert re.search(rb"/ByteRange\s*\[\s*0 0 0 %d\s*\]" % len(GOOD), out.getvalue())
+    assert "removed" not in said(only(look(out.getvalue())))
 
 
 @pytest.mark.parametrize(
