@@ -7,6 +7,7 @@ there before is whole, what is new has ids that nobody has ever seen and is anno
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -108,20 +109,21 @@ class Office:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def office(request: pytest.FixtureRequest, workspace: Path) -> Iterator[Office]:
-    folder = workspace / f"restore-{request.param}"
+    folder = workspace / f"restore-{secrets.token_hex(3)}"
     environment = {"EVENTS_CHECK_SECONDS": "1", "SEALING_REMINDER_SECONDS": "4"}
     if request.param == "postgresql":
         cluster: PrivatePostgres = request.getfixturevalue("postgres")
         environment |= {f"{name.upper()}_DATABASE_URL": cluster.new_database() for name in SERVICES}
     suite = start_suite(folder, **environment)
     settings = suite.environment(suite.programs["gateway"])
-    try:
-        with Receiver() as receiver:
+    with Receiver() as receiver:
+        made = Office(suite, 0, receiver, Places.from_environment(settings))
+        try:
             suite.api("POST", "/webhooks", {"url": receiver.url, "events": KINDS}, status=201)
-            template_id = suite.template(agreement_pdf(), name="Agreement")["id"]
-            yield Office(suite, template_id, receiver, Places.from_environment(settings))
-    finally:
-        suite.stop()
+            made.template_id = suite.template(agreement_pdf(), name="Agreement")["id"]
+            yield made
+        finally:
+            made.suite.stop()  # not the one that was started here: that was stopped before a restore
 
 
 class Working:
