@@ -1,5 +1,6 @@
 """The processes that are plain Python: ``background``, ``migrate``, ``check``, and the gateway's ``serve``."""
 
+import contextlib
 import gc
 import importlib
 import importlib.util
@@ -376,13 +377,15 @@ class Stop:
     def is_set(self) -> bool:
         return not self._told.empty()
 
-    def wait(self, seconds: float | None = None) -> bool:
-        """Until it is set, or for so long; whether it is set."""
-        try:
-            self._told.put(self._told.get(timeout=seconds))
-        except queue.Empty:
-            return False
-        return True
+    def wait(self) -> None:
+        """Until it is set.
+
+        It looks up once a second. Python calls a signal's handler in the main thread only, between two of its steps: a signal
+        that comes just before this thread falls asleep, or that the system gives to another thread, does not wake it.
+        """
+        while not self.is_set():
+            with contextlib.suppress(queue.Empty):
+                self._told.put(self._told.get(timeout=1.0))
 
 
 def must_end_within(drain_seconds: float) -> None:

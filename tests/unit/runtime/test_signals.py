@@ -39,6 +39,18 @@ for moment in range(1, 15):
 print("told each time")
 """
 
+IN_ANOTHER_THREAD = """
+import os, signal, threading, time
+from contracts.runtime.process import _signals
+
+stop = _signals(25)
+threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # in this thread and those that it starts, not in the one above
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+stop.wait()
+print("told")
+"""
+
 WHILE_STARTING = """
 import signal, weakref
 from contracts.runtime import main
@@ -64,6 +76,10 @@ def test_a_signal_on_the_way_into_waiting_is_heard() -> None:
     """With ``threading.Event``, whose lock the main thread holds for a moment, the handler waited for itself."""
     done = run(WHILE_WAITING)
     assert (done.returncode, done.stdout) == (0, "told each time\n"), done.stderr
+
+
+def test_a_signal_that_the_system_gives_to_another_thread_is_heard() -> None:
+    assert run(IN_ANOTHER_THREAD).stdout == "told\n"
 
 
 def test_a_signal_while_the_process_starts_ends_it_wherever_it_is() -> None:
