@@ -293,9 +293,14 @@ def secret_names() -> list[str]:
     names = {"CERTIFICATE_DIR", "SIGNING_PKCS12_FILE"}
     for service in SERVICES:
         for name, field in importlib.import_module(f"services.{service}.settings").Settings.model_fields.items():
-            if SecretStr in (field.annotation, *get_args(field.annotation)):
+            if _holds_secret(field.annotation):
                 names.add(str(field.validation_alias or name).upper())
     return sorted(names)
+
+
+def _holds_secret(annotation: Any) -> bool:
+    """Is it ``SecretStr``, or a union or ``Annotated`` with it?"""
+    return annotation is SecretStr or any(_holds_secret(part) for part in get_args(annotation))
 
 
 def _version() -> str:
