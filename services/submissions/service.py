@@ -1,6 +1,6 @@
 """Entrypoints: contract in, one call, contract out. What is slow (other services, files, HTTP) is done before the write."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -68,22 +68,26 @@ class SubmissionsService:
     @handles(rpc.api.CREATE)
     def create(self, command: rpc.api.CreateSubmission) -> Submission:
         require_writer(command.actor)
-        if (done := self._remembered(rpc.api.CREATE, command)) is not None:
-            return done
-        template = self._template(command)
-        with preparing.unless_refused(self._workshop, template):
-            plan = creation.planned(command, template, self.context.settings, now())
-            return self._created(command, template, plan)
+
+        def make() -> Submission:
+            template = self._template(command)
+            with preparing.unless_refused(self._workshop, template):
+                plan = creation.planned(command, template, self.context.settings, now())
+                return self._created(command, template, plan)
+
+        return self._once(rpc.api.CREATE, command, make)
 
     @handles(rpc.api.CREATE_ONE_OFF)
     def create_one_off(self, command: rpc.api.CreateOneOff) -> Submission:
         require_writer(command.actor)
-        if (done := self._remembered(rpc.api.CREATE_ONE_OFF, command)) is not None:
-            return done
-        one_off.refuse_early(command)
-        composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command, self.context.settings))
-        plan = one_off.planned(command, composition, self.context.settings, now())
-        return self._created(command, composition, plan)
+
+        def make() -> Submission:
+            one_off.refuse_early(command)
+            composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command, self.context.settings))
+            plan = one_off.planned(command, composition, self.context.settings, now())
+            return self._created(command, composition, plan)
+
+        return self._once(rpc.api.CREATE_ONE_OFF, command, make)
 
     @handles(rpc.api.TRY_CREATE)
     def try_create(self, command: rpc.api.CreateSubmission) -> DryRun:
@@ -355,6 +359,21 @@ class SubmissionsService:
                     commands.create, command, kept, plan, files, self._site, now()
                 ),
             )
+
+    def _once(self, call: Rpc[Any, R], command: BaseModel, make: Callable[[], R]) -> R:
+        """The first answer to a request that comes again, else that of ``make``.
+
+        One request may be under way twice: the broker gave it to a new process, and its caller repeats it. The files of the
+        second are gone as soon as the first has taken them over.
+        """
+        if (done := self._remembered(call, command)) is not None:
+            return done
+        try:
+            return make()
+        except ServiceError as error:
+            if error.code != "not_found" or (done := self._remembered(call, command)) is None:
+                raise
+            return done
 
     def _remembered(self, call: Rpc[Any, R], command: BaseModel) -> R | None:
         """The first answer to a request that comes again: what is looked at beforehand may look different by now."""

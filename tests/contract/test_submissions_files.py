@@ -329,6 +329,17 @@ def test_killed_in_the_middle_a_one_off_submission_is_made_once(suite: Suite) ->
     assert [one.id for one in found.data] == [made.id]
 
 
+def test_one_request_that_is_under_way_several_times_is_answered_alike(suite: Suite) -> None:
+    """As after a kill -9: the broker gives it to the new process, while its caller repeats it. The first takes the files."""
+    pdf = agreement_pdf(["{{Full name;role=Buyer}}"])
+    for _ in range(3):
+        documents = [templates.DocumentInput(name="1", file=suite.upload(pdf, "application/pdf"))]
+        command = one_off(suite, documents=documents, name=f"Several times {uuid7()}")
+        with ThreadPoolExecutor(4) as pool:
+            made = list(pool.map(lambda each: suite.ask(rpc.api.CREATE_ONE_OFF, each), [command] * 4))
+        assert len({one.id for one in made}) == 1
+
+
 @pytest.mark.parametrize(
     ("more", "where"),
     [
