@@ -122,10 +122,11 @@ def test_failing_lanes_share_a_quarter_of_the_places_and_each_gets_its_turn(data
             database.write(add, f"quick {number % 3}")
         wait_until(lambda: quick_ones_done(database) == 30, what="the quick ones")
         assert sum(busy.under_way.values()) == 2
-        # The two that had a turn are not the next ones, though theirs are no younger.
+        # The two that had a turn are not the next ones, though theirs are no younger: without turns, these two would have all of
+        # theirs done before, twenty. A thread may be late on a busy machine, so not the first six are looked at.
         busy.release.set()
         wait_until(lambda: set(busy.most) >= set(names), what="a turn for each dead one")
-        assert set([lane for lane in busy.order if lane in names][:6]) == set(names)
+        assert set([lane for lane in busy.order if lane in names][:12]) == set(names)
         assert {busy.most[name] for name in names} == {1}
         busy.release.clear()
         well = sa.delete(FAILING).where(FAILING.c.lane == names[0])
