@@ -6,13 +6,15 @@
 brings the database and the queues to this version, ``check`` prints the settings and tries every dependency, ``retry`` has work
 that was given up tried again (``retrying.py``). A service that must not start as things are says so in its ``starting.py``.
 
-Nothing more is imported here at the top: a worker makes the standard library cooperative first.
+Nothing that imports more is imported here at the top: a worker makes the standard library cooperative first.
 """
 
 import os
 import resource
 import signal
 import sys
+
+from contracts.runtime import garbage
 
 MOST_DESCRIPTORS = 65_536
 """Enough for everybody. Where the system sets no limit at all, some programs that are started would close a billion."""
@@ -31,6 +33,7 @@ def run(*names: str, arguments: list[str] | None = None) -> None:
     # As the first process of a container SIGTERM is not heard until it has a handler, and it may wait long for a schema.
     signal.signal(signal.SIGTERM, _end)
     _raise_descriptor_limit()
+    garbage.seldom()
     sys.exit(_command(chosen[0], names))
 
 

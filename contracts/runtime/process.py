@@ -1,7 +1,6 @@
 """The processes that are plain Python: ``background``, ``migrate``, ``check``, and the gateway's ``serve``."""
 
 import contextlib
-import gc
 import importlib
 import importlib.util
 import os
@@ -20,7 +19,7 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import CannotStart, ServiceError
-from contracts.runtime import catching_up, declare, high_water, liveness, migrations, observe, outbox, search
+from contracts.runtime import catching_up, declare, garbage, high_water, liveness, migrations, observe, outbox, search
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.broker import Broker
@@ -181,9 +180,7 @@ def background(names: Sequence[str]) -> int:
     hints = Broker(first.amqp_url, [listener], name="hints").start()
     threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
     health = liveness.start(first.health_host, first.health_port, lambda: _problems(parts, publisher, listener))
-    # What was made until now stays: the collector need not look through it again and again.
-    gc.collect()
-    gc.freeze()
+    garbage.keep_all()
     # A loop that is woken waits for the threads that are computing: with Python's 5 ms, longer than its own work takes.
     sys.setswitchinterval(0.0005)
     for thread in threads:

@@ -1,7 +1,6 @@
 """The gateway, put together: Connexion for the API, Flask for the pages, and what both need."""
 
 import asyncio
-import gc
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -13,7 +12,7 @@ import orjson
 import uvicorn
 
 from contracts.errors import ServiceError
-from contracts.runtime import liveness, observe
+from contracts.runtime import garbage, liveness, observe
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.client import RpcClient
 from contracts.runtime.clock import now
@@ -53,9 +52,7 @@ def serve(settings: Settings) -> int:
     health = liveness.start(settings.health_host, settings.health_port, lambda: _problems(context))
     http = server(application, settings)
     log.info("gateway.started", host=settings.host, port=settings.port)
-    # What was made until now stays: the collector need not look through it again and again.
-    gc.collect()
-    gc.freeze()
+    garbage.keep_all()
     # Each call goes from the event loop's thread to the bus's and back. With Python's 5 ms one waits so long for the other on a
     # busy machine: twice the requests per second with this, measured side by side.
     sys.setswitchinterval(0.0005)

@@ -9,7 +9,6 @@ and the parent starts another.
 """
 
 import errno
-import gc
 import importlib
 import logging
 import os
@@ -26,6 +25,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+from contracts.runtime import garbage
 from services.rendering import confinement, frames
 
 Message = tuple[dict[str, Any], list[bytes]]
@@ -58,6 +58,7 @@ _FORBIDDEN = frozenset(
 
 def main() -> None:
     """Serve until the parent closes the socket."""
+    garbage.seldom()
     connection = socket.socket(fileno=int(sys.argv[1]))
     # The other half may be a green socket, which makes the shared file description non-blocking.
     connection.setblocking(True)
@@ -67,7 +68,7 @@ def main() -> None:
     confinement.confine()
     tasks = importlib.import_module(sys.argv[3] if len(sys.argv) > 3 else TASKS)
     sys.addaudithook(_refuse_way_out)
-    gc.freeze()
+    garbage.keep_all()
     try:
         frames.send(connection, {"ready": True})
         while True:

@@ -1,6 +1,5 @@
 """``serve``: nameko containers for one or several services, until SIGTERM."""
 
-import gc
 import os
 import signal
 import sys
@@ -14,7 +13,7 @@ from eventlet import patcher, tpool
 from eventlet.support.greenlets import getcurrent
 from sqlalchemy.orm import configure_mappers
 
-from contracts.runtime import broker, database, declare, liveness, observe, process
+from contracts.runtime import broker, database, declare, garbage, liveness, observe, process
 from contracts.runtime.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.settings import ServiceSettings
 
@@ -48,9 +47,7 @@ def serve(names: tuple[str, ...]) -> int:
         _prepare(name)
     health = liveness.start(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
     stopped = _stop_on_signal(runner, settings[0].drain_seconds)
-    # What was made until now stays: the collector need not look through it again and again.
-    gc.collect()
-    gc.freeze()
+    garbage.keep_all()
     # The event loop shares the interpreter with the threads of the database (SQLite): with Python's 5 ms it waits so long.
     sys.setswitchinterval(0.0005)
     runner.start()

@@ -1,0 +1,20 @@
+"""When Python looks for garbage: seldom while a process starts, and never again through what it made until then."""
+
+import gc
+
+_USUAL = gc.get_threshold()
+_WHILE_STARTING = 1_000_000
+"""Objects made, less those that ended. A service imports some 400,000, and a quarter of its start went into looking through
+them again and again. A process that waits long for its database or its schema still collects."""
+
+
+def seldom() -> None:
+    """Collect seldom from now on: before anything is imported."""
+    gc.set_threshold(_WHILE_STARTING, *_USUAL[1:])
+
+
+def keep_all() -> None:
+    """Collect as usual, but keep what there is: the collector need not look through it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_USUAL)
