@@ -28,6 +28,7 @@ from deploy import backup, manifest, restore
 from deploy.manifest import Places, Unsuitable, connected
 from deploy.suite import ROOT, SERVICES
 from tests.support.migrated import migrated
+from tests.support.object_store import ObjectStore
 from tests.support.suite import wait_until
 
 
@@ -317,13 +318,16 @@ def test_a_killed_restore_is_done_again(places: Places, tmp_path: Path) -> None:
     assert set(files(places)) == {one.key for one in kept}
 
 
+def on_sqlite(tmp_path: Path, blobs: str) -> Places:
+    made = Places({service: f"sqlite:///{tmp_path}/{service}.sqlite" for service in SERVICES}, blobs)
+    for service, url in made.databases.items():
+        migrated(service, url)
+    return made
+
+
 def test_the_log_of_the_database_before_does_not_get_into_the_restored_one(tmp_path: Path) -> None:
     """On SQLite what was written last is in a file beside the database, and stays when somebody removes only that one."""
-    places = Places(
-        {service: f"sqlite:///{tmp_path}/{service}.sqlite" for service in SERVICES}, f"file://{tmp_path}/blobs"
-    )
-    for service, url in places.databases.items():
-        migrated(service, url)
+    places = on_sqlite(tmp_path, f"file://{tmp_path}/blobs")
     note(places, "submissions", "before")
     backup.backup(places, tmp_path / "backup")
     path = tmp_path / "submissions.sqlite"
@@ -381,3 +385,31 @@ def test_manifests_of_another_format_are_refused(places: Places, tmp_path: Path)
     manifest.write_sums(folder)
     with pytest.raises(Unsuitable, match="format 2"):
         restore.restore(places, folder, replace=True)
+
+
+@pytest.fixture
+def object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The blob store's URL in a server that speaks S3."""
+    server = ObjectStore(tmp_path / "object-store.log")
+    settings = server.settings(server.port)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    yield settings["BLOB_URL"]
+    server.stop()
+
+
+def test_files_in_an_object_store_come_back(object_store: str, tmp_path: Path) -> None:
+    """More than the 1,000 that S3 lists at once. What was only listed is told when it is gone."""
+    places = on_sqlite(tmp_path, object_store)
+    store = BlobStore.from_url(places.blobs)
+    kept = {store.put(b"%d" % number, "text/plain", "submissions/").key: b"%d" % number for number in range(1010)}
+    for name, copied in (("copied", True), ("listed", False)):
+        made = backup.backup(places, tmp_path / name, copy_files=copied)
+        assert (made.files.kind, made.files.count) == (name, len(kept))
+    lost = next(iter(kept))
+    store.delete(lost)
+    for name, missing in (("listed", True), ("copied", False)):
+        arguments = [sys.executable, "-m", "deploy.restore", "--replace", str(tmp_path / name)]
+        told = subprocess.run(arguments, cwd=ROOT, env=environment(places), check=True, capture_output=True, text=True)
+        assert (f"not in the file store as it was: {lost}" in told.stdout) is missing
+    assert files(places) == kept
