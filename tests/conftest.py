@@ -7,6 +7,7 @@ others, those of a file stay together. What takes longest comes first, or a work
 import os
 import shutil
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,33 @@ def workspace() -> Iterator[Path]:
     yield folder
     if "KEEP_WORKSPACE" not in os.environ:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_goes_on(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whatever tests started has ended when they are done: it would take the processors from those that come after."""
+    yield
+    folders = tuple(os.fsencode(f"{folder}/") for folder in (workspace, tmp_path_factory.getbasetemp()))
+
+    def left() -> list[str]:
+        return [name for name in (_mentions(process, folders) for process in Path("/proc").glob("[0-9]*")) if name]
+
+    deadline = time.monotonic() + 20
+    while (going_on := left()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert going_on == []
+
+
+def _mentions(process: Path, folders: tuple[bytes, ...]) -> str | None:
+    """The command line of a process that works in one of the folders, or was started with one of them."""
+    if process.name == str(os.getpid()):
+        return None
+    try:
+        command = (process / "cmdline").read_bytes().replace(b"\0", b" ")
+        told = command + (process / "environ").read_bytes() + os.fsencode((process / "cwd").readlink()) + b"/"
+    except OSError:
+        return None  # it ended, or is not ours
+    return command.decode(errors="replace") if any(folder in told for folder in folders) else None
 
 
 @pytest.fixture(scope="session")
