@@ -115,7 +115,12 @@ class Pod:
     def restart(self) -> None:
         """Stop the container as asked to, within its grace period, and start it again: the same volumes, the same address."""
         grace = self.workload.spec.get("terminationGracePeriodSeconds", 30)
-        podman("restart", "--time", str(grace), self.container, within=grace + 60)
+        monitor = Path("/proc", str(inspect(self.container)["State"]["ConmonPid"]))
+        podman("stop", "--time", str(grace), self.container, within=grace + 60)
+        # podman's own `restart` does not wait for it: on a busy machine it wrote that the container had ended when the next run
+        # of it had begun, and podman took that for the end of this one.
+        wait_until(lambda: not monitor.exists(), within=60, what=f"podman to have noted the end of {self.name}")
+        podman("start", self.container)
         self._watch_process()
 
     def kill(self) -> None:
@@ -375,7 +380,9 @@ class Cluster:
 
 
 def wait_until(condition: Callable[[], bool], *, within: float, what: str) -> None:
+    """Raises EngineFailed when it takes longer than ``within`` seconds."""
     deadline = time.monotonic() + within
     while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {within:.0f} s"
+        if time.monotonic() > deadline:
+            raise EngineFailed(f"{what}: not within {within:.0f} s")
         time.sleep(0.3)
