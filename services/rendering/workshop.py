@@ -123,6 +123,7 @@ class Workshop:
         settings = self._settings
         return ChildPool(
             size=settings.rendering_children,
+            share=settings.children_per_caller,
             warm=min(self._warm, settings.rendering_children),
             memory=settings.rendering_child_memory_mb * 2**20,
             jobs_per_child=settings.rendering_jobs_per_child,
