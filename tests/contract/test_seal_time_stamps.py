@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from contracts.runtime import outbound
 from contracts.runtime.background import Done, Park, Retry
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.database import Database
@@ -115,7 +117,15 @@ METADATA = (
 
 
 @pytest.mark.parametrize("url", METADATA)
-def test_no_setting_by_mistake_sends_hashes_to_where_a_cloud_keeps_its_secrets(keys: Path, url: str) -> None:
+def test_no_setting_by_mistake_sends_hashes_to_where_a_cloud_keeps_its_secrets(
+    keys: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_only(guarded: Any) -> Any:
+        """Nothing is connected to, also where the guard would let it pass."""
+        guarded._checked_addresses()
+        raise ConnectionRefusedError("it would have been called")
+
+    monkeypatch.setattr(outbound._Guarded, "_new_conn", look_only)
     made = Workshop(settings(keys, tsa_url=url, tsa_timeout=2)).open()
     try:
         with pytest.raises(TimeStampFailed, match="must not lead to a private or reserved address") as failed:
