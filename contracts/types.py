@@ -439,11 +439,21 @@ class SubmissionDocuments(Tolerant):
     documents: list[SubmissionDocument]
 
 
+class Erasure(Tolerant):
+    """The receipt for a record that was removed for good. ``storage`` says what becomes of the room that its values took in the
+    files of the database: ``overwritten`` within a minute, or ``left_to_vacuum``: the database reuses it in its own time."""
+
+    at: Moment
+    storage: str
+
+
 class Removed(Tolerant):
-    """Answer to a DELETE: ``archived_at`` is null when the record was removed for good."""
+    """Answer to a DELETE: ``archived_at`` is null when the record was removed for good; ``erasure`` is the receipt for that, of
+    a submission."""
 
     id: int
     archived_at: Moment | None = None
+    erasure: Erasure | None = None
 
 
 class Attachment(Tolerant):

@@ -28,10 +28,11 @@ from pydantic import BaseModel
 
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc
-from contracts.runtime import observe
+from contracts.runtime import caller, observe
 from contracts.runtime.broker import Broker
 from contracts.runtime.presence import Attendance, Presence
 from contracts.runtime.topology import (
+    CALLER_HEADER,
     DEADLINE_HEADER,
     HINT_EXCHANGE,
     REQUEST_ID_HEADER,
@@ -165,6 +166,8 @@ class RpcClient:
         headers = {DEADLINE_HEADER: f"{time.time() + rpc.timeout:.3f}", TIMEOUT_HEADER: f"{rpc.timeout:g}"}
         if identifier := observe.request_id():
             headers[REQUEST_ID_HEADER] = identifier
+        if asking := caller.current():
+            headers[CALLER_HEADER] = asking
         began = time.monotonic()
         self._pending[number] = _Call(rpc.service, resolve, began, began + rpc.timeout)
 

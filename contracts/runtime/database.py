@@ -349,6 +349,7 @@ def _open_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         "foreign_keys = ON",
         f"busy_timeout = {SQLITE_BUSY_SECONDS * 1000}",
         "journal_size_limit = 67108864",
+        "secure_delete = ON",  # what is deleted or changed is overwritten; see ``scrubbing``
     ):
         connection.execute(f"PRAGMA {pragma}")
 

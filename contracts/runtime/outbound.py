@@ -124,11 +124,15 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a POST or a GET; ``text`` is the beginning of its body."""
+    """The answer to a POST or a GET; ``data`` is the beginning of its body, ``text`` the same as UTF-8."""
 
     status: int
     headers: Mapping[str, str]
-    text: str
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
 
 
 class Outbound:
@@ -147,6 +151,13 @@ class Outbound:
     def configured(cls, settings: ServiceSettings) -> "Outbound":
         """What the operator's settings allow."""
         return cls(settings.allowed_private_networks, settings.outbound_ports)
+
+    @classmethod
+    def to_operators_own(cls, settings: ServiceSettings) -> "Outbound":
+        """For a URL that no caller and nobody's answer can change, because it stands in the settings: that is leave enough for
+        a private network and any port. Not for metadata, which must be allowed one by one all the same."""
+        anywhere = ",".join(filter(None, (settings.allowed_private_networks, "0.0.0.0/0", "::/0")))
+        return cls(anywhere, settings.outbound_ports)
 
     def check(self, url: str) -> None:
         """Refuse what can never be called: another scheme, credentials, a literal address or a port that is not allowed."""
@@ -415,8 +426,7 @@ def _parts(url: str) -> tuple[str, int]:
 
 
 def _answered(answer: requests.Response, limit: int, deadline: float) -> Answer:
-    text = _read(answer, limit, deadline)[:limit].decode("utf-8", "replace")
-    return Answer(answer.status_code, answer.headers, text)
+    return Answer(answer.status_code, answer.headers, _read(answer, limit, deadline)[:limit])
 
 
 def _read(answer: requests.Response, limit: int, deadline: float) -> bytes:

@@ -19,7 +19,18 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import CannotStart, ServiceError
-from contracts.runtime import catching_up, declare, garbage, high_water, liveness, migrations, observe, outbox, search
+from contracts.runtime import (
+    catching_up,
+    declare,
+    garbage,
+    high_water,
+    liveness,
+    migrations,
+    observe,
+    outbox,
+    scrubbing,
+    search,
+)
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.broker import Broker
@@ -210,6 +221,7 @@ def _part(name: str, publisher: Publisher) -> _Part:
         *module.loops(settings, database, store),
         Every(f"{name} mark", high_water.LOOK_EVERY, high_water.Keeper(name, database, store)),
         Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write(_beat, name)),
+        Every(f"{name} scrub", scrubbing.EVERY, lambda: scrubbing.scrub(database)),
         Every(f"{name} clean-up", timedelta(hours=1), lambda: _clean_up_all(database, settings)),
     ]
     if (service := declare.service_class(name)) is not None and (subscriptions := subscriptions_of(service)):

@@ -10,6 +10,7 @@ HINT_EXCHANGE = "countersign.hints"
 """Direct, not durable: 'look at your due rows now', by service name. Losing a hint costs the polling interval."""
 
 REQUEST_ID_HEADER = "countersign-request-id"
+CALLER_HEADER = "countersign-caller"
 DEADLINE_HEADER = "countersign-deadline"
 TIMEOUT_HEADER = "countersign-timeout"
 FAILURES_HEADER = "countersign-failures"

@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from contracts.runtime.caller import acting_for
 from services.gateway import api, exchange, repeats
 from services.gateway.api.bodies import dry_run
 from services.gateway.connexion_import import ROUTING_CONTEXT
@@ -33,11 +34,14 @@ class Dispatch:
 
     async def _answer(self, found: exchange.Exchange) -> Any:
         handle = self._handlers[found.operation]
-        if found.actor is None or dry_run(found):
-            return await handle(self._context, found)  # a dry run may be repeated as it is
-        said = [dict(found.arguments), found.body]
+        if found.actor is None:
+            return await handle(self._context, found)
         caller = repeats.of_user(found.actor.user_id)
-        return await repeats.once(self._context, found, caller, said, lambda: handle(self._context, found))
+        with acting_for(caller):
+            if dry_run(found):
+                return await handle(self._context, found)  # may be repeated as it is
+            said = [dict(found.arguments), found.body]
+            return await repeats.once(self._context, found, caller, said, lambda: handle(self._context, found))
 
 
 async def _send_json(send: Send, status: int, answer: Any) -> None:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import MAIL_FAILED, MAIL_SENT
-from contracts.runtime import observe
+from contracts.runtime import observe, scrubbing
 from contracts.runtime.database import for_update, insert_into
 from contracts.runtime.outbox import first_time, forget
 from services.notifications import domain
@@ -69,6 +69,7 @@ def erase(
             _forget(row, now)
     others(session, submission_id, now)
     forget(session, f"submission:{submission_id}")
+    scrubbing.ask(session)
 
 
 def file_is_gone(session: Session, mail_ids: Sequence[int]) -> None:

@@ -15,7 +15,6 @@ from services.rendering import confinement
 from services.rendering.jobs import certificates
 from services.rendering.jobs.certificates import FILE, Names
 from services.rendering.settings import Settings
-from services.rendering.time_stamping import TimeStamping
 from services.rendering.workshop import Workshop
 
 _SOON_DAYS = 60
@@ -43,7 +42,7 @@ def trials(settings: Settings) -> list[Trial]:
         Trial("TRUST_ANCHORS_DIR", partial(_anchors, settings)),
         *(
             [
-                Trial(f"time-stamps of {urlsplit(url).hostname}", partial(_time_stamp, url, settings, workshop))
+                Trial(f"time-stamps of {urlsplit(url).hostname}", partial(_time_stamp, url, workshop))
                 for url in settings.tsa_urls
             ]
             or [Trial("time-stamps", lambda: "TSA_URL is not set: seals are PAdES B-B, without time-stamps")]
@@ -122,12 +121,11 @@ def _anchors(settings: Settings) -> str:
     return f"{len(certificates.read_anchors(settings.trust_anchors_dir))} certificates"
 
 
-def _time_stamp(url: str, settings: Settings, workshop: Workshop) -> str:
+def _time_stamp(url: str, workshop: Workshop) -> str:
     """A time-stamp over chance. Whose key the seal has makes no difference, so a new one does."""
     workshop.start_children()
     nobody = certificates.parse(certificates.make(Names(), "ec-p256", now()))
-    stamping = TimeStamping([url], settings.tsa_timeout, nobody, workshop.renderer, workshop.outbound)
-    return f"a token of {len(stamping.stamp(os.urandom(32)))} bytes"
+    return f"a token of {len(workshop.time_stamping([url], nobody).stamp(os.urandom(32)))} bytes"
 
 
 def _pdf() -> bytes:

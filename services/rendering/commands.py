@@ -17,6 +17,7 @@ from contracts.events import (
     Erased,
 )
 from contracts.rpc.rendering import SealRequest
+from contracts.runtime import scrubbing
 from contracts.runtime.database import dialect_of, insert_for, insert_into, leave_work
 from contracts.runtime.outbox import emit, first_time, forget
 from services.rendering import queries
@@ -129,6 +130,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     keys = [key for result in results for key in result.keys]
     _forget(session, results)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))
+    scrubbing.ask(session)
     return keys
 
 

@@ -23,9 +23,16 @@ from typing import Any
 from prometheus_client import Counter, Gauge, Histogram
 
 from services.rendering import frames
+from services.rendering.turns import Turns
 
 JOB_SECONDS = Histogram("rendering_job_seconds", "Time a job took in a child that was at work", ["task", "outcome"])
 QUEUE_SECONDS = Histogram("rendering_queue_seconds", "Time a job waited for a free child")
+WAITING = Gauge("rendering_jobs_waiting", "Jobs that wait for a free child")
+NOT_BEGUN = Counter(
+    "rendering_jobs_not_begun_total",
+    "Jobs that were given up before they began: all children were taken (busy), or all that the caller may have (share)",
+    ["reason"],
+)
 KILLS = Counter("rendering_child_kills_total", "Children that did not survive their job", ["reason"])
 CHILDREN = Gauge("rendering_children", "Children alive")
 
@@ -39,7 +46,11 @@ _TOP = str(Path(__file__).resolve().parents[2])
 
 
 class Busy(Exception):
-    """No child became free in time; nothing was done."""
+    """No child became free in time; nothing was done. ``own``: it was the caller's own jobs that took all of their share."""
+
+    def __init__(self, message: str, *, own: bool) -> None:
+        super().__init__(message)
+        self.own = own
 
 
 class JobFailed(Exception):
@@ -75,15 +86,17 @@ class ChildPool:
     """At most ``size`` children; ``warm`` of them are kept when there is nothing to do, others end after ``idle`` seconds.
 
     ``memory`` bounds a child's address space in bytes. A child is replaced after ``jobs_per_child`` jobs, or when it has
-    ever held more than half of ``memory``. ``environment`` is added to the little that a child gets of ours. Each child has a
-    folder of its own below ``TMPDIR`` (there, or Python's), which goes with the child. Thread-safe; under eventlet call
-    ``start`` after the patching.
+    ever held more than half of ``memory``. ``share`` is how many children may be at work for one caller (all of
+    them, when it is not given). ``environment`` is added to the little that a child gets of ours. Each child has a folder of
+    its own below ``TMPDIR`` (there, or Python's), which goes with the child. Thread-safe; under eventlet call ``start`` after
+    the patching.
     """
 
     def __init__(
         self,
         *,
         size: int,
+        share: int | None = None,
         warm: int = 1,
         memory: int = 1024 * 2**20,
         jobs_per_child: int = 200,
@@ -92,7 +105,7 @@ class ChildPool:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.size = size
-        self._free = threading.BoundedSemaphore(size)
+        self._turns = Turns(size, share or size)
         self._begun = threading.Semaphore(1 if size > 1 else 0)
         self._warm, self._memory, self._jobs_per_child, self._idle_seconds = warm, memory, jobs_per_child, idle
         self._tasks, self._environment = tasks, {"TMPDIR": tempfile.gettempdir(), **(environment or {})}
@@ -123,13 +136,15 @@ class ChildPool:
         *,
         seconds: float = 20,
         wait: float = 30,
+        caller: str | None = None,
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Do ``task`` in a child and return its result and binary parts.
 
         ``seconds`` limits the job, by the clock and in processor time; ``wait`` is how long to wait for a free child.
+        ``caller`` is for whom it is done: each has only their share of the children.
         Raises Busy, JobNotPossible, JobRefused, JobCrashed, JobTimedOut or JobFailed.
         """
-        return self._run(task, (arguments, parts), None, seconds, wait)
+        return self._run(task, (arguments, parts), None, seconds, wait, caller)
 
     def run_ahead(
         self,
@@ -157,11 +172,21 @@ class ChildPool:
             self._begun.release()
 
     def _run(
-        self, task: str, first: Message, rest: Callable[[], Message] | None, seconds: float, wait: float
+        self,
+        task: str,
+        first: Message,
+        rest: Callable[[], Message] | None,
+        seconds: float,
+        wait: float,
+        caller: str | None = None,
     ) -> tuple[dict[str, Any], list[bytes]]:
         asked = time.monotonic()
-        if not self._free.acquire(timeout=wait):
-            raise Busy(f"no free child for {task} within {wait:g} s")
+        with WAITING.track_inprogress():
+            begun = self._turns.take(caller, wait)
+        if not begun:
+            own = not self._turns.has_share_left(caller)
+            NOT_BEGUN.labels("share" if own else "busy").inc()
+            raise Busy(f"no free child for {task} within {wait:g} s", own=own)
         try:
             QUEUE_SECONDS.observe(time.monotonic() - asked)
             child = self._take()
@@ -185,7 +210,7 @@ class ChildPool:
                     JOB_SECONDS.labels(task, outcome).observe(time.monotonic() - started - waited)
                 self._give_back(child, healthy)
         finally:
-            self._free.release()
+            self._turns.give_back(caller)
 
     def close(self) -> None:
         """End the idle children; busy ones end with their parent."""

@@ -23,7 +23,7 @@ from contracts.rpc.rendering import (
     TagField,
     Verification,
 )
-from contracts.runtime import observe
+from contracts.runtime import caller, observe
 from contracts.types import FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
 from services.rendering.jobs.certificates import SealIdentity
@@ -42,6 +42,8 @@ log = observe.logger(__name__)
 
 HOSTILE_SECONDS = 20.0
 """For files of strangers, while somebody waits."""
+HOSTILE_WAIT = HOSTILE_SECONDS + 2.0
+"""For a free child, then: where there is but one, another caller's job has it until it is killed at the latest."""
 PREVIEW_SECONDS, PREVIEW_WAIT = 5.0, 2.0
 """For what a page shows while somebody types: it asks again, so it is given up soon."""
 SEAL_SECONDS = 120.0
@@ -141,7 +143,9 @@ class Renderer:
         arguments = {"name": name, "variables": variables, **self._limits}
         read, files = self._hostile("prepare_docx", arguments, [data])
         with for_caller("convert"):
-            converted = self._office.run("convert", {}, files, seconds=HOSTILE_SECONDS, wait=30)[1]
+            converted = self._office.run(
+                "convert", {}, files, seconds=HOSTILE_SECONDS, wait=30, caller=caller.current()
+            )[1]
         arguments = {
             "name": name,
             "remove_tags": remove_tags,
@@ -260,7 +264,14 @@ class Renderer:
         arguments = {"now": now.isoformat(), "sealed_here": sealed_here}
         with for_caller("verify"):
             try:
-                answer, _ = self._pool.run("verify", arguments, [data, *anchors], seconds=HOSTILE_SECONDS, wait=15)
+                answer, _ = self._pool.run(
+                    "verify",
+                    arguments,
+                    [data, *anchors],
+                    seconds=HOSTILE_SECONDS,
+                    wait=HOSTILE_WAIT,
+                    caller=caller.current(),
+                )
             except (JobRefused, JobNotPossible):
                 raise
             except JobFailed as failed:
@@ -328,7 +339,9 @@ class Renderer:
         self, task: str, arguments: dict[str, Any], parts: Sequence[Bytes]
     ) -> tuple[dict[str, Any], list[bytes]]:
         with for_caller(task):
-            return self._pool.run(task, arguments, parts, seconds=HOSTILE_SECONDS, wait=15)
+            return self._pool.run(
+                task, arguments, parts, seconds=HOSTILE_SECONDS, wait=HOSTILE_WAIT, caller=caller.current()
+            )
 
 
 class Previews:
@@ -370,7 +383,8 @@ def for_caller(task: str) -> Iterator[None]:
         log.error("job.failed", task=task, reason=failed.reason, trace=failed.trace)  # noqa: TRY400 - the child's trace
         raise invalid("The file cannot be processed") from failed
     except Busy as busy:
-        raise ServiceError("unavailable", "Too many documents are being processed, try again") from busy
+        whose = "Too many of your documents" if busy.own else "Too many documents"
+        raise ServiceError("unavailable", f"{whose} are being processed, try again") from busy
 
 
 def seal_name(identity: SealIdentity) -> str:

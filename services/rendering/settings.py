@@ -15,6 +15,9 @@ class Settings(ServiceSettings):
     rendering_children: int = Field(
         2, ge=1, le=64, description="Child processes at work at once, per process; one is kept when idle"
     )
+    rendering_children_per_caller: int | None = Field(
+        None, ge=1, description="Those of them that may be at work for one API user; all but one when unset"
+    )
     rendering_child_memory_mb: int = Field(1024, ge=512, description="Address space of a child, in MB")
     rendering_jobs_per_child: int = Field(200, ge=1, description="Jobs after which a child is replaced")
     rendering_without_walls: Literal["allow", "refuse"] = Field(
@@ -77,6 +80,12 @@ class Settings(ServiceSettings):
                 " made there on first start) or SIGNING_PKCS12_FILE with SIGNING_PKCS12_PASSWORD"
             )
         return self
+
+    @property
+    def children_per_caller(self) -> int:
+        """Of the children of one process."""
+        most = self.rendering_children
+        return min(most, self.rendering_children_per_caller or max(1, most - 1))
 
     @property
     def certificates(self) -> Path | None:

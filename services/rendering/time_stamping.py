@@ -5,16 +5,15 @@ The proofs are gathered before a document is sealed and go into the same revisio
 covers them and the whole file. Which authority will answer is known from a first time-stamp, asked for as a sample.
 """
 
+import base64
 import hashlib
 import secrets
 import threading
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from time import monotonic
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
-
-import requests
+from urllib.parse import unquote, urlsplit
 
 from contracts.runtime import observe
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
@@ -54,13 +53,21 @@ class Assurance:
 
 
 class TimeStamping:
-    """Thread-safe. Without URLs every seal is B-B and nothing is called."""
+    """Thread-safe. Without URLs every seal is B-B and nothing is called. ``to_authorities`` leads to ``urls``, ``outbound`` to
+    whomever certificates name."""
 
     def __init__(
-        self, urls: list[str], timeout: float, identity: SealIdentity, renderer: Renderer, outbound: Outbound
+        self,
+        urls: list[str],
+        timeout: float,
+        identity: SealIdentity,
+        renderer: Renderer,
+        outbound: Outbound,
+        to_authorities: Outbound,
     ) -> None:
         self._urls, self._timeout = urls, timeout
-        self._identity, self._renderer, self._outbound = identity, renderer, outbound
+        self._identity, self._renderer = identity, renderer
+        self._outbound, self._to_authorities = outbound, to_authorities
         self._lock = threading.Lock()
         self._known: Assurance | None = None
 
@@ -97,29 +104,28 @@ class TimeStamping:
         for url in self._urls:
             try:
                 return self._ask(url, signature)
-            except (requests.RequestException, JobFailed, _BadAnswer) as error:
-                reason = getattr(error, "reason", None) or type(error).__name__
-                failures.append(f"{urlsplit(url).hostname}: {reason}")
-                log.warning("time_stamp.failed", authority=urlsplit(url).hostname, reason=str(reason))
+            except (OutboundFailed, OutboundRefused, JobFailed, _BadAnswer) as error:
+                failures.append(f"{urlsplit(url).hostname}: {error.reason}")
+                log.warning("time_stamp.failed", authority=urlsplit(url).hostname, reason=error.reason)
         raise TimeStampFailed("; ".join(failures))
 
     def _ask(self, url: str, signature: bytes) -> Token:
         nonce = secrets.randbits(63)
-        end = monotonic() + self._timeout
         query = cms.time_stamp_request(signature, nonce)
-        with requests.post(
-            url, query, headers=_REQUEST, timeout=self._timeout, stream=True, allow_redirects=False
-        ) as answer:
-            if answer.status_code != requests.codes.ok:
-                raise _BadAnswer(f"answered {answer.status_code}")
-            body = bytearray()
-            for chunk in answer.iter_content(8192):
-                body += chunk
-                if len(body) > _LARGEST_ANSWER:
-                    raise _BadAnswer("answered too much")
-                if monotonic() > end:
-                    raise _BadAnswer("took too long")
-        return self._renderer.read_time_stamp(bytes(body), signature, nonce)
+        address, login = _without_login(url)
+        answer = self._to_authorities.post(
+            address,
+            query,
+            {**_REQUEST, **login},
+            connect_timeout=self._timeout,
+            total_timeout=self._timeout,
+            max_response=_LARGEST_ANSWER + 1,
+        )
+        if answer.status != HTTPStatus.OK:
+            raise _BadAnswer(f"answered {answer.status}")
+        if len(answer.data) > _LARGEST_ANSWER:
+            raise _BadAnswer("answered too much")
+        return self._renderer.read_time_stamp(answer.data, signature, nonce)
 
     # --- proofs
 
@@ -157,6 +163,16 @@ class TimeStamping:
                 return
         why = "; ".join(reasons) or "its certificate names nobody to ask"
         proofs.missing.append(f"No proof of non-revocation for {question['subject']} ({why}): the level stays B-T")
+
+
+def _without_login(url: str) -> tuple[str, dict[str, str]]:
+    """The URL without the login that may be in it, and the header that says it (RFC 7617)."""
+    parts = urlsplit(url)
+    if parts.username is None and parts.password is None:
+        return url, {}
+    login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}".encode()
+    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return address, {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
 
 
 class _BadAnswer(Exception):

@@ -111,8 +111,14 @@ class Workshop:
     @cached_property
     def sealer(self) -> Sealer:
         settings = self._settings
-        stamping = TimeStamping(settings.tsa_urls, settings.tsa_timeout, self.identity, self.renderer, self.outbound)
+        stamping = self.time_stamping(settings.tsa_urls, self.identity)
         return Sealer(self.identity, self.renderer, stamping, settings.signing_reason)
+
+    def time_stamping(self, urls: list[str], identity: SealIdentity) -> TimeStamping:
+        """Time-stamps of these authorities, which the operator named, for seals of this key."""
+        settings = self._settings
+        to_authorities = Outbound.to_operators_own(settings)
+        return TimeStamping(urls, settings.tsa_timeout, identity, self.renderer, self.outbound, to_authorities)
 
     @cached_property
     def outbound(self) -> Outbound:
@@ -123,6 +129,7 @@ class Workshop:
         settings = self._settings
         return ChildPool(
             size=settings.rendering_children,
+            share=settings.children_per_caller,
             warm=min(self._warm, settings.rendering_children),
             memory=settings.rendering_child_memory_mb * 2**20,
             jobs_per_child=settings.rendering_jobs_per_child,

@@ -131,8 +131,7 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
         found = store.lock_for(session, command.actor, command.id)
         telling = Telling(found, site, store.moment(found, now), {"by": command.actor.email})
         if command.permanently:
-            erasing.erase(telling)
-            return Removed(id=command.id)
+            return Removed(id=command.id, erasure=erasing.erase(telling))
         _decided(telling, domain.archive(found.state))
         return Removed(id=command.id, archived_at=found.row.archived_at)
 

@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 
 from contracts.events import DocumentsSealed
 from contracts.rpc.submissions.api import CREATE, CREATE_ONE_OFF
-from contracts.runtime import outbox
+from contracts.runtime import outbox, scrubbing
 from contracts.runtime.database import leave_work
 from contracts.runtime.tables import answers
-from contracts.types import Order, Submission, SubmissionStatus
+from contracts.types import Erasure, Order, Submission, SubmissionStatus
 from services.submissions import announce, trail
 from services.submissions.announce import Telling
 from services.submissions.models import (
@@ -32,8 +32,9 @@ from services.submissions.models import (
 from services.submissions.preparing import PREFIX
 
 
-def erase(telling: Telling) -> None:
-    """Forget the submission; the trail keeps types, times and hashes. Tells the services that keep anything of it."""
+def erase(telling: Telling) -> Erasure:
+    """Forget the submission; the trail keeps types, times and hashes. Tells the services that keep anything of it. Returns the
+    receipt."""
     found, session = telling.found, telling.found.session
     row = found.row
     trail.append(found, [trail.Line(trail.ERASE_SUBMISSION)], telling.now)
@@ -49,10 +50,13 @@ def erase(telling: Telling) -> None:
     _forget_answers(telling)
     outbox.forget(session, telling.subject)
     announce.erased(telling)
+    scrubbing.ask(session)
     for table in (CodeRow, IdentityCheckRow, AttachmentRow, SubmitterRow, SnapshotRow):
         session.execute(sa.delete(table).where(table.submission_id == row.id))
     session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
     session.expunge_all()
+    overwritten = scrubbing.writes_anew(session)
+    return Erasure(at=telling.now, storage="overwritten" if overwritten else "left_to_vacuum")
 
 
 def blobs_of(row: SubmissionRow, attachments: Iterable[AttachmentRow]) -> list[str]:

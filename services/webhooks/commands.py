@@ -15,7 +15,7 @@ from contracts.errors import ServiceError, invalid, not_found
 from contracts.events import WEBHOOK_DISABLED, Admins, Envelope, Erased, PublicData, WebhookDisabled
 from contracts.rpc import webhooks as rpc
 from contracts.rpc.events import SubjectEvents
-from contracts.runtime import catching_up, outbox
+from contracts.runtime import catching_up, outbox, scrubbing
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import for_update, insert_into
 from contracts.types import Webhook as PublicWebhook
@@ -218,6 +218,7 @@ def erase(session: Session, event_id: str, erased: Erased, now: datetime) -> Non
     for arrival in session.scalars(sa.select(Arrival).where(Arrival.subject == name)):
         arrival.envelope = {**arrival.envelope, "data": {"data": data}}
     logged = sa.select(LoggedEvent.position).where(LoggedEvent.subject == name)
+    scrubbing.ask(session)
     deliveries = list(session.scalars(sa.select(Delivery).where(Delivery.position.in_(logged))))
     for delivery in deliveries:
         delivery.body = None

@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from contracts.runtime import outbound
 from contracts.runtime.background import Done, Park, Retry
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.database import Database
 from services.rendering.sealing import SealWork
 from services.rendering.settings import Settings
+from services.rendering.time_stamping import TimeStampFailed
 from services.rendering.workshop import Workshop
 from tests.support.seal_jobs import (
     attempt,
@@ -103,3 +106,45 @@ def test_a_revoked_certificate_of_the_authority_ends_the_job(database: Database,
             assert "revoked" in outcome.error
         finally:
             made.close()
+
+
+METADATA = (
+    "http://169.254.169.254/latest/meta-data/",
+    "http://user:secret@168.63.129.16:32526/vmSettings",
+    "http://[fd00:ec2::254]/latest/api/token",
+    "http://[::ffff:169.254.169.254]/",
+)
+
+
+@pytest.mark.parametrize("url", METADATA)
+def test_no_setting_by_mistake_sends_hashes_to_where_a_cloud_keeps_its_secrets(
+    keys: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_only(guarded: Any) -> Any:
+        """Nothing is connected to, also where the guard would let it pass."""
+        guarded._checked_addresses()
+        raise ConnectionRefusedError("it would have been called")
+
+    monkeypatch.setattr(outbound._Guarded, "_new_conn", look_only)
+    made = Workshop(settings(keys, tsa_url=url, tsa_timeout=2)).open()
+    try:
+        with pytest.raises(TimeStampFailed, match="must not lead to a private or reserved address") as failed:
+            made.sealer.assurance(datetime.now(UTC))
+        assert "secret" not in str(failed.value)
+    finally:
+        made.close()
+
+
+def test_an_authority_of_the_operators_own_network_is_called_for_time_stamps_alone(keys: Path) -> None:
+    """On whatever port, without ALLOWED_PRIVATE_NETWORKS; whom its certificate names is nobody's setting."""
+    with authority("crl") as tsa:
+        tsa.login = "us er:p@ss"
+        made = Workshop(settings(keys, tsa_url=tsa.url, tsa_timeout=5, allowed_private_networks="")).open()
+        try:
+            assurance = made.sealer.assurance(datetime.now(UTC))
+        finally:
+            made.close()
+    assert assurance.stamped
+    (notice,) = assurance.notices
+    assert "must not lead to a private or reserved address" in notice.message
+    assert tsa.asked == []

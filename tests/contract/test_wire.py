@@ -16,6 +16,7 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.rpc import REGISTRY, Rpc
 from contracts.runtime import observe, topology
+from contracts.runtime.caller import acting_for
 from contracts.runtime.client import RpcClient
 from contracts.runtime.worker.replies import MOST_WAITING, Replies
 from deploy.rabbitmq import PrivateBroker
@@ -152,7 +153,7 @@ def test_what_our_client_sends(broker: PrivateBroker, channel: Any) -> None:
     channel.basic_consume(queue, on_request, auto_ack=True)
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(1) as pool, observe.request("request-9"):
+    with ThreadPoolExecutor(1) as pool, observe.request("request-9"), acting_for("user/9"):
         import contextvars
 
         context = contextvars.copy_context()
@@ -166,6 +167,7 @@ def test_what_our_client_sends(broker: PrivateBroker, channel: Any) -> None:
     assert (properties.content_type, properties.content_encoding) == ("application/json", "utf-8")
     assert properties.expiration == "7000"
     assert properties.headers[topology.REQUEST_ID_HEADER] == "request-9"
+    assert properties.headers[topology.CALLER_HEADER] == "user/9"
     assert properties.headers[topology.TIMEOUT_HEADER] == "7"
     assert 0 < float(properties.headers[topology.DEADLINE_HEADER]) - time.time() <= 7
     client.close()

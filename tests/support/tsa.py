@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from typing import Any
+from urllib.parse import quote
 
 from asn1crypto import keys, tsp
 from asn1crypto import x509 as asn1_x509
@@ -52,7 +53,9 @@ class Authority:
 
     @property
     def url(self) -> str:
-        return f"{self.address.replace('http://', f'http://{self.login}@' if self.login else 'http://')}/tsr"
+        user, _, password = (self.login or "").partition(":")
+        login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if self.login else ""
+        return f"{self.address.replace('http://', f'http://{login}')}/tsr"
 
     @property
     def root(self) -> bytes:

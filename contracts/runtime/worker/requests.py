@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc
 from contracts.runtime import observe
+from contracts.runtime.caller import acting_for
 from contracts.runtime.database import refuse_bad_text
-from contracts.runtime.topology import DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
+from contracts.runtime.topology import CALLER_HEADER, DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
 from contracts.runtime.worker.consuming import Delivery
 
 log = observe.logger(__name__)
@@ -60,7 +61,10 @@ def is_late(delivery: Delivery, taken_at: float) -> str | None:
 def answer(rpc: Rpc[Any, Any], handler: Callable[[Any], Any], delivery: Delivery, taken_at: float) -> bytes:
     """The reply's body. Never raises: what goes wrong is in the reply."""
     call = f"{rpc.service}.{rpc.method}"
-    with observe.request(delivery.headers.get(REQUEST_ID_HEADER)):
+    with (
+        observe.request(delivery.headers.get(REQUEST_ID_HEADER)),
+        acting_for(delivery.headers.get(CALLER_HEADER)),
+    ):
         try:
             result = rpc.encode(handler(read_request(rpc.request, delivery.body)))
             body, outcome = b'{"result":' + result + b',"error":null}', "ok"

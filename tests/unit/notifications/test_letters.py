@@ -1,5 +1,6 @@
 """Who gets which mail, and what our own texts say."""
 
+import re
 from datetime import UTC, datetime
 from email.header import decode_header, make_header
 from email.parser import BytesParser
@@ -8,6 +9,9 @@ from email.utils import getaddresses
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from lark import UnexpectedInput
 
 from contracts.events import WebhookDisabled
 from contracts.types import Account
@@ -15,6 +19,7 @@ from services.notifications import addresses, composing, domain
 from services.notifications.domain import Letter
 from services.notifications.mime import Envelope, built
 from tests.support.letters import completion, context, decline, file, invitation, party
+from tests.support.mailboxes import mailboxes
 
 
 def to(letters: list[Letter]) -> list[tuple[str, str]]:
@@ -273,6 +278,65 @@ def test_a_name_is_never_read_as_an_address(name: str, address: str) -> None:
         if header != "Reply-To":
             assert str(make_header(decode_header(shown))) == addresses.one_line(name, 100)
     assert max(map(len, raw.partition(b"\r\n\r\n")[0].split(b"\r\n"))) <= 160
+
+
+NASTY = st.sampled_from(
+    [
+        *(
+            ",",
+            ";",
+            ":",
+            '"',
+            "\\",
+            "(",
+            ")",
+            "<",
+            ">",
+            "@",
+            ".",
+            "..",
+            " ",
+            "\t",
+            "\r\n",
+            "é",
+            "株",
+            "\u202e",
+            "\x00",
+            "\x7f",
+        ),
+        *("ceo@bank.example", "<ceo@bank.example>", "group: a@b.example;", "=?utf-8?q?a=2C?=", "Bcc: x@y.example"),
+        *(LONG, "x" * 80),
+    ]
+)
+
+
+@given(st.lists(NASTY | st.text(max_size=12), max_size=14).map("".join))
+@example(f"ceo@bank.example, {LONG} Ltd ,x")
+@example(f'"{LONG}" <ceo@bank.example>, x')
+def test_each_header_has_one_address_by_the_grammar_of_the_standard(name: str) -> None:
+    """The judge is RFC 5322's grammar (``mailboxes``), no library for e-mail."""
+    sender, address = "no-reply@localhost", "ann@example.com"
+    raw = built(
+        Envelope(name, sender, name, address, [address], "Hello", "<1@x>", datetime.now(UTC)), "text", "<p>x</p>"
+    )
+    head = raw.partition(b"\r\n\r\n")[0].decode()
+    fields = [one.partition(": ") for one in re.split(r"\r\n(?![ \t])", head)]
+    assert len({field.lower() for field, _, _ in fields}) == len(fields)
+    assert "bcc" not in {field.lower() for field, _, _ in fields}
+    values = {field: value for field, _, value in fields}
+    assert {field: mailboxes(values[field]) for field in ("From", "To", "Reply-To")} == {
+        "From": [sender],
+        "To": [address],
+        "Reply-To": [address],
+    }
+
+
+def test_the_judge_of_headers_sees_what_it_must_see() -> None:
+    assert mailboxes("Ann <a@x.example>, b@y.example") == ["a@x.example", "b@y.example"]
+    assert mailboxes('"Acme, Inc. <b@y.example>" <a@x.example>') == ["a@x.example"]
+    for wrong in ("Acme, Inc. <a@x.example>", "ceo@bank.example <a@x.example>", "a@x.example\r\nBcc: b@y.example", ""):
+        with pytest.raises(UnexpectedInput):
+            mailboxes(wrong)
 
 
 @pytest.mark.parametrize(

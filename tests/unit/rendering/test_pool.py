@@ -31,6 +31,7 @@ from services.rendering.pool import (
     Message,
 )
 from services.rendering.renderer import for_caller
+from services.rendering.turns import Turns
 from tests.support.kernels import without_landlock
 from tests.support.suite import wait_until
 
@@ -185,6 +186,82 @@ def _ask_until_refused(pool: ChildPool) -> None:
     """Until the other thread has got the child."""
     while True:
         pool.run("echo", {}, wait=0.05)
+
+
+# --- whose turn it is
+
+
+def stand_in_line(turns: Turns, caller: str | None, begun: list[str | None]) -> threading.Thread:
+    """Ask for a turn in a thread; returns when it waits."""
+
+    def ask() -> None:
+        if turns.take(caller, 20):
+            begun.append(caller)
+
+    before = turns.waiting
+    thread = threading.Thread(target=ask)
+    thread.start()
+    wait_until(lambda: turns.waiting > before, what="one more in the line")
+    return thread
+
+
+def test_a_caller_has_a_share_of_the_children_and_others_do_not_stand_in_their_line() -> None:
+    turns, begun = Turns(size=2, share=1), list[str | None]()
+    assert turns.take("a", 0)
+    lines = [stand_in_line(turns, "a", begun) for _ in range(5)]
+    assert not turns.take("a", 0.01)
+    assert not turns.has_share_left("a")
+    assert turns.take("b", 20), "a second child is left to others"
+    assert not turns.take("c", 0.01), "now all are taken"
+    assert turns.has_share_left("c")
+    turns.give_back("b")
+    assert turns.take(None, 20), "work without a caller has no share"
+    turns.give_back(None)
+    for left in (4, 3, 2, 1, 0):
+        turns.give_back("a")
+        wait_until(lambda left=left: turns.waiting == left, what="the next of the line")  # type: ignore[misc]
+    for line in lines:
+        line.join()
+    assert begun == ["a"] * 5
+
+
+def test_the_next_child_is_for_whoever_has_fewest_jobs_then_for_who_came_first() -> None:
+    turns, begun = Turns(size=3, share=3), list[str | None]()
+    for caller in ("a", "a", "b"):
+        assert turns.take(caller, 0)
+    lines = [stand_in_line(turns, caller, begun) for caller in ("a", "b", "c", None)]
+    for number, caller in enumerate(["a", "a", "b", "c"], 1):
+        turns.give_back(caller)
+        wait_until(lambda number=number: len(begun) == number, what="the next of the line")  # type: ignore[misc]
+    for line in lines:
+        line.join()
+    assert begun == ["c", "a", "b", None]
+
+
+def test_a_child_is_left_to_other_callers() -> None:
+    """With real children, which come to no end; whose jobs were not begun is told and counted."""
+    pool = ChildPool(size=2, share=1, tasks=TASKS).start()
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            endless = threads.submit(pool.run, "spin", {}, seconds=5, caller="hostile")
+            wait_until(lambda: not pool._turns.has_share_left("hostile"), what="the hostile job")
+            before = counted_not_begun()
+            with pytest.raises(Busy) as caught:
+                pool.run("echo", {}, wait=0.05, caller="hostile")
+            assert caught.value.own
+            assert pool.run("echo", {"mine": 1}, caller="other")[0] == {"mine": 1}
+            assert not endless.done()
+            assert counted_not_begun() == {**before, "share": before["share"] + 1}
+            with pytest.raises(JobTimedOut):
+                endless.result()
+        assert pool.run("echo", {"again": 1}, caller="hostile")[0] == {"again": 1}
+    finally:
+        pool.close()
+
+
+def counted_not_begun() -> dict[str, float]:
+    name = "rendering_jobs_not_begun_total"
+    return {reason: REGISTRY.get_sample_value(name, {"reason": reason}) or 0.0 for reason in ("busy", "share")}
 
 
 # --- jobs that begin before everything for them is known

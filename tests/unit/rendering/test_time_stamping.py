@@ -39,7 +39,8 @@ def who() -> SealIdentity:
 def stamping(
     renderer: Renderer, who: SealIdentity, *authorities: Authority, timeout: float = 5.0, networks: str = LOOPBACK
 ) -> TimeStamping:
-    return TimeStamping([one.url for one in authorities], timeout, who, renderer, Outbound(networks))
+    urls = [one.url for one in authorities]
+    return TimeStamping(urls, timeout, who, renderer, Outbound(networks), Outbound(LOOPBACK))
 
 
 def seal_with(service: TimeStamping, renderer: Renderer, who: SealIdentity) -> bytes:
@@ -99,7 +100,7 @@ def test_after_the_certificate_has_expired_the_time_stamp_still_speaks(renderer:
     young = identity("ec-p256", datetime.now(UTC) - timedelta(days=365.25 * 30 - 20))
     with authority("crl") as tsa:
         data = seal_with(stamping(renderer, young, tsa), renderer, young)
-        plain = seal_with(TimeStamping([], 1, young, renderer, Outbound()), renderer, young)
+        plain = seal_with(TimeStamping([], 1, young, renderer, Outbound(), Outbound()), renderer, young)
         later = datetime.now(UTC) + timedelta(days=60)
         stamped = verify.verify(data, [young.encoded[-1], tsa.root], later).signatures[0]
         assert (stamped.indication, stamped.trust) == ("TOTAL-PASSED", "trusted")
@@ -129,7 +130,7 @@ def test_proofs_that_grow_old_are_fetched_again(renderer: Renderer, who: SealIde
 
 
 def test_without_an_authority_nothing_is_called(renderer: Renderer, who: SealIdentity) -> None:
-    data = seal_with(TimeStamping([], 1, who, renderer, Outbound()), renderer, who)
+    data = seal_with(TimeStamping([], 1, who, renderer, Outbound(), Outbound()), renderer, who)
     assert levels(data, who, None) == ("B-B", "B-B")
 
 
@@ -137,7 +138,7 @@ def test_a_login_in_the_url(renderer: Renderer, who: SealIdentity) -> None:
     with authority() as tsa:
         tsa.login = "meier:pass%20word".replace("%20", "_")
         assert levels(seal_with(stamping(renderer, who, tsa), renderer, who), who, tsa)[0] == "B-T"
-        service = TimeStamping([f"{tsa.address}/tsr"], 5, who, renderer, Outbound(LOOPBACK))
+        service = TimeStamping([f"{tsa.address}/tsr"], 5, who, renderer, Outbound(LOOPBACK), Outbound(LOOPBACK))
         with pytest.raises(TimeStampFailed, match="answered 401"):
             service.stamp(b"x")
 
@@ -166,7 +167,7 @@ def test_an_answer_that_is_no_time_stamp(renderer: Renderer, who: SealIdentity, 
 def test_an_authority_that_hangs_is_given_up(renderer: Renderer, who: SealIdentity) -> None:
     with authority() as tsa:
         tsa.mode = "hang"
-        with pytest.raises(TimeStampFailed, match="ReadTimeout"):
+        with pytest.raises(TimeStampFailed, match="took too long"):
             stamping(renderer, who, tsa, timeout=0.3).stamp(b"signature")
 
 

@@ -12,7 +12,7 @@ from contracts.runtime import topology
 from contracts.runtime.database import Database
 from contracts.runtime.publisher import CONFIRMED, Message
 from contracts.runtime.tables import runtime_metadata
-from contracts.runtime.topology import DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
+from contracts.runtime.topology import CALLER_HEADER, DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
 from contracts.runtime.worker import requests
 from contracts.runtime.worker.consuming import Delivery
 from contracts.runtime.worker.subscription import Subscription
@@ -72,7 +72,8 @@ def test_an_event_with_an_odd_header_is_parked_or_tried_again(header: str, odd: 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
 def test_a_call_with_odd_headers_is_answered(odd: Any) -> None:
-    message = delivery(Broker(), b'{"args": [], "kwargs": {}}', dict.fromkeys((REQUEST_ID_HEADER, TIMEOUT_HEADER), odd))
+    names = (REQUEST_ID_HEADER, CALLER_HEADER, TIMEOUT_HEADER)
+    message = delivery(Broker(), b'{"args": [], "kwargs": {}}', dict.fromkeys(names, odd))
     assert b'"error":null' in requests.answer(
         health.PING["submissions"], lambda _: health.Pong(ready=True), message, 0.0
     )

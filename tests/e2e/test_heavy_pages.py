@@ -1,0 +1,43 @@
+"""One caller's pages that take all the time they are given keep nobody else waiting."""
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import requests
+
+from tests.support.suite import RunningSuite
+
+HEAVY = "<div style='display:flex'>" * 24 + "x" + "</div>" * 24
+"""Laying out one box more takes twice as long: no child comes to an end with it."""
+
+HOSTILE = 6
+
+
+def key_of(suite: RunningSuite, name: str) -> str:
+    body = {"email": f"{name}-{uuid.uuid4().hex[:10]}@example.com", "first_name": name, "role": "editor"}
+    made: dict[str, Any] = suite.api("POST", "/users", body, status=201)
+    return str(made["api_key"])
+
+
+def test_six_heavy_pages_of_one_user_keep_no_other_waiting(sqlite_suite: RunningSuite) -> None:
+    suite = sqlite_suite
+    hostile, other = key_of(suite, "hostile"), key_of(suite, "other")
+
+    def make(key: str, html: str) -> requests.Response:
+        documents = [{"name": "Page", "html": f"<!-- {uuid.uuid4()} -->{html}"}]
+        return suite.call("POST", "/templates/html", {"documents": documents}, key=key)
+
+    with ThreadPoolExecutor(HOSTILE) as threads:
+        heavy = [threads.submit(make, hostile, HEAVY) for _ in range(HOSTILE)]
+        # The first answer may come before the six are there; the third comes while children are at work on them.
+        for number in range(3):
+            made = make(other, f"<p>{number}</p>")
+            assert made.status_code == 200, made.text
+        assert not any(one.done() for one in heavy), "others were answered only after the heavy pages"
+        answers = [one.result() for one in heavy]
+    assert {one.status_code for one in answers} == {422, 503}
+    assert any("takes too long" in one.json()["error"] for one in answers)
+    given_up = [one for one in answers if one.status_code == 503]
+    assert all(int(one.headers["Retry-After"]) > 0 for one in given_up)
+    assert any("Too many of your documents" in one.json()["error"] for one in given_up)
