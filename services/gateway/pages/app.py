@@ -156,8 +156,8 @@ def _error(status: int, code: str, message: str, details: list[dict[str, Any]] |
 
 
 def _kind(status: int, details: list[dict[str, Any]] | None) -> str:
-    """Choose what the page says: of a signing link that was replaced (``store.no_such_link`` of submissions) its reason, else by
-    the status."""
+    """Choose what the page says. Of a signing link that was replaced ``details`` give the reason (``store.no_such_link`` of
+    submissions)."""
     states = [detail.get("reason") for detail in details or [] if detail.get("field") == "state"]
     if status == 404 and states and states[0] in _REPLACED_LINKS:
         return str(states[0])
