@@ -215,6 +215,14 @@ def test_nobody_is_written_to_whom_the_sender_asked_not_to_write_to(desk: Addres
     assert desk.count("invitation.due") == 1
 
 
+def test_who_came_by_a_shared_link_is_written_to_once_the_sender_has_corrected_the_address(desk: AddressDesk) -> None:
+    made = for_mallory(desk, field(name="Name"), source="link")
+    assert desk.count("invitation.due") == 0, "they are on their way to the form"
+    new = desk.update_submitter(made.submitters[0].id, email="bob@example.com")
+    (due,) = desk.events("invitation.due")
+    assert due["data"]["context"]["parties"][0]["slug"] == new.slug
+
+
 def test_whose_turn_has_not_come_is_invited_when_it_comes(desk: AddressDesk) -> None:
     made = for_mallory(desk)
     first, second = made.submitters
