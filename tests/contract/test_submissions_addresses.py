@@ -1,17 +1,21 @@
 """Who was written to is who can sign: a changed address makes a new link, and the old one opens nothing, on real databases."""
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
+from contracts.errors import ServiceError
 from contracts.events import MailOutcome, PhoneOutcome
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, Submission
-from services.submissions import followups, form_commands, forms, queries, submitter_commands
+from services.submissions import followups, form_commands, forms, queries, reminders, submitter_commands
+from services.submissions.models import ReminderRow
 from services.submissions.preparing import Prepared
 from tests.contract.test_identity_checks import ACCOUNT, IdentityDesk
 from tests.contract.test_submissions_reminders import planned, remind
@@ -28,6 +32,7 @@ from tests.support.submissions import (
     template,
     two_signers,
 )
+from tests.support.suite import wait_until
 
 READY = Account(phone_codes_available=True, sms_available=True)
 REPLACED = [{"field": "state", "reason": "replaced"}]
@@ -330,6 +335,35 @@ def test_completing_and_changing_the_address_at_once_end_in_one_of_the_two(desk:
     assert set(ends) <= {"completed", "pending"}
 
 
+def test_who_waited_for_the_row_while_the_address_was_changed_signs_nothing(desk: AddressDesk) -> None:
+    made = for_mallory(desk, field(name="Name", uuid="name"))
+    old = made.submitters[0]
+    command = rpc.api.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=old.id, email="bob@example.com")
+    plan = submitter_commands.planned(command, *desk.database.read(queries.own_fields, ADMIN, old.id))
+    waits = sa.text(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+    refused: list[ServiceError] = []
+
+    def complete() -> None:
+        refused.append(refusal(lambda: desk.complete(old.slug, {"name": "Mallory"})))
+
+    signing = threading.Thread(target=complete)
+
+    def change(session: Session) -> None:
+        submitter_commands.update(session, command, plan, [], desk.limits, SITE, desk.now)
+        session.flush()
+        signing.start()
+        if desk.url.startswith("postgresql"):  # it has found the row by the old slug, and waits for it
+            wait_until(lambda: desk.database.read(lambda other: other.scalar(waits)), what="the completion to wait")
+
+    desk.database.write(change)
+    signing.join()
+    assert [(one.code, one.details) for one in refused] == [("not_found", REPLACED)]
+    now = desk.get(made.id).submitters[0]
+    assert (now.status, now.email, now.values) == ("pending", "bob@example.com", {})
+
+
 def test_who_comes_back_from_the_identity_provider_is_not_led_to_the_new_link(desk: AddressDesk) -> None:
     identity = field(name="Identity", type="verification")
     made = for_mallory(desk, field(name="Name"), identity, account=ACCOUNT)
@@ -339,7 +373,7 @@ def test_who_comes_back_from_the_identity_provider_is_not_led_to_the_new_link(de
     claimed = desk.claim("state 2")
     desk.update_submitter(old.id, phone="+14155550123")  # added: nothing changes
     assert claimed.slug == old.slug
-    new = desk.update_submitter(old.id, email="bob@example.com")
+    new = desk.update_submitter(old.id, phone="+14155550199")
     assert refusal(desk.claim).code == "not_found"
     assert refusal(lambda: desk.finish(old.slug, state="state 2")).code == "not_found"
     assert refusal(lambda: desk.finish(new.slug, state="state 2")).code == "not_found"
@@ -370,7 +404,9 @@ def test_reminders_begin_anew_with_the_new_link(desk: AddressDesk) -> None:
     leased = desk.rows("SELECT id FROM reminders WHERE number = 1")[0].id
     desk.update_submitter(old.id, email="bob@example.com")
     assert planned(desk) == [(old.id, 1, "2026-03-04 14:00"), (old.id, 2, "2026-03-06 13:00")]
-    assert desk.rows("SELECT id FROM reminders WHERE number = 1")[0].id != leased
+    row = ReminderRow(submission_id=made.id, submitter_id=old.id, number=1)
+    row.id = leased
+    assert not desk.database.write(reminders.remind, row, SITE, desk.now), "leased when the link was replaced"
     desk.now += timedelta(hours=1)
     assert remind(desk, made.id, old.id, 1)
     mallory, bob = desk.events("reminder.due")
