@@ -157,7 +157,7 @@ class CodeDue(Tolerant):
     ``method`` is ``email``, or ``phone``: then it goes to the account's phone OTP webhook, as JSON in ``phone_otp_webhook``
     (``url``, ``bearer_token``), sealed by contracts.sealed_text for the purpose PHONE_OTP_WEBHOOK. After ``expires_at``,
     ``minutes`` from when it was asked for, it is worth nothing and is not delivered any more. ``submission_id`` is None before
-    there is a submission (shared links).
+    there is a submission (shared links). ``slug`` is that of the signing link that it lets in to.
     """
 
     code_id: str
@@ -170,6 +170,7 @@ class CodeDue(Tolerant):
     submitter_id: int | None = None
     submitter_name: str | None = None
     submitter_email: str | None = None
+    slug: str | None = None
     template_name: str | None = None
     phone_otp_webhook: str | None = None
     account_name: str
@@ -205,6 +206,22 @@ class DeclineMail(Tolerant):
     context: MailContext
     submitter_id: int
     reason: str = ""
+
+
+class WrongRecipientMail(Tolerant):
+    """Somebody who got the signing link of this submitter says that they are not this person; the link is no longer valid."""
+
+    context: MailContext
+    submitter_id: int
+    reason: str = ""
+
+
+class LinkReplaced(Tolerant):
+    """The signing link with this slug is no longer valid: what waits to be sent with it must not be."""
+
+    submission_id: int
+    submitter_id: int
+    slug: str
 
 
 class Erased(Tolerant):
@@ -263,7 +280,7 @@ class SendingOutcome(Tolerant):
 
 class MailOutcome(SendingOutcome):
     """A mail left, or never will. ``kind``: ``invitation``, ``reminder``, ``completed``, ``documents_copy``, ``declined``,
-    ``one_time_code``. ``sent_at`` is when the mail server took it."""
+    ``wrong_recipient``, ``one_time_code``. ``sent_at`` is when the mail server took it."""
 
 
 class PhoneOutcome(SendingOutcome):
@@ -290,6 +307,8 @@ INVITATION_DUE = Event("submissions", "invitation.due", InvitationDue)
 REMINDER_DUE = Event("submissions", "reminder.due", ReminderDue)
 COMPLETION_MAILS_DUE = Event("submissions", "completion_mails.due", CompletionMails)
 DECLINE_MAIL_DUE = Event("submissions", "decline_mail.due", DeclineMail)
+WRONG_RECIPIENT_MAIL_DUE = Event("submissions", "wrong_recipient_mail.due", WrongRecipientMail)
+LINK_REPLACED = Event("submissions", "link.replaced", LinkReplaced)
 SMS_DUE = Event("submissions", "sms.due", SmsDue)
 CODE_DUE = Event("submissions", "code.due", CodeDue)
 SEALING_DUE = Event("submissions", "sealing.due", SealRequest)

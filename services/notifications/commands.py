@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import MAIL_FAILED, MAIL_SENT
+from contracts.events import MAIL_FAILED, MAIL_SENT, LinkReplaced
 from contracts.runtime import observe, scrubbing
 from contracts.runtime.database import for_update, insert_into
 from contracts.runtime.outbox import first_time, forget
-from services.notifications import domain
+from services.notifications import domain, replaced_links
 from services.notifications.composing import Mail
 from services.notifications.domain import Kind
 from services.notifications.models import MailRow, SubmissionRow
@@ -39,7 +39,7 @@ def accept(
         return
     for mail in mails:
         known = session.scalar(sa.select(MailRow.id).where(MailRow.key == mail.letter.key))
-        if known is not None:
+        if known is not None or replaced_links.is_replaced(session, replaced_links.digest(mail.letter.slug)):
             continue
         if mail.letter.kind == Kind.INVITATION and _too_soon(session, mail, submission_id, now, resend_after):
             log.warning("mail.not_sent_again", submission_id=submission_id, reason="sent to this address a moment ago")
@@ -67,9 +67,18 @@ def erase(
     for row in rows:
         if row.erased_at is None:
             _forget(row, now)
+    replaced_links.forget(session, submission_id)
     others(session, submission_id, now)
     forget(session, f"submission:{submission_id}")
     scrubbing.ask(session)
+
+
+def replace_link(session: Session, event_id: str, replaced: LinkReplaced, now: datetime) -> None:
+    """A signing link is no longer valid: nothing more is sent with it."""
+    if not first_time(session, "link_replaced", event_id):
+        return
+    if locked_submission(session, replaced.submission_id).erased_at is None:
+        replaced_links.replace(session, replaced.submission_id, replaced.slug, now)
 
 
 def file_is_gone(session: Session, mail_ids: Sequence[int]) -> None:
@@ -154,6 +163,7 @@ def _row(mail: Mail, submission_id: int | None, invitation_id: str | None, sende
         unattached=mail.unattached,
         logo=mail.logo.model_dump(mode="json") if mail.logo else None,
         expires_at=mail.expires_at,
+        link_digest=replaced_links.digest(letter.slug),
         created_at=now,
         next_attempt_at=now,
     )

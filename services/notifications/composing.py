@@ -22,6 +22,7 @@ from contracts.events import (
     Recipient,
     ReminderDue,
     WebhookDisabled,
+    WrongRecipientMail,
 )
 from contracts.one_time_code import code_of
 from contracts.rpc.submissions.api import Message
@@ -84,22 +85,24 @@ def completions(due: CompletionMails, most_bytes: int) -> list[Mail]:
 
 
 def declines(due: DeclineMail) -> list[Mail]:
+    return [_refusal(letter, due) for letter in domain.declined(due)]
+
+
+def wrong_recipients(event_id: str, due: WrongRecipientMail) -> list[Mail]:
+    return [_refusal(letter, due) for letter in domain.wrong_recipient(event_id, due)]
+
+
+def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail) -> Mail:
+    """The sender reads who does not sign, and why."""
     reason = [one_line(line, 1000) for line in due.reason.splitlines()[:50]]
-    return [
-        _mail(
-            letter,
-            due.context.account.name,
-            _facts(due.context)
-            | {
-                "name": letter.to_name,
-                "link": letter.link,
-                "party": _called(letter.party),
-                "email": one_line(letter.party.email if letter.party else None),
-                "reason": [line for line in reason if line],
-            },
-        )
-        for letter in domain.declined(due)
-    ]
+    facts = {
+        "name": letter.to_name,
+        "link": letter.link,
+        "party": _called(letter.party),
+        "email": one_line(letter.party.email if letter.party else None),
+        "reason": [line for line in reason if line],
+    }
+    return _mail(letter, due.context.account.name, _facts(due.context) | facts)
 
 
 def one_time_codes(due: CodeDue, secret: str) -> list[Mail]:

@@ -17,6 +17,7 @@ from contracts.events import (
     Recipient,
     ReminderDue,
     WebhookDisabled,
+    WrongRecipientMail,
 )
 from contracts.types import Account
 from services.notifications import addresses
@@ -30,6 +31,7 @@ class Kind(StrEnum):
     COMPLETED = "completed"
     DOCUMENTS_COPY = "documents_copy"
     DECLINED = "declined"
+    WRONG_RECIPIENT = "wrong_recipient"
     ONE_TIME_CODE = "one_time_code"
     WEBHOOK_DISABLED = "webhook_disabled"
 
@@ -39,7 +41,8 @@ class Letter:
     """One mail to one address. ``key`` is the same whenever the same fact is told again.
 
     ``party`` is the recipient, when he is one (``submitter_id`` where no more of him is known); ``link`` where the mail leads
-    him. ``files`` are what he is to get.
+    him. ``files`` are what he is to get. ``slug`` is that of the signing link which lets its reader in: once that link is
+    replaced, the letter is not sent.
     """
 
     kind: Kind
@@ -51,6 +54,7 @@ class Letter:
     party: Recipient | None = None
     submitter_id: int | None = None
     files: Sequence[MailedFile] = ()
+    slug: str | None = None
 
 
 def invitation(due: InvitationDue) -> list[Letter]:
@@ -77,6 +81,7 @@ def _to_party(kind: Kind, number: str, due: InvitationDue | ReminderDue) -> list
             reply_to=addresses.replies_to([due.reply_to, context.reply_to, context.sender_email], but=address),
             link=party.link,
             party=party,
+            slug=party.slug,
         )
         for address in _distinct(addresses.split(party.email))
     ]
@@ -128,6 +133,23 @@ def declined(due: DeclineMail) -> list[Letter]:
     ]
 
 
+def wrong_recipient(event_id: str, due: WrongRecipientMail) -> list[Letter]:
+    """Tell the sender. A reply would go to somebody whom it does not concern: there is none. It may happen to one party more
+    than once, so each fact is a mail of its own."""
+    party = find_party(due.context.parties, due.submitter_id)
+    return [
+        Letter(
+            kind=Kind.WRONG_RECIPIENT,
+            key=_key(Kind.WRONG_RECIPIENT, event_id, address),
+            to_address=address,
+            to_name=addresses.one_line(due.context.sender_name),
+            link=due.context.submission_link,
+            party=party,
+        )
+        for address in _distinct(addresses.split(due.context.sender_email))
+    ]
+
+
 def one_time_code(due: CodeDue) -> list[Letter]:
     """A letter to the address that asked for the code. Nobody reads a reply to it."""
     return [
@@ -137,6 +159,7 @@ def one_time_code(due: CodeDue) -> list[Letter]:
             to_address=address,
             to_name=addresses.one_line(due.to_name),
             submitter_id=due.submitter_id,
+            slug=due.slug,
         )
         for address in addresses.split(due.to)
     ]

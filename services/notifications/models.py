@@ -28,11 +28,21 @@ class SubmissionRow(Base):
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
+class ReplacedLinkRow(Base):
+    """A signing link that is no longer valid, by the digest of its slug: what comes late with it is not sent."""
+
+    __tablename__ = "replaced_links"
+
+    link_digest: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id"), index=True)
+
+
 class OutgoingRow(DueRow):
     """What is sent to one recipient, and retried, on its own. ``due`` is pending, ``done`` sent, ``parked`` failed.
 
     ``key`` says what it is, so that the same fact told twice makes one row. ``answer`` is the mail server's or the provider's
-    last one. After ``expires_at`` it is not sent any more. ``erased_at``: address and content are gone.
+    last one. After ``expires_at`` it is not sent any more. ``link_digest`` is that of the signing link in it
+    (``replaced_links``). ``erased_at``: address and content are gone.
     """
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
@@ -45,6 +55,7 @@ class OutgoingRow(DueRow):
     text: Mapped[str] = mapped_column(sa.Text)
     answer: Mapped[str | None] = mapped_column(sa.Text)
     expires_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    link_digest: Mapped[str | None] = mapped_column(sa.Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 

@@ -19,6 +19,7 @@ from contracts.runtime.outbound import Outbound
 from contracts.runtime.outbox import first_time
 from contracts.sealed_text import NotOurs, unseal
 from contracts.types import iso
+from services.notifications import replaced_links
 from services.notifications.addresses import one_line
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.sms import SmsChannel, posted
@@ -53,10 +54,11 @@ def accept_invitation(session: Session, event_id: str, due: SmsDue, pause: timed
         submitter_id=due.submitter_id,
         invitation_id=due.invitation_id,
         to_phone=due.phone,
+        link_digest=replaced_links.digest(party.slug),
         text=invitation_text(due, brand, party.link),
         facts={},
     )
-    if _is_known(session, row):
+    if _is_known(session, row) or replaced_links.is_replaced(session, row.link_digest):
         return
     if _too_soon(session, row, at, pause):
         log.warning(
@@ -78,6 +80,7 @@ def accept_code(session: Session, event_id: str, due: CodeDue, at: datetime) -> 
         submission_id=due.submission_id,
         submitter_id=due.submitter_id,
         to_phone=due.to,
+        link_digest=replaced_links.digest(due.slug),
         text="",
         facts={
             "seed": due.seed,
@@ -88,7 +91,7 @@ def accept_code(session: Session, event_id: str, due: CodeDue, at: datetime) -> 
         webhook=due.phone_otp_webhook,
         expires_at=due.expires_at,
     )
-    if not _is_known(session, row):
+    if not _is_known(session, row) and not replaced_links.is_replaced(session, row.link_digest):
         _write(session, row, at)
 
 
@@ -138,7 +141,7 @@ class PhoneSending:
             log.warning("sms.already_sent", message=row.id)
             return self._done(row, sent)
         if row.expires_at is not None and row.expires_at <= now():
-            return Park("It could not be sent before it expired")
+            return Park(replaced_links.why_expired(row))
         is_code = row.kind == Kind.ONE_TIME_CODE
         try:
             answer = self._send_code(row) if is_code else self._send_sms(row)

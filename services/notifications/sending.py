@@ -12,7 +12,7 @@ from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.blobstore import BlobMissing, BlobStore
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
-from services.notifications import addresses, commands, logos, mime, queries
+from services.notifications import addresses, commands, logos, mime, queries, replaced_links
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.smtp import SmtpChannel
@@ -61,7 +61,7 @@ class Sending:
         if not addresses.valid(row.to_address):
             return Park("Not an e-mail address")
         if row.expires_at is not None and row.expires_at <= now():
-            return Park("It could not be sent before it expired")
+            return Park(replaced_links.why_expired(row))
         try:
             answer = self._channel.send(row.id, row.to_address, self._message(row))
         except NotSent as error:

@@ -42,6 +42,15 @@ class NotificationsService:
     def on_decline_mail_due(self, envelope: Envelope, data: events.DeclineMail) -> None:
         self._accept("decline_mail_due", envelope, composing.declines(data), data.context.submission_id)
 
+    @subscribes(events.WRONG_RECIPIENT_MAIL_DUE)
+    def on_wrong_recipient_mail_due(self, envelope: Envelope, data: events.WrongRecipientMail) -> None:
+        mails = composing.wrong_recipients(envelope.id, data)
+        self._accept("wrong_recipient_mail_due", envelope, mails, data.context.submission_id)
+
+    @subscribes(events.LINK_REPLACED)
+    def on_link_replaced(self, envelope: Envelope, data: events.LinkReplaced) -> None:
+        self.context.database.write(commands.replace_link, envelope.id, data, now())
+
     @subscribes(events.CODE_DUE)
     def on_code_due(self, envelope: Envelope, data: events.CodeDue) -> None:
         if data.method == "phone":

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from contracts import events
-from contracts.events import Erased, Event, MailContext, PreferencesGiven, PublicData
+from contracts.events import Erased, Event, MailContext, PreferencesGiven, PublicData, WrongRecipientMail
 from contracts.runtime.outbox import emit
 from contracts.types import Actor
 from services.submissions import mails, present, reminders, sealing, sms, trail
@@ -50,7 +50,7 @@ class Telling:
     """One transaction's worth of news. ``data`` goes into the trail's lines; ``by_api`` is the API user's address when he
     acted in the signer's place. ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``. ``kept`` is what
     events of an earlier moment of the transaction say, by type and submitter. ``signed`` is what the line of a completion says
-    of what was signed (``shown.given``)."""
+    of what was signed (``shown.given``). ``readdressed``: a signer has got another address and link, and is invited anew."""
 
     found: Loaded
     site: Site
@@ -60,6 +60,7 @@ class Telling:
     again_by: Mapping[str, bool] = field(default_factory=lambda: {"email": True})
     kept: dict[tuple[str, int | None], dict[str, Any]] = field(default_factory=dict)
     signed: dict[str, Any] = field(default_factory=dict)
+    readdressed: bool = False
 
     @property
     def attachments(self) -> list[AttachmentRow]:
@@ -113,6 +114,14 @@ def form_sent(telling: Telling, submitter_id: int) -> None:
     publish(telling, events.FORM_SENT, _form_data(telling, submitter_id))
 
 
+def wrong_recipient(telling: Telling, submitter_id: int, reason: str) -> None:
+    """The sender is told that a link has reached somebody else."""
+    found = telling.found
+    if mails.sender_wants_mail(found):
+        told = WrongRecipientMail(context=telling.context, submitter_id=submitter_id, reason=reason)
+        emit(found.session, events.WRONG_RECIPIENT_MAIL_DUE, told, subject=telling.subject)
+
+
 def order_seal(telling: Telling) -> None:
     """Ask rendering for the sealing that the row's ``seal_id`` names; asked twice it is done once."""
     found = telling.found
@@ -157,8 +166,8 @@ def _hand_over(telling: Telling, one: Happened) -> None:
     if one.fact in (Fact.INVITED, Fact.INVITED_AGAIN) and one.submitter_id is not None:
         submitter = found.submitter(one.submitter_id)
         first = one.fact is Fact.INVITED
-        if first and found.row.source == "link":  # he is on his way to the form, and his address may be anybody's
-            return
+        if first and found.row.source == "link" and not telling.readdressed:
+            return  # they are on their way to the form, and their address may be anybody's
         if mails.wants_mail(submitter) and (first or telling.again_by.get("email")):
             due = mails.invitation(found, submitter, telling.context)
             emit(session, events.INVITATION_DUE, due, subject=telling.subject)

@@ -49,7 +49,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         return Done()
 
     def remind_signer(row: ReminderRow) -> Outcome:
-        database.write(reminders.remind, row.submission_id, row.submitter_id, row.number, site, now())
+        database.write(reminders.remind, row, site, now())
         return Done()
 
     return [

@@ -169,6 +169,7 @@ def _due(
         submitter_id=submitter.id,
         submitter_name=submitter.name,
         submitter_email=submitter.email,
+        slug=submitter.slug,
         template_name=found.snapshot.template_name,
         phone_otp_webhook=phone_otp_webhook if asked.method == PHONE else None,
         account_name=branding.shown(submitter, Account.model_validate(found.snapshot.account)).name,

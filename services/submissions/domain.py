@@ -207,6 +207,28 @@ def invite_again(submission: Submission, submitter_id: int, now: datetime) -> De
     return _change(submission, submitter_id, invited=True), (Happened(Fact.INVITED_AGAIN, submitter_id),)
 
 
+def readdress(submission: Submission, submitter_id: int) -> Submission:
+    """The link goes to somebody else: what was begun is not, and the invitation is not sent."""
+    change(submission, submitter_id)
+    return _change(submission, submitter_id, invited=False, started=False)
+
+
+def invite_awaited(submission: Submission, now: datetime) -> Decision:
+    """Invite everybody whose turn it is and who is not invited, such as who was readdressed. In a submission that has expired
+    or is archived they are invited when it lives again."""
+    if submission.status_at(now) is not SubmissionStatus.PENDING:
+        return submission, ()
+    return _go_on(submission, [], None)
+
+
+def report_wrong_recipient(submission: Submission, submitter_id: int, now: datetime) -> Submission:
+    """Whoever has the link says that they are not this party. Only while it shows something; nobody is invited by it."""
+    state = submission.form_state(submitter_id, now)
+    if state is not FormState.OPEN:
+        raise Refused(state, REFUSALS[state])
+    return _change(submission, submitter_id, started=False)
+
+
 def reschedule(submission: Submission, expire_at: datetime | None, now: datetime) -> Decision:
     """Another expiry, or none. An expired submission lives again; what is signed or declined keeps its end."""
     if expire_at is not None and (submission.all_signed or submission.status is SubmissionStatus.DECLINED):

@@ -24,6 +24,7 @@ from services.submissions.models import (
     BlobRemovalRow,
     CodeRow,
     IdentityCheckRow,
+    ReplacedLinkRow,
     SnapshotRow,
     SubmissionRow,
     SubmitterRow,
@@ -51,7 +52,7 @@ def erase(telling: Telling) -> Erasure:
     outbox.forget(session, telling.subject)
     announce.erased(telling)
     scrubbing.ask(session)
-    for table in (CodeRow, IdentityCheckRow, AttachmentRow, SubmitterRow, SnapshotRow):
+    for table in (CodeRow, IdentityCheckRow, AttachmentRow, ReplacedLinkRow, SubmitterRow, SnapshotRow):
         session.execute(sa.delete(table).where(table.submission_id == row.id))
     session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
     session.expunge_all()
@@ -110,7 +111,9 @@ def _forget_answers(telling: Telling) -> None:
     """
     row = telling.found.row
     session = telling.found.session
-    secrets = [row.slug, *(one.slug for one in telling.found.submitters), *(one.uuid for one in telling.attachments)]
+    replaced = session.scalars(sa.select(ReplacedLinkRow.slug).where(ReplacedLinkRow.submission_id == row.id))
+    slugs = [row.slug, *(one.slug for one in telling.found.submitters), *replaced]
+    secrets = [*slugs, *(one.uuid for one in telling.attachments)]
     about = sa.or_(*(answers.c.answer.contains(secret, autoescape=True) for secret in secrets))
     recent = sa.and_(answers.c.method.like("submissions.%"), answers.c.at >= row.created_at, about)
     created = [f"{call.service}.{call.method}" for call in (CREATE, CREATE_ONE_OFF)]

@@ -6,10 +6,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome, PhoneOutcome
+from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome, PhoneOutcome, SendingOutcome
 from contracts.runtime.outbox import first_time
 from contracts.types import SealingStatus, SubmissionStatus, iso
-from services.submissions import announce, domain, erasing, one_time_codes, store, trail
+from services.submissions import addresses, announce, domain, erasing, one_time_codes, store, trail
 from services.submissions.announce import Telling
 from services.submissions.models import BlobRemovalRow, SubmissionRow, SubmitterRow
 from services.submissions.site import Site
@@ -79,14 +79,17 @@ def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site
     if found is None or submitter is None:
         return
     at = store.moment(found, now)
-    sent_at = max(min(outcome.sent_at or at, at), submitter.invited_at or found.row.created_at)
+    theirs = _is_theirs(submitter.email, outcome)
+    sent_at = _not_before_invitation(found, submitter, outcome, at, theirs=theirs)
+    said = {"sent_at": iso(sent_at), "email": None if theirs else outcome.to}
     if outcome.kind == REMINDER:
-        line = trail.Line(trail.SEND_REMINDER_EMAIL, submitter.id, {"sent_at": iso(sent_at)})
-        trail.append(found, [line], at)
+        trail.append(found, [trail.Line(trail.SEND_REMINDER_EMAIL, submitter.id, said)], at)
+        return
+    trail.append(found, [trail.Line(trail.SEND_EMAIL, submitter.id, said)], at)
+    if not theirs:
         return
     submitter.sent_at = submitter.sent_at or sent_at
     submitter.updated_at = found.row.updated_at = at
-    trail.append(found, [trail.Line(trail.SEND_EMAIL, submitter.id, {"sent_at": iso(sent_at)})], at)
     announce.form_sent(Telling(found, site, at), submitter.id)
 
 
@@ -99,9 +102,11 @@ def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, no
         return
     submitter = next((one for one in found.submitters if one.id == outcome.submitter_id), None)
     known = submitter is not None
-    if submitter is not None and outcome.kind == ONE_TIME_CODE:
+    if submitter is not None and outcome.kind == ONE_TIME_CODE and _is_theirs(submitter.email, outcome):
         one_time_codes.not_delivered(session, submitter, one_time_codes.EMAIL, now)
     data: dict[str, Any] = {"kind": outcome.kind, "reason": (outcome.error or "")[:500] or None}
+    if submitter is not None and not _is_theirs(submitter.email, outcome):
+        data["email"] = outcome.to
     line = trail.Line(trail.BOUNCE_EMAIL, outcome.submitter_id if known else None, data)
     trail.append(found, [line], store.moment(found, now))
 
@@ -114,11 +119,14 @@ def accept_sms_sent(session: Session, event_id: str, outcome: PhoneOutcome, site
     if found is None or submitter is None:
         return
     at = store.moment(found, now)
-    sent_at = max(min(outcome.sent_at or at, at), submitter.invited_at or found.row.created_at)
-    submitter.sent_at = submitter.sent_at or sent_at
-    submitter.updated_at = found.row.updated_at = at
+    theirs = _is_theirs(submitter.phone, outcome)
+    sent_at = _not_before_invitation(found, submitter, outcome, at, theirs=theirs)
     said = {"phone": outcome.to, "sent_at": iso(sent_at)}
     trail.append(found, [trail.Line(trail.SEND_SMS, submitter.id, said)], at)
+    if not theirs:
+        return
+    submitter.sent_at = submitter.sent_at or sent_at
+    submitter.updated_at = found.row.updated_at = at
     announce.form_sent(Telling(found, site, at), submitter.id)
 
 
@@ -134,6 +142,18 @@ def accept_sms_failed(session: Session, event_id: str, outcome: PhoneOutcome, no
     data: dict[str, Any] = {"kind": outcome.kind, "reason": (outcome.error or "")[:500] or None}
     line = trail.Line(trail.BOUNCE_SMS, submitter.id if submitter else None, data)
     trail.append(found, [line], store.moment(found, now))
+
+
+def _is_theirs(address: str | None, outcome: SendingOutcome) -> bool:
+    """Whether it went to the address that the party has now, and not to one that was changed since."""
+    return addresses.mailbox(outcome.to) == addresses.mailbox(address)
+
+
+def _not_before_invitation(
+    found: store.Loaded, submitter: SubmitterRow, outcome: SendingOutcome, at: datetime, *, theirs: bool
+) -> datetime:
+    invited_at = submitter.invited_at if theirs else None
+    return max(min(outcome.sent_at or at, at), invited_at or found.row.created_at)
 
 
 def _party(session: Session, outcome: PhoneOutcome) -> tuple[store.Loaded | None, SubmitterRow | None]:

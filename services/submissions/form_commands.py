@@ -23,10 +23,11 @@ from services.submissions import (
     queries,
     reasons,
     shown,
+    signing_links,
     store,
     trail,
 )
-from services.submissions.announce import Telling, announce, keep
+from services.submissions.announce import Telling, announce, keep, wrong_recipient
 from services.submissions.code_commands import lock_passed, unconfirmed
 from services.submissions.creation import Limits
 from services.submissions.domain import FormState, Refused
@@ -34,6 +35,7 @@ from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.preparing import Prepared
 from services.submissions.repeats import once
 from services.submissions.sealing import signing
+from services.submissions.signing_links import Why
 from services.submissions.site import Site
 
 SAME_VIEW = timedelta(seconds=5)
@@ -133,20 +135,46 @@ def decline(session: Session, command: rpc.form.DeclineForm, site: Site, now: da
     def decide() -> rpc.form.Done:
         found, submitter = lock_passed(session, command, site, now)
         at = store.moment(found, now)
-        reason = addresses.text(command.reason)
-        if len(reason) > LONGEST_REASON:
-            raise invalid(f"reason must not be longer than {LONGEST_REASON} characters", "reason")
+        reason = _reason(command.reason)
         try:
             state, happened = domain.decline(found.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
         seen(submitter, command, at)
-        submitter.decline_reason = reason or None
+        submitter.decline_reason = reason
         store.save(found, state, at)
-        announce(Telling(found, site, at, {**submitter.visit, "reason": reason or None}), happened)
+        announce(Telling(found, site, at, {**submitter.visit, "reason": reason}), happened)
         return rpc.form.Done(state=FormState.DECLINED)
 
     return once(session, rpc.form.DECLINE_FORM, command, decide)
+
+
+def report_wrong_recipient(
+    session: Session, command: rpc.form.ReportWrongRecipient, site: Site, now: datetime
+) -> rpc.form.Done:
+    """Whoever got the link says that they are not this person: it is replaced, and the sender is told, who alone can send the
+    new one."""
+
+    def decide() -> rpc.form.Done:
+        found, submitter = lock_passed(session, command, site, now)
+        at = store.moment(found, now)
+        reason = _reason(command.reason)
+        try:
+            state = domain.report_wrong_recipient(found.state, submitter.id, at)
+        except Refused as refused:
+            raise refused_for_page(refused) from None
+        said = {**_visit(command, submitter), "reason": reason}
+        line = trail.Line(trail.WRONG_RECIPIENT, submitter.id, {"party": signing_links.party(submitter), **said})
+        dropped = signing_links.replace(found, submitter, Why.WRONG_RECIPIENT, at)
+        signing_links.drop_files(found, submitter, at)
+        found.state = state
+        store.save(found, state, at)
+        submitter.updated_at = found.row.updated_at = at
+        trail.append(found, [line, *dropped], at)
+        wrong_recipient(Telling(found, site, at), submitter.id, reason or "")
+        return rpc.form.Done(state=Why.WRONG_RECIPIENT)
+
+    return once(session, rpc.form.REPORT_WRONG_RECIPIENT, command, decide)
 
 
 def attach(
@@ -207,6 +235,14 @@ def _received(
     if others + len(json.dumps(values)) > limits.max_values_bytes:
         raise invalid(f"The values of a submission must not be more than {limits.max_values_bytes} bytes", "values")
     return values
+
+
+def _reason(given: str) -> str | None:
+    """Why somebody does not sign, as the sender reads it."""
+    reason = addresses.text(given)
+    if len(reason) > LONGEST_REASON:
+        raise invalid(f"reason must not be longer than {LONGEST_REASON} characters", "reason")
+    return reason or None
 
 
 def seen(submitter: SubmitterRow, visit: rpc.visit.Visit, now: datetime) -> None:

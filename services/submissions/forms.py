@@ -169,7 +169,7 @@ def _passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> Op
 def _opened(session: Session, slug: str, now: datetime) -> Opened:
     found = session.execute(_BY_SLUG, {"slug": slug}).first()
     if found is None:
-        raise not_found("Submitter")
+        raise store.no_such_link(session, slug)
     submitter, row, snapshot, template = found
     submitters = queries.submitters_of(session, [row.id])
     state = store.state_of(row, submitters).form_state(submitter.id, now)

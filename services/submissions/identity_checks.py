@@ -107,8 +107,13 @@ def void(found: store.Loaded, submitter: SubmitterRow) -> None:
     uuids = {one.uuid for one in found.fields_of(submitter) if one.type is FieldType.VERIFICATION}
     if not uuids:
         return
-    found.session.execute(sa.delete(IdentityCheckRow).where(IdentityCheckRow.submitter_id == submitter.id))
+    drop(found.session, submitter)
     store.set_values(found, submitter, {uuid: value for uuid, value in submitter.values.items() if uuid not in uuids})
+
+
+def drop(session: Session, submitter: SubmitterRow) -> None:
+    """Drop the attempts of this signer, also those that are under way: who comes back from the provider finds nothing."""
+    session.execute(sa.delete(IdentityCheckRow).where(IdentityCheckRow.submitter_id == submitter.id))
 
 
 def forget(session: Session, now: datetime) -> None:

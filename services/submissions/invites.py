@@ -185,6 +185,7 @@ def _row(found: Loaded, invitee: dict[str, Any], contact: _Contact, now: datetim
         viewer=invitee["viewer"],
         status=SubmitterStatus.PENDING.value,
         values=invitee["values"],
+        given=invitee["values"],
         reasons={},
         metadata_=invitee["metadata"],
         preferences=invitee["preferences"],

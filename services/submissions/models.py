@@ -155,7 +155,8 @@ class SubmitterRow(Base):
 
     ``visit`` is what the audit trail says of his last visit (``ip``, ``user_agent``, ``time_zone``). ``consent`` is what he has
     agreed to (a Consent). ``branding``: ``logo`` and ``stamp``, the BlobRefs of his own pictures.
-    ``seen`` is what they were shown last (``shown.remembered``).
+    ``seen`` is what they were shown last (``shown.remembered``). ``given`` are the values that the sender has put in, whatever
+    the signer has typed since; None in a row of an older version.
     """
 
     __tablename__ = "submitters"
@@ -174,6 +175,7 @@ class SubmitterRow(Base):
     viewer: Mapped[bool] = mapped_column(sa.Boolean)
     status: Mapped[str] = mapped_column(sa.Text)
     values: Mapped[dict[str, Any]] = mapped_column("field_values", Json)
+    given: Mapped[dict[str, Any] | None] = mapped_column(Json)
     reasons: Mapped[dict[str, str]] = mapped_column(Json, default=dict, server_default=sa.text("'{}'"))
     metadata_: Mapped[dict[str, Any]] = mapped_column("metadata", Json)
     preferences: Mapped[dict[str, Any]] = mapped_column(Json)
@@ -208,6 +210,17 @@ class SubmitterRow(Base):
         search_index("submitters", "search"),
         {"sqlite_autoincrement": True},
     )
+
+
+class ReplacedLinkRow(Base):
+    """A signing link that is no longer valid (see ``signing_links``). ``reason`` is a ``signing_links.Why``."""
+
+    __tablename__ = "replaced_links"
+
+    slug: Mapped[str] = mapped_column(sa.Text, primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    reason: Mapped[str] = mapped_column(sa.Text)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class AttachmentRow(Base):

@@ -241,6 +241,13 @@ def masked(method: str, address: str) -> str:
     return f"{local[:2] if len(local) > 2 else local[:1]}•••@{domain}"
 
 
+def drop(session: Session, submitter: Any) -> None:
+    """Drop the codes of this submitter, sent and passed, also those that confirmed a number. What was counted stays."""
+    subjects = [_told_apart(Asked(f"submitter:{submitter.id}", method, None)) for method in REQUIRED_BY]
+    subjects.append(_told_apart(of_number(submitter, "")))
+    session.execute(sa.delete(CodeRow).where(CodeRow.subject.in_(subjects)))
+
+
 def forget(session: Session, now: datetime) -> None:
     """Drop codes that were over long ago, and counters. What was passed stays a while (see PASSED_KEPT)."""
     unused = sa.and_(CodeRow.passed_at.is_(None), CodeRow.created_at < now - KEPT)

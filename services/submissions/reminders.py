@@ -2,8 +2,8 @@
 
 Each is planned as a row when the party is sent its first mail (its turn comes, or somebody has it sent later), and is due that
 long after it. Whether it is still wanted is asked then: nobody is reminded who has signed, of what was declined, has expired or
-is archived, or before his turn. The mail's id follows from party and number, so that told twice it is one mail; of several that
-are overdue together only the last is sent.
+is archived, or before his turn. The mail's id follows from party, number and row, so that told twice it is one mail; of several
+that are overdue together only the last is sent. When the party's link is replaced (``signing_links``), the rows go.
 """
 
 from datetime import datetime, timedelta
@@ -59,25 +59,33 @@ def are_planned(session: Session, submitter: SubmitterRow) -> bool:
     return session.scalar(there.limit(1)) is not None
 
 
-def remind(session: Session, submission_id: int, submitter_id: int, number: int, site: Site, now: datetime) -> bool:
+def drop(session: Session, submitter: SubmitterRow) -> None:
+    """Plan nothing any more for this party."""
+    session.execute(sa.delete(ReminderRow).where(ReminderRow.submitter_id == submitter.id))
+
+
+def remind(session: Session, reminder: ReminderRow, site: Site, now: datetime) -> bool:
     """Ask for the mail, when it is still wanted. True when it was; asked for again it is the same mail."""
-    found = store.lock(session, submission_id)
+    submitter_id, number = reminder.submitter_id, reminder.number
+    found = store.lock(session, reminder.submission_id)
     submitter = next((one for one in found.submitters if one.id == submitter_id), None) if found else None
     if found is None or submitter is None or _is_late(session, submitter_id, number, now):
         return False
+    if session.scalar(sa.select(ReminderRow.id).where(ReminderRow.id == reminder.id)) is None:
+        return False  # it was planned for a link that has been replaced since
     state = found.state.form_state(submitter.id, now)
     if state is not FormState.OPEN or submitter.invited_at is None or not mails.wants_mail(submitter):
         return False
     kinds = {field.type for field in found.fields_of(submitter)}
     due = ReminderDue(
-        reminder_id=f"{submitter.id}/{number}",
+        reminder_id=f"{submitter.id}/{number}/{reminder.id}",
         number=number,
         context=mails.context(found, site, found.attachments),
         submitter_id=submitter.id,
         reply_to=submitter.preferences.get("reply_to"),
         needs_signature=bool(kinds & {FieldType.SIGNATURE, FieldType.INITIALS}),
     )
-    emit(session, events.REMINDER_DUE, due, subject=f"submission:{submission_id}")
+    emit(session, events.REMINDER_DUE, due, subject=f"submission:{found.row.id}")
     return True
 
 

@@ -246,6 +246,10 @@ class SubmissionsService:
     def decline_form(self, command: rpc.form.DeclineForm) -> rpc.form.Done:
         return self.context.database.write(form_commands.decline, command, self._site, now())
 
+    @handles(rpc.form.REPORT_WRONG_RECIPIENT)
+    def report_wrong_recipient(self, command: rpc.form.ReportWrongRecipient) -> rpc.form.Done:
+        return self.context.database.write(form_commands.report_wrong_recipient, command, self._site, now())
+
     @handles(rpc.form.ATTACH_FILE)
     def attach_file(self, command: rpc.form.AttachFile) -> Attachment:
         if (done := self._remembered(rpc.form.ATTACH_FILE, command)) is not None:

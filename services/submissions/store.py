@@ -14,7 +14,14 @@ from contracts.runtime.database import for_update
 from contracts.types import Actor, FieldDefinition, FieldType, Order, SealingStatus, SubmissionStatus, SubmitterStatus
 from services.submissions import addresses, conditions, domain
 from services.submissions.access import require_writer, visible_to
-from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
+from services.submissions.models import (
+    AttachmentRow,
+    ReplacedLinkRow,
+    SnapshotRow,
+    SubmissionRow,
+    SubmitterRow,
+    TemplateRow,
+)
 from services.submissions.values import ATTACHED
 
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -124,9 +131,20 @@ def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tup
 def lock_by_slug(session: Session, slug: str) -> tuple[Loaded, SubmitterRow]:
     """The submission that the signer with this slug takes part in, locked, and himself."""
     found = _locked(session, _BY_SLUG, slug)
-    if found is None:
-        raise not_found("Submitter")
-    return found, next(one for one in found.submitters if one.slug == slug)
+    # The link may have been replaced while one waited for the lock.
+    submitter = next((one for one in found.submitters if one.slug == slug), None) if found else None
+    if found is None or submitter is None:
+        raise no_such_link(session, slug)
+    return found, submitter
+
+
+def no_such_link(session: Session, slug: str) -> ServiceError:
+    """Build the answer to a slug that opens nothing. An old link is told apart from one that never was, by ``details`` with the
+    reason (``signing_links.Why``) as ``state``; nothing else is told of it."""
+    reason = session.scalar(sa.select(ReplacedLinkRow.reason).where(ReplacedLinkRow.slug == slug))
+    if reason is None:
+        return not_found("Submitter")
+    return ServiceError("not_found", "This link is no longer valid.", [{"field": "state", "reason": reason}])
 
 
 def _locked(session: Session, statement: sa.Select[Any], key: Any) -> Loaded | None:

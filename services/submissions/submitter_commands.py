@@ -1,6 +1,6 @@
 """PUT /submitters/:id (specification 4.4, peer facts 2.8): details, values, the invitation again, completion by the API."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ from services.submissions import (
     overrides,
     queries,
     shown,
+    signing_links,
     sms,
     store,
     trail,
@@ -115,16 +116,21 @@ def update(
         telling = Telling(found, site, at, {"by": command.actor.email}, by_api=command.actor.email)
         try:
             domain.change(found.state, submitter.id)
+            lines = _readdressed(telling, submitter, change.details)
             before = changes.of(submitter, found.fields)
             _apply(found, submitter, command, change, limits, at)
             changed = changes.between(before, changes.of(submitter, found.fields))
             commands.attach(found, prepared, at)
             branding_pictures.record(found, prepared, at)
+            if telling.readdressed:
+                signing_links.drop_files(found, submitter, at)
             session.flush()
             if command.completed:
                 commands.complete_by_api(found, submitter, command.actor.email, at)
                 telling.signed = shown.given(submitter, found.snapshot, found.attachments)
                 state, happened = domain.complete_for(found.state, submitter.id, at, seal_id=uuid7())
+            elif telling.readdressed and (invited := domain.invite_awaited(found.state, at))[1]:
+                state, happened = invited
             elif command.send_email or command.send_sms:
                 telling.again_by = {"email": command.send_email, "sms": command.send_sms}
                 state, happened = domain.invite_again(found.state, submitter.id, at)
@@ -135,11 +141,24 @@ def update(
         store.save(found, state, at)
         if changed:
             said = {"by": command.actor.email, "changes": changed}
-            trail.append(found, [trail.Line(trail.UPDATE_SUBMITTER, submitter.id, said)], at)
+            lines.append(trail.Line(trail.UPDATE_SUBMITTER, submitter.id, said))
+        trail.append(found, lines, at)
         announce(telling, happened)
         return queries.presented_submitter(session, found, submitter, site, now)
 
     return once(session, rpc.UPDATE_SUBMITTER, command, decide)
+
+
+def _readdressed(telling: Telling, submitter: SubmitterRow, details: Mapping[str, Any]) -> list[trail.Line]:
+    """Replace the link when ``details`` change whose it is; the lines that tell of it. The row still has the old address."""
+    if not signing_links.is_for_somebody_else(submitter, details):
+        return []
+    found, before = telling.found, signing_links.party(submitter)
+    after = {key: details.get(key, getattr(submitter, key)) for key in ("name", "email", "phone")}
+    dropped = signing_links.replace(found, submitter, signing_links.Why.ADDRESS_CHANGED, telling.now)
+    found.state = domain.readdress(found.state, submitter.id)
+    submitter.invited_at, telling.readdressed = None, True
+    return [trail.Line(trail.REPLACE_LINK, submitter.id, {**telling.data, "party": before, **after}), *dropped]
 
 
 def _apply(
@@ -168,6 +187,8 @@ def _apply(
         found.change_fields([change.overrides.apply(field) for field in found.fields])
         found.row.values_version += 1
     store.set_values(found, submitter, change.overrides.over(submitter.values))
+    if submitter.given is not None:
+        submitter.given = change.overrides.over(submitter.given)
     changes.refuse_what_is_signed(submitter, found.submitters, fields, found.fields, values, problems)
     everybody = [{**one.values, "metadata": one.metadata_} for one in found.submitters]
     creation.check_size(everybody, limits, problems)

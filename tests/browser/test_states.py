@@ -61,6 +61,48 @@ def test_decline_asks_once_more_and_tells_everybody_why(suite: RunningSuite, ope
     assert suite.api("GET", f"/submissions/{first['submission_id']}")["status"] == "declined"
 
 
+def test_this_is_not_me_asks_once_more_and_ends_the_link(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch
+) -> None:
+    watch.expected.append("404")
+    fields = [field("A", role="First", line=0), field("B", role="Second", line=2)]
+    first, _ = invite(suite, template(suite, *fields), "First", "Second", order="random")
+    page = open_page(f"/s/{first['slug']}", PHONE)
+    signer = Signer(page)
+    signer.press("This is not me")
+    signer.press("Back")
+    expect(page.get_by_role("button", name="This is not me")).to_be_focused()
+    signer.press("This is not me")
+    expect(page.get_by_text("The sender is told that this has reached the wrong person")).to_be_visible()
+    page.get_by_label("Anything to add?").fill("I only share the mailbox")
+    signer.press("This is not me")
+    expect(heading(page)).to_have_text("This link is no longer valid")
+    expect(page.get_by_text("thank you, you do not need to do anything more")).to_be_visible()
+    events = suite.api("GET", f"/submissions/{first['submission_id']}")["submission_events"]
+    assert [one["data"]["reason"] for one in events if one["event_type"] == "wrong_recipient"] == [
+        "I only share the mailbox"
+    ]
+
+
+def test_a_page_that_is_open_with_the_link_of_the_old_address_saves_and_signs_nothing(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch
+) -> None:
+    watch.expected.append("404")
+    fields = [field("A", role="First", line=0), field("B", role="Second", line=2)]
+    first, _ = invite(suite, template(suite, *fields), "First", "Second", order="random")
+    page = open_page(f"/s/{first['slug']}", PHONE)
+    signer = Signer(page)
+    signer.start()
+    signer.fill("A", "typed by the wrong person")
+    changed = suite.api("PUT", f"/submitters/{first['id']}", {"email": "right@example.com"})
+    signer.press("Complete")
+    expect(heading(page)).to_have_text("This link is no longer valid")
+    expect(page.get_by_text("The sender has changed the address")).to_be_visible()
+    assert first["name"] not in page.content()
+    read = suite.api("GET", f"/submitters/{first['id']}")
+    assert (read["status"], read["values"], read["slug"]) == ("pending", {}, changed["slug"])
+
+
 def test_escape_leaves_the_question_whether_to_decline(suite: RunningSuite, open_page: OpenPage) -> None:
     page = open_page(one_signer(suite, field("A")))
     Signer(page).press("Decline")

@@ -16,6 +16,7 @@ from contracts.events import (
     DECLINE_MAIL_DUE,
     INVITATION_DUE,
     SUBMISSION_ERASED,
+    WRONG_RECIPIENT_MAIL_DUE,
     Envelope,
     Erased,
     Event,
@@ -132,15 +133,16 @@ def test_events_become_mails_once_however_often_they_come(
     done = letters.completion(party(1), party(2), documents=[files["Lease"]], audit_trail=files["Audit"])
     service.publish(COMPLETION_MAILS_DUE, done, times=3)
     service.publish(DECLINE_MAIL_DUE, letters.decline("No."), times=2)
-    expected = ["ana@acme.example"] * 2 + ["signer1@example.com"] * 2 + ["signer2@example.com"] * 2
-    wait_until(lambda: sorted(server.recipients()) == expected, what="six mails")
-    wait_until(lambda: len(service.outcomes()) == 6, what="six outcomes")
+    service.publish(WRONG_RECIPIENT_MAIL_DUE, letters.wrong_recipient("Not me."), times=2)
+    expected = ["ana@acme.example"] * 3 + ["signer1@example.com"] * 2 + ["signer2@example.com"] * 2
+    wait_until(lambda: sorted(server.recipients()) == expected, what="seven mails")
+    wait_until(lambda: len(service.outcomes()) == 7, what="seven outcomes")
     assert sorted(service.outcomes()) == [("mail.sent", address) for address in expected]
     assert {one.source for one in service.told.values()} == {"notifications"}
     client = RpcClient(broker.amqp_url)
     stack.callback(client.close)
     page = client.call(rpc.LIST, rpc.ListMails(submission_id=31))
-    assert [mail.state for mail in page.data] == ["sent"] * 6
+    assert [mail.state for mail in page.data] == ["sent"] * 7
     # Mails that were sent hold signing links: nobody reads them here.
     with pytest.raises(ServiceError) as caught:
         client.call(rpc.GET, rpc.GetMail(id=page.data[0].id))
@@ -150,7 +152,7 @@ def test_events_become_mails_once_however_often_they_come(
     service.invite(1)
     service.publish(INVITATION_DUE, letters.invitation(party(9), submitter_id=9, invitation_id="i-9", submission_id=32))
     wait_until(lambda: "signer9@example.com" in server.recipients(), what="another submission's mail")
-    assert len(server.received) == 7
+    assert len(server.received) == 8
     logs = service.logs()
     assert "due_work.attempted" in logs
     for secret in ("slug1", "signer1@example.com"):

@@ -218,7 +218,7 @@ def test_a_proof_is_for_one_submitter_one_address_and_twelve_hours(desk: CodeDes
     assert desk.opened(bo.slug, "rubbish", proof).state == "open"
     desk.update_submitter(bo.id, email="Signer1@Example.com")
     assert desk.opened(bo.slug, proof).state == "open"  # the same address
-    desk.update_submitter(bo.id, email="new@example.com")
+    bo = desk.update_submitter(bo.id, email="new@example.com")
     assert desk.opened(bo.slug, proof).state == "code"
     fresh = desk.passed(bo.slug)
     assert desk.events("code.due")[-1]["data"]["to"] == "new@example.com"
@@ -235,7 +235,7 @@ def test_a_proof_is_for_one_submitter_one_address_and_twelve_hours(desk: CodeDes
 def test_a_code_that_was_sent_to_another_address_before_is_void(desk: CodeDesk) -> None:
     _, bo = one_signer(desk)
     desk.send(bo.slug)
-    desk.update_submitter(bo.id, email="new@example.com")
+    bo = desk.update_submitter(bo.id, email="new@example.com")
     assert reason(refusal(lambda: desk.check(bo.slug, desk.code())))[1] == "none"
     desk.send(bo.slug)  # another address: no need to wait
     assert desk.check(bo.slug, desk.code()).proof
@@ -245,7 +245,7 @@ def test_no_address_no_requirement(desk: CodeDesk) -> None:
     _, bo = one_signer(desk, phone="+14155550123")
     error = refusal(lambda: desk.update_submitter(bo.id, email=None))
     assert error.details[0]["field"] == "email"
-    desk.update_submitter(bo.id, email=None, require_email_2fa=False)
+    bo = desk.update_submitter(bo.id, email=None, require_email_2fa=False)
     error = refusal(lambda: desk.update_submitter(bo.id, require_email_2fa=True))
     assert (error.details[0]["field"], desk.opened(bo.slug).state) == ("email", "open")
 

@@ -80,9 +80,10 @@ def test_what_is_cleared_and_what_must_remain(desk: Desk) -> None:
     cleared = desk.update_submitter(one.id, phone=None, send_sms=False, require_phone_2fa=False, message=None)
     assert (cleared.name, cleared.phone, cleared.email) == (None, None, "signer1@example.com")
     assert desk.listed(q="4155550123") == []
+    assert cleared.slug != unnamed.slug, "who had the number may have the link"
     desk.update_submitter(one.id, send_email=True, name="Sam")
     texts = [each["data"]["message"] for each in desk.events("invitation.due")]
-    assert texts == [message, message, everybody], "the text of all, when his own is cleared"
+    assert texts == [message, message, everybody, everybody], "the text of all, when his own is cleared"
     by_phone = desk.update_submitter(one.id, email="", phone="+14155550199")
     assert (by_phone.email, by_phone.phone) == (None, "+14155550199")
     assert refused(phone="") == ["email"]

@@ -394,11 +394,15 @@ def test_a_sealing_without_answer_is_ordered_again_later_and_later(desk: Desk) -
 
 def test_mails(desk: Desk) -> None:
     made = desk.create()
-    sent = MailOutcome(submission_id=made.id, submitter_id=made.submitters[0].id, kind="invitation", to="x@y.zz")
+    sent = MailOutcome(
+        submission_id=made.id, submitter_id=made.submitters[0].id, kind="invitation", to="signer1@example.com"
+    )
     event_id = uuid7()
     for _ in range(2):
         desk.database.write(followups.accept_mail_sent, event_id, sent, SITE, NOW + timedelta(seconds=9))
-    failed = sent.model_copy(update={"submitter_id": made.submitters[1].id, "error": "550 no such user"})
+    failed = sent.model_copy(
+        update={"submitter_id": made.submitters[1].id, "to": "signer2@example.com", "error": "550 no such user"}
+    )
     desk.database.write(followups.accept_mail_failed, uuid7(), failed, desk.now)
     found = desk.get(made.id)
     assert [one.sent_at for one in found.submitters] == [NOW + timedelta(seconds=9), None]
@@ -418,7 +422,9 @@ def test_the_invitation_stands_before_what_it_led_to_however_late_the_news_of_it
     desk.now = NOW + timedelta(minutes=2)
     desk.view(first.slug)
     taken = NOW + timedelta(seconds=3)
-    news = MailOutcome(submission_id=made.id, submitter_id=first.id, kind="invitation", to="x@y.zz", sent_at=taken)
+    news = MailOutcome(
+        submission_id=made.id, submitter_id=first.id, kind="invitation", to="signer1@example.com", sent_at=taken
+    )
     desk.database.write(followups.accept_mail_sent, uuid7(), news, SITE, NOW + timedelta(minutes=5))
     found = desk.get(made.id)
     assert (found.submitters[0].sent_at, found.submitters[0].opened_at) == (taken, desk.now)
@@ -437,7 +443,9 @@ def test_a_mail_is_sent_after_its_invitation_and_before_the_news_of_it(desk: Des
     made = desk.create()
     first = made.submitters[0]
     at = NOW + timedelta(seconds=said)
-    news = MailOutcome(submission_id=made.id, submitter_id=first.id, kind="invitation", to="x@y.zz", sent_at=at)
+    news = MailOutcome(
+        submission_id=made.id, submitter_id=first.id, kind="invitation", to="signer1@example.com", sent_at=at
+    )
     desk.database.write(followups.accept_mail_sent, uuid7(), news, SITE, NOW + timedelta(seconds=60))
     assert desk.get(made.id).submitters[0].sent_at == NOW + timedelta(seconds=kept)
 

@@ -10,6 +10,7 @@ from contracts.events import MailOutcome
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders
 from services.submissions import followups, reminders
+from services.submissions.models import ReminderRow
 from tests.support.submissions import NOW, SITE, Desk, field, template
 
 ACCOUNT = Account(reminders=Reminders(first="one_hour", second="two_days", third="thirty_days"))
@@ -28,7 +29,10 @@ def planned(desk: Desk) -> list[tuple[int, int, str]]:
 
 
 def remind(desk: Desk, submission_id: int, submitter_id: int, number: int) -> bool:
-    return desk.database.write(reminders.remind, submission_id, submitter_id, number, SITE, desk.now)
+    rows = desk.rows(f"SELECT id FROM reminders WHERE submitter_id = {submitter_id} AND number = {number}")
+    leased = ReminderRow(submission_id=submission_id, submitter_id=submitter_id, number=number)
+    leased.id = rows[0].id if rows else 0
+    return desk.database.write(reminders.remind, leased, SITE, desk.now)
 
 
 def test_they_are_planned_when_the_turn_comes(desk: Desk) -> None:
@@ -79,9 +83,11 @@ def test_one_that_is_due_is_asked_for_as_one_mail(desk: Desk) -> None:
     assert remind(desk, made.id, first.id, 1)
     assert remind(desk, made.id, first.id, 1), "the process died before it could write that it was done"
     one, two = desk.events("reminder.due")
-    assert one["data"]["reminder_id"] == two["data"]["reminder_id"] == f"{first.id}/1"
+    assert one["data"]["reminder_id"] == two["data"]["reminder_id"]
     assert one["data"]["submitter_id"] == first.id
-    outcome = MailOutcome(submission_id=made.id, submitter_id=first.id, kind="reminder", to="x", sent_at=desk.now)
+    outcome = MailOutcome(
+        submission_id=made.id, submitter_id=first.id, kind="reminder", to=first.email, sent_at=desk.now
+    )
     event_id = uuid7()
     for _ in range(2):
         desk.database.write(followups.accept_mail_sent, event_id, outcome, SITE, desk.now)

@@ -180,7 +180,7 @@ def submitter_commands(shell: Shell, submission: Any) -> None:
                     "-d", "fields[0][default_value]=Green",
                     type="UpdateSubmitterResponse")  # fmt: skip
     assert (changed["email"], changed["metadata"]) == ("new@example.com", {"crm": "8"})
-    listed = shell("submitters list", "--submission-id", submission["id"], "--q", "new@", "--slug", buyer["slug"],
+    listed = shell("submitters list", "--submission-id", submission["id"], "--q", "new@", "--slug", changed["slug"],
                    "--external-id", f"crm {buyer['slug']}", "-l", 1, "--after", buyer["id"] - 1,
                    "--before", buyer["id"] + 1, type="GetSubmittersResponse")  # fmt: skip
     assert [each["id"] for each in listed["data"]] == [buyer["id"]]

@@ -34,6 +34,8 @@ def test_details_change_until_signing(suite: RunningSuite, template: dict[str, A
             "completed_redirect_url": "https://acme.example/done",
         },
     )
+    assert changed["slug"] != seller["slug"], "another address"
+    seller["slug"] = changed["slug"]
     assert form(suite, seller["slug"])["completed_redirect_url"] == "https://acme.example/done"
     assert (changed["name"], changed["email"], changed["phone"]) == ("Sam the New", address, "+442079460958")
     assert changed["metadata"] == {"customer": 4711, "nested": {"list": [1, None, "ž"]}}
@@ -43,6 +45,7 @@ def test_details_change_until_signing(suite: RunningSuite, template: dict[str, A
         assert [each["id"] for each in found] == [seller["id"]], query
     cleared = suite.api("PUT", f"/submitters/{seller['id']}", {"phone": "", "name": None, "message": ""})
     assert (cleared["name"], cleared["phone"], cleared["email"]) == (None, None, address)
+    seller["slug"] = cleared["slug"]
     refused = suite.api("PUT", f"/submitters/{seller['id']}", {"email": ""}, status=422)
     assert (refused["code"], refused["details"][0]["field"]) == ("invalid", "email")
     suite.api("PUT", f"/submitters/{seller['id']}", {"name": "Sam the New"})

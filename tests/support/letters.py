@@ -5,7 +5,15 @@ from typing import Any
 from urllib.parse import quote
 
 from contracts.blobs import BlobRef
-from contracts.events import CompletionMails, DeclineMail, InvitationDue, MailContext, MailedFile, Recipient
+from contracts.events import (
+    CompletionMails,
+    DeclineMail,
+    InvitationDue,
+    MailContext,
+    MailedFile,
+    Recipient,
+    WrongRecipientMail,
+)
 from contracts.rpc.submissions.api import Message
 from contracts.types import Account, DocumentLink
 
@@ -69,3 +77,7 @@ def completion(*parties: Recipient, sender: dict[str, Any] | None = None, **more
 
 def decline(reason: str = "", **more: Any) -> DeclineMail:
     return DeclineMail(context=context(party(1, name="Bo Buyer"), **more), submitter_id=1, reason=reason)
+
+
+def wrong_recipient(reason: str = "", **more: Any) -> WrongRecipientMail:
+    return WrongRecipientMail(context=context(party(1, name="Bo Buyer"), **more), submitter_id=1, reason=reason)

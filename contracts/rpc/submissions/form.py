@@ -138,6 +138,13 @@ class DeclineForm(Visit):
     reason: str = ""
 
 
+class ReportWrongRecipient(Visit):
+    """Whoever has the link says that they are not the person it is for. It opens nothing any more afterwards."""
+
+    request_id: str
+    reason: str = ""
+
+
 class AttachFile(Visit):
     """``type`` is the field's type. Signatures and initials must be pictures with something on them."""
 
@@ -148,7 +155,7 @@ class AttachFile(Visit):
 
 
 class Done(Tolerant):
-    """``state`` as in SigningForm, after the command."""
+    """``state`` as in SigningForm, after the command; ``wrong_recipient`` when the link is no longer valid because of it."""
 
     state: str
 
@@ -184,6 +191,7 @@ SAVE_VALUES = Rpc("submissions", "save_values", SaveValues, Done)
 COMPLETE_FORM = Rpc("submissions", "complete_form", CompleteForm, Done, timeout=30)
 INVITE_AND_COMPLETE = Rpc("submissions", "invite_and_complete", InviteAndComplete, Done, timeout=30)
 DECLINE_FORM = Rpc("submissions", "decline_form", DeclineForm, Done)
+REPORT_WRONG_RECIPIENT = Rpc("submissions", "report_wrong_recipient", ReportWrongRecipient, Done)
 ATTACH_FILE = Rpc("submissions", "attach_file", AttachFile, Attachment, timeout=30)
 FORM_FILE = Rpc("submissions", "form_file", FormPage, FormFile)
 FORM_DRAWING = Rpc("submissions", "form_drawing", DrawForm, FillRequest)

@@ -22,6 +22,8 @@ log = observe.logger(__name__)
 
 _PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/", "/identity/")
 _EXACT_PATHS = ("/", "/favicon.ico", "/robots.txt")
+_REPLACED_LINKS = ("replaced", "wrong_recipient")
+_ERROR_PAGES = (400, 401, 403, 404, 413, 500, 503)
 _CODES = {
     400: "bad_request",
     404: "not_found",
@@ -138,7 +140,8 @@ def _error(status: int, code: str, message: str, details: list[dict[str, Any]] |
     wants_page = flask.request.method in ("GET", "HEAD") and accepted["text/html"] > accepted["application/json"]
     answer: flask.Response
     if wants_page:
-        answer = flask.Response(flask.render_template("error.html", status=status), mimetype="text/html")
+        page = flask.render_template("error.html", status=status, kind=_kind(status, details))
+        answer = flask.Response(page, mimetype="text/html")
     elif details:
         answer = flask.jsonify({"error": message, "code": code, "details": details})
     else:
@@ -150,6 +153,15 @@ def _error(status: int, code: str, message: str, details: list[dict[str, Any]] |
         seconds = next((detail["retry_after"] for detail in details or [] if "retry_after" in detail), 60)
         answer.headers["Retry-After"] = str(seconds)
     return answer
+
+
+def _kind(status: int, details: list[dict[str, Any]] | None) -> str:
+    """Choose what the page says. Of a signing link that was replaced ``details`` give the reason (``store.no_such_link`` of
+    submissions)."""
+    states = [detail.get("reason") for detail in details or [] if detail.get("field") == "state"]
+    if status == 404 and states and states[0] in _REPLACED_LINKS:
+        return str(states[0])
+    return str(status if status in _ERROR_PAGES else 500)
 
 
 def _headers(app: flask.Flask, frame_ancestors: str) -> None:

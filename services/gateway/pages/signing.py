@@ -105,13 +105,20 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
 
     @blueprint.post("/decline")
     def decline(slug: str) -> flask.Response:
-        body = bodies.json_object()
-        command = submissions.form.DeclineForm(
-            **_visit(slug, trusted, body),
-            request_id=bodies.request_id(body),
-            reason=bodies.text(body, "reason", limit=REASON_LENGTH),
-        )
+        command = submissions.form.DeclineForm(**_refusal(slug, bodies.json_object()))
         return _done(context, submissions.form.DECLINE_FORM, command)
+
+    @blueprint.post("/wrong_recipient")
+    def wrong_recipient(slug: str) -> flask.Response:
+        command = submissions.form.ReportWrongRecipient(**_refusal(slug, bodies.json_object()))
+        return _done(context, submissions.form.REPORT_WRONG_RECIPIENT, command)
+
+    def _refusal(slug: str, body: dict[str, Any]) -> dict[str, Any]:
+        return {
+            **_visit(slug, trusted, body),
+            "request_id": bodies.request_id(body),
+            "reason": bodies.text(body, "reason", limit=REASON_LENGTH),
+        }
 
 
 def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Network]) -> None:

@@ -73,6 +73,7 @@ def bus() -> RecordingBus:
         submissions.form.SAVE_VALUES: done,
         submissions.form.COMPLETE_FORM: submissions.form.Done(state="completed"),
         submissions.form.DECLINE_FORM: submissions.form.Done(state="declined"),
+        submissions.form.REPORT_WRONG_RECIPIENT: submissions.form.Done(state="wrong_recipient"),
         submissions.form.ATTACH_FILE: attachment,
     }
     return bus

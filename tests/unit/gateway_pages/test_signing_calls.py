@@ -14,7 +14,7 @@ from contracts.types import PageSize
 from tests.unit.gateway_pages.conftest import SLUG, MakePages, RecordingBus, signing_form
 
 READING = {submissions.form.OPEN_FORM, submissions.form.FORM_FILE, rendering.DRAW_PAGE}
-COMMANDS = ["view", "values", "complete", "decline", "typed_signature"]
+COMMANDS = ["view", "values", "complete", "decline", "wrong_recipient", "typed_signature"]
 
 
 def post(client: Any, what: str, body: Any = None, **more: Any) -> Any:
@@ -51,6 +51,29 @@ def test_values_are_passed_on_as_they_are(client: Any, bus: RecordingBus) -> Non
     assert post(client, "complete", {"request_id": "r2", "values": values}).json == {"state": "completed"}
     assert post(client, "decline", {"request_id": "r3", "reason": "No"}).json == {"state": "declined"}
     assert bus.requests(submissions.form.DECLINE_FORM)[0].reason == "No"
+    said = {"request_id": "r4", "reason": "Wrong number"}
+    assert post(client, "wrong_recipient", said).json == {"state": "wrong_recipient"}
+    assert bus.requests(submissions.form.REPORT_WRONG_RECIPIENT)[0].reason == "Wrong number"
+
+
+@pytest.mark.parametrize("why", ["replaced", "wrong_recipient"])
+def test_a_link_that_was_replaced_says_so_and_nothing_else(client: Any, bus: RecordingBus, why: str) -> None:
+    refused = ServiceError("not_found", "This link is no longer valid.", [{"field": "state", "reason": why}])
+    bus.answers = dict.fromkeys([*bus.answers, submissions.form.FORM_FILE], refused)
+    page = client.get(f"/s/{SLUG}", headers={"Accept": "text/html"})
+    assert page.status_code == 404
+    assert "This link is no longer valid" in page.text
+    assert ("said that it is not for them" in page.text) == (why == "wrong_recipient")
+    picture = client.get(f"/s/{SLUG}/pages/d1/1.png", headers={"Accept": "image/*"})
+    looks = [client.get(f"/s/{SLUG}/{what}") for what in ("form", "results.json")]
+    body = {"request_id": "r", "values": {}, "text": "A", "type": "signature"}
+    for answer in (picture, *looks, *(post(client, what, body) for what in COMMANDS)):
+        assert answer.status_code == 404
+        assert answer.json == {
+            "error": "This link is no longer valid.",
+            "code": "not_found",
+            "details": [{"field": "state", "reason": why}],
+        }
 
 
 def test_reasons_are_passed_on_beside_the_values(client: Any, bus: RecordingBus) -> None:

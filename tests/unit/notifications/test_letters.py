@@ -18,7 +18,7 @@ from contracts.types import Account
 from services.notifications import addresses, composing, domain
 from services.notifications.domain import Letter
 from services.notifications.mime import Envelope, built
-from tests.support.letters import completion, context, decline, file, invitation, party
+from tests.support.letters import completion, context, decline, file, invitation, party, wrong_recipient
 from tests.support.mailboxes import mailboxes
 
 
@@ -188,6 +188,20 @@ def test_a_decline_tells_the_sender_and_the_reply_goes_to_who_declined() -> None
     assert composing.declines(decline(sender_email=None)) == []
 
 
+def test_a_wrong_recipient_tells_the_sender_whose_address_it_was_and_nobody_answers_them() -> None:
+    (mail,) = composing.wrong_recipients("e-1", wrong_recipient("I am his neighbour.\n<b>"))
+    assert (mail.letter.to_address, mail.letter.reply_to) == ("ana@acme.example", [])
+    assert mail.subject == "“Lease 2026” has reached somebody else, not Bo Buyer"
+    assert "It was meant for Bo Buyer (signer1@example.com)." in mail.text
+    assert "> I am his neighbour.\n> <b>\n" in mail.text
+    assert "<b>" not in mail.html
+    assert "/s/slug1" not in mail.text + mail.html, "nobody signs from this mail"
+    (silent,) = composing.wrong_recipients("e-2", wrong_recipient())
+    assert "They wrote" not in silent.text
+    assert silent.letter.key != mail.letter.key, "it may happen again"
+    assert composing.wrong_recipients("e-1", wrong_recipient(sender_email=None)) == []
+
+
 def test_a_disabled_webhook_is_told_to_each_admin_once() -> None:
     disabled = WebhookDisabled(
         webhook_id=4,
@@ -234,8 +248,9 @@ def test_hostile_names_are_only_names() -> None:
         *composing.completions(completion(*parties, sender=more, documents=[file(HOSTILE)]), 10_000_000),
         *composing.completions(completion(*parties, sender=more, documents=[file(HOSTILE)]), 0),
         *composing.declines(decline(HOSTILE, **more)),
+        *composing.wrong_recipients("e-1", wrong_recipient(HOSTILE, **more)),
     ]
-    assert len(mails) == 6
+    assert len(mails) == 7
     for mail in mails:
         for line in (mail.subject, mail.sender_name, mail.letter.to_name):
             assert line == addresses.one_line(line)

@@ -3,12 +3,12 @@ import { page, persistently, post } from "./calls.js";
 import { keepChanges, showChanges } from "./changes.js";
 import { lastProblem } from "./controls/verification.js";
 import { Completing, reasonText, timeZone } from "./completing.js";
-import { openDeclineDialog } from "./decline_dialog.js";
 import { announce, dataOf, el } from "./dom.js";
 import { DocumentView } from "./document_view.js";
 import { Drafts } from "./drafts.js";
 import { FormState, mayComplete } from "./form_state.js";
 import { Panel } from "./panel.js";
+import { openRefusalDialog } from "./refusal_dialog.js";
 import { Saver } from "./saving.js";
 import { t } from "./texts.js";
 import { watchRoom } from "./room.js";
@@ -35,6 +35,7 @@ const saver = new Saver({
 const panel = new Panel(place, state, {
   onSave: (values) => saver.save(values),
   onComplete: () => completing.complete(),
+  onWrongRecipient: (opener) => openRefusalDialog("wrong_recipient", opener, saver, showState),
   beforeLeaving: () => saver.settled(),
   onShow: (field) => {
     drafts.stayAt(field?.uuid ?? null);
@@ -49,7 +50,7 @@ const completing = new Completing(state, saver, view.pictures, panel, {
 });
 
 watchRoom(document.querySelector(".top"), place, () => view.follow());
-if (mayComplete(state)) declineButton.addEventListener("click", () => openDeclineDialog(declineButton, saver, showState));
+if (mayComplete(state)) declineButton.addEventListener("click", () => openRefusalDialog("decline", declineButton, saver, showState));
 else declineButton.remove();
 
 history.scrollRestoration = "manual"; // the page that follows, and this one anew, begin at the top

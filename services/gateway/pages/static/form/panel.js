@@ -19,16 +19,16 @@ export class Panel {
   #uncommitted = false;
   #busy = 0;
 
-  /** `onSave(values)`, `onComplete()`, `onShow(field)` when another field is asked for; `beforeLeaving()` when a field leads to
+  /** `onSave(values)`, `onComplete()`, `onWrongRecipient(opener)`, `onShow(field)` when another field is asked for; `beforeLeaving()` when a field leads to
       another site: true once nothing is lost by it. */
-  constructor(place, state, { onSave, onComplete, onShow, beforeLeaving }) {
+  constructor(place, state, { onSave, onComplete, onWrongRecipient, onShow, beforeLeaving }) {
     Object.assign(this, { place, state, onSave, onComplete, onShow, beforeLeaving });
     this.screen = el("div", { class: "panel__screen" });
     this.foldButton = button("", () => this.#fold(!place.classList.contains("panel--folded")), "panel__fold");
     place.replaceChildren(this.foldButton, this.screen);
     state.addEventListener("changed", ({ detail }) => this.#answered(detail));
     state.addEventListener("judged", ({ detail }) => this.#judged(detail));
-    this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null));
+    this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null, onWrongRecipient));
   }
 
   /** From the first field, or from where he left off: where this tab was, else the first field that needs an answer or the

@@ -3,9 +3,10 @@ import { button, el } from "./dom.js";
 import { MOMENT } from "./reader.js";
 import { count, locale, t } from "./texts.js";
 
-/** `onStart` null: he has no fields, he may only look. */
-export function startScreen(state, onStart) {
+/** `onStart` null: they have no fields, they may only look. `onWrongRecipient(opener)` when they say that it is not for them. */
+export function startScreen(state, onStart, onWrongRecipient) {
   const { form } = state;
+  const notMe = button(t("wrong_recipient.button"), () => onWrongRecipient(notMe), "button--small button--quiet start__not-me");
   const asks = state.steps().length ? "start.asks" : "start.asks_to_confirm";
   return el(
     "div",
@@ -16,6 +17,7 @@ export function startScreen(state, onStart) {
     onStart ? el("p", { class: "soft" }, whatToDo(state)) : null,
     form.expire_at ? el("p", { class: "soft" }, `${t("start.until")} `, moment(form.expire_at)) : null,
     onStart ? el("p", { class: "soft" }, t("start.not_yet")) : null,
+    notMe,
     onStart ? el("div", { class: "buttons" }, button(t("start.button"), onStart, "button--main")) : null,
   );
 }

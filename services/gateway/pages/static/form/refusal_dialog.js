@@ -1,4 +1,4 @@
-// Declining: asked once more, with a reason.
+// Declining, or being the wrong person: asked once more, with a reason.
 import { newRequestId, persistently, post, Refused } from "./calls.js";
 import { button, el } from "./dom.js";
 import { t } from "./texts.js";
@@ -6,19 +6,20 @@ import { t } from "./texts.js";
 const WAITS = [1_000, 2_000, 4_000];
 const LONGEST_REASON = 5_000;
 
-/** `onChanged()` when the form is declined, or no longer open for another reason. */
-export function openDeclineDialog(opener, saver, onChanged) {
+/** `kind` is `decline` or `wrong_recipient`: the call, and what its texts begin with. `onChanged()` when that is done, or the
+    form is no longer open for another reason. */
+export function openRefusalDialog(kind, opener, saver, onChanged) {
   const requestId = newRequestId();
-  const reason = el("textarea", { id: "decline-reason", class: "input", dir: "auto", rows: 3, maxlength: LONGEST_REASON });
+  const reason = el("textarea", { id: "refusal-reason", class: "input", dir: "auto", rows: 3, maxlength: LONGEST_REASON });
   const problem = el("p", { class: "problem", role: "alert" });
-  const cancel = button(t("decline.cancel"), () => dialog.close());
-  const confirm = el("button", { type: "submit", class: "button button--danger" }, t("decline.button"));
+  const cancel = button(t(`${kind}.cancel`), () => dialog.close());
+  const confirm = el("button", { type: "submit", class: "button button--danger" }, t(`${kind}.button`));
   const form = el(
     "form",
     { novalidate: true },
-    el("h2", { class: "step__title", id: "decline-heading" }, t("decline.heading")),
-    el("p", {}, t("decline.intro")),
-    el("label", { for: "decline-reason", class: "dialog__label" }, t("decline.reason")),
+    el("h2", { class: "step__title", id: "refusal-heading" }, t(`${kind}.heading`)),
+    el("p", {}, t(`${kind}.intro`)),
+    el("label", { for: "refusal-reason", class: "dialog__label" }, t(`${kind}.reason`)),
     reason,
     problem,
     el("div", { class: "buttons" }, cancel, confirm),
@@ -31,11 +32,11 @@ export function openDeclineDialog(opener, saver, onChanged) {
     problem.textContent = "";
     try {
       await saver.stop();
-      await persistently(() => post("decline", { request_id: requestId, reason: reason.value }), WAITS);
+      await persistently(() => post(kind, { request_id: requestId, reason: reason.value }), WAITS);
       onChanged();
     } catch (error) {
       if (error instanceof Refused && error.formChanged) return onChanged();
-      problem.textContent = error instanceof Refused ? error.message : t("decline.failed");
+      problem.textContent = error instanceof Refused ? error.message : t(`${kind}.failed`);
       confirm.disabled = cancel.disabled = false;
       saver.resume();
     }
