@@ -91,7 +91,11 @@ class Tolerant(BaseModel):
 
 
 class Actor(Tolerant):
-    """Who asks: the user whose API key it was. Services decide by role and id what the actor may see."""
+    """Who asks: the user whose API key it was. Services decide by role and id what the actor may see.
+
+    ``ip`` is the address that the call came from and ``key_id`` names the key, which cannot be had from it: audit trails state
+    both. None where an older gateway sends none.
+    """
 
     user_id: int
     role: Role
@@ -99,6 +103,8 @@ class Actor(Tolerant):
     name: str = ""
     first_name: str | None = None
     last_name: str | None = None
+    ip: str | None = None
+    key_id: str | None = None
 
 
 class Reminders(Tolerant):

@@ -36,6 +36,7 @@ from services.gateway.dispatch import Dispatch
 from services.gateway.edge import API, Application, Edge
 from services.gateway.identity_provider import IdentityProvider
 from services.gateway.pages.app import create_pages, serves
+from services.gateway.pages.visitor import networks
 from services.gateway.public import Docs, Health, Metrics, OpenApi, Readiness
 from services.gateway.server import server
 from services.gateway.settings import Settings
@@ -139,7 +140,7 @@ def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMidd
         validate_responses=True,
         validator_map=validator_map(context.threads),
         uri_parser_class=NoUriParser,
-        security_map=security_map(authenticator),
+        security_map=security_map(authenticator, networks(context.settings.trusted_proxies)),
     )
     errors.add_handlers(api, specification.methods_of(operations, API))
     return api

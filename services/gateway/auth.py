@@ -5,7 +5,7 @@ at once, in every process. What is not in the table of roles nobody may do.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -16,6 +16,7 @@ from services.gateway import exchange, queries
 from services.gateway.connexion_import import ROUTING_CONTEXT, ApiKeySecurityHandler, ConnexionRequest
 from services.gateway.direct import DirectReads
 from services.gateway.keys import KeyRing
+from services.gateway.pages.visitor import Network, client_address
 
 HEADER = b"x-auth-token"
 _LONGEST_KEY = 512
@@ -101,18 +102,20 @@ class Authenticator:
         self._threads = threads
         self._direct = direct
 
-    async def actor(self, api_key: str) -> Actor:
-        """For the event loop. Raises ServiceError when it is nobody's key.
+    async def actor(self, api_key: str, ip: str | None = None) -> Actor:
+        """For the event loop: whose key it is, who calls from ``ip``. Raises ServiceError when it is nobody's key.
 
         On SQLite the look-up is a read of some microseconds (see ``direct``); on PostgreSQL it goes through a thread.
         """
         if self._direct is not None:
-            return self._found(self._direct.actor(self._hash(api_key)))
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.actor_now, api_key)
+            key_hash = self._hash(api_key)
+            return self._found(self._direct.actor(key_hash), key_hash, ip)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.actor_now, api_key, ip)
 
-    def actor_now(self, api_key: str) -> Actor:
+    def actor_now(self, api_key: str, ip: str | None = None) -> Actor:
         """The same for plain threads."""
-        return self._found(self._database.read(queries.actor, self._hash(api_key)))
+        key_hash = self._hash(api_key)
+        return self._found(self._database.read(queries.actor, key_hash), key_hash, ip)
 
     def authenticated(self, api_key: str) -> bool:
         """Is it the API key of an active user? For links to files that need one."""
@@ -129,15 +132,15 @@ class Authenticator:
             raise not_authenticated()
         return self._keys.hash(api_key)
 
-    @staticmethod
-    def _found(actor: Actor | None) -> Actor:
+    def _found(self, actor: Actor | None, key_hash: str, ip: str | None) -> Actor:
         if actor is None:
             raise not_authenticated()
-        return actor
+        return actor.model_copy(update={"ip": ip, "key_id": self._keys.id_of(key_hash)})
 
 
-def security_map(authenticator: Authenticator) -> dict[str, type[ApiKeySecurityHandler]]:
-    """For Connexion's ``security_map``: authenticates, checks the role, leaves the actor in the exchange."""
+def security_map(authenticator: Authenticator, trusted: Sequence[Network]) -> dict[str, type[ApiKeySecurityHandler]]:
+    """For Connexion's ``security_map``: authenticates, checks the role, leaves the actor in the exchange. ``trusted`` proxies
+    may say where a call came from."""
 
     class Handler(ApiKeySecurityHandler):  # type: ignore[misc]
         def get_fn(self, _scheme: Any, _scopes: Any) -> Callable[[ConnexionRequest], Awaitable[dict[str, Any]]]:
@@ -148,9 +151,16 @@ def security_map(authenticator: Authenticator) -> dict[str, type[ApiKeySecurityH
         api_key = next((value for name, value in scope["headers"] if name == HEADER), b"")
         found = exchange.of(scope)
         found.operation = scope["extensions"][ROUTING_CONTEXT]["operation_id"]
-        found.actor = actor = await authenticator.actor(api_key.decode("latin-1"))
+        found.actor = actor = await authenticator.actor(api_key.decode("latin-1"), _address(scope, trusted))
         if actor.role not in ROLES.get(found.operation, frozenset()):
             raise not_authorized()
         return {"sub": actor.user_id}
 
     return {"apiKey": Handler}
+
+
+def _address(scope: Any, trusted: Sequence[Network]) -> str | None:
+    """Where a call came from."""
+    peer = scope["client"][0] if scope.get("client") else None
+    forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
+    return client_address(peer, forwarded.decode("latin-1"), trusted)

@@ -22,6 +22,7 @@ from services.submissions.store import Loaded
 _LINES = {
     Fact.CREATED: trail.CREATE_SUBMISSION,
     Fact.INVITED: trail.INVITE_PARTY,
+    Fact.INVITED_AGAIN: trail.INVITE_PARTY_AGAIN,
     Fact.VIEWED: trail.VIEW_FORM,
     Fact.STARTED: trail.START_FORM,
     Fact.COMPLETED: trail.COMPLETE_FORM,
@@ -47,19 +48,20 @@ _PUBLIC: dict[Fact, tuple[Event, ...]] = {
 
 @dataclass
 class Telling:
-    """One transaction's worth of news. ``data`` goes into the trail's lines; ``by_api`` is the API user's address when he
-    acted in the signer's place. ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``. ``kept`` is what
-    events of an earlier moment of the transaction say, by type and submitter. ``signed`` is what the line of a completion says
-    of what was signed (``shown.given``). ``readdressed``: a signer has got another address and link, and is invited anew."""
+    """One transaction's worth of news. ``data`` goes into the trail's lines; ``by_api`` says which API user acts in the
+    signer's place (``trail.by``). ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``. ``kept`` is what
+    events of an earlier moment of the transaction say, by type and submitter. ``signed`` is what the line of a submitter's
+    completion says of what was signed, and how (``shown.given``, ``let_in``). ``readdressed``: a signer has got another address
+    and link, and is invited anew."""
 
     found: Loaded
     site: Site
     now: datetime
     data: dict[str, Any] = field(default_factory=dict)
-    by_api: str | None = None
+    by_api: Mapping[str, Any] | None = None
     again_by: Mapping[str, bool] = field(default_factory=lambda: {"email": True})
     kept: dict[tuple[str, int | None], dict[str, Any]] = field(default_factory=dict)
-    signed: dict[str, Any] = field(default_factory=dict)
+    signed: dict[int, dict[str, Any]] = field(default_factory=dict)
     readdressed: bool = False
 
     @property
@@ -151,13 +153,25 @@ def _line(telling: Telling, one: Happened) -> trail.Line | None:
     event_type = _LINES.get(one.fact)
     if event_type is None:
         return None
-    if one.fact is Fact.INVITED:  # his turn has come; who acted is somebody else
+    if one.submitter_id is None:
+        return trail.Line(event_type, None, telling.data)
+    if one.fact is Fact.INVITED:  # their turn has come; who acted is somebody else
         return trail.Line(event_type, one.submitter_id)
-    if one.fact is Fact.COMPLETED and telling.by_api is not None:
-        return trail.Line(trail.API_COMPLETE_FORM, one.submitter_id, {"by": telling.by_api, **telling.signed})
+    if one.fact is Fact.INVITED_AGAIN:
+        return trail.Line(event_type, one.submitter_id, {**telling.data, "sent_by": _ways(telling, one.submitter_id)})
     if one.fact is Fact.COMPLETED:
-        return trail.Line(event_type, one.submitter_id, {**telling.data, **telling.signed})
+        signed = telling.signed.get(one.submitter_id, {})
+        if telling.by_api is not None:
+            return trail.Line(trail.API_COMPLETE_FORM, one.submitter_id, {**telling.by_api, **signed})
+        return trail.Line(event_type, one.submitter_id, {**telling.data, **signed})
     return trail.Line(event_type, one.submitter_id, telling.data)
+
+
+def _ways(telling: Telling, submitter_id: int) -> list[str]:
+    """How an invitation is sent again."""
+    submitter = telling.found.submitter(submitter_id)
+    wanted = {"email": mails.wants_mail(submitter), "sms": sms.wants_sms(submitter)}
+    return [way for way, wants in wanted.items() if wants and telling.again_by.get(way)]
 
 
 def _hand_over(telling: Telling, one: Happened) -> None:

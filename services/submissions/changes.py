@@ -1,5 +1,7 @@
 """What an API user changes while others sign: it is a line of the trail, and what somebody has signed stays as it is. Pure."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,25 +11,32 @@ from contracts.types import FieldDefinition
 from services.submissions import formats, naming
 from services.submissions.models import SubmitterRow
 
+_ODD_NUMBER = re.compile(r"[0-9]e[+-]?[0-9]|-0\.0")
+"""PostgreSQL gives such numbers back in another form, and the hash of a line is that of its text. Within a text it does no harm
+to find one."""
+
 Before = dict[str, Any]
 """What a party was like before a change: see ``of``."""
 
 _DETAILS = ("name", "email", "phone", "external_id", "message")
+_LONGEST = 2_000
+"""Characters of a value, as JSON, in a line: of a longer one it has the digest."""
 
 
 def of(submitter: SubmitterRow, fields: Sequence[FieldDefinition]) -> Before:
     """Describe a party so that a change can be told: by key of the API, ``fields.<name>`` and ``values.<name>`` for their
-    fields. A value that a mask hides is a digest."""
+    fields. A value that a mask hides is a digest, and so is the default value of such a field."""
     own = [field for field in fields if field.submitter_uuid == submitter.party_uuid]
     names = naming.labels(own)
     found: Before = {key: getattr(submitter, key) for key in _DETAILS}
     found["metadata"] = submitter.metadata_
+    found |= {f"branding.{kind}": f"sha256:{file['sha256']}" for kind, file in submitter.branding.items()}
     found |= {f"preferences.{key}": value for key, value in submitter.preferences.items()}
     for field in own:
-        found[f"fields.{names[field.uuid]}"] = field.model_dump(mode="json")
-        value = submitter.values.get(field.uuid)
-        hidden = value is not None and formats.is_masked(field)
-        found[f"values.{names[field.uuid]}"] = f"sha256:{canonical_json.digest(value)}" if hidden else value
+        hide = _digest if formats.is_masked(field) else _as_it_is
+        definition = field.model_dump(mode="json")
+        found[f"fields.{names[field.uuid]}"] = {**definition, "default_value": hide(definition["default_value"])}
+        found[f"values.{names[field.uuid]}"] = hide(submitter.values.get(field.uuid))
     return found
 
 
@@ -41,8 +50,26 @@ def between(before: Before, after: Before) -> list[dict[str, Any]]:
         if what.startswith("fields.") and old and new:
             keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
             old, new = {key: old.get(key) for key in keys}, {key: new.get(key) for key in keys}
-        changes.append({"what": what, "before": old, "after": new})
+        changes.append(change(what, old, new))
     return changes
+
+
+def change(what: str, before: Any, after: Any) -> dict[str, Any]:
+    """Describe one change for a line of the trail. Of what is long it has the digest."""
+    return {"what": what, "before": _short(before), "after": _short(after)}
+
+
+def _short(value: Any) -> Any:
+    text = json.dumps(value)
+    return _digest(value) if len(text) > _LONGEST or _ODD_NUMBER.search(text) else value
+
+
+def _digest(value: Any) -> str | None:
+    return None if value is None else f"sha256:{canonical_json.digest(value)}"
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def refuse_what_is_signed(

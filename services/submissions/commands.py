@@ -12,10 +12,11 @@ from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import uuid7
-from contracts.types import Removed, SchemaItem, Submission, SubmissionStatus, SubmitterStatus
+from contracts.types import Actor, Removed, SchemaItem, Submission, SubmissionStatus, SubmitterStatus, iso
 from services.submissions import (
     announce,
     branding_pictures,
+    changes,
     creation,
     domain,
     erasing,
@@ -24,6 +25,7 @@ from services.submissions import (
     known_templates,
     queries,
     reasons,
+    shown,
     store,
     trail,
 )
@@ -83,12 +85,12 @@ def create(
         store.index(found)
         attach(found, prepared, now)
         branding_pictures.record(found, prepared, now)
-        said = {"by": command.actor.email} if told is None else dict(told)
-        telling = Telling(found, site, now, said, by_api=command.actor.email)
+        who = trail.by(command.actor) if told is None else dict(told)
+        telling = Telling(found, site, now, {**who, **trail.made(found)}, by_api=who)
         announce.keep(telling, [Happened(Fact.CREATED)])
         completed = [one for one, (_, planned) in zip(submitters, there, strict=True) if planned.completed]
         for one in completed:
-            complete_by_api(found, one, command.actor.email, now)
+            complete_by_api(telling, one, command.actor)
         state, happened = domain.create(found.state, [one.id for one in completed], seal_id=uuid7())
         store.save(found, state, now)
         announce.announce(telling, happened)
@@ -111,10 +113,12 @@ def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: dat
         name = creation.checked_name(command.name, "name", problems) if "name" in given else found.row.name
         expire_at = creation.checked_expiry(command.expire_at, now, problems) if "expire_at" in given else None
         problems.refuse()
+        telling = Telling(found, site, at, trail.by(command.actor))
         if name != found.row.name:
+            changed = [changes.change("name", found.row.name, name)]
             found.row.name, found.row.updated_at = name, at
             store.index(found)
-        telling = Telling(found, site, at, {"by": command.actor.email})
+            trail.append(found, [trail.Line(trail.UPDATE_SUBMISSION, None, {**telling.data, "changes": changed})], at)
         if "expire_at" in given and expire_at != found.row.expire_at:
             _reschedule(telling, expire_at)
         if command.archived is not None:
@@ -129,7 +133,7 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
 
     def decide() -> Removed:
         found = store.lock_for(session, command.actor, command.id)
-        telling = Telling(found, site, store.moment(found, now), {"by": command.actor.email})
+        telling = Telling(found, site, store.moment(found, now), trail.by(command.actor))
         if command.permanently:
             return Removed(id=command.id, erasure=erasing.erase(telling))
         _decided(telling, domain.archive(found.state))
@@ -149,7 +153,7 @@ def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: dateti
         except Refused as refused:
             raise invalid(refused.message, "sealing_status", f"is {refused.state}") from None
         store.save(found, state, telling.now)
-        trail.append(found, [trail.Line(trail.RETRY_SEALING, None, {"by": command.actor.email})], telling.now)
+        trail.append(found, [trail.Line(trail.RETRY_SEALING, None, trail.by(command.actor))], telling.now)
         announce.announce(telling, happened)
         return queries.presented(session, found, site, now, unmasked=True)
 
@@ -176,11 +180,14 @@ def attach(found: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> 
     )
 
 
-def complete_by_api(found: store.Loaded, submitter: SubmitterRow, by: str, now: datetime) -> None:
+def complete_by_api(telling: Telling, submitter: SubmitterRow, actor: Actor) -> None:
     """The values of a party that the API user completes: defaults and conditions apply, required ones are not asked for."""
+    found = telling.found
     invites.require_none(found, submitter)
-    finish_values(found, submitter, submitter.values, now)
-    submitter.completed_by_api = by
+    finish_values(found, submitter, submitter.values, telling.now)
+    submitter.completed_by_api = actor.email
+    given = shown.given(submitter, found.snapshot, found.attachments)
+    telling.signed[submitter.id] = {"let_in_by": [{"way": "api"}], **given}
 
 
 def finish_values(
@@ -215,13 +222,15 @@ def _drop_unused(found: store.Loaded, submitter: SubmitterRow, values: dict[str,
 
 
 def _reschedule(telling: Telling, expire_at: datetime | None) -> None:
-    found = telling.found
+    found, before = telling.found, telling.found.row.expire_at
     try:
         state, happened = domain.reschedule(found.state, expire_at, telling.now)
     except Refused as refused:
         raise invalid(refused.message, "expire_at") from None
     store.save(found, state, telling.now)
-    trail.append(found, [trail.Line(trail.RESCHEDULE_SUBMISSION, None, telling.data)], telling.now)
+    changed = [changes.change("expire_at", before and iso(before), expire_at and iso(expire_at))]
+    line = trail.Line(trail.RESCHEDULE_SUBMISSION, None, {**telling.data, "changes": changed})
+    trail.append(found, [line], telling.now)
     announce.announce(telling, happened)
 
 

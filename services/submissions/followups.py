@@ -15,6 +15,13 @@ from services.submissions.models import BlobRemovalRow, SubmissionRow, Submitter
 from services.submissions.site import Site
 
 INVITATION, REMINDER, ONE_TIME_CODE = "invitation", "reminder", "one_time_code"
+_OTHER_MAILS = {
+    "completed": trail.SEND_COMPLETION_EMAIL,
+    "documents_copy": trail.SEND_COPY_EMAIL,
+    "declined": trail.SEND_DECLINE_EMAIL,
+    "wrong_recipient": trail.SEND_WRONG_RECIPIENT_EMAIL,
+}
+_TO_THE_SENDER = ("declined", "wrong_recipient")
 
 
 def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site: Site, now: datetime) -> None:
@@ -67,21 +74,28 @@ def accept_failure(session: Session, event_id: str, failed: DocumentsFailed, sit
 
 
 def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site: Site, now: datetime) -> None:
-    """An invitation or a reminder has left: the audit trail says so, and of the invitation ``sent_at`` the first time.
+    """A mail has left: the audit trail says so with whom it went to, and of the invitation ``sent_at`` the first time. A
+    one-time code says in the trail when it was asked for.
 
-    The news may be late, and the link may have been opened meanwhile: the line is written when it is known, as every line,
-    and says when the mail server took the mail. Another machine's clock does not put that before the invitation.
+    The news may be late, and the link may have been opened meanwhile, or the party be somebody else: the line is written when
+    it is known, as every line, and says when the mail server took the mail. Another machine's clock does not put that before
+    the invitation.
     """
-    if not first_time(session, "accept_mail_sent", event_id) or outcome.kind not in (INVITATION, REMINDER):
+    if not first_time(session, "accept_mail_sent", event_id) or outcome.kind == ONE_TIME_CODE:
         return
-    found = store.lock(session, outcome.submission_id)
-    submitter = next((one for one in found.submitters if one.id == outcome.submitter_id), None) if found else None
-    if found is None or submitter is None:
+    found, submitter = _party(session, outcome)
+    if found is None:
         return
     at = store.moment(found, now)
-    theirs = _is_theirs(submitter.email, outcome)
+    if outcome.kind in _OTHER_MAILS:
+        said = _recipient(outcome, submitter, "email") | {"sent_at": iso(min(outcome.sent_at or at, at))}
+        trail.append(found, [trail.Line(_OTHER_MAILS[outcome.kind], submitter.id if submitter else None, said)], at)
+        return
+    if submitter is None or outcome.kind not in (INVITATION, REMINDER):
+        return
+    theirs = _is_theirs(submitter, outcome, "email")
     sent_at = _not_before_invitation(found, submitter, outcome, at, theirs=theirs)
-    said = {"sent_at": iso(sent_at), "email": None if theirs else outcome.to}
+    said = _recipient(outcome, submitter, "email") | {"sent_at": iso(sent_at)}
     if outcome.kind == REMINDER:
         trail.append(found, [trail.Line(trail.SEND_REMINDER_EMAIL, submitter.id, said)], at)
         return
@@ -97,17 +111,12 @@ def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, no
     """A mail will never arrive. The sender sees it in the submission's events, with the mail server's words."""
     if not first_time(session, "accept_mail_failed", event_id):
         return
-    found = store.lock(session, outcome.submission_id)
+    found, submitter = _party(session, outcome)
     if found is None:
         return
-    submitter = next((one for one in found.submitters if one.id == outcome.submitter_id), None)
-    known = submitter is not None
-    if submitter is not None and outcome.kind == ONE_TIME_CODE and _is_theirs(submitter.email, outcome):
+    if submitter is not None and outcome.kind == ONE_TIME_CODE and _is_theirs(submitter, outcome, "email"):
         one_time_codes.not_delivered(session, submitter, one_time_codes.EMAIL, now)
-    data: dict[str, Any] = {"kind": outcome.kind, "reason": (outcome.error or "")[:500] or None}
-    if submitter is not None and not _is_theirs(submitter.email, outcome):
-        data["email"] = outcome.to
-    line = trail.Line(trail.BOUNCE_EMAIL, outcome.submitter_id if known else None, data)
+    line = trail.Line(trail.BOUNCE_EMAIL, submitter.id if submitter else None, _failure(outcome, submitter, "email"))
     trail.append(found, [line], store.moment(found, now))
 
 
@@ -119,9 +128,9 @@ def accept_sms_sent(session: Session, event_id: str, outcome: PhoneOutcome, site
     if found is None or submitter is None:
         return
     at = store.moment(found, now)
-    theirs = _is_theirs(submitter.phone, outcome)
+    theirs = _is_theirs(submitter, outcome, "phone")
     sent_at = _not_before_invitation(found, submitter, outcome, at, theirs=theirs)
-    said = {"phone": outcome.to, "sent_at": iso(sent_at)}
+    said = _recipient(outcome, submitter, "phone") | {"sent_at": iso(sent_at)}
     trail.append(found, [trail.Line(trail.SEND_SMS, submitter.id, said)], at)
     if not theirs:
         return
@@ -139,14 +148,13 @@ def accept_sms_failed(session: Session, event_id: str, outcome: PhoneOutcome, no
         return
     if submitter is not None and outcome.kind == ONE_TIME_CODE:
         one_time_codes.not_delivered(session, submitter, one_time_codes.PHONE, now)
-    data: dict[str, Any] = {"kind": outcome.kind, "reason": (outcome.error or "")[:500] or None}
-    line = trail.Line(trail.BOUNCE_SMS, submitter.id if submitter else None, data)
+    line = trail.Line(trail.BOUNCE_SMS, submitter.id if submitter else None, _failure(outcome, submitter, "phone"))
     trail.append(found, [line], store.moment(found, now))
 
 
-def _is_theirs(address: str | None, outcome: SendingOutcome) -> bool:
-    """Whether it went to the address that the party has now, and not to one that was changed since."""
-    return addresses.mailbox(outcome.to) == addresses.mailbox(address)
+def _is_theirs(submitter: SubmitterRow, outcome: SendingOutcome, kind: str) -> bool:
+    """Whether it went to the address of this ``kind`` that the party has now, and not to one that was changed since."""
+    return addresses.mailbox(outcome.to) == addresses.mailbox(getattr(submitter, kind))
 
 
 def _not_before_invitation(
@@ -156,7 +164,23 @@ def _not_before_invitation(
     return max(min(outcome.sent_at or at, at), invited_at or found.row.created_at)
 
 
-def _party(session: Session, outcome: PhoneOutcome) -> tuple[store.Loaded | None, SubmitterRow | None]:
+def _recipient(outcome: SendingOutcome, submitter: SubmitterRow | None, kind: str) -> dict[str, Any]:
+    """Say whom something went to, under ``kind`` (``email``, ``phone``). The party may be somebody else by now: the line then
+    names whom it went to and not them."""
+    said: dict[str, Any] = {kind: outcome.to}
+    if submitter is None or outcome.kind in _TO_THE_SENDER:
+        return said
+    if outcome.to and not _is_theirs(submitter, outcome, kind):
+        said["party"] = {"role": submitter.role, kind: outcome.to}
+    return said
+
+
+def _failure(outcome: SendingOutcome, submitter: SubmitterRow | None, kind: str) -> dict[str, Any]:
+    said = {"kind": outcome.kind, "reason": (outcome.error or "")[: trail.LONGEST_SAID] or None}
+    return said | _recipient(outcome, submitter, kind)
+
+
+def _party(session: Session, outcome: SendingOutcome) -> tuple[store.Loaded | None, SubmitterRow | None]:
     found = store.lock(session, outcome.submission_id)
     parties = found.submitters if found else []
     return found, next((one for one in parties if one.id == outcome.submitter_id), None)

@@ -20,6 +20,7 @@ from services.submissions import (
     filling,
     identity_checks,
     invites,
+    let_in,
     queries,
     reasons,
     shown,
@@ -117,7 +118,12 @@ def complete(
         filling.refuse(faults + unconfirmed(found, submitter, site) + identity_checks.unproved(found, submitter))
         lines += consent.given(submitter, command, at)
         store.save(found, state, at)
-        telling.signed = {"shown": signed.token, **shown.given(submitter, found.snapshot, found.attachments)}
+        telling.signed[submitter.id] = {
+            "shown": signed.token,
+            "let_in_by": let_in.ways(found, submitter),
+            "statement": command.statement.model_dump() if command.statement else None,
+            **shown.given(submitter, found.snapshot, found.attachments),
+        }
         if lines:  # between what he began with and what he ended with
             announce(telling, first)
             trail.append(found, lines, at)
@@ -164,7 +170,7 @@ def report_wrong_recipient(
         except Refused as refused:
             raise refused_for_page(refused) from None
         said = {**_visit(command, submitter), "reason": reason}
-        line = trail.Line(trail.WRONG_RECIPIENT, submitter.id, {"party": signing_links.party(submitter), **said})
+        line = trail.Line(trail.WRONG_RECIPIENT, submitter.id, said)
         dropped = signing_links.replace(found, submitter, Why.WRONG_RECIPIENT, at)
         signing_links.drop_files(found, submitter, at)
         found.state = state

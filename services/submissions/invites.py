@@ -121,7 +121,10 @@ def named(found: Loaded, inviter: SubmitterRow, command: CompleteForm, now: date
     found.submitters[:] = sorted([*found.submitters, *rows], key=lambda one: one.position)
     found.state = store.state_of(found.row, found.submitters)
     store.index(found)
-    return [trail.Line(trail.NAME_PARTY, inviter.id, {"email": one.email, "role": one.role}) for one in rows]
+    return [
+        trail.Line(trail.NAME_PARTY, inviter.id, {"email": one.email, "role": one.role, "named": trail.party(one)})
+        for one in rows
+    ]
 
 
 @dataclass(frozen=True)

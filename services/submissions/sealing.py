@@ -16,7 +16,7 @@ from contracts.rpc.rendering import (
 )
 from contracts.stored_documents import StoredDocument
 from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType
-from services.submissions import branding, conditions, filling, placeholders, trail
+from services.submissions import branding, conditions, filling, placeholders, told_parties, trail
 from services.submissions import values as rules
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
 from services.submissions.site import Site
@@ -30,16 +30,18 @@ def seal_request(
     lines: Sequence[TrailRow],
     site: Site | None,
 ) -> SealRequest:
-    """Everything for the sealing that the row's ``seal_id`` names. Asked for again it says the same."""
-    filled = fill_request(row, snapshot, submitters, attachments, site)
+    """Everything for the sealing that the row's ``seal_id`` names. Asked for again it says the same. Whom it names, and when
+    what happened, is as the lines tell it, not as the rows say today."""
     if row.seal_id is None or row.signed_at is None:
         raise ValueError(f"submission {row.id} is not signed")
+    told = told_parties.submission(row, lines)
+    filled = fill_request(row, snapshot, told_parties.parties(submitters, lines), attachments, site)
     return SealRequest(
-        **dict(filled),
+        **dict(filled, name=_name(told.name, row, snapshot)),
         seal_id=row.seal_id,
         trail=trail.for_seal(lines),
-        created_at=row.created_at,
-        completed_at=row.signed_at,
+        created_at=told.created_at,
+        completed_at=told.signed_at or row.signed_at,
     )
 
 
@@ -60,6 +62,10 @@ def fill_request(
     reasons = {uuid: reason for one in submitters for uuid, reason in one.reasons.items()}
     made = _request(row, snapshot, submitters, attachments, filled, reasons, [_party(one) for one in submitters], site)
     return _without_documents(made, hidden)
+
+
+def _name(name: str | None, row: SubmissionRow, snapshot: SnapshotRow) -> str:
+    return name or snapshot.template_name or f"Submission {row.id}"
 
 
 def _without_documents(made: FillRequest, hidden: Collection[str]) -> FillRequest:
@@ -139,7 +145,7 @@ def _request(
     return FillRequest(
         submission_id=row.id,
         submission_slug=row.slug,
-        name=row.name or snapshot.template_name or f"Submission {row.id}",
+        name=_name(row.name, row, snapshot),
         account=account,
         documents=[StoredDocument.model_validate(one) for one in snapshot.documents],
         values=filled,

@@ -17,8 +17,6 @@ from services.submissions import values as rules
 from services.submissions.models import AttachmentRow, ReplacedLinkRow, SubmitterRow
 from services.submissions.store import Loaded
 
-PARTY = ("role", "name", "email", "phone")
-
 
 class Why(StrEnum):
     """Why a link was replaced: what its page says (``store.no_such_link``)."""
@@ -35,12 +33,6 @@ def is_for_somebody_else(submitter: SubmitterRow, details: Mapping[str, Any]) ->
     phone = details.get("phone", submitter.phone)
     other_email = bool(submitter.email) and addresses.mailbox(email) != addresses.mailbox(submitter.email)
     return other_email or bool(submitter.phone and phone != submitter.phone)
-
-
-def party(submitter: SubmitterRow) -> dict[str, Any]:
-    """Say who a submitter is at this moment, for a line of the trail."""
-    known = {key: getattr(submitter, key) for key in PARTY}
-    return {key: value for key, value in known.items() if value}
 
 
 def replace(found: Loaded, submitter: SubmitterRow, why: Why, now: datetime) -> list[trail.Line]:
@@ -68,7 +60,7 @@ def replace(found: Loaded, submitter: SubmitterRow, why: Why, now: datetime) -> 
     if not dropped and not unused:
         return []
     names = naming.labels(found.fields_of(submitter))
-    said = {"party": party(submitter), "fields": [names[one.uuid] for one in dropped], "files": len(unused)}
+    said = {"party": trail.party(submitter), "fields": [names[one.uuid] for one in dropped], "files": len(unused)}
     return [trail.Line(trail.DROP_ANSWERS, submitter.id, said)]
 
 

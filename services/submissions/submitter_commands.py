@@ -22,7 +22,6 @@ from services.submissions import (
     identity_checks,
     overrides,
     queries,
-    shown,
     signing_links,
     sms,
     store,
@@ -113,21 +112,20 @@ def update(
     def decide() -> Submitter:
         found, submitter = store.lock_submitter_for(session, command.actor, command.id)
         at = store.moment(found, now)
-        telling = Telling(found, site, at, {"by": command.actor.email}, by_api=command.actor.email)
+        telling = Telling(found, site, at, trail.by(command.actor), by_api=trail.by(command.actor))
         try:
             domain.change(found.state, submitter.id)
             lines = _readdressed(telling, submitter, change.details)
-            before = changes.of(submitter, found.fields)
+            before, who = changes.of(submitter, found.fields), trail.party(submitter)
             _apply(found, submitter, command, change, limits, at)
-            changed = changes.between(before, changes.of(submitter, found.fields))
             commands.attach(found, prepared, at)
             branding_pictures.record(found, prepared, at)
             if telling.readdressed:
                 signing_links.drop_files(found, submitter, at)
+            changed = changes.between(before, changes.of(submitter, found.fields))
             session.flush()
             if command.completed:
-                commands.complete_by_api(found, submitter, command.actor.email, at)
-                telling.signed = shown.given(submitter, found.snapshot, found.attachments)
+                commands.complete_by_api(telling, submitter, command.actor)
                 state, happened = domain.complete_for(found.state, submitter.id, at, seal_id=uuid7())
             elif telling.readdressed and (invited := domain.invite_awaited(found.state, at))[1]:
                 state, happened = invited
@@ -140,7 +138,7 @@ def update(
             raise commands.refused_for_api(refused) from None
         store.save(found, state, at)
         if changed:
-            said = {"by": command.actor.email, "changes": changed}
+            said = {**telling.data, "party": who, "changes": changed}  # whom they were before
             lines.append(trail.Line(trail.UPDATE_SUBMITTER, submitter.id, said))
         trail.append(found, lines, at)
         announce(telling, happened)
@@ -153,12 +151,12 @@ def _readdressed(telling: Telling, submitter: SubmitterRow, details: Mapping[str
     """Replace the link when ``details`` change whose it is; the lines that tell of it. The row still has the old address."""
     if not signing_links.is_for_somebody_else(submitter, details):
         return []
-    found, before = telling.found, signing_links.party(submitter)
-    after = {key: details.get(key, getattr(submitter, key)) for key in ("name", "email", "phone")}
+    found, before = telling.found, trail.party(submitter)
+    after = {key: value for key in trail.PARTY if (value := details.get(key, getattr(submitter, key)))}
     dropped = signing_links.replace(found, submitter, signing_links.Why.ADDRESS_CHANGED, telling.now)
     found.state = domain.readdress(found.state, submitter.id)
     submitter.invited_at, telling.readdressed = None, True
-    return [trail.Line(trail.REPLACE_LINK, submitter.id, {**telling.data, "party": before, **after}), *dropped]
+    return [trail.Line(trail.REPLACE_LINK, submitter.id, {**telling.data, "party": before, "named": after}), *dropped]
 
 
 def _apply(

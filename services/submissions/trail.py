@@ -1,6 +1,9 @@
 """The audit trail: lines appended under the submission's row lock, chained by hash, never changed (contracts.audit_chain).
 
-Event types are the peer's where it has one (peer facts 1.2); what happens to the submission as a whole has types of ours.
+Event types are the peer's where it has one (peer facts 1.2); what it has none for, has types of ours.
+
+A line says what was so at its moment: whom it is about (``party``), which API user acted (``by``), whom a message went to. The
+paper is drawn from the lines alone (``told_parties``), so that no later change of a row changes what it says.
 """
 
 from collections.abc import Sequence
@@ -13,15 +16,20 @@ from sqlalchemy.orm import Session
 
 from contracts.audit_chain import next_hash
 from contracts.rpc.rendering import TrailEvent
-from contracts.types import SubmissionEvent
-from services.submissions.models import TrailRow
+from contracts.types import Actor, SubmissionEvent
+from services.submissions.models import SubmitterRow, TrailRow
 from services.submissions.store import Loaded
 
 CREATE_SUBMISSION = "create_submission"
 INVITE_PARTY = "invite_party"
+INVITE_PARTY_AGAIN = "invite_party_again"
 SEND_EMAIL = "send_email"
 SEND_REMINDER_EMAIL = "send_reminder_email"
 BOUNCE_EMAIL = "bounce_email"
+SEND_COMPLETION_EMAIL = "send_completion_email"
+SEND_COPY_EMAIL = "send_copy_email"
+SEND_DECLINE_EMAIL = "send_decline_email"
+SEND_WRONG_RECIPIENT_EMAIL = "send_wrong_recipient_email"
 SEND_CODE_BY_EMAIL = "send_2fa_email"
 SEND_CODE_BY_PHONE = "send_2fa_phone"
 EMAIL_VERIFIED = "email_verified"
@@ -41,6 +49,7 @@ DECLINE_FORM = "decline_form"
 EXPIRE_SUBMISSION = "expire_submission"
 RESCHEDULE_SUBMISSION = "reschedule_submission"
 UPDATE_SUBMITTER = "update_submitter"
+UPDATE_SUBMISSION = "update_submission"
 REPLACE_LINK = "replace_link"
 DROP_ANSWERS = "drop_answers"
 WRONG_RECIPIENT = "wrong_recipient"
@@ -52,13 +61,41 @@ COMPLETE_SUBMISSION = "complete_submission"
 ERASE_SUBMISSION = "erase_submission"
 
 
+PARTY = ("role", "name", "email", "phone")
+"""What lines say of a party."""
+
+LONGEST_SAID = 500
+"""Characters of a text that is not checked elsewhere."""
+
+
 @dataclass(frozen=True)
 class Line:
-    """What to record: ``submitter_id`` None for the whole submission, ``data`` plain JSON without values of fields."""
+    """What to record: ``submitter_id`` None for the whole submission, ``data`` plain JSON without values of fields.
+
+    A line about a submitter gets who that is (``party``), unless ``data`` says it.
+    """
 
     event_type: str
     submitter_id: int | None = None
     data: dict[str, Any] = field(default_factory=dict)
+
+
+def party(submitter: SubmitterRow) -> dict[str, Any]:
+    """Say who a submitter is at this moment: ``role`` and, where they are known, ``name``, ``email``, ``phone``."""
+    known = {key: getattr(submitter, key) for key in PARTY}
+    return {key: value for key, value in known.items() if value}
+
+
+def by(actor: Actor) -> dict[str, Any]:
+    """Say which API user acts: ``by`` is their e-mail address, ``ip`` where the call came from, ``key_id`` names the key."""
+    known = {"by": actor.email, "by_name": actor.name, "user_id": actor.user_id, "ip": actor.ip, "key_id": actor.key_id}
+    return {key: value for key, value in known.items() if value}
+
+
+def made(found: Loaded) -> dict[str, Any]:
+    """Say what a submission was made as: its name, and the parties that there are from the start."""
+    parties = [{"submitter_id": one.id, **party(one)} for one in found.submitters]
+    return {"name": found.row.name, "parties": parties}
 
 
 def append(found: Loaded, lines: Sequence[Line], at: datetime) -> None:
@@ -67,6 +104,8 @@ def append(found: Loaded, lines: Sequence[Line], at: datetime) -> None:
     rows = []
     for line in lines:
         data = {key: value for key, value in line.data.items() if value is not None}
+        if line.submitter_id is not None and "party" not in data:
+            data["party"] = party(found.submitter(line.submitter_id))
         row.trail_hash = next_hash(
             row.trail_hash, submitter_id=line.submitter_id, event_type=line.event_type, occurred_at=at, data=data
         )

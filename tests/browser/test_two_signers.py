@@ -15,6 +15,8 @@ from tests.support.suite import RunningSuite
 
 pytestmark = pytest.mark.browser
 
+STATEMENT = "By pressing Complete you sign this document electronically."
+
 
 def fetched(page: Page, name: str, folder: Path) -> Path:
     """What the link called ``name`` downloads."""
@@ -36,7 +38,9 @@ def seller_signs(page: Page) -> None:
     seller.fill("Company", "Wörner & Søn")
     seller.fill("Start", "2026-03-04")
     seller.draw("Seller signature")
+    expect(page.get_by_text(STATEMENT)).to_be_visible()  # also where the last field offers to complete
     seller.next()
+    expect(page.get_by_text(STATEMENT)).to_be_visible()
     seller.complete()
 
 
@@ -82,6 +86,13 @@ def test_two_signers_through_the_page_get_a_sealed_pdf_whose_text_holds_what_the
     assert images.count(" image ") + images.count(" smask ") >= 2, images
     trail = printed("pdftotext", fetched(page, "Download the audit trail", tmp_path))
     assert "Europe/Vienna" in trail
+    assert STATEMENT in " ".join(trail.split())
+    lines = suite.api("GET", f"/submitters/{first['id']}")["submission_events"]
+    (done,) = [each["data"] for each in lines if each["event_type"] == "complete_form"]
+    assert done["statement"] == {"language": "en", "words": STATEMENT}
+    assert done["let_in_by"] == [{"way": "link"}]
+    (made,) = [each["data"] for each in lines if each["event_type"] == "create_submission"]
+    assert (made["ip"], len(made["key_id"])) == ("127.0.0.1", 16)
 
 
 def test_a_look_by_a_mail_scanner_changes_nothing_and_a_look_by_a_person_is_a_view(

@@ -1,6 +1,7 @@
 """The gateway over HTTP: the real process on a real broker."""
 
 import json
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,6 +38,22 @@ def test_a_call_goes_in_the_caller_s_name_and_its_answer_comes_out_as_it_is(
     assert (call, arguments["id"]) == ("templates.get", 7)
     assert (arguments["actor"]["email"], arguments["actor"]["role"]) == ("admin@example.com", "admin")
     assert headers["countersign-request-id"] == "my-request-1"
+
+
+def test_a_call_says_where_it_came_from_and_names_the_key_without_telling_it(
+    gateway: RunningGateway, services: Services
+) -> None:
+    """Audit trails state both. A proxy is believed where it is trusted, as loopback is by default."""
+    services.answers["submissions.get"] = SUBMISSION
+    proxied = {"X-Forwarded-For": "192.0.2.66, 203.0.113.9"}
+    seen = []
+    for headers in ({}, proxied):
+        assert gateway.call("GET", "/api/submissions/1", headers=headers).status_code == 200
+        seen.append(services.asked("submissions.get")["actor"])
+    assert [one["ip"] for one in seen] == ["127.0.0.1", "203.0.113.9"]
+    assert seen[0]["key_id"] == seen[1]["key_id"]
+    assert re.fullmatch("[0-9a-f]{16}", seen[0]["key_id"])
+    assert ADMIN_KEY not in json.dumps(seen)
 
 
 def test_a_change_says_only_what_was_given_and_carries_a_request_id(

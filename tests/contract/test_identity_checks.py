@@ -105,6 +105,7 @@ def test_a_signer_proves_who_he_is_and_completes(desk: IdentityDesk) -> None:
     assert values(desk, made.id) == {"Name": "Bo", "Identity": "verified"}
     assert desk.events("form.completed")[0]["data"]["data"]["values"] == {"Name": "Bo", "Identity": "verified"}
     said = {"provider": "Acme Login", "issuer": ISSUER, "method": "aes", "ip": "192.0.2.1"}
+    said["party"] = {"role": "First Party", "name": "Bo", "email": "signer1@example.com"}
     assert desk.lines(made.id, "start_verification") == [said]
     who = {"identified_as": "Ada Lovelace", "firstname": "Ada", "lastname": "Lovelace", "acr": "urn:high"}
     assert desk.lines(made.id, "complete_verification") == [{**said, **who, "subject": "248289761001"}]

@@ -14,7 +14,7 @@ from contracts.events import MailOutcome, PhoneOutcome
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, Submission
-from services.submissions import followups, form_commands, forms, queries, reminders, submitter_commands
+from services.submissions import followups, form_commands, forms, queries, reminders, submitter_commands, trail
 from services.submissions.models import ReminderRow
 from services.submissions.preparing import Prepared
 from tests.contract.test_identity_checks import ACCOUNT, IdentityDesk
@@ -117,10 +117,9 @@ def test_the_old_link_neither_shows_nor_signs_and_the_trail_names_whom_it_reache
     assert replaced["data"] == {"submission_id": made.id, "submitter_id": old.id, "slug": old.slug}
     mallory = {"role": "First Party", "name": "Mallory Typo", "email": "mallory@example.com"}
     assert desk.said(made.id, "replace_link") == {
-        "by": "ada@example.com",
+        **trail.by(ADMIN),
         "party": mallory,
-        "name": "Bob Right",
-        "email": "bob@example.com",
+        "named": {"role": "First Party", "name": "Bob Right", "email": "bob@example.com"},
     }
     assert desk.said(made.id, "drop_answers") == {"party": mallory, "fields": ["Name"], "files": 0}
     assert "typed by Mallory" not in str(desk.get(made.id).submission_events), "nobody signed it"

@@ -86,7 +86,7 @@ def test_whoever_was_written_to_by_mistake_neither_sees_nor_signs(
     submission = completed(suite, seller["submission_id"])
     assert "Bob & Sons" in pdf_text(fetched(submission["documents"][0]["url"]))
     events = {one["event_type"]: one["data"] for one in submission["submission_events"]}
-    assert (events["replace_link"]["party"]["email"], events["replace_link"]["email"]) == (mallory, bob)
+    assert (events["replace_link"]["party"]["email"], events["replace_link"]["named"]["email"]) == (mallory, bob)
     assert events["drop_answers"]["fields"] == ["Company", "Start", "Seller signature"]
     trail = " ".join(pdf_text(fetched(submission["audit_log_url"])).split())
     assert "Address changed by the sender, the link replaced" in trail

@@ -111,10 +111,19 @@ class SaveValues(Visit):
     reasons: dict[str, str | None] = Field(default_factory=dict)
 
 
+class Statement(Tolerant):
+    """The words that stand above the Complete button, in ``language``: those of the gateway's own page."""
+
+    language: str
+    words: str
+
+
 class CompleteForm(SaveValues):
-    """The last step: saves, checks everything, completes. ``consent``: he has ticked what he was asked to agree to."""
+    """The last step: saves, checks everything, completes. ``consent``: he has ticked what he was asked to agree to.
+    ``statement``: what stood above the button; None where the page did not say that it showed any (an older one)."""
 
     consent: bool = False
+    statement: Statement | None = None
 
 
 class Invited(Tolerant):

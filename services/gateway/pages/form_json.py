@@ -9,7 +9,7 @@ from contracts.rpc.submissions.form import FormField, SigningForm
 from contracts.types import Attachment, DocumentLink
 from services.gateway.pages.context import PagesContext
 from services.gateway.pages.markdown import block_html, inline_html, plain
-from services.gateway.pages.texts import Texts
+from services.gateway.pages.texts import STATEMENT, Texts
 
 _OF_OTHERS = {"uuid", "type", "areas", "preferences", "options", "conditions", "value", "display", "mine", "label"}
 
@@ -38,6 +38,7 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts)
         **results_json(context, form),
         "completed_redirect_url": redirect["url"] if redirect else None,
         "consent": _consent(form),
+        "statement": texts(STATEMENT),
         "logo_url": context.local(form.logo_url) if form.logo_url else None,
         "max_file_size": context.settings.max_file_size,
         "identity_provider": context.identity.name if context.identity else None,

@@ -17,11 +17,12 @@ from services.gateway.pages.context import PagesContext
 from services.gateway.pages.form_json import attachment_json, form_json, results_json, web_address
 from services.gateway.pages.pictures import nearest_width, picture
 from services.gateway.pages.slugs import checked
-from services.gateway.pages.texts import for_reader
+from services.gateway.pages.texts import for_reader, statement_of
 from services.gateway.pages.visitor import Network, proofs, visit
 
 REASON_LENGTH = 5_000
 TYPED_SIGNATURE_LENGTH = 100
+STATEMENT_LENGTH = 1_000
 UPLOADED_TYPES = frozenset({"signature", "initials", "image", "file"})
 
 
@@ -101,6 +102,7 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
             "request_id": bodies.request_id(body),
             **bodies.answers(body),
             "consent": body.get("consent") is True,
+            "statement": _statement(body),
         }
 
     @blueprint.post("/decline")
@@ -172,6 +174,18 @@ def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissio
 
 def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str, Any]:
     return visit(checked(slug), trusted, body.get("time_zone"), body.get("shown"))
+
+
+def _statement(body: dict[str, Any]) -> dict[str, str] | None:
+    """What the page showed above its button. The words must be ours: a page of another version, or somebody who makes up words
+    of their own, is shown the form anew."""
+    shown = bodies.text(body, "statement", limit=STATEMENT_LENGTH)
+    if not shown:
+        return None
+    if (known := statement_of(shown)) is None:
+        message = "What you are signing has changed since you opened it. Look at it again before you go on."
+        raise ServiceError("changed_meanwhile", message, [{"field": "statement", "reason": "has changed"}])
+    return known
 
 
 def _must_be_open(form: submissions.form.SigningForm) -> None:

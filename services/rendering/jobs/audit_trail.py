@@ -5,6 +5,7 @@ lower-case hex. What the API did is never called signing. The event log is a has
 printed; its head is printed whole.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,6 +45,7 @@ _FURNITURE = Style(size=7.5, color=SOFT, wrap=False)
 _MARK = Style(size=7.5, bold=True, color=ACCENT, wrap=False)
 
 _SHORT_HASH = 12
+_MOST_CHANGES = 12
 _PICTURE_HEIGHT = 46.0
 _LETTER_ZONES = ("America/", "US/", "Pacific/Honolulu")
 _NO_VALUE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH})
@@ -190,8 +192,9 @@ class _Sections:
         blocks += [paper.keep_with_next(header), paper.keep_with_next(paper.space(4))]
         for event in self._request.trail:
             what = [self._text(self._what(event), _BODY, widths[2] - widths[1] - 12, longest=300)]
-            if about := self._about(event):
-                what.append(self._text(about, _QUIET, widths[2] - widths[1] - 12, longest=600))
+            # Each has a line of its own: nobody whose name is "Ana · IP 192.0.2.1" says what another column should.
+            about = (*self._whom(event), self._about(event), *self._changes(event))
+            what += [self._text(one, _QUIET, widths[2] - widths[1] - 12, longest=600) for one in about if one]
             line = paper.row(
                 [
                     (widths[0], self._text(self._time(event.occurred_at), _BODY, widths[1] - 10)),
@@ -237,12 +240,30 @@ class _Sections:
             ("E-mail address verified", self._verified(party, "email_verified")),
             ("Phone number verified", self._verified(party, "phone_verified")),
             *(("Identity verified", proof) for proof in self._proofs(party)),
+            ("Let in by", self._let_in_by(party)),
             ("Consent given", self._time(given) if given else ""),
             ("Consent text", str(consent.get("text") or "")),
             ("Consent to what is at", str(consent.get("url") or "")),
+            ("Words above the Complete button", self._statement(party)),
             ("User agent", party.user_agent or ""),
         ]
         return [(label, value) for label, value in facts if value]
+
+    def _completion(self, party: PartySummary) -> TrailEvent | None:
+        kinds = ("complete_form", "api_complete_form")
+        own = (one for one in self._request.trail if one.submitter_id == party.id and one.event_type in kinds)
+        return next(own, None)
+
+    def _let_in_by(self, party: PartySummary) -> str:
+        """How this party was let in to the form that it completed. Lines of older versions do not say it."""
+        done = self._completion(party)
+        said = done.data.get("let_in_by") if done else None
+        return ", ".join(filter(None, map(_way, said))) if isinstance(said, list) else ""
+
+    def _statement(self, party: PartySummary) -> str:
+        done = self._completion(party)
+        said = done.data.get("statement") if done else None
+        return str(said.get("words") or "") if isinstance(said, dict) else ""
 
     def _verified(self, party: PartySummary, event_type: str) -> str:
         """When this party passed a one-time code last before it was done; the event log has every time."""
@@ -344,22 +365,71 @@ class _Sections:
         return party.status.capitalize()
 
     def _what(self, event: TrailEvent) -> str:
-        name = words.EVENTS.get(event.event_type, event.event_type.replace("_", " ").capitalize())
-        if event.event_type == "api_complete_form" and event.data.get("by"):
-            return f"{name} by {event.data['by']}"
-        return name
+        return words.EVENTS.get(event.event_type, event.event_type.replace("_", " ").capitalize())
+
+    def _whom(self, event: TrailEvent) -> list[str]:
+        """Whom a line is about, as it says itself, and which API user acted. Lines of older versions do not say the former: of
+        them it is what the parties are called today."""
+        said = event.data.get("party")
+        found: list[str] = []
+        if isinstance(said, dict):
+            sent_to = ("to", "email", "phone")  # a message says for itself where it went
+            known = ["name"] if any(event.data.get(key) for key in sent_to) else ["name", "email", "phone"]
+            found = [str(said[key]) for key in known if said.get(key)] or [str(said.get("role") or "")]
+        elif event.submitter_id is not None and event.submitter_id in self._parties:
+            found = [_called(self._parties[event.submitter_id])]
+        if event.data.get("by"):
+            name = f"{event.data['by_name']}, " if event.data.get("by_name") else ""
+            found.append(f"by {name}{event.data['by']}")
+        if event.event_type == "create_submission" and isinstance(parties := event.data.get("parties"), list):
+            found += [_listed(one) for one in parties if isinstance(one, dict)]
+        if isinstance(named := event.data.get("named"), dict):
+            found.append(_listed(named))
+        return found
 
     def _about(self, event: TrailEvent) -> str:
-        party = self._parties.get(event.submitter_id) if event.submitter_id is not None else None
-        told = {"by"} if event.event_type == "api_complete_form" else set()
         details = [
             f"{word} {value}"
             for key, word in words.DETAILS.items()
-            if key not in told and isinstance(value := event.data.get(key), str | int | float) and value != ""
+            if isinstance(value := event.data.get(key), str | int | float) and value != ""
         ]
         if sent := _moment(event.data.get("sent_at")):
             details.append(f"taken by the mail server {self._time(sent)}")
-        return " · ".join(([_called(party)] if party else []) + details)
+        return " · ".join(details)
+
+    def _changes(self, event: TrailEvent) -> list[str]:
+        """What a line of a change says, each change in words."""
+        changes = event.data.get("changes")
+        named = [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+        told = [sentence for one in named for sentence in self._change(one)]
+        if len(told) > _MOST_CHANGES:
+            told = [*told[:_MOST_CHANGES], f"and {len(told) - _MOST_CHANGES} more"]
+        return told
+
+    def _change(self, one: Mapping[str, object]) -> list[str]:
+        what, before, after = str(one.get("what") or ""), one.get("before"), one.get("after")
+        prefix = next((group for group in words.CHANGED_GROUPS if what.startswith(group)), "")
+        label = words.CHANGED.get(what) or f"{words.CHANGED_GROUPS.get(prefix, '')} {what.removeprefix(prefix)}".strip()
+        label = readable(label, 120)
+        if prefix == "fields." and isinstance(before, dict) and isinstance(after, dict):  # the keys that differ
+            return [
+                self._became(f"{label}, {str(key).replace('_', ' ')}", before.get(key), after.get(key))
+                for key in {**before, **after}
+            ]
+        return [self._became(label, before, after)]
+
+    def _became(self, label: str, before: object, after: object) -> str:
+        return f"{label}: was {self._said(before)}, is now {self._said(after)}"
+
+    def _said(self, value: object) -> str:
+        if value is None or value in ("", [], {}):
+            return "not set"
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, str) and (moment := _moment(value)):
+            return self._time(moment)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return f"“{readable(text, 160)}”"
 
     def _hash(self, label: str, digest: str) -> Block:
         return paper.row([(0, self._text(label, _QUIET, 124)), (126, self._text(digest, _HASH, self._width - 140))])
@@ -388,6 +458,24 @@ def _furniture(name: str, submission_id: int, canvas: Canvas, number: int, pages
     canvas.text(middle, (width - middle.width) / 2, 13)
     page = layout(f"Page {number} of {pages}", _FURNITURE)
     canvas.text(page, width - margin - page.width, 13)
+
+
+def _way(said: object) -> str:
+    """How somebody was let in, in words."""
+    if not isinstance(said, Mapping):
+        return ""
+    way = str(said.get("way"))
+    if way == "code":
+        return f"{words.CODES.get(str(said.get('method')), 'a code sent to')} {said.get('to')}"
+    if way == "identity_provider":
+        return f"the identity provider {said.get('issuer')}"
+    return words.WAYS.get(way, way)
+
+
+def _listed(party: Mapping[str, object]) -> str:
+    """A party as a list of parties has it."""
+    role, *known = [str(party[key]) for key in ("role", "name", "email", "phone") if party.get(key)] or [""]
+    return f"{role}: {', '.join(known)}" if known else role
 
 
 def _called(party: PartySummary) -> str:

@@ -11,6 +11,10 @@ EVENTS = {
     "send_2fa_sms": "Verification code sent by SMS",
     "send_2fa_email": "Verification code sent by e-mail",
     "send_2fa_phone": "Verification code sent by phone",
+    "send_completion_email": "Completion told by e-mail",
+    "send_copy_email": "Copy sent by e-mail",
+    "send_decline_email": "Refusal told by e-mail",
+    "send_wrong_recipient_email": "Wrong recipient told by e-mail",
     "open_email": "E-mail opened",
     "click_email": "Link in the e-mail followed",
     "click_sms": "Link in the SMS followed",
@@ -19,6 +23,7 @@ EVENTS = {
     "view_form": "Form viewed",
     "start_form": "Signing started",
     "invite_party": "Party invited",
+    "invite_party_again": "Invitation asked for again by the sender",
     "name_party": "Next party named",
     "give_consent": "Consent given",
     "start_verification": "Identity check started",
@@ -31,6 +36,7 @@ EVENTS = {
     "expire_submission": "Submission expired",
     "reschedule_submission": "Expiry changed",
     "update_submitter": "Details changed by the sender",
+    "update_submission": "Submission changed by the sender",
     "replace_link": "Address changed by the sender, the link replaced",
     "drop_answers": "What was filled in and not signed removed",
     "wrong_recipient": "Recipient said “This is not me”, the link replaced",
@@ -41,7 +47,6 @@ EVENTS = {
     "complete_submission": "Submission completed",
 }
 DETAILS = {
-    "by": "by",
     "to": "to",
     "email": "to",
     "phone": "to",
@@ -54,7 +59,27 @@ DETAILS = {
     "reason": "reason",
     "error": "error",
     "ip": "IP",
+    "key_id": "API key",
 }
+CHANGED = {
+    "name": "name",
+    "email": "e-mail address",
+    "phone": "phone number",
+    "external_id": "external id",
+    "message": "message of the invitation",
+    "metadata": "metadata",
+    "expire_at": "expiry",
+    "preferences.require_email_2fa": "code by e-mail required",
+    "preferences.require_phone_2fa": "code by phone required",
+    "preferences.send_email": "invitation by e-mail",
+    "preferences.send_sms": "invitation by SMS",
+    "preferences.reply_to": "reply address",
+}
+"""What a line of a change calls what was changed."""
+
+CHANGED_GROUPS = {"values.": "value of", "fields.": "field", "preferences.": "preference", "branding.": "picture:"}
+WAYS = {"link": "the link of the invitation", "shared_link": "the shared link", "api": "the API"}
+CODES = {"email": "a code sent by e-mail to", "phone": "a code sent by phone to"}
 
 SEAL_STEP = (
     "Open a sealed document or this trail in a PDF reader that checks signatures, or send it to POST /tools/verify. The"

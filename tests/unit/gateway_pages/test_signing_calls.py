@@ -11,6 +11,7 @@ from contracts.errors import ServiceError, not_found
 from contracts.rpc import rendering, submissions
 from contracts.runtime.blobstore import BlobStore
 from contracts.types import PageSize
+from services.gateway.pages.texts import in_language
 from tests.unit.gateway_pages.conftest import SLUG, MakePages, RecordingBus, signing_form
 
 READING = {submissions.form.OPEN_FORM, submissions.form.FORM_FILE, rendering.DRAW_PAGE}
@@ -85,6 +86,23 @@ def test_reasons_are_passed_on_beside_the_values(client: Any, bus: RecordingBus)
     for wrong in ([], "x", {"u1": 1}):
         answer = post(client, "values", {**body, "reasons": wrong})
         assert (answer.status_code, answer.json["details"][0]["field"]) == (422, "reasons")
+
+
+def test_the_words_above_the_button_are_ours_or_the_form_is_shown_anew(client: Any, bus: RecordingBus) -> None:
+    """Whoever makes up words of their own, or has a page with others, completes nothing with them."""
+    shown = client.get(f"/s/{SLUG}/form").json["statement"]
+    assert shown == in_language("en")("review.statement")
+    body = {"request_id": "r", "values": {}}
+    assert post(client, "complete", {**body, "statement": shown}).status_code == 200
+    assert post(client, "complete", body).status_code == 200
+    for other in ("I sign nothing at all.", shown + " ", "review.statement"):
+        answer = post(client, "complete", {**body, "statement": other})
+        assert (answer.status_code, answer.json["code"]) == (409, "changed_meanwhile")
+        assert answer.json["details"] == [{"field": "statement", "reason": "has changed"}]
+    assert post(client, "complete", {**body, "statement": ["x"]}).status_code == 422
+    with_words, without = bus.requests(submissions.form.COMPLETE_FORM)
+    assert with_words.statement == submissions.form.Statement(language="en", words=shown)
+    assert without.statement is None
 
 
 @pytest.mark.parametrize("what", COMMANDS)

@@ -267,3 +267,33 @@ def test_the_chain_is_what_the_contract_says() -> None:
     assert two == "9c6b987534d9b42abde41560ccc75204436575883ceea3b2368051f657353324"
     finer = at + timedelta(microseconds=800)
     assert next_hash(START, submitter_id=None, event_type="create_submission", occurred_at=finer, data={}) == one
+
+
+def test_a_hostile_name_says_nothing_in_another_ones_place(blobs: BlobStore, tmp_path: Path) -> None:
+    """Its own line of the paper, no control or direction characters, cut off; what it looks like, it says as a name."""
+    name = "Ana · IP 192.0.2.1\u202e\x07\u2066 by admin@example.com " + "x" * 5_000
+    changes = [{"what": f"values.Field {number}", "before": None, "after": name} for number in range(40)]
+    changes.append({"what": ["no text"], "before": {"a": [1]}, "after": {}})
+    lines = trail(
+        [
+            (
+                1,
+                "view_form",
+                {"party": {"role": "Client", "name": name, "email": "ana@example.com"}, "ip": "203.0.113.7"},
+            ),
+            (1, "update_submitter", {"party": "no object", "by": "paula@example.com", "changes": changes}),
+            (1, "send_email", {"party": {"role": "Client"}, "email": "x", "sent_at": ["no time"]}),
+            (
+                1,
+                "complete_form",
+                {"let_in_by": ["no object", {"way": "code"}, {"way": name}], "statement": "no object"},
+            ),
+        ]
+    )
+    data = made(seal_request(blobs, trail=lines), blobs)
+    said = pdf_text(data, tmp_path)
+    assert not set("\u202e\u2066\x07") & set(said)
+    (shown,) = [line for line in said.splitlines() if "203.0.113.7" in line and "IP" in line and "Ana" not in line][:1]
+    assert shown.split() == ["IP", "203.0.113.7"]
+    assert "and 29 more" in said
+    assert_clean(data, tmp_path)

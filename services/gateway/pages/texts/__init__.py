@@ -9,6 +9,9 @@ from pathlib import Path
 from werkzeug.datastructures import LanguageAccept
 
 FALLBACK = "en"
+STATEMENT = "review.statement"
+"""What stands above the Complete button. The audit trail states it."""
+
 _FOLDER = Path(__file__).parent
 
 
@@ -43,6 +46,13 @@ def languages() -> tuple[str, ...]:
 def in_language(language: str) -> Texts:
     content = json.loads((_FOLDER / f"{language}.json").read_text("utf-8"))
     return Texts(language, content["direction"], content["words"])
+
+
+def statement_of(words: str) -> dict[str, str] | None:
+    """The statement above the Complete button that has these ``words``, with its ``language``; None when none of ours has."""
+    found = (texts.language for texts in map(in_language, languages()) if texts(STATEMENT) == words)
+    language = next(found, None)
+    return {"language": language, "words": words} if language else None
 
 
 def for_reader(accepted: LanguageAccept) -> Texts:

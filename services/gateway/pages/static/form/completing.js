@@ -46,7 +46,7 @@ export class Completing {
 
   #send() {
     const values = this.state.answers();
-    const more = { consent: this.state.consent };
+    const more = { consent: this.state.consent, statement: this.state.form.statement };
     if (this.state.invited.size) more.submitters = [...this.state.invited].map(([uuid, person]) => ({ uuid, ...person }));
     const content = JSON.stringify([values, more]);
     if (this.#sent.content !== content) this.#sent = { content, requestId: newRequestId() };

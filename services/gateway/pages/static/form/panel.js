@@ -216,8 +216,9 @@ export class Panel {
     const back = button(t("step.back"), () => this.ask(this.state.steps()[number - 2]));
     this.nextButton = el("button", { type: "submit", class: "button button--main" }, t("step.next"));
     this.completeButton = button(t("step.complete"), () => this.onComplete(), "button--main buttons__whole");
+    this.statement = el("p", { class: "soft buttons__whole" }, this.state.form.statement);
     this.#offerComplete();
-    return el("div", { class: "buttons" }, number > 1 ? back : null, this.nextButton, this.completeButton);
+    return el("div", { class: "buttons" }, number > 1 ? back : null, this.nextButton, this.statement, this.completeButton);
   }
 
   /** On the last field everything may be done at once; Next leads to the overview of the answers. */
@@ -226,8 +227,10 @@ export class Panel {
     const last = this.state.steps().at(-1) === this.#field && !this.state.needsReview;
     const offered = last && (this.#uncommitted || !this.state.problem(this.#field));
     // Its place is kept while one draws: on a phone the pad would move away under the finger.
-    this.completeButton.hidden = !last || !(offered || this.#control.keepsStill);
-    this.completeButton.classList.toggle("invisible", !offered);
+    for (const node of [this.statement, this.completeButton]) {
+      node.hidden = !last || !(offered || this.#control.keepsStill);
+      node.classList.toggle("invisible", !offered);
+    }
     this.nextButton.classList.toggle("button--main", !offered);
   }
 

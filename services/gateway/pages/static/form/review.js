@@ -23,7 +23,7 @@ export function review(state, { onChange, onBack, onComplete }) {
     el(
       "div",
       { class: "buttons" },
-      el("p", { class: "soft buttons__whole" }, t("review.statement")),
+      el("p", { class: "soft buttons__whole" }, state.form.statement),
       onBack && button(t("step.back"), onBack),
       button(t("step.complete"), onComplete, "button--main"),
     ),
