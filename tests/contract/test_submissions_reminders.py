@@ -95,7 +95,7 @@ def test_one_that_is_due_is_asked_for_as_one_mail(desk: Desk) -> None:
     lines = [line for line in shown.submission_events or [] if line.event_type == "send_reminder_email"]
     (line,) = lines
     assert (line.submitter_id, line.data["sent_at"]) == (first.id, "2026-03-04T13:00:00.000Z")
-    assert (line.data["email"], line.data["party"]["email"]) == ("x", "x"), "whom it went to, whoever the party is"
+    assert (line.data["email"], line.data["party"]["email"]) == (first.email, first.email)
     assert shown.submitters[0].sent_at is None
     assert desk.count("form.sent") == 0
 
