@@ -115,7 +115,8 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
 
     A job under way loses its row's request and counts as ended; what it still writes is swept later.
     """
-    first_time(session, "erase", envelope.id)
+    if first_time(session, "erase", envelope.id):
+        scrubbing.ask(session)
     forget(session, f"submission:{erased.submission_id}")
     jobs = session.scalars(sa.select(SealJob).where(SealJob.submission_id == erased.submission_id).with_for_update())
     for job in jobs:
@@ -130,7 +131,6 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     keys = [key for result in results for key in result.keys]
     _forget(session, results)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))
-    scrubbing.ask(session)
     return keys
 
 
