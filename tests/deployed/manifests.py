@@ -75,7 +75,8 @@ def render(**settings: str) -> Manifests:
     """The overlay with ``settings`` in the services' config map, and fresh secrets."""
     with tempfile.TemporaryDirectory(prefix="countersign-overlay-") as folder:
         overlay = {
-            "resources": [os.path.relpath(OVERLAY, Path(folder).resolve())],
+            # Not `resources`: the kubectl of Debian 12 takes files there and nothing else.
+            "bases": [os.path.relpath(OVERLAY, Path(folder).resolve())],
             "configMapGenerator": [
                 {"name": "countersign", "behavior": "merge", "literals": [f"{k}={v}" for k, v in settings.items()]}
             ],
