@@ -197,7 +197,8 @@ class Sending:
 
     def notes(self) -> list[Path]:
         folder = self.folder / "sent"
-        return list(folder.iterdir()) if folder.exists() else []
+        # One that is empty is still being written: a process that is killed now has not noted what the server said.
+        return [note for note in folder.iterdir() if note.stat().st_size] if folder.exists() else []
 
     def state(self, row: type[MailRow | PhoneMessageRow]) -> tuple[str, str | None]:
         def read(session: Session) -> tuple[str, str | None]:
