@@ -47,13 +47,16 @@ def test_processes_have_no_rights_beyond_what_the_manifests_give(deployment: Dep
         processes = processes_of(pod)
         assert processes, pod.name
         for process in processes:
-            status = dict(
-                line.split(":\t", 1) for line in (process / "status").read_text().splitlines() if ":\t" in line
-            )
+            try:
+                said = [(process / name).read_text().splitlines() for name in ("status", "mountinfo")]
+            except OSError:  # it ended meanwhile
+                assert process.name != str(pod.pid), pod.name
+                continue
+            status = dict(line.split(":\t", 1) for line in said[0] if ":\t" in line)
             assert status["Uid"].split() == [user] * 4, f"{pod.name}: {status['Name']}"
             assert {int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")} == {0}
             assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2"), f"{pod.name}: {status['Name']}"
-            mounts = [line.split() for line in (process / "mountinfo").read_text().splitlines()]
+            mounts = [line.split() for line in said[1]]
             (root,) = [mount for mount in mounts if mount[4] == "/"]
             assert ("ro" in root[5].split(",")) == read_only, f"{pod.name}: {root}"
 
