@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import requests
@@ -21,11 +22,15 @@ def heading(page: Page) -> Locator:
     return page.get_by_role("heading", level=1)
 
 
+def two_parties(suite: RunningSuite, order: str = "random") -> list[dict[str, Any]]:
+    fields = [field("A", role="First", line=0), field("B", role="Second", line=2)]
+    return invite(suite, template(suite, *fields), "First", "Second", order=order)
+
+
 def test_before_his_turn_the_second_signer_waits_and_the_server_takes_nothing(
     suite: RunningSuite, open_page: OpenPage
 ) -> None:
-    fields = [field("A", role="First", line=0), field("B", role="Second", line=2)]
-    first, second = invite(suite, template(suite, *fields), "First", "Second")
+    first, second = two_parties(suite, order="preserved")
     page = open_page(f"/s/{second['slug']}", PHONE)
     expect(heading(page)).to_have_text("It is not your turn yet")
     expect(page.get_by_role("button")).to_have_count(0)
@@ -43,8 +48,7 @@ def test_before_his_turn_the_second_signer_waits_and_the_server_takes_nothing(
 
 
 def test_decline_asks_once_more_and_tells_everybody_why(suite: RunningSuite, open_page: OpenPage) -> None:
-    fields = [field("A", role="First", line=0), field("B", role="Second", line=2)]
-    first, second = invite(suite, template(suite, *fields), "First", "Second", order="random")
+    first, second = two_parties(suite)
     page = open_page(f"/s/{first['slug']}", PHONE)
     signer = Signer(page)
     signer.press("Decline")
@@ -65,8 +69,7 @@ def test_this_is_not_me_asks_once_more_and_ends_the_link(
     suite: RunningSuite, open_page: OpenPage, watch: Watch
 ) -> None:
     watch.expected.append("404")
-    fields = [field("A", role="First", line=0), field("B", role="Second", line=2)]
-    first, _ = invite(suite, template(suite, *fields), "First", "Second", order="random")
+    first, _ = two_parties(suite)
     page = open_page(f"/s/{first['slug']}", PHONE)
     signer = Signer(page)
     signer.press("This is not me")
@@ -88,8 +91,7 @@ def test_a_page_that_is_open_with_the_link_of_the_old_address_saves_and_signs_no
     suite: RunningSuite, open_page: OpenPage, watch: Watch
 ) -> None:
     watch.expected.append("404")
-    fields = [field("A", role="First", line=0), field("B", role="Second", line=2)]
-    first, _ = invite(suite, template(suite, *fields), "First", "Second", order="random")
+    first, _ = two_parties(suite)
     page = open_page(f"/s/{first['slug']}", PHONE)
     signer = Signer(page)
     signer.start()

@@ -11,7 +11,7 @@ import pytest
 
 from deploy.rabbitmq import PrivateBroker
 from services.gateway.server import HEAD_LIMIT
-from tests.support.gateway import ADMIN_KEY, RunningGateway, running_gateway
+from tests.support.gateway import ADMIN_KEY, RunningGateway, running_gateway, whole
 
 MEGABYTE = 1024 * 1024
 ONE_LINE = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-Long: " + b"a" * MEGABYTE
@@ -35,15 +35,6 @@ def gateway(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def connect(gateway: RunningGateway) -> socket.socket:
     return socket.create_connection(("127.0.0.1", gateway.port), timeout=60)
-
-
-def whole(connection: socket.socket) -> bytes:
-    """Everything until the other side closes."""
-    received = b""
-    with contextlib.suppress(ConnectionError):
-        while piece := connection.recv(65536):
-            received += piece
-    return received
 
 
 def others_are_answered(gateway: RunningGateway) -> bool:

@@ -18,7 +18,7 @@ import requests
 
 from deploy.rabbitmq import PrivateBroker, free_port
 from tests.support import processes
-from tests.support.gateway import RunningGateway
+from tests.support.gateway import RunningGateway, whole
 from tests.support.suite import wait_until
 
 KEY = "the-first-admin-s-key"
@@ -76,15 +76,6 @@ def gateway(broker: PrivateBroker, tmp_path_factory: pytest.TempPathFactory) -> 
         yield running
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0, (folder / "log").read_text()[-3000:]
-
-
-def whole(connection: socket.socket) -> bytes:
-    """Everything until the other side closes."""
-    received = b""
-    with contextlib.suppress(ConnectionError):
-        while piece := connection.recv(65536):
-            received += piece
-    return received
 
 
 def test_a_connection_that_says_nothing_is_closed(gateway: Running) -> None:

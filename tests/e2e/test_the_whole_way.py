@@ -188,14 +188,18 @@ def test_mails_are_sent_in_turn(suite: RunningSuite, template: dict[str, Any]) -
     wait_until(lambda: sum("turn-seller@example.com" in mail for mail in mails()) == 2, what="the seller's copy")
 
 
-def test_verify_knows_our_seal_and_sees_a_changed_byte(
-    suite: RunningSuite, template: dict[str, Any], tmp_path: Path
-) -> None:
+def sealed_document(suite: RunningSuite, template: dict[str, Any], folder: Path) -> bytes:
     seller, buyer = send(suite, template["id"], order="random")
     sign(suite, buyer["slug"], BUYER_VALUES)
     sign(suite, seller["slug"], SELLER_VALUES)
     submission = completed(suite, seller["submission_id"])
-    sealed = fetch(tmp_path, submission["documents"][0]).read_bytes()
+    return fetch(folder, submission["documents"][0]).read_bytes()
+
+
+def test_verify_knows_our_seal_and_sees_a_changed_byte(
+    suite: RunningSuite, template: dict[str, Any], tmp_path: Path
+) -> None:
+    sealed = sealed_document(suite, template, tmp_path)
 
     def verify(data: bytes) -> dict[str, Any]:
         answer: dict[str, Any] = suite.api("POST", "/tools/verify", {"file": base64.b64encode(data).decode()})
@@ -217,11 +221,7 @@ def test_verify_sees_what_is_done_behind_the_seal(
     suite: RunningSuite, template: dict[str, Any], tmp_path: Path
 ) -> None:
     """The seal holds in each of these files; what is in them is not what was sealed."""
-    seller, buyer = send(suite, template["id"], order="random")
-    sign(suite, buyer["slug"], BUYER_VALUES)
-    sign(suite, seller["slug"], SELLER_VALUES)
-    submission = completed(suite, seller["submission_id"])
-    sealed = fetch(tmp_path, submission["documents"][0]).read_bytes()
+    sealed = sealed_document(suite, template, tmp_path)
     changed = {
         "holds more than the signature": padded(sealed, 0, b"4a"),
         "was removed from the document": without_signature(sealed, "value"),

@@ -1,6 +1,8 @@
 """The real gateway in a process of its own, and services that answer what a test says, for what only the wire can show."""
 
+import contextlib
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,6 +72,15 @@ class RunningGateway:
             return requests.get(f"{self.base_url}/healthz", timeout=5).ok
         except requests.ConnectionError:
             return False
+
+
+def whole(connection: socket.socket) -> bytes:
+    """Everything until the other side closes."""
+    received = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(65536):
+            received += piece
+    return received
 
 
 @contextmanager
