@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
         install_debian_packages(CONTAINER_PACKAGES)
         # -s: what is being built or started is shown while it takes its time.
         arguments = ["-m", "pytest", "tests/deployed", "-s", "-v", "--timeout", "1800", *rest]
-        return become(arguments, through=ROOT / "tests" / "deployed" / "own_root.sh")
+        return become(arguments, through=ROOT / "tests" / "deployed" / "own_root.py")
     print(__doc__, file=sys.stderr)
     return 2
 
