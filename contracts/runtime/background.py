@@ -7,6 +7,9 @@ can run out while a slow attempt is still under way. Attempts are therefore idem
 An outcome is written as soon as the database takes it, however long that is; until then the attempt keeps its lease, and
 nothing is done outside again because of a database that was away.
 
+A lease that is prolonged while its attempt is under way can be short, however long attempts may take: a process that is dead,
+stopped or cut off no longer prolongs it, and another one takes the row over.
+
 Nothing here sleeps in a worker: these loops run in a service's ``background`` process, in plain threads.
 """
 
@@ -40,6 +43,9 @@ UNWRITTEN = Gauge("countersign_due_work_unwritten", "Outcomes of attempts that t
 JITTER = 0.2
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds between the tries to write an outcome."""
+
+_PROLONGED_AFTER = 1 / 3
+"""Of a lease, while its attempt is under way: a try that fails is followed by others before it ends."""
 
 _ERROR_LENGTH = 2000
 
@@ -116,6 +122,20 @@ class Park:
 
 
 Outcome = Done | Retry | Park
+
+
+@dataclass
+class _UnderWay:
+    """An attempt that this process makes. ``prolong_at`` and ``ends`` are monotonic seconds: when its lease is prolonged next, and
+    when it loses its lease and its place. ``held``: its outcome is not in the database. ``unwritten``: there is an outcome, and the
+    database has not taken it."""
+
+    key: Any
+    attempts: int
+    prolong_at: float
+    ends: float
+    held: bool = True
+    unwritten: bool = False
 
 
 @sa.event.listens_for(Session, "after_flush")
@@ -210,8 +230,10 @@ class DueWork(Loop):
     ``lanes``: rows belong to somebody, and each gets a few places at once; without it the first due come first.
 
     An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late
-    outcome of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs. Once the
-    attempt is over, the lease is prolonged until its outcome is written.
+    outcome of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs, unless there
+    is a ``limit``: then the lease is prolonged while the attempt is under way, until it has taken that long. (Not with ``lanes``,
+    which tell from the lease since when an attempt is under way.) Once the attempt is over, the lease is prolonged until its
+    outcome is written.
 
     When the wall clock is put forward no lease ends by that. When it is put back, what waits for its first attempt does not
     wait for the clock: it was due at once, unless ``planned`` says that rows are made for a later time. What has failed
@@ -227,6 +249,7 @@ class DueWork(Loop):
         *,
         schedule: Sequence[timedelta],
         lease: timedelta,
+        limit: timedelta | None = None,
         concurrency: int = 1,
         lanes: Lanes | None = None,
         on_park: Record | None = None,
@@ -239,13 +262,12 @@ class DueWork(Loop):
         self._key = sa.inspect(row).primary_key
         self._attempt = attempt
         self._schedule = tuple(schedule)
-        self._lease = lease
+        self._lease, self._limit = lease, limit
         self._concurrency = concurrency
         self._lanes = None if lanes is None else LaneChoice(row, lanes, lease, concurrency)
         self._on_park = on_park
         self._planned = planned
-        self._running: dict[threading.Thread, float] = {}
-        self._unwritten: dict[threading.Thread, tuple[Any, int]] = {}
+        self._running: dict[threading.Thread, _UnderWay] = {}
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
         # Built once: that takes SQLAlchemy longer than having them done.
@@ -259,12 +281,13 @@ class DueWork(Loop):
         told, self._told = self._told, False
         self._shorten_waits()
         self._free_leases_of_the_dead()
-        self._hold_unwritten()
+        self._hold_leases()
         free = self._concurrency - self._busy()
         rows, pause = self._due(free, told) if free > 0 else ([], self.poll_seconds)
         for row in rows:
-            thread = threading.Thread(target=self._work, args=(row,), name=f"{self.name}-attempt", daemon=True)
-            self._running[thread] = time.monotonic() + self._lease.total_seconds()
+            attempt = self._begun(row)
+            thread = threading.Thread(target=self._work, args=(row, attempt), name=f"{self.name}-attempt", daemon=True)
+            self._running[thread] = attempt
             thread.start()
         return 0.0 if rows else min(pause, self.poll_seconds)
 
@@ -272,10 +295,18 @@ class DueWork(Loop):
         for thread in list(self._running):
             thread.join()
 
+    def _begun(self, row: Any) -> _UnderWay:
+        moment, lease = time.monotonic(), self._lease.total_seconds()
+        key = sa.inspect(row).identity
+        if self._limit is None:
+            return _UnderWay(key, row.attempts, prolong_at=moment + lease, ends=moment + lease)
+        ends = moment + self._limit.total_seconds()
+        return _UnderWay(key, row.attempts, prolong_at=moment + lease * _PROLONGED_AFTER, ends=ends)
+
     def _busy(self) -> int:
         """Attempts under way. One that has outlived its lease no longer takes a place, up to a limit."""
-        self._running = {thread: end for thread, end in self._running.items() if thread.is_alive()}
-        overdue = sum(end < time.monotonic() for end in self._running.values())
+        self._running = {thread: attempt for thread, attempt in self._running.items() if thread.is_alive()}
+        overdue = sum(attempt.ends < time.monotonic() for attempt in self._running.values())
         if overdue:
             log.error("due_work.stuck", work=self.name, attempts=overdue)
         return len(self._running) - min(overdue, 3 * self._concurrency)
@@ -356,22 +387,21 @@ class DueWork(Loop):
         first = sa.select(*self._key).where(due).order_by(row.next_attempt_at, *self._key).limit(MOST)
         return first.with_for_update(skip_locked=True)
 
-    def _work(self, row: Any) -> None:
-        key = sa.inspect(row).identity
+    def _work(self, row: Any, this: _UnderWay) -> None:
         started = time.monotonic()
         with observe.request(getattr(row, "request_id", None)):
             try:
                 outcome = self._attempt(row)
             except Exception as error:
-                _log_failure("due_work.raised", error, work=self.name, row=key)
+                _log_failure("due_work.raised", error, work=self.name, row=this.key)
                 outcome = Retry(_words(error))
-            state = self._written(key, row.attempts, outcome)
+            state = self._written(this, outcome)
             duration = round((time.monotonic() - started) * 1000, 1)
             log.info(
                 "due_work.attempted",
                 work=self.name,
-                row=key,
-                attempt=row.attempts,
+                row=this.key,
+                attempt=this.attempts,
                 outcome=state,
                 error=getattr(outcome, "error", None),
                 duration_ms=duration,
@@ -379,78 +409,93 @@ class DueWork(Loop):
         FINISHED.labels(self.name, state).inc()
         self._woken.set()  # to look whether there is more
 
-    def _written(self, key: Any, attempts: int, outcome: Outcome) -> str:
+    def _written(self, this: _UnderWay, outcome: Outcome) -> str:
         """Write the outcome, as soon as the database takes it; returns the state of the row then."""
         note = outcome.note if isinstance(outcome, Done) else None
-        state = self._try_to_write(key, attempts, outcome)
+        state = self._try_to_write(this, outcome)
         if state is None:
             if note is not None:
                 _quietly(note.sync)
-            state = self._write_later(key, attempts, outcome)
+            state = self._write_later(this, outcome)
         if note is not None and state in ("done", "superseded"):
             _quietly(note.remove)
         return state
 
-    def _write_later(self, key: Any, attempts: int, outcome: Outcome) -> str:
-        me, state, pause = threading.current_thread(), None, FIRST_PAUSE
+    def _write_later(self, this: _UnderWay, outcome: Outcome) -> str:
+        state, pause = None, FIRST_PAUSE
         while state is None:
-            self._unwritten[me] = key, attempts
-            UNWRITTEN.labels(self.name).set(len(self._unwritten))
+            this.held = this.unwritten = True
+            self._count_unwritten()
             time.sleep(pause * random.uniform(1 - JITTER, 1 + JITTER))
             pause = min(2 * pause, LONGEST_PAUSE)
-            state = self._try_to_write(key, attempts, outcome)
-        self._unwritten.pop(me, None)
-        UNWRITTEN.labels(self.name).set(len(self._unwritten))
+            state = self._try_to_write(this, outcome)
+        this.held = this.unwritten = False
+        self._count_unwritten()
         return state
 
-    def _try_to_write(self, key: Any, attempts: int, outcome: Outcome) -> str | None:
+    def _count_unwritten(self) -> None:
+        UNWRITTEN.labels(self.name).set(sum(attempt.unwritten for attempt in list(self._running.values())))
+
+    def _try_to_write(self, this: _UnderWay, outcome: Outcome) -> str | None:
         """None when the database takes nothing. What cannot be recorded for another reason is a failed attempt."""
         try:
-            return self._database.write(self._write_outcome, key, attempts, outcome)
+            return self._database.write(self._write_outcome, this, outcome)
         except Exception as error:
-            _log_failure("due_work.outcome_failed", error, work=self.name, row=key)
+            _log_failure("due_work.outcome_failed", error, work=self.name, row=this.key)
             if _is_unavailable(error):
                 return None
             instead = Retry(_words(error))
         try:
-            return self._database.write(self._write_outcome, key, attempts, instead)
+            return self._database.write(self._write_outcome, this, instead)
         except Exception as again:
-            _log_failure("due_work.outcome_failed", again, work=self.name, row=key)
+            _log_failure("due_work.outcome_failed", again, work=self.name, row=this.key)
             return None
 
-    def _hold_unwritten(self) -> None:
-        """Keep the leases of attempts that are over and not written: when the database comes back after they would have ended,
-        this loop does not take the rows again. A lease that was lost when the database was killed is taken again."""
-        row, until = self._row, now() + self._lease
-        waiting = dict(self._unwritten)
-        if not waiting:
+    def _hold_leases(self) -> None:
+        """Keep the leases of attempts that are under way, where there is a limit to that, and of those that are over and not
+        written: when the database comes back after they would have ended, this loop does not take the rows again. A lease that was
+        lost when the database was killed is taken again."""
+        row, moment = self._row, time.monotonic()
+        lease = self._lease.total_seconds()
+        attempts = [attempt for thread, attempt in self._running.items() if thread.is_alive() and attempt.held]
+        kept = [attempt for attempt in attempts if attempt.unwritten or attempt.prolong_at <= moment < attempt.ends]
+        if not kept:
             return
+        for attempt in kept:
+            if attempt.unwritten:
+                attempt.ends = moment + lease
 
         def prolong(session: Session) -> None:
-            for thread, (key, attempts) in waiting.items():
-                this = [column == value for column, value in zip(self._key, key, strict=True)]
+            for attempt in kept:
+                this = self._is(attempt)
                 ours = sa.or_(row.leased_by.is_(None), row.leased_by == own_name())
-                lease = {"leased_until": until, "leased_by": own_name(), "attempts": attempts}
-                session.execute(sa.select(row.attempts).where(*this).with_for_update())
+                until = now() + timedelta(seconds=min(lease, attempt.ends - moment))
+                values = {"leased_until": until, "leased_by": own_name(), "attempts": attempt.attempts}
+                session.execute(sa.select(row.attempts).where(this).with_for_update())
                 # Or it was written before this transaction had the row, and may be due again: then nobody would take it.
-                if self._unwritten.get(thread) == (key, attempts):
+                if attempt.held:
                     session.execute(
-                        sa.update(row).where(*this, row.state == "due", row.attempts <= attempts, ours).values(**lease)
+                        sa.update(row)
+                        .where(this, row.state == "due", row.attempts <= attempt.attempts, ours)
+                        .values(**values)
                     )
 
         self._database.write_unsynced(prolong)
-        for thread in waiting:
-            self._running[thread] = time.monotonic() + self._lease.total_seconds()
+        for attempt in kept:
+            attempt.prolong_at = moment + lease * _PROLONGED_AFTER
 
-    def _write_outcome(self, session: Session, key: Any, attempts: int, outcome: Outcome) -> str:
-        row = session.get(self._row, key, with_for_update=True)
+    def _is(self, attempt: _UnderWay) -> sa.ColumnElement[bool]:
+        return sa.and_(*(column == value for column, value in zip(self._key, attempt.key, strict=True)))
+
+    def _write_outcome(self, session: Session, this: _UnderWay, outcome: Outcome) -> str:
+        row = session.get(self._row, this.key, with_for_update=True)
         # While the row is locked: whoever has it next, to hold it, must see that there is nothing to hold any more.
-        self._unwritten.pop(threading.current_thread(), None)
+        this.held = False
         if row is None or row.state != "due":
             return "superseded"
-        if row.attempts > attempts and not isinstance(outcome, Done):
+        if row.attempts > this.attempts and not isinstance(outcome, Done):
             return "superseded"
-        row.attempts = max(row.attempts, attempts)  # a database that was killed may have lost that it was begun
+        row.attempts = max(row.attempts, this.attempts)  # a database that was killed may have lost that it was begun
         row.leased_until = row.leased_by = None
         if isinstance(outcome, Done):
             row.state, row.finished_at, row.last_error = "done", now(), None

@@ -12,8 +12,9 @@ from services.rendering.sealing import SealWork
 from services.rendering.settings import Settings
 from services.rendering.workshop import Workshop
 
-LEASE = timedelta(minutes=15)
-"""Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each."""
+LIMIT = timedelta(minutes=15)
+"""Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each. An attempt that takes longer hangs,
+and is not waited for."""
 
 _WARM = 2
 """A sealed file is read back by one child while the next is drawn by another: the signer's wait is shorter by as much."""
@@ -30,7 +31,8 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             SealJob,
             work.attempt,
             schedule=domain.SCHEDULE,
-            lease=LEASE,
+            lease=timedelta(seconds=settings.rendering_lease_seconds),
+            limit=LIMIT,
             concurrency=settings.rendering_children,
             on_park=commands.fail_job,
         ),
@@ -42,7 +44,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
 
 def sweep(database: Database, blobs: BlobStore) -> None:
     """Remove what killed attempts left behind, once no attempt can still be under way; forget old jobs."""
-    for job in database.read(queries.jobs_to_sweep, without_leaps(LEASE) - LEASE):
+    for job in database.read(queries.jobs_to_sweep, without_leaps(LIMIT) - LIMIT):
         for key in domain.leftovers(job.submission_id, job.id, job.attempts, job.files, job.sealed_attempt):
             blobs.delete(key)
         database.write(commands.mark_swept, job.id)

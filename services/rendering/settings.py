@@ -24,6 +24,11 @@ class Settings(ServiceSettings):
         "allow",
         description="Whether the service starts where the kernel cannot hold its children back wholly, as without Landlock",
     )
+    rendering_lease_seconds: float = Field(
+        60.0,
+        gt=0,
+        description="Seconds after which another process makes the seal of one that is not heard of any more",
+    )
     rendering_office_dir: Path = Field(
         Path("/usr/lib/libreoffice/program"),
         description="LibreOffice's programs; where they are missing, DOCX is refused",

@@ -410,6 +410,50 @@ def test_killed_in_mid_job_there_is_one_result(service: Running, tmp_path: Path)
     assert {state for seal_id, state in service.jobs() if seal_id in seal_ids} == {"done"}
 
 
+def test_a_seal_of_a_process_that_stands_still_is_made_by_another(service: Running) -> None:
+    """As a seal whose process was killed on another machine: all that is known of it is that its lease ended. Later it goes on,
+    and what it makes counts for nothing."""
+    os.kill(service.background.pid, signal.SIGKILL)
+    service.background.wait()
+    service.background = service.start("background", RENDERING_LEASE_SECONDS="3")
+    request = seal_request(service.blobs, *[contract_pdf(150)] * 3, submission_id=50, seal_id="stands still")
+    service.order(request)
+    wait_until(lambda: _has_begun(service, 50, 1), within=60, what="the job to begin")
+    _stop_outside_a_transaction(service)
+    other = service.start("background", RENDERING_LEASE_SECONDS="3")
+    wait_until(lambda: ("stands still", "done") in service.jobs(), within=90, what="the other process makes it")
+    assert not _superseded(service)
+    os.kill(service.background.pid, signal.SIGCONT)
+    wait_until(lambda: _superseded(service), within=60, what="the first attempt to end")
+    end(other)
+    sealed = service.sealed("stands still")
+    assert len(service.about("stands still")) == 1
+    files = [*(one.file for one in sealed.documents), sealed.audit_trail]
+    assert {file.key.split("-")[2] for file in files} == {"2"}, "all files are the second attempt's"
+    assert all(service.blobs.get(file) for file in files)
+
+
+def _stop_outside_a_transaction(service: Running) -> None:
+    """SQLite has one write lock, which nobody can take from a process that stands still."""
+    database = Database(service.database_url)
+    try:
+        while True:
+            os.kill(service.background.pid, signal.SIGSTOP)
+            try:
+                database.write(lambda session: session.execute(sa.update(SealJob).values(swept=SealJob.swept)))
+                return
+            except ServiceError:
+                os.kill(service.background.pid, signal.SIGCONT)
+    finally:
+        database.dispose()
+
+
+def _superseded(service: Running) -> list[dict[str, Any]]:
+    """Attempts whose outcome counted for nothing."""
+    lines = [json.loads(text) for text in processes.log_of(service.folder / "background.log").splitlines()]
+    return [one for one in lines if one.get("event") == "due_work.attempted" and one["outcome"] == "superseded"]
+
+
 def _has_begun(service: Running, submission: int, files: int) -> bool:
     """The job is leased, or has written some of its files."""
     folder = service.folder / "blobs" / "submissions" / str(submission)

@@ -240,6 +240,60 @@ def test_the_first_to_be_done_counts(database: Database) -> None:
     assert said(database) == ["first done 2"]
 
 
+def test_a_lease_is_prolonged_while_its_attempt_is_under_way(database: Database) -> None:
+    lease = timedelta(seconds=3)
+    loops = [work(database, lambda _: attempt(), lease=lease, limit=LONG) for _ in range(2)]
+    began = now()
+
+    def attempt() -> Done:
+        wait_until(lambda: (job(database, identifier).leased_until or began) > began + 2 * lease, what="a longer lease")
+        return Done(say("done"))
+
+    identifier = database.write(add)
+    with running(*loops):
+        wait_until(lambda: job(database, identifier).state == "done", what="the outcome")
+    assert said(database) == ["done done 1"]
+
+
+def test_an_attempt_that_outlives_its_limit_is_taken_over(database: Database) -> None:
+    release = threading.Event()
+
+    def attempt(row: Job) -> Done:
+        if row.attempts == 1:
+            release.wait(30)
+        return Done(say("done"))
+
+    identifier = database.write(add)
+    limit = timedelta(seconds=1)
+    with running(work(database, attempt, lease=timedelta(seconds=0.3), limit=limit)):
+        wait_until(lambda: job(database, identifier).state == "done", what="the second attempt")
+        release.set()
+    assert said(database) == ["done done 2"]
+
+
+def test_what_another_process_has_taken_over_is_its_own(database: Database) -> None:
+    """The first one stood still for longer than its lease; then it neither takes the lease back nor says how it ended."""
+    began, release = threading.Event(), threading.Event()
+    elsewhere = {"leased_by": "another-host/pid:[1]/7/1", "leased_until": now() + LONG, "attempts": 2}
+
+    def attempt(_row: Job) -> Retry:
+        began.set()
+        release.wait(30)
+        return Retry("far too late", record=say("late"))
+
+    identifier = database.write(add)
+    loop = work(database, attempt, lease=timedelta(milliseconds=1), limit=LONG)
+    loop.turn()
+    assert began.wait(30)
+    database.write(lambda session: session.execute(sa.update(Job).values(**elsewhere)))
+    loop.turn()
+    release.set()
+    loop.finish()
+    row = job(database, identifier)
+    assert {key: getattr(row, key) for key in elsewhere} == elsewhere
+    assert said(database) == []
+
+
 def test_one_at_a_time_per_lane(database: Database) -> None:
     """Two processes' worth of loops, three lanes."""
     lock = threading.Lock()
