@@ -6,7 +6,8 @@ LONGEST_TEXT = 10_000
 """Characters of a value, a title, a description or the message of a validation."""
 LONGEST_PATTERN = 256
 LARGEST_NUMBER = 2**53
-LARGEST_FONT = 200
+SMALLEST_FONT, LARGEST_FONT = 4, 144
+"""Points; halves too."""
 MOST_REASONS = 50
 LONGEST_REASON = 255
 LONGEST_FORMAT = 50

@@ -17,7 +17,6 @@ from services.gateway.connexion_import import (
     ProblemException,
     UnsupportedMediaTypeProblem,
 )
-from services.gateway.validation import NonConformingAnswer
 
 log = observe.logger(__name__)
 
@@ -46,7 +45,7 @@ def add_handlers(app: ConnexionMiddleware, methods: Callable[[str], list[str]]) 
             headers["Allow"] = ", ".join(methods(request.scope["path"]))
         return ConnexionResponse(status_code=status, mimetype="application/json", body=body, headers=headers)
 
-    for kind in (ServiceError, ProblemException, HTTPException, NonConformingAnswer, Exception):
+    for kind in (ServiceError, ProblemException, HTTPException, Exception):
         app.add_error_handler(kind, handler)
 
 
@@ -58,10 +57,7 @@ def as_service_error(error: Exception) -> ServiceError:
         return ServiceError("unsupported_media_type", "Send the file as multipart/form-data")
     if isinstance(error, ProblemException | HTTPException) and error.status_code in _HTTP:
         return ServiceError(*_HTTP[error.status_code])
-    if isinstance(error, NonConformingAnswer):
-        log.error("answer.not_as_promised", reason=str(error))
-    else:
-        log.error("request.failed", exc_info=(type(error), error, error.__traceback__))
+    log.error("request.failed", exc_info=(type(error), error, error.__traceback__))
     return ServiceError("internal", "Internal error")
 
 

@@ -18,6 +18,7 @@ from contracts.field_rules import (
     MOST_REASONS,
     NUMBER_FORMATS,
     SIGNATURE_FORMATS,
+    SMALLEST_FONT,
     WORDS,
     is_color,
     is_date_format,
@@ -112,8 +113,8 @@ def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
     if key == "format":
         return _wrong_format(kind, value)
     if key == "font_size":
-        fits = isinstance(value, int | float) and 1 <= value <= LARGEST_FONT
-        return None if fits else f"must be a number from 1 to {LARGEST_FONT}"
+        fits = _is_number(value) and SMALLEST_FONT <= value <= LARGEST_FONT
+        return None if fits else f"must be a number from {SMALLEST_FONT} to {LARGEST_FONT}"
     if key == "mask":
         return (
             None if isinstance(value, int) and abs(value) <= LONGEST_TEXT else "must be true, false or a whole number"
@@ -121,7 +122,7 @@ def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
     if key in ("hidden", "with_signature_id", "one_time_code"):
         return None if isinstance(value, bool) else "must be true or false"
     if key == "price":
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST_NUMBER
+        fits = _is_number(value) and 0 <= value <= LARGEST_NUMBER
         return None if fits else "must be a number from 0"
     if key == "currency":
         return None if value in CURRENCIES else f"must be one of {', '.join(CURRENCIES)}"
@@ -135,6 +136,10 @@ def _wrong(kind: FieldType, key: str, value: Any) -> str | None:
         )
         return None if fits else f"must be a list of at most {MOST_REASONS} texts"
     return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _wrong_url(value: Any) -> str | None:

@@ -23,6 +23,7 @@ from contracts.field_rules import (
     MOST_REASONS,
     NUMBER_FORMATS,
     SIGNATURE_FORMATS,
+    SMALLEST_FONT,
     WORDS,
     is_color,
     is_date_format,
@@ -249,8 +250,8 @@ def _color(value: Any) -> str:
 
 def _font_size(value: Any) -> int | float:
     size = _number(value)
-    if not 1 <= size <= LARGEST_FONT:
-        raise ValueError(f"must be between 1 and {LARGEST_FONT}")
+    if not SMALLEST_FONT <= size <= LARGEST_FONT:
+        raise ValueError(f"must be between {SMALLEST_FONT} and {LARGEST_FONT}")
     return size
 
 

@@ -28,7 +28,8 @@ def contract() -> dict[str, Any]:
         paragraph("Furnished. {{Inventory read;type=checkbox;role=Buyer}}"),
         paragraph("[[end]]"),
         paragraph(
-            run("{{City;type=text;role=Buyer}}", '<w:rFonts w:ascii="Arial" w:hAnsi="Arial"/>'), properties=CENTER
+            run("{{City;type=text;role=Buyer}}", '<w:rFonts w:ascii="Arial" w:hAnsi="Arial"/><w:sz w:val="21"/>'),
+            properties=CENTER,
         ),
         paragraph("[[notes]]"),
         paragraph("[[for:guarantors]]"),
@@ -56,7 +57,7 @@ def test_a_template_with_variables_is_filled_for_each_submission(suite: RunningS
     assert template["variables_schema"]["rooms"]["items"]["properties"].keys() == {"name", "size"}
     assert template["variables_schema"]["furnished"] == {"type": "boolean"}
     city = next(one for one in template["fields"] if one["name"] == "City")
-    assert city["preferences"] == {"font": "Helvetica", "font_size": 12, "align": "center"}
+    assert city["preferences"] == {"font": "Helvetica", "font_size": 10.5, "align": "center"}
     shown = pdf_text(fetched(template["documents"][0]["url"]))
     assert ("[[tenant.name]]" in shown, "{{City" in shown) == (True, False)
 

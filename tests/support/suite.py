@@ -38,6 +38,13 @@ class RunningSuite(Suite):
         assert answer.status_code == status, f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
         return answer.json()
 
+    def stop(self) -> None:
+        """Also looks whether every answer was as the interface promises; one that is not is passed on, and in the log."""
+        super().stop()
+        logs = "".join(log.read_text(errors="replace") for log in (self.var_dir / "log").glob("gateway*.log"))
+        odd = [line for line in logs.splitlines() if "answer.not_as_promised" in line]
+        assert not odd, odd[:5]
+
     def template(self, pdf: bytes, **more: Any) -> Any:
         document = {"name": "agreement", "file": base64.b64encode(pdf).decode(), **more.pop("document", {})}
         return self.api("POST", "/templates/pdf", {"documents": [document], **more})

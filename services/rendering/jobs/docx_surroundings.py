@@ -7,7 +7,7 @@ the tag's paragraph in the DOCX. What the tag itself says comes first.
 import re
 from collections.abc import Sequence
 
-from contracts.field_rules import LARGEST_FONT
+from contracts.field_rules import LARGEST_FONT, SMALLEST_FONT
 from services.rendering.jobs.docx_formatting import DocxTag, tag_key
 from services.rendering.jobs.docx_values import INERT_COLOR
 from services.rendering.jobs.pdfium_text import PageText
@@ -26,8 +26,6 @@ _FAMILIES = (
     ("liberationmono", "Courier"),
 )
 """Names of fonts in a PDF, and those that LibreOffice takes where Word's are not installed."""
-
-_SMALLEST = 1
 
 
 class DocxSurroundings:
@@ -55,7 +53,7 @@ class DocxSurroundings:
         if (family := _family(name)) is not None:
             preferences.setdefault("font", family)
         rounded = round(size * 2) / 2
-        if _SMALLEST <= rounded <= LARGEST_FONT:
+        if SMALLEST_FONT <= rounded <= LARGEST_FONT:
             preferences.setdefault("font_size", int(rounded) if rounded.is_integer() else rounded)
 
     def align(self, tags: Sequence[FoundTag]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pikepdf
 
+from contracts.field_rules import LARGEST_FONT, SMALLEST_FONT
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, FieldType
 from services.rendering.jobs.pdf_values import items_of, name_of, number_of, text_of, whole_of
@@ -94,8 +95,8 @@ def _text(field: TagField, widgets: Sequence[Widget], flags: int) -> bool:
     if alignment:
         field.preferences["align"] = alignment
     size = _FONT_SIZE.search(text_of(get("/DA")))
-    if size and 1 <= float(number_of(size[1])) <= 500:
-        field.preferences["font_size"] = round(number_of(size[1]))
+    if size and (points := round(number_of(size[1]), 2)) > 0:  # 0 is automatic
+        field.preferences["font_size"] = min(max(points, SMALLEST_FONT), LARGEST_FONT)
     length = whole_of(get("/MaxLen"))
     narrowest = min(widget.width for widget in widgets)
     if flags & _COMB and 0 < length <= 500 and narrowest / length >= _SMALLEST_CELL:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from datetime import date
 
-from contracts.field_rules import LARGEST_FONT, is_color
+from contracts.field_rules import LARGEST_FONT, SMALLEST_FONT, is_color
 
 LONGEST_NAME = 255
 LONGEST_VALUE = 2_000
@@ -167,8 +167,8 @@ def mask(value: str) -> bool | int:
 
 def font_size(value: str) -> float | int:
     size = number(value.strip().lower().removesuffix("px").removesuffix("pt"))
-    if not 1 <= size <= LARGEST_FONT:
-        raise ValueError(f"is not between 1 and {LARGEST_FONT}")
+    if not SMALLEST_FONT <= size <= LARGEST_FONT:
+        raise ValueError(f"is not between {SMALLEST_FONT} and {LARGEST_FONT}")
     return size
 
 

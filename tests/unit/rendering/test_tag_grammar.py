@@ -97,7 +97,7 @@ def test_width_height_and_option_are_of_the_place():
         ("A;width=0", "“width” is not a sensible length"),
         ("A;height=50%", "“height” is not a number"),
         ("A;font=Comic Sans", "“font” is none of Times, Helvetica, Courier"),
-        ("A;font_size=201", "“font_size” is not between 1 and 200"),
+        ("A;font_size=145", "“font_size” is not between 4 and 144"),
         ("A;color=rainbow", "“color” is no color"),
         ("A;align=middle", "“align” is none of left, center, right"),
         ("A;method=maybe", "“method” is none of aes, qes"),
@@ -168,7 +168,7 @@ def assert_possible(parsed: ParsedTag) -> None:
     assert clean(tag.name) == tag.name
     assert len(tag.role or "") <= LONGEST_NAME
     assert all(0 < side <= 10_000 for side in (parsed.width, parsed.height) if side is not None)
-    assert 1 <= tag.preferences.get("font_size", 1) <= 200
+    assert 4 <= tag.preferences.get("font_size", 4) <= 144
 
 
 _WORDS = st.one_of(

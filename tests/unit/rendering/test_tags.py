@@ -319,7 +319,7 @@ def test_attributes(text, expected):
         ("{{A;type=number;default=x}}", "tag_attribute", "the default “x” does not fit"),
         ("{{A;type=payment;price=-1}}", "tag_attribute", "is below 0"),
         ("{{A;type=payment;payment_url=javascript:alert(1)}}", "tag_attribute", "no http or https URL"),
-        ("{{A;font_size=1000000}}", "tag_attribute", "between 1 and 200"),
+        ("{{A;font_size=1000000}}", "tag_attribute", "between 4 and 144"),
         ("{{A;whatever}}", "tag_attribute", "“whatever” is not an attribute"),
         ("{{A;type=text;option=x}}", "tag_attribute", "only belongs to radio"),
         ("{{A;min=soon}}", "tag_attribute", "is not a number"),

@@ -113,6 +113,7 @@ def test_options_must_be_distinct_and_few(options: list[str]) -> None:
 @pytest.mark.parametrize(
     ("kind", "preferences", "kept"),
     [
+        ("text", {"font_size": "10.5"}, {"font_size": 10.5}),
         ("text", {"font_size": "12", "unknown": {"deep": 1}}, {"font_size": 12}),
         ("text", {"color": "#1A2b3C", "background": "White"}, {"color": "#1a2b3c", "background": "white"}),
         ("text", {"font": "times", "font_type": "bold_italic"}, {"font": "Times", "font_type": "bold_italic"}),
@@ -134,7 +135,8 @@ def test_preferences_are_kept_in_one_spelling(kind: str, preferences: dict[str, 
 @pytest.mark.parametrize(
     ("kind", "key", "value"),
     [
-        ("text", "font_size", 0),
+        ("text", "font_size", 3.9),
+        ("text", "font_size", 144.5),
         ("text", "font_size", "big"),
         ("text", "font_size", True),
         ("text", "font", "Comic Sans"),
