@@ -126,9 +126,9 @@ Outcome = Done | Retry | Park
 
 @dataclass
 class _UnderWay:
-    """An attempt that this process makes. ``prolong_at`` and ``ends`` are monotonic seconds: when its lease is prolonged next, and
-    when it loses its lease and its place. ``held``: its outcome is not in the database. ``unwritten``: there is an outcome, and the
-    database has not taken it."""
+    """An attempt that this process makes. ``prolong_at`` and ``ends`` are monotonic seconds: when its lease is prolonged next,
+    and when it loses its lease and its place. ``held``: its outcome is not in the database. ``unwritten``: there is an outcome,
+    and the database has not taken it."""
 
     key: Any
     attempts: int
@@ -229,9 +229,9 @@ class DueWork(Loop):
     ``on_park`` runs in that transaction. ``Park`` runs its own ``record`` if it has one, else ``on_park``.
     ``lanes``: rows belong to somebody, and each gets a few places at once; without it the first due come first.
 
-    An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late
-    outcome of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs, unless there
-    is a ``limit``: then the lease is prolonged while the attempt is under way, until it has taken that long. (Not with ``lanes``,
+    An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late outcome
+    of an attempt that was taken over is dropped. ``lease`` should be well above the attempt's own time-outs, unless there is a
+    ``limit``: then the lease is prolonged while the attempt is under way, until it has taken that long. (Not with ``lanes``,
     which tell from the lease since when an attempt is under way.) Once the attempt is over, the lease is prolonged until its
     outcome is written.
 
@@ -453,8 +453,8 @@ class DueWork(Loop):
 
     def _hold_leases(self) -> None:
         """Keep the leases of attempts that are under way, where there is a limit to that, and of those that are over and not
-        written: when the database comes back after they would have ended, this loop does not take the rows again. A lease that was
-        lost when the database was killed is taken again."""
+        written: when the database comes back after they would have ended, this loop does not take the rows again. A lease that
+        was lost when the database was killed is taken again."""
         row, moment = self._row, time.monotonic()
         lease = self._lease.total_seconds()
         attempts = [attempt for thread, attempt in self._running.items() if thread.is_alive() and attempt.held]

@@ -13,8 +13,8 @@ from services.rendering.settings import Settings
 from services.rendering.workshop import Workshop
 
 LIMIT = timedelta(minutes=15)
-"""Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each. An attempt that takes longer hangs,
-and is not waited for."""
+"""Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each. An attempt that takes longer
+hangs, and is not waited for."""
 
 _WARM = 2
 """A sealed file is read back by one child while the next is drawn by another: the signer's wait is shorter by as much."""
