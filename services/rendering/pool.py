@@ -86,10 +86,10 @@ class ChildPool:
     """At most ``size`` children; ``warm`` of them are kept when there is nothing to do, others end after ``idle`` seconds.
 
     ``memory`` bounds a child's address space in bytes. A child is replaced after ``jobs_per_child`` jobs, or when it has
-    ever held more than half of ``memory``. ``share`` is how many children may be at work for one caller (all of
-    them, when it is not given). ``environment`` is added to the little that a child gets of ours. Each child has a folder of
-    its own below ``TMPDIR`` (there, or Python's), which goes with the child. Thread-safe; under eventlet call ``start`` after
-    the patching.
+    ever held more than half of ``memory``. ``share`` is how many children may be at work for one caller whose jobs are not
+    known to be quick (all of them, when it is not given). ``environment`` is added to the little that a child gets of ours.
+    Each child has a folder of its own below ``TMPDIR`` (there, or Python's), which goes with the child. Thread-safe; under
+    eventlet call ``start`` after the patching.
     """
 
     def __init__(
@@ -182,15 +182,16 @@ class ChildPool:
     ) -> tuple[dict[str, Any], list[bytes]]:
         asked = time.monotonic()
         with WAITING.track_inprogress():
-            begun = self._turns.take(caller, wait)
-        if not begun:
-            own = not self._turns.has_share_left(caller)
+            turn = self._turns.take(caller, wait, task)
+        if turn is None:
+            own = not self._turns.has_share_left(caller, task)
             NOT_BEGUN.labels("share" if own else "busy").inc()
             raise Busy(f"no free child for {task} within {wait:g} s", own=own)
         try:
             QUEUE_SECONDS.observe(time.monotonic() - asked)
             child = self._take()
             started, waited, outcome, healthy = time.monotonic(), 0.0, "failed", False
+            turn.begun = started  # what it takes to start a child is not the job's
             try:
                 child.begin(task, first, seconds)
                 if rest is not None:
@@ -210,7 +211,7 @@ class ChildPool:
                     JOB_SECONDS.labels(task, outcome).observe(time.monotonic() - started - waited)
                 self._give_back(child, healthy)
         finally:
-            self._turns.give_back(caller)
+            self._turns.give_back(turn)
 
     def close(self) -> None:
         """End the idle children; busy ones end with their parent."""

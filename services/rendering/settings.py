@@ -16,7 +16,9 @@ class Settings(ServiceSettings):
         2, ge=1, le=64, description="Child processes at work at once, per process; one is kept when idle"
     )
     rendering_children_per_caller: int | None = Field(
-        None, ge=1, description="Those of them that may be at work for one API user; all but one when unset"
+        None,
+        ge=1,
+        description="Those of them for one API user whose jobs are not known to be quick; all but one when unset",
     )
     rendering_child_memory_mb: int = Field(1024, ge=512, description="Address space of a child, in MB")
     rendering_jobs_per_child: int = Field(200, ge=1, description="Jobs after which a child is replaced")

@@ -3,15 +3,19 @@
     python -m tests.load.html
 
 Documents of 1 to 5 pages. Prints medians and the median of the per-round ratios (target: at most 0.3), and what the whole way
-costs in a child, from HTML to a PDF with its fields that was filled and sealed on trial.
+costs in a child, from HTML to a PDF with its fields that was filled and sealed on trial. Then how many documents one user gets made
+with two children, the default, whose share is one child.
 """
 
 import statistics
 import subprocess
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
+from contracts.runtime.caller import acting_for
 from services.rendering.jobs.convert import html_to_pdf
 from services.rendering.pool import ChildPool
 from services.rendering.renderer import Renderer
@@ -47,6 +51,30 @@ def main() -> None:
         try:
             for pages in (1, 3, 5):
                 _compare(pages, Path(name), pool)
+        finally:
+            pool.close()
+    _of_one_user()
+
+
+def _of_one_user(documents: int = 60) -> None:
+    """Documents of one page, four at a time."""
+    for share in (1, 2):
+        pool = ChildPool(size=2, share=share, warm=2).start()
+
+        renderer = Renderer(pool, most_bytes=2**25, most_pages=1000)
+
+        def make(number: int, renderer: Renderer = renderer) -> None:
+            with acting_for("user/1"):
+                renderer.prepare_html(contract(1), None, None, "Letter", f"contract {number}", {}, today=TODAY)
+
+        try:
+            with ThreadPoolExecutor(4) as threads:
+                list(threads.map(make, range(4)))  # the children load what they need
+                began = time.monotonic()
+                list(threads.map(make, range(documents)))
+            print(
+                f"html, one user, a share of {share} of 2: {documents / (time.monotonic() - began):.1f} documents a second"
+            )
         finally:
             pool.close()
 

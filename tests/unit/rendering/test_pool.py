@@ -31,7 +31,7 @@ from services.rendering.pool import (
     Message,
 )
 from services.rendering.renderer import for_caller
-from services.rendering.turns import Turns
+from services.rendering.turns import Turn, Turns
 from tests.support.kernels import without_landlock
 from tests.support.suite import wait_until
 
@@ -191,12 +191,26 @@ def _ask_until_refused(pool: ChildPool) -> None:
 # --- whose turn it is
 
 
-def stand_in_line(turns: Turns, caller: str | None, begun: list[str | None]) -> threading.Thread:
+def begin(turns: Turns, caller: str | None, ago: float = 0.0) -> Turn:
+    """A job that begins at once, and is taken to have begun some seconds ago."""
+    turn = turns.take(caller, 20)
+    assert turn is not None
+    assert turn.begun is not None
+    turn.begun -= ago
+    return turn
+
+
+def make(turns: Turns, caller: str, seconds: float) -> None:
+    """A job that takes so long."""
+    turns.give_back(begin(turns, caller, seconds))
+
+
+def stand_in_line(turns: Turns, caller: str | None, begun: list[Turn]) -> threading.Thread:
     """Ask for a turn in a thread; returns when it waits."""
 
     def ask() -> None:
-        if turns.take(caller, 20):
-            begun.append(caller)
+        if turn := turns.take(caller, 20):
+            begun.append(turn)
 
     before = turns.waiting
     thread = threading.Thread(target=ask)
@@ -206,36 +220,93 @@ def stand_in_line(turns: Turns, caller: str | None, begun: list[str | None]) -> 
 
 
 def test_a_caller_has_a_share_of_the_children_and_others_do_not_stand_in_their_line() -> None:
-    turns, begun = Turns(size=2, share=1), list[str | None]()
-    assert turns.take("a", 0)
+    turns, begun = Turns(size=2, share=1), list[Turn]()
+    first = begin(turns, "a", 20)
     lines = [stand_in_line(turns, "a", begun) for _ in range(5)]
     assert not turns.take("a", 0.01)
     assert not turns.has_share_left("a")
-    assert turns.take("b", 20), "a second child is left to others"
+    second = begin(turns, "b")  # a second child is left to others
     assert not turns.take("c", 0.01), "now all are taken"
     assert turns.has_share_left("c")
-    turns.give_back("b")
-    assert turns.take(None, 20), "work without a caller has no share"
-    turns.give_back(None)
-    for left in (4, 3, 2, 1, 0):
-        turns.give_back("a")
-        wait_until(lambda left=left: turns.waiting == left, what="the next of the line")  # type: ignore[misc]
+    turns.give_back(second)
+    turns.give_back(begin(turns, None))  # work without a caller has no share
+    for number in range(5):
+        turns.give_back(begun[-1] if begun else first)
+        wait_until(lambda number=number: len(begun) == number + 1, what="the next of the line")  # type: ignore[misc]
     for line in lines:
         line.join()
-    assert begun == ["a"] * 5
+    assert turns.waiting == 0
+
+
+def test_more_than_their_share_is_for_callers_whose_jobs_are_quick() -> None:
+    turns = Turns(size=2, share=1)
+    make(turns, "a", 0.1)
+    first, second = begin(turns, "a"), begin(turns, "a")
+    assert not turns.take("b", 0.01)
+    turns.give_back(first)
+    second.begun = time.monotonic() - 2
+    assert not turns.has_share_left("a"), "one that is under way has become slow"
+    third = begin(turns, "b")
+    turns.give_back(second)
+    turns.give_back(third)
+    make(turns, "a", 0.1)
+    begin(turns, "a")
+    assert not turns.has_share_left("a"), "a slow one was there a moment ago"
+
+
+def test_a_caller_of_whom_nothing_is_known_has_their_share() -> None:
+    turns = Turns(size=2, share=1)
+    make(turns, "a", 0.1)
+    begin(turns, "b")
+    assert not turns.take("b", 0.01)
+
+
+def test_a_quick_job_speaks_for_those_of_its_task_only() -> None:
+    """Reading what a page wants to load takes milliseconds, laying it out may take for ever."""
+    turns = Turns(size=2, share=1)
+    for _ in range(3):
+        reading = turns.take("a", 20, "read")
+        assert reading is not None
+        turns.give_back(reading)
+    assert turns.take("a", 20, "lay out")
+    assert not turns.take("a", 0.01, "lay out")
+    assert turns.take("a", 0.01, "read")
+
+
+def test_quick_jobs_in_between_do_not_free_slow_ones() -> None:
+    """Two children for 20 s, at the price of one quick job, would else be had again and again."""
+    turns = Turns(size=3, share=2)
+    make(turns, "a", 0.1)
+    heavy = [begin(turns, "a", 20) for _ in range(2)]
+    for turn in heavy:
+        turns.give_back(turn)
+    for _ in range(5):
+        make(turns, "a", 0.1)
+    heavy = [begin(turns, "a") for _ in range(2)]
+    assert not turns.take("a", 0.01)
+    assert begin(turns, "b")
+
+
+def test_callers_of_whom_nothing_counts_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = Turns(size=2, share=1)
+    for number in range(50):
+        make(turns, f"user/{number}", 0.1 if number % 2 else 20)
+    ahead = time.monotonic() + 300
+    monkeypatch.setattr(time, "monotonic", lambda: ahead)
+    make(turns, "a", 0.1)
+    assert list(turns._callers) == ["a"]
 
 
 def test_the_next_child_is_for_whoever_has_fewest_jobs_then_for_who_came_first() -> None:
-    turns, begun = Turns(size=3, share=3), list[str | None]()
-    for caller in ("a", "a", "b"):
-        assert turns.take(caller, 0)
+    turns, begun = Turns(size=3, share=3), list[Turn]()
+    first = [begin(turns, caller) for caller in ("a", "a", "b")]
     lines = [stand_in_line(turns, caller, begun) for caller in ("a", "b", "c", None)]
-    for number, caller in enumerate(["a", "a", "b", "c"], 1):
-        turns.give_back(caller)
+    for number in range(1, 5):
+        turns.give_back([*first, *begun][number - 1])
         wait_until(lambda number=number: len(begun) == number, what="the next of the line")  # type: ignore[misc]
     for line in lines:
         line.join()
-    assert begun == ["c", "a", "b", None]
+    assert [turn.caller for turn in begun] == ["c", "a", "b", None]
 
 
 def test_a_child_is_left_to_other_callers() -> None:
