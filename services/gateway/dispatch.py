@@ -12,6 +12,7 @@ from services.gateway import api, exchange, repeats
 from services.gateway.api.bodies import dry_run
 from services.gateway.connexion_import import ROUTING_CONTEXT
 from services.gateway.context import GatewayContext
+from services.gateway.shares import Shares
 
 
 class Dispatch:
@@ -21,6 +22,7 @@ class Dispatch:
     def __init__(self, context: GatewayContext, operations: list[str]) -> None:
         self._context = context
         self._handlers = {operation: api.handler(operation) for operation in operations}
+        self._shares = Shares(context.settings.heavy_calls_per_user)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = scope.get("extensions", {}).get(ROUTING_CONTEXT, {}).get("operation_id")
@@ -33,10 +35,16 @@ class Dispatch:
         await _send_json(send, 201 if operation in api.CREATED else 200, found.answer)
 
     async def _answer(self, found: exchange.Exchange) -> Any:
-        handle = self._handlers[found.operation]
         if found.actor is None:
-            return await handle(self._context, found)
+            return await self._handlers[found.operation](self._context, found)
         caller = repeats.of_user(found.actor.user_id)
+        if found.operation not in api.HEAVY:
+            return await self._handled(found, caller)
+        async with self._shares.place(caller):
+            return await self._handled(found, caller)
+
+    async def _handled(self, found: exchange.Exchange, caller: str) -> Any:
+        handle = self._handlers[found.operation]
         with acting_for(caller):
             if dry_run(found):
                 return await handle(self._context, found)  # may be repeated as it is

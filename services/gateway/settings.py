@@ -43,6 +43,9 @@ class Settings(ServiceSettings):
     fetch_timeout: float = Field(
         default=10.0, gt=0, description="seconds to fetch a file from a URL that a caller gave"
     )
+    heavy_calls_per_user: int = Field(
+        default=3, ge=1, description="calls of one user at once that work on documents; others wait, then get 503"
+    )
     page_threads: int = Field(default=16, ge=1, description="threads for the signing page and file links")
     fetch_threads: int = Field(default=16, ge=1, description="threads that fetch files from URLs that callers gave")
     work_threads: int = Field(default=8, ge=1, description="threads for large bodies, files, passwords, the database")

@@ -20,19 +20,40 @@ def key_of(suite: RunningSuite, name: str) -> str:
     return str(made["api_key"])
 
 
+def make(suite: RunningSuite, key: str, html: str) -> requests.Response:
+    documents = [{"name": "Page", "html": f"<!-- {uuid.uuid4()} -->{html}"}]
+    return suite.call("POST", "/templates/html", {"documents": documents}, key=key)
+
+
+def test_fifteen_heavy_pages_of_one_user_leave_workers_to_others(sqlite_suite: RunningSuite) -> None:
+    """Ten calls are all that a worker handles at once; the others of one user wait where they are in nobody's way."""
+    suite = sqlite_suite
+    hostile, other = key_of(suite, "hostile"), key_of(suite, "other")
+    with ThreadPoolExecutor(15) as threads:
+        heavy = [threads.submit(make, suite, hostile, HEAVY) for _ in range(15)]
+        for number in range(3):
+            made = make(suite, other, f"<p>{number}</p>")
+            assert made.status_code == 200, made.text
+            for path in ("/templates", f"/templates/{made.json()['id']}", "/submissions"):
+                assert suite.call("GET", path, key=other).status_code == 200
+            assert suite.call("GET", "/templates", key=hostile).status_code == 200, (
+                "their own other calls do not wait either"
+            )
+        assert not any(one.done() for one in heavy), "others were answered only after the heavy pages"
+        answers = [one.result() for one in heavy]
+    assert {one.status_code for one in answers} == {422, 503}
+    assert all(int(one.headers["Retry-After"]) > 0 for one in answers if one.status_code == 503)
+
+
 def test_six_heavy_pages_of_one_user_keep_no_other_waiting(sqlite_suite: RunningSuite) -> None:
     suite = sqlite_suite
     hostile, other = key_of(suite, "hostile"), key_of(suite, "other")
 
-    def make(key: str, html: str) -> requests.Response:
-        documents = [{"name": "Page", "html": f"<!-- {uuid.uuid4()} -->{html}"}]
-        return suite.call("POST", "/templates/html", {"documents": documents}, key=key)
-
     with ThreadPoolExecutor(HOSTILE) as threads:
-        heavy = [threads.submit(make, hostile, HEAVY) for _ in range(HOSTILE)]
+        heavy = [threads.submit(make, suite, hostile, HEAVY) for _ in range(HOSTILE)]
         # The first answer may come before the six are there; the third comes while children are at work on them.
         for number in range(3):
-            made = make(other, f"<p>{number}</p>")
+            made = make(suite, other, f"<p>{number}</p>")
             assert made.status_code == 200, made.text
         assert not any(one.done() for one in heavy), "others were answered only after the heavy pages"
         answers = [one.result() for one in heavy]

@@ -15,6 +15,21 @@ Handler = Callable[[GatewayContext, Exchange], Awaitable[Any]]
 CREATED = frozenset({"users.create", "webhooks.create"})
 """Operations whose success is 201; all others answer 200 (decisions: 'Success codes')."""
 
+HEAVY = frozenset(
+    {
+        *(
+            f"{resource}.create_from_{kind}"
+            for resource in ("templates", "submissions")
+            for kind in ("pdf", "docx", "html")
+        ),
+        "templates.change_documents",
+        "submissions.documents",
+        "tools.merge",
+        "tools.verify",
+    }
+)
+"""Operations that work on the caller's documents while they wait, and may take long: see ``shares``."""
+
 
 def handler(operation: str) -> Handler:
     """The function of an operation id such as ``users.create``."""
