@@ -159,10 +159,10 @@ def report_wrong_recipient(
     session: Session, command: rpc.form.ReportWrongRecipient, site: Site, now: datetime
 ) -> rpc.form.Done:
     """Whoever got the link says that they are not this person: it is replaced, and the sender is told, who alone can send the
-    new one."""
+    new one. Whoever is not this person cannot pass the codes that are asked of them."""
 
     def decide() -> rpc.form.Done:
-        found, submitter = lock_passed(session, command, site, now)
+        found, submitter = store.lock_by_slug(session, command.slug)
         at = store.moment(found, now)
         reason = _reason(command.reason)
         try:

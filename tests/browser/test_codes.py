@@ -37,6 +37,31 @@ def code_in_mail(suite: RunningSuite, address: str, number: int = 1) -> str:
     return str(wait_until(look, what=f"the code to {address}"))
 
 
+def test_whoever_gets_no_code_may_say_that_they_are_somebody_else(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch
+) -> None:
+    watch.expected.append("404")
+    made = template(suite, field("Name", line=0))
+    (party,) = invite(suite, made, submitter_0={"email": "mistyped@example.com", "require_email_2fa": True})
+    page = open_page(f"/s/{party['slug']}", PHONE)
+    signer = Signer(page)
+    signer.press("This is not me")
+    picture(page, "code-not-me-phone")
+    signer.press("Back")
+    expect(page.get_by_role("button", name="This is not me")).to_be_focused()
+    signer.press("Send me the code")
+    expect(signer.field("Code from the message")).to_be_focused()
+    signer.press("This is not me")
+    page.get_by_label("Anything to add?").fill("I only share the mailbox")
+    picture(open_page(f"/s/{party['slug']}", DESKTOP), "code-not-me-desktop")
+    signer.press("This is not me")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This link is no longer valid")
+    events = suite.api("GET", f"/submissions/{party['submission_id']}")["submission_events"]
+    assert [one["data"]["reason"] for one in events if one["event_type"] == "wrong_recipient"] == [
+        "I only share the mailbox"
+    ]
+
+
 def test_the_form_opens_after_the_code_and_stays_open_in_this_browser(
     suite: RunningSuite, open_page: OpenPage, watch: Watch
 ) -> None:

@@ -450,6 +450,15 @@ def test_this_is_not_me(desk: AddressDesk) -> None:
     assert refusal(lambda: desk.report(new.slug)).details == [{"field": "state", "reason": "completed"}]
 
 
+def test_whoever_cannot_pass_the_code_says_so_without(desk: AddressDesk) -> None:
+    made = for_mallory(desk, person={"require_email_2fa": True})
+    old = made.submitters[0]
+    assert desk.form(old.slug).state == "code"
+    assert desk.report(old.slug, "no code for me").state == "wrong_recipient"
+    assert_dead(desk, old.slug, "wrong_recipient")
+    assert desk.said(made.id, "wrong_recipient")["reason"] == "no code for me"
+
+
 def test_whose_turn_has_not_come_cannot_say_so_and_a_long_reason_is_refused(desk: AddressDesk) -> None:
     made = for_mallory(desk)
     first, second = made.submitters

@@ -1,9 +1,14 @@
 // Before the document: asks for the code that was sent to the signer.
 import { get } from "./form/calls.js";
+import { openRefusalDialog } from "./form/refusal_dialog.js";
 import { codeForm } from "./code_form.js";
 import { t } from "./form/texts.js";
 
 const place = document.getElementById("code");
+const notMe = document.getElementById("not-me");
+const NOTHING_TO_SAVE = { stop() {}, resume() {} };
+
+notMe?.addEventListener("click", () => openRefusalDialog("wrong_recipient", notMe, NOTHING_TO_SAVE, () => location.reload()));
 
 if (place) {
   codeForm(place, {
