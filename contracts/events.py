@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import SealRequest
 from contracts.rpc.submissions.api import Message
+from contracts.statements import Parts, SignedStatement, Statement
 from contracts.types import Account, Actor, DocumentLink, Moment, Notice, Tolerant
 
 
@@ -259,11 +260,29 @@ class DocumentsSealed(Tolerant):
 
 
 class DocumentsFailed(Tolerant):
-    """Sealing was given up; ``reason`` is for the operator and names the field where one is at fault."""
+    """Sealing was given up; ``reason`` is for the operator and names the field where one is at fault. ``differences``: what is
+    to be sealed is not what the parties signed; each is a sentence."""
 
     submission_id: int
     seal_id: str
     reason: str
+    differences: list[str] = Field(default_factory=list)
+
+
+class StatementDue(Tolerant):
+    """A party has completed: its statement is to be signed and kept. Asked for again it says the same."""
+
+    statement: Statement
+    parts: Parts = Field(default_factory=Parts)
+
+
+class StatementSigned(Tolerant):
+    """A statement, named by the SHA-256 of its bytes, is signed and kept."""
+
+    submission_id: int
+    submitter_id: int
+    sha256: str
+    signed: SignedStatement
 
 
 class SendingOutcome(Tolerant):
@@ -312,10 +331,12 @@ LINK_REPLACED = Event("submissions", "link.replaced", LinkReplaced)
 SMS_DUE = Event("submissions", "sms.due", SmsDue)
 CODE_DUE = Event("submissions", "code.due", CodeDue)
 SEALING_DUE = Event("submissions", "sealing.due", SealRequest)
+STATEMENT_DUE = Event("submissions", "statement.due", StatementDue)
 PREFERENCES_GIVEN = Event("submissions", "preferences.given", PreferencesGiven)
 SUBMISSION_ERASED = Event("submissions", "submission.erased", Erased)
 DOCUMENTS_SEALED = Event("rendering", "documents.sealed", DocumentsSealed)
 DOCUMENTS_FAILED = Event("rendering", "documents.failed", DocumentsFailed)
+STATEMENT_SIGNED = Event("rendering", "statement.signed", StatementSigned)
 MAIL_SENT = Event("notifications", "mail.sent", MailOutcome)
 MAIL_FAILED = Event("notifications", "mail.failed", MailOutcome)
 SMS_SENT = Event("notifications", "sms.sent", PhoneOutcome)

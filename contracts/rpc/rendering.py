@@ -7,6 +7,7 @@ from pydantic import Field
 from contracts.blobs import BlobRef
 from contracts.field_boxes import FieldBox
 from contracts.rpc import Rpc
+from contracts.statements import Parts, Statement
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldContent, FieldDefinition, FieldType, Moment, Notice, PageSize, Tolerant
 
@@ -207,13 +208,36 @@ class CheckedValues(Tolerant):
     faults: dict[str, str] = Field(default_factory=dict)
 
 
+class GivenByParty(Tolerant):
+    """What a completed party gave as the rows have it today: ``values`` by field uuid with files as their SHA-256, empty ones
+    left out, and ``reasons`` for signing. ``statement`` and its ``parts`` as they were stated at the completion, None where an
+    older version recorded it."""
+
+    submitter_id: int
+    values: dict[str, Any] = Field(default_factory=dict)
+    reasons: dict[str, str] = Field(default_factory=dict)
+    statement: Statement | None = None
+    parts: Parts | None = None
+
+
+class ToCheck(Tolerant):
+    """What is compared with the statements before sealing, as the rows have it today: all ``documents`` (``name``, ``sha256``,
+    ``conditions``) by uuid and all definitions of ``fields``, also those that conditions keep off the paper."""
+
+    documents: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    fields: list[dict[str, Any]] = Field(default_factory=list)
+    parties: list[GivenByParty] = Field(default_factory=list)
+
+
 class SealRequest(FillRequest):
-    """Everything that sealing and the audit trail need. ``seal_id`` names this attempt: one job, one result."""
+    """Everything that sealing and the audit trail need. ``seal_id`` names this attempt: one job, one result. ``to_check`` is
+    None in an order of an older version."""
 
     seal_id: str
     trail: list[TrailEvent]
     created_at: Moment
     completed_at: Moment
+    to_check: ToCheck | None = None
 
 
 class AreaToDraw(Tolerant):

@@ -194,9 +194,12 @@ class GetDocuments(Tolerant):
 
 
 class RetrySeal(Tolerant):
+    """``accept_differences``: an admin takes upon themselves what differs from the statements; the trail names them."""
+
     request_id: str
     actor: Actor
     id: int
+    accept_differences: bool = False
 
 
 class GetSubmitter(Tolerant):
