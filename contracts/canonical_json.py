@@ -7,9 +7,12 @@ import re
 from decimal import Decimal
 from typing import Any
 
-_NEEDS_CARE = re.compile(r"\.0(?![0-9])|[0-9]e[+-]?[0-9]|[\U00010000-\U0010ffff]")
+_NEEDS_CARE = re.compile(r"\.0(?![0-9])|[0-9]e[+-]?[0-9]|[0-9]{22}|[\U00010000-\U0010ffff]")
 """Where Python's writer and RFC 8785 may differ: whole and very small or large numbers, minus zero, order of keys beyond the
 Basic Multilingual Plane. It may also stand in a text, which then only takes longer."""
+
+_LARGE = 10**21
+"""From here on ECMAScript writes whole numbers with an exponent. PostgreSQL gives 1e22 back as a whole number."""
 
 
 def encoded(value: Any) -> bytes:
@@ -34,6 +37,8 @@ def _carefully(value: Any) -> str:
         return "{" + ",".join(f"{_dumps(key)}:{_carefully(value[key])}" for key in keys) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_carefully, value)) + "]"
+    if isinstance(value, int) and abs(value) >= _LARGE:
+        value = float(value)
     return _number(value) if isinstance(value, float) else _dumps(value)
 
 

@@ -84,7 +84,7 @@ TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=T
 
 class Recipient(Tolerant):
     """A party, as mails speak of him. ``values`` by field name, None where there is none yet, for the message variables.
-    ``company_name`` and ``logo`` are what his own mails show."""
+    ``company_name`` and ``logo`` are what his own mails show. ``receipt`` of their completion, in the mails after it."""
 
     submitter_id: int
     role: str
@@ -97,6 +97,7 @@ class Recipient(Tolerant):
     values: dict[str, Any] = Field(default_factory=dict)
     company_name: str = ""
     logo: BlobRef | None = None
+    receipt: str | None = None
 
 
 class MailContext(Tolerant):

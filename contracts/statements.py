@@ -6,17 +6,21 @@ keeps it. Whoever changes the database of submissions afterwards changes no stat
 
 import hashlib
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from contracts import canonical_json
 from contracts.blobs import BlobRef
-from contracts.types import Moment, Tolerant
+from contracts.types import STATIC_TYPES, Moment, Tolerant
 
 VERSION = 1
 PREFIX = "statements/"
 JSON, SIGNATURE = "application/json", "application/pkcs7-signature"
+_FROZEN = ("uuid", "submitter_uuid", "type", "areas")
+_EMPTY: tuple[Any, ...] = (None, False, "", [], {})
+"""Keys with such values are left out of a definition: a later version may know more of them."""
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _GROUPS, _GROUP = 5, 4
 _ALIKE = str.maketrans("OIL", "011")
@@ -34,8 +38,8 @@ class Statement(Tolerant):
     """What is confirmed of a completion.
 
     ``line`` is that of the completion, ``head`` the last one when the completion was committed. ``shown`` is the token of what
-    was shown, None where the API completed in the signer's place. ``values`` is the digest in the line, ``documents`` the SHA-256
-    of each document's PDF by uuid. ``paper`` is the digest of what is frozen of documents and fields (``paper_digest``).
+    was shown, None where the API completed in the signer's place. ``values`` is the digest in the line, ``documents`` has the
+    SHA-256 of each document's PDF by uuid. ``paper`` is the digest of what is frozen of documents and fields (``paper_parts``).
     """
 
     version: int = VERSION
@@ -106,16 +110,38 @@ def folder(submission: int) -> str:
     return f"{PREFIX}{submission}/"
 
 
-def paper_digest(parts: dict[str, str]) -> str:
-    """Compute ``paper`` of the parts' digests, by ``documents.<uuid>`` and ``fields.<uuid>``."""
-    return canonical_json.digest(parts)
+def paper_parts(
+    documents: Mapping[str, Mapping[str, Any]], fields: Iterable[Mapping[str, Any]], party_uuid: str
+) -> dict[str, str]:
+    """Compute the parts of ``paper``: what stays as it is once the party ``party_uuid`` has completed.
+
+    Of a document ``{name, sha256, conditions}``, by its uuid. Of the party's own fields the whole definition, and so of what
+    others cannot fill in on paper; of what they may still fill in whose it is, of what kind and where.
+    """
+    parts = {f"documents.{uuid}": canonical_json.digest(dict(one)) for uuid, one in documents.items()}
+    for field in fields:
+        fixed = field["submitter_uuid"] == party_uuid or (
+            field["areas"] and (field["readonly"] or field["type"] in STATIC_TYPES)
+        )
+        known = (
+            {key: value for key, value in field.items() if value not in _EMPTY}
+            if fixed
+            else {key: field[key] for key in _FROZEN}
+        )
+        parts[f"fields.{field['uuid']}"] = canonical_json.digest(known)
+    return parts
 
 
-def document_part(document: dict[str, Any]) -> str:
-    """Compute the part of a document: ``name``, ``sha256`` of its PDF, ``conditions``."""
-    return canonical_json.digest(document)
+def paper_digest(parts: Mapping[str, str]) -> str:
+    """Compute ``paper`` of its parts."""
+    return canonical_json.digest(dict(parts))
 
 
-def given_digest(values: dict[str, Any], reasons: dict[str, str]) -> str:
+def value_parts(values: Mapping[str, Any], reasons: Mapping[str, str]) -> dict[str, str]:
+    """Compute a digest of each value with its reason for signing, by field uuid."""
+    return {uuid: canonical_json.digest([values.get(uuid), reasons.get(uuid)]) for uuid in sorted({*values, *reasons})}
+
+
+def given_digest(values: Mapping[str, Any], reasons: Mapping[str, str]) -> str:
     """Compute ``values``: what a party gave by field uuid, files by their SHA-256, and the reasons for signing."""
-    return canonical_json.digest({"values": values, "reasons": reasons})
+    return canonical_json.digest({"values": dict(values), "reasons": dict(reasons)})

@@ -214,6 +214,7 @@ class GivenByParty(Tolerant):
     older version recorded it."""
 
     submitter_id: int
+    party_uuid: str
     values: dict[str, Any] = Field(default_factory=dict)
     reasons: dict[str, str] = Field(default_factory=dict)
     statement: Statement | None = None

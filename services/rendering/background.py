@@ -2,19 +2,24 @@
 
 from datetime import timedelta
 
+from contracts import statements as stated
 from contracts.runtime.background import DueWork, Every
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
 from services.rendering import commands, domain, queries, results
-from services.rendering.models import SealJob
+from services.rendering.models import SealJob, StatementRow
 from services.rendering.sealing import SealWork
 from services.rendering.settings import Settings
+from services.rendering.statements import StatementWork
 from services.rendering.workshop import Workshop
 
 LIMIT = timedelta(minutes=15)
 """Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each. An attempt that takes longer
 hangs, and is not waited for."""
+
+STATEMENT_LEASE = timedelta(minutes=5)
+"""Above what all time-stamping authorities may take together."""
 
 _WARM = 2
 """A sealed file is read back by one child while the next is drawn by another: the signer's wait is shorter by as much."""
@@ -23,8 +28,18 @@ _WARM = 2
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
     """Opens the workshop: a service without a usable key does not start."""
     workshop = Workshop(settings, warm=_WARM).open()
-    work = SealWork(settings, blobs, workshop.renderer, workshop.sealer)
+    work = SealWork(settings, blobs, workshop.renderer, workshop.sealer, database)
+    signing = StatementWork(settings, blobs, workshop.sealer)
     return [
+        DueWork(
+            "sign statements",
+            database,
+            StatementRow,
+            signing.attempt,
+            schedule=domain.SCHEDULE,
+            lease=STATEMENT_LEASE,
+            concurrency=settings.rendering_children,
+        ),
         DueWork(
             "seal",
             database,
@@ -49,3 +64,7 @@ def sweep(database: Database, blobs: BlobStore) -> None:
             blobs.delete(key)
         database.write(commands.mark_swept, job.id)
     database.write(commands.forget_old_jobs, now())
+    for row in database.read(queries.erased_statements, without_leaps(STATEMENT_LEASE) - STATEMENT_LEASE):
+        for key in stated.keys(row.submission_id, row.submitter_id, row.sha256):
+            blobs.delete(key)
+        database.write(commands.forget_statement, row.id)

@@ -8,20 +8,25 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts import statements
 from contracts.events import (
     DOCUMENTS_FAILED,
     DOCUMENTS_SEALED,
+    STATEMENT_SIGNED,
     DocumentsFailed,
     DocumentsSealed,
     Envelope,
     Erased,
+    StatementDue,
+    StatementSigned,
 )
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime import scrubbing
 from contracts.runtime.database import dialect_of, insert_for, insert_into, leave_work
 from contracts.runtime.outbox import emit, first_time, forget
+from contracts.statements import Parts, SignedStatement
 from services.rendering import queries
-from services.rendering.models import Result, ResultSource, SealedFile, SealJob
+from services.rendering.models import Result, ResultSource, SealedFile, SealJob, StatementRow
 
 JOBS_KEPT = timedelta(days=90)
 
@@ -42,8 +47,54 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
         "state": "due",
         "attempts": 0,
     }
-    session.execute(_new_job(dialect_of(session)), job)
+    for one in request.to_check.parties if request.to_check else ():
+        if one.statement is not None:
+            take_on_statement(session, StatementDue(statement=one.statement, parts=one.parts or Parts()), envelope, now)
+    if session.execute(_new_job(dialect_of(session)), job).first() is None:
+        _complete_order(session, request, now)
     leave_work(session, SealJob.__tablename__)
+
+
+def _complete_order(session: Session, request: SealRequest, now: datetime) -> None:
+    """An order of an older version says nothing to compare with the statements: the same order of this version does."""
+    job = session.scalar(sa.select(SealJob).where(SealJob.seal_id == request.seal_id).with_for_update())
+    if job is None or job.request is None or request.to_check is None or job.request.get("to_check") is not None:
+        return
+    job.request, job.next_attempt_at = request.model_dump(mode="json"), now
+
+
+def accept_statement(session: Session, envelope: Envelope, due: StatementDue, now: datetime) -> None:
+    """One row per statement, however often the event comes."""
+    if first_time(session, "statement", envelope.id):
+        take_on_statement(session, due, envelope, now)
+
+
+def take_on_statement(session: Session, due: StatementDue, envelope: Envelope | None, now: datetime) -> None:
+    """Have a statement signed, unless it was taken on before."""
+    stated = due.statement
+    row = {
+        "sha256": statements.digest(stated),
+        "submission_id": stated.submission,
+        "submitter_id": stated.submitter,
+        "request_id": envelope.request_id if envelope else None,
+        "statement": stated.model_dump(mode="json"),
+        "parts": due.parts.model_dump(mode="json"),
+        "created_at": now,
+        "next_attempt_at": now,
+        "state": "due",
+        "attempts": 0,
+    }
+    session.execute(_new_statement(dialect_of(session)), row)
+    leave_work(session, StatementRow.__tablename__)
+
+
+def finish_statement(session: Session, row: StatementRow, signed: SignedStatement) -> None:
+    """The statement is signed and kept: say so."""
+    row.stamped = signed.stamped
+    told = StatementSigned(
+        submission_id=row.submission_id, submitter_id=row.submitter_id, sha256=row.sha256, signed=signed
+    )
+    emit(session, STATEMENT_SIGNED, told, subject=f"submission:{row.submission_id}")
 
 
 def finish_job(session: Session, job: SealJob, sealed: DocumentsSealed, attempt: int, now: datetime) -> None:
@@ -54,14 +105,19 @@ def finish_job(session: Session, job: SealJob, sealed: DocumentsSealed, attempt:
     job.swept = job.attempts == 1
     files = [*(document.file.sha256 for document in sealed.documents), sealed.audit_trail.sha256]
     remember_sealed(session, files, job.submission_id, now)
+    of_it = StatementRow.submission_id == job.submission_id
+    session.execute(sa.update(StatementRow).where(of_it).values(parts=None))
     emit(session, DOCUMENTS_SEALED, sealed, subject=f"submission:{job.submission_id}")
 
 
-def fail_job(session: Session, job: SealJob) -> None:
-    """The job was given up; ``last_error`` says why."""
+def fail_job(session: Session, job: SealJob, differences: Sequence[str] = ()) -> None:
+    """The job was given up; ``last_error`` says why. ``differences``: what is not as the parties signed it."""
     job.request = None
     failed = DocumentsFailed(
-        submission_id=job.submission_id, seal_id=job.seal_id, reason=job.last_error or "sealing failed"
+        submission_id=job.submission_id,
+        seal_id=job.seal_id,
+        reason=job.last_error or "sealing failed",
+        differences=list(differences),
     )
     emit(session, DOCUMENTS_FAILED, failed, subject=f"submission:{job.submission_id}")
 
@@ -75,7 +131,14 @@ def remember_sealed(session: Session, digests: Iterable[str], submission_id: int
 # Built once: that takes SQLAlchemy longer than having them done.
 @cache
 def _new_job(dialect: str) -> Any:
-    return insert_for(dialect, SealJob.__table__).on_conflict_do_nothing(index_elements=["seal_id"])
+    return (
+        insert_for(dialect, SealJob.__table__).on_conflict_do_nothing(index_elements=["seal_id"]).returning(SealJob.id)
+    )
+
+
+@cache
+def _new_statement(dialect: str) -> Any:
+    return insert_for(dialect, StatementRow.__table__).on_conflict_do_nothing(index_elements=["sha256"])
 
 
 @cache
@@ -125,6 +188,9 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
         job.sealed_attempt = None
         if job.state == "due":
             job.state, job.finished_at, job.last_error = "parked", now, "the submission was erased"
+    # A statement may be about to be signed: the row stays until nothing of it can be written any more.
+    gone = {"statement": None, "parts": None, "state": "parked", "erased_at": now, "last_error": "erased"}
+    session.execute(sa.update(StatementRow).where(StatementRow.submission_id == erased.submission_id).values(**gone))
     own = sa.select(SealedFile.sha256).where(SealedFile.submission_id == erased.submission_id)
     made = sa.select(ResultSource.digest).where(ResultSource.sha256.in_(own))
     results = list(session.scalars(sa.select(Result).where(Result.digest.in_(made))))
@@ -146,6 +212,11 @@ def expire_results(session: Session, now: datetime, limit: int = 500) -> list[st
 def mark_swept(session: Session, job_id: int) -> None:
     """Nothing is left of interrupted attempts of this job."""
     session.execute(sa.update(SealJob).where(SealJob.id == job_id).values(swept=True))
+
+
+def forget_statement(session: Session, statement_id: int) -> None:
+    """Nothing is left of the statement of an erased submission."""
+    session.execute(sa.delete(StatementRow).where(StatementRow.id == statement_id))
 
 
 def forget_old_jobs(session: Session, now: datetime) -> None:

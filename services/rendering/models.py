@@ -57,6 +57,43 @@ class SealedFile(Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
+class StatementRow(DueRow, Base):
+    """A statement of a completion (contracts.statements), named by the SHA-256 of its bytes: to be signed, then kept.
+
+    None is ever replaced: a second one of the same completion stands beside the first. ``parts`` are there until the submission
+    is sealed. ``erased_at``: the submission was erased; what an attempt still writes is removed, then the row.
+    """
+
+    __tablename__ = "statements"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    sha256: Mapped[str] = mapped_column(sa.String(64), unique=True)
+    submission_id: Mapped[int] = mapped_column(sa.BigInteger, index=True)
+    submitter_id: Mapped[int] = mapped_column(sa.BigInteger)
+    request_id: Mapped[str | None] = mapped_column(sa.Text)
+    statement: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    parts: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    stamped: Mapped[bool | None] = mapped_column(sa.Boolean)
+    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    @classmethod
+    def may_be_retried(cls) -> sa.ColumnElement[bool]:
+        """Not those of erased submissions."""
+        return cls.erased_at.is_(None)
+
+    __table_args__ = (sa.Index("ix_statements_due", "state", "next_attempt_at"), {"sqlite_autoincrement": True})
+
+
+class StatementsSince(Base):
+    """The moment from which on completions are confirmed: when this table was made. One row."""
+
+    __tablename__ = "statements_since"
+
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
 class Result(Base):
     """An answer that costs work and is asked for again: a page's picture (``page``), a laid-out HTML text (``html``).
 

@@ -6,7 +6,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from services.rendering.models import Result, SealedFile, SealJob
+from contracts.statements import Parts, Statement
+from services.rendering.differences import Known
+from services.rendering.models import Result, SealedFile, SealJob, StatementRow, StatementsSince
 
 
 def result(session: Session, kind: str, digest: str) -> dict[str, Any] | None:
@@ -29,6 +31,25 @@ def jobs_to_sweep(session: Session, before: datetime) -> list[SealJob]:
     """Jobs that ended before that time and of whose interrupted attempts something may be left."""
     ended = sa.select(SealJob).where(SealJob.swept.is_(False), SealJob.state != "due", SealJob.finished_at < before)
     return list(session.scalars(ended.order_by(SealJob.id).limit(100)))
+
+
+def statements_of(session: Session, submission_id: int) -> list[Known]:
+    """The statements that were taken on of a submission."""
+    found = sa.select(StatementRow).where(StatementRow.submission_id == submission_id, StatementRow.erased_at.is_(None))
+    return [
+        Known(Statement.model_validate(one.statement), Parts.model_validate(one.parts) if one.parts else None)
+        for one in session.scalars(found.order_by(StatementRow.id))
+    ]
+
+
+def statements_since(session: Session) -> datetime:
+    """The moment from which on completions are confirmed."""
+    return session.scalars(sa.select(StatementsSince.at)).one()
+
+
+def erased_statements(session: Session, before: datetime) -> list[StatementRow]:
+    """Statements whose submission was erased before that time."""
+    return list(session.scalars(sa.select(StatementRow).where(StatementRow.erased_at < before).limit(100)))
 
 
 def job(session: Session, seal_id: str) -> SealJob | None:

@@ -22,9 +22,10 @@ from contracts.runtime import observe
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
+from contracts.runtime.database import Database
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
-from services.rendering import commands, domain
+from services.rendering import commands, differences, domain, queries, statements
 from services.rendering.jobs import cms
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.models import SealJob
@@ -38,7 +39,14 @@ log = observe.logger(__name__)
 SEALED = Counter("rendering_seals_total", "Files sealed", ["level"])
 SEAL_SECONDS = Histogram("rendering_seal_job_seconds", "An attempt of a seal job, whatever its outcome")
 
+DIFFERING = Counter("rendering_seals_differing_total", "Sealings that were stopped: it was not what the parties signed")
+
 PDF = "application/pdf"
+_ORDER_WAIT = timedelta(minutes=1)
+_INCOMPLETE = (
+    "a process of an older version ordered it, without what is compared with the statements: it is ordered again"
+)
+_MOST_DIFFERENCES = 50
 _CERTIFICATE_WAIT = timedelta(hours=1)
 _AT_ONCE = 3
 """A document that is made while the trail is begun, and one that is read back and stored meanwhile."""
@@ -72,6 +80,14 @@ class Sealer:
         except cms.TooLarge as error:
             self._stamping.forget()
             raise TimeStampFailed(f"the time-stamp is larger than the sample: {error}") from error
+
+    def sign_statement(self, data: bytes, moment: datetime, *, with_time_stamp: bool) -> tuple[bytes, bool]:
+        """A detached signature of ``data`` (CMS, DER), CAdES baseline B-B, or B-T with a time-stamp; whether it has one. Raises
+        TimeStampFailed."""
+        signer = self.identity.signer
+        signed = signer.sign(hashlib.sha256(data).digest(), moment)
+        stamped = with_time_stamp and self._stamping.configured
+        return signer.envelope(signed, self._stamping.stamp(signed.signature) if stamped else None), stamped
 
     def check(self, data: bytes, **expected: Any) -> str:
         """Read the file back; its PAdES level. Raises JobRefused."""
@@ -127,13 +143,21 @@ class _Sealed:
 class SealWork:
     """What the background process does with a due SealJob."""
 
-    def __init__(self, settings: Settings, blobs: BlobStore, renderer: Renderer, sealer: Sealer) -> None:
+    def __init__(
+        self, settings: Settings, blobs: BlobStore, renderer: Renderer, sealer: Sealer, database: Database
+    ) -> None:
         self._settings, self._blobs, self._renderer, self._sealer = settings, blobs, renderer, sealer
+        self._database = database
 
     def attempt(self, job: SealJob) -> Outcome:
         """One attempt. Whatever fails leaves no file behind, unless the process is killed (see ``sweep``)."""
         if (problem := self._sealer.identity.problem(now())) is not None:
             return Retry(problem, after=_CERTIFICATE_WAIT)
+        try:
+            if (stopped := self._compare(job)) is not None:
+                return stopped
+        except ServiceError as error:
+            return Retry(error.message)
         run = _Attempt(self._settings, self._blobs, self._renderer, self._sealer, job)
         try:
             with SEAL_SECONDS.time():
@@ -142,6 +166,20 @@ class SealWork:
             run.clean_up()
             return _outcome_of(error, job)
         return Done(record=lambda session, row: _finish(session, row, sealed, job.attempts))
+
+    def _compare(self, job: SealJob) -> Outcome | None:
+        """Compare the order with the statements: nothing else is sealed than what the parties signed."""
+        request = SealRequest.model_validate(job.request)
+        known = statements.known(self._database, self._blobs, request.submission_id)
+        if known and request.to_check is None:
+            return Retry(_INCOMPLETE, after=_ORDER_WAIT, counts=False)
+        found = differences.found(request, known, self._database.read(queries.statements_since))
+        if not found:
+            return None
+        DIFFERING.inc()
+        log.error("seal.differs", submission=request.submission_id, job=job.id, differences=found)
+        reason = f"What is to be sealed is not what was signed: {'; '.join(found)}"
+        return Park(reason, record=lambda session, row: commands.fail_job(session, row, found[:_MOST_DIFFERENCES]))
 
 
 def _finish(session: Session, row: SealJob, sealed: DocumentsSealed, attempt: int) -> None:

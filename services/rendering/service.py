@@ -6,7 +6,7 @@ from functools import cached_property
 
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
-from contracts.events import SEALING_DUE, SUBMISSION_ERASED, Envelope, Erased
+from contracts.events import SEALING_DUE, STATEMENT_DUE, SUBMISSION_ERASED, Envelope, Erased, StatementDue
 from contracts.rpc import health
 from contracts.rpc import rendering as rpc
 from contracts.runtime.clock import now
@@ -193,6 +193,10 @@ class RenderingService:
     @subscribes(SEALING_DUE)
     def on_sealing_due(self, envelope: Envelope, data: rpc.SealRequest) -> None:
         self.context.database.take_on(commands.accept_job, envelope, data, now())
+
+    @subscribes(STATEMENT_DUE)
+    def on_statement_due(self, envelope: Envelope, data: StatementDue) -> None:
+        self.context.database.take_on(commands.accept_statement, envelope, data, now())
 
     @subscribes(SUBMISSION_ERASED)
     def on_submission_erased(self, envelope: Envelope, data: Erased) -> None:

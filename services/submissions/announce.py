@@ -13,7 +13,7 @@ from contracts import events
 from contracts.events import Erased, Event, MailContext, PreferencesGiven, PublicData, WrongRecipientMail
 from contracts.runtime.outbox import emit
 from contracts.types import Actor
-from services.submissions import mails, present, reminders, sealing, sms, trail
+from services.submissions import mails, present, reminders, sealing, sms, statements, trail
 from services.submissions.domain import Fact, Happened
 from services.submissions.models import AttachmentRow
 from services.submissions.site import Site
@@ -81,7 +81,8 @@ def announce(telling: Telling, happened: Sequence[Happened]) -> None:
     """Tell what happened, in order. The rows must already say so; what they said of an earlier moment, ``keep`` has kept."""
     found = telling.found
     with found.session.no_autoflush:  # the rows change with every event; they are written once
-        trail.append(found, [line for one in happened if (line := _line(telling, one))], telling.now)
+        lines = trail.append(found, [line for one in happened if (line := _line(telling, one))], telling.now)
+        statements.confirm(found, lines, telling.now)
         for one in happened:
             for event in _PUBLIC.get(one.fact, ()):
                 data = telling.kept.get((event.type, one.submitter_id))
@@ -129,6 +130,7 @@ def order_seal(telling: Telling) -> None:
     found = telling.found
     lines = trail.lines_of(found.session, [found.row.id])
     order = sealing.seal_request(found.row, found.snapshot, found.submitters, telling.attachments, lines, telling.site)
+    order = order.model_copy(update={"to_check": statements.to_check(found)})
     emit(found.session, events.SEALING_DUE, order, subject=telling.subject)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from contracts import canonical_json
 from contracts.problems import Problems
-from contracts.types import FieldDefinition
+from contracts.types import STATIC_TYPES, FieldDefinition
 from services.submissions import formats, naming
 from services.submissions.models import SubmitterRow
 
@@ -93,7 +93,8 @@ def refuse_what_is_signed(
             continue
         was, stood = known[field.uuid], values.get(field.uuid)
         moved = (field.areas, field.type) != (was.areas, was.type)
-        fixed = field.readonly or was.readonly  # anything else this party may still fill in as they like
+        # Anything else this party may still fill in as they like.
+        fixed = field.readonly or was.readonly or field.type in STATIC_TYPES
         if moved or (fixed and (field != was or submitter.values.get(field.uuid) != stood)):
             reason = f"cannot be changed any more: {who} has signed the document with it"
             problems.add(f"fields.{names[field.uuid]}", reason)

@@ -12,7 +12,7 @@ from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
 from contracts.runtime.clock import uuid7
-from contracts.types import Actor, Removed, SchemaItem, Submission, SubmissionStatus, SubmitterStatus, iso
+from contracts.types import Actor, Removed, Role, SchemaItem, Submission, SubmissionStatus, SubmitterStatus, iso
 from services.submissions import (
     announce,
     branding_pictures,
@@ -143,21 +143,36 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
 
 
 def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: datetime) -> Submission:
-    """Begin a failed sealing anew, under a new ``seal_id``."""
+    """Begin a failed sealing anew, under a new ``seal_id``. What differs from the statements is sealed as it is only when an
+    admin accepts it, who is named on the trail."""
 
     def decide() -> Submission:
         found = store.lock_for(session, command.actor, command.id)
         telling = Telling(found, site, store.moment(found, now))
+        who = trail.by(command.actor)
+        lines = [trail.Line(trail.RETRY_SEALING, None, who)]
+        if command.accept_differences:
+            differences = _acceptable(found, command.actor)
+            lines.insert(0, trail.Line(trail.ACCEPT_DIFFERENCES, None, {**who, "differences": differences}))
         try:
             state, happened = domain.retry_seal(found.state, seal_id=uuid7())
         except Refused as refused:
             raise invalid(refused.message, "sealing_status", f"is {refused.state}") from None
         store.save(found, state, telling.now)
-        trail.append(found, [trail.Line(trail.RETRY_SEALING, None, trail.by(command.actor))], telling.now)
+        trail.append(found, lines, telling.now)
         announce.announce(telling, happened)
         return queries.presented(session, found, site, now, unmasked=True)
 
     return once(session, rpc.RETRY_SEAL, command, decide)
+
+
+def _acceptable(found: store.Loaded, actor: Actor) -> list[str]:
+    """What the last sealing found to differ. Raises ServiceError unless there is something and the actor may accept it."""
+    if actor.role is not Role.ADMIN:
+        raise ServiceError("forbidden", "Only an admin may accept what differs from what was signed")
+    if not found.row.sealing_differences:
+        raise invalid("There is nothing that differs from what was signed", "accept_differences", "is not asked for")
+    return list(found.row.sealing_differences)
 
 
 def attach(found: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> None:

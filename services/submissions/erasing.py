@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts import statements
 from contracts.events import DocumentsSealed
 from contracts.rpc.submissions.api import CREATE, CREATE_ONE_OFF
 from contracts.runtime import outbox, scrubbing
@@ -26,6 +27,7 @@ from services.submissions.models import (
     IdentityCheckRow,
     ReplacedLinkRow,
     SnapshotRow,
+    StatementRow,
     SubmissionRow,
     SubmitterRow,
     TrailRow,
@@ -43,7 +45,9 @@ def erase(telling: Telling) -> Erasure:
     session.flush()
     brands = [one.branding for one in found.submitters] + [one["branding"] for one in row.invitees]
     own = [file["key"] for brand in brands for file in brand.values()]
-    keys = [*blobs_of(row, telling.attachments), *own_documents(found.snapshot.documents), *own]
+    stated = sa.select(StatementRow.submitter_id, StatementRow.sha256).where(StatementRow.submission_id == row.id)
+    proofs = [key for one in session.execute(stated) for key in statements.keys(row.id, *one)]
+    keys = [*blobs_of(row, telling.attachments), *own_documents(found.snapshot.documents), *own, *proofs]
     remove_blobs(session, row.id, keys, telling.now)
     at_once = sa.update(BlobRemovalRow).where(BlobRemovalRow.submission_id == row.id, BlobRemovalRow.state == "due")
     session.execute(at_once.values(next_attempt_at=telling.now))
@@ -52,7 +56,8 @@ def erase(telling: Telling) -> Erasure:
     outbox.forget(session, telling.subject)
     announce.erased(telling)
     scrubbing.ask(session)
-    for table in (CodeRow, IdentityCheckRow, AttachmentRow, ReplacedLinkRow, SubmitterRow, SnapshotRow):
+    of_it = (CodeRow, IdentityCheckRow, AttachmentRow, ReplacedLinkRow, StatementRow, SubmitterRow, SnapshotRow)
+    for table in of_it:
         session.execute(sa.delete(table).where(table.submission_id == row.id))
     session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
     session.expunge_all()

@@ -6,10 +6,18 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome, PhoneOutcome, SendingOutcome
+from contracts import statements as stated
+from contracts.events import (
+    DocumentsFailed,
+    DocumentsSealed,
+    MailOutcome,
+    PhoneOutcome,
+    SendingOutcome,
+    StatementSigned,
+)
 from contracts.runtime.outbox import first_time
 from contracts.types import SealingStatus, SubmissionStatus, iso
-from services.submissions import addresses, announce, domain, erasing, one_time_codes, store, trail
+from services.submissions import addresses, announce, domain, erasing, one_time_codes, statements, store, trail
 from services.submissions.announce import Telling
 from services.submissions.models import BlobRemovalRow, SubmissionRow, SubmitterRow
 from services.submissions.site import Site
@@ -69,8 +77,20 @@ def accept_failure(session: Session, event_id: str, failed: DocumentsFailed, sit
         return
     at = store.moment(found, now)
     found.row.sealing_error = failed.reason[:2_000]
+    found.row.sealing_differences = failed.differences or None
     store.save(found, state, at)
     announce.announce(Telling(found, site, at, {"seal_id": failed.seal_id}), happened)
+
+
+def accept_statement(session: Session, event_id: str, signed: StatementSigned, now: datetime) -> None:
+    """A statement is signed and kept. Of a submission that was erased meanwhile it is removed again."""
+    if not first_time(session, "accept_statement", event_id):
+        return
+    if store.lock(session, signed.submission_id) is not None:
+        statements.note_signed(session, signed)
+    elif erasing.was_erased(session, signed.submission_id):
+        keys = stated.keys(signed.submission_id, signed.submitter_id, signed.sha256)
+        erasing.remove_blobs(session, signed.submission_id, keys, now)
 
 
 def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site: Site, now: datetime) -> None:

@@ -31,6 +31,7 @@ from services.submissions import (
     present,
     queries,
     reasons,
+    statements,
     store,
 )
 from services.submissions import shown as what_is_shown
@@ -71,6 +72,7 @@ def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
         shown.results = present.result_links(opened.row, links)
         shown.audit_log_url = present.audit_trail_url(opened.row, opened.template, links)
         shown.completed_redirect_url = _redirect(opened)
+        shown.receipt = statements.receipt_of(session, opened.submitter.id)
     return shown
 
 

@@ -9,7 +9,7 @@ from contracts.events import CompletionMails, DeclineMail, InvitationDue, MailCo
 from contracts.rpc.submissions.api import Message
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, DocumentLink, FieldType
-from services.submissions import branding, preferences, present
+from services.submissions import branding, preferences, present, statements
 from services.submissions.models import AttachmentRow, SubmitterRow
 from services.submissions.site import Site
 from services.submissions.store import Loaded
@@ -94,8 +94,10 @@ def completion(found: Loaded, site: Site, told: MailContext, now: datetime) -> C
         return None
     audit_name = f"Audit Log - {present.title(row, found.template)}"
     audit = results["audit_trail"]
+    receipts = statements.receipts(found.session, row.id)
+    parties = [one.model_copy(update={"receipt": receipts.get(one.submitter_id)}) for one in told.parties]
     return CompletionMails(
-        context=told,
+        context=told.model_copy(update={"parties": parties}),
         completed_at=row.completed_at or now,
         documents=[
             MailedFile(name=link.name, file=BlobRef.model_validate(one["file"]), link=link)

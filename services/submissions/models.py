@@ -41,7 +41,7 @@ class SubmissionRow(Base):
     ``unfinished`` is true until the last party has signed: only such ones expire. ``search`` is the lower-cased name and
     the searchable details of all submitters. ``trail_hash`` and ``trail_at`` are those of the last line of the trail.
     ``drafts`` caches the partly filled documents of ``values_version``. ``invitees`` are the parties that another one has yet
-    to name (``invites``).
+    to name (``invites``). ``sealing_differences``: what the last sealing found to differ from the statements.
     """
 
     __tablename__ = "submissions"
@@ -62,6 +62,7 @@ class SubmissionRow(Base):
     sealing_status: Mapped[str | None] = mapped_column(sa.Text)
     seal_id: Mapped[str | None] = mapped_column(sa.Text)
     sealing_error: Mapped[str | None] = mapped_column(sa.Text)
+    sealing_differences: Mapped[list[str] | None] = mapped_column(Json)
     sealing_since: Mapped[datetime | None] = mapped_column(UtcDateTime)
     sealing_asked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     pades_level: Mapped[str | None] = mapped_column(sa.Text)
@@ -256,6 +257,25 @@ class TrailRow(Base):
     hash: Mapped[str] = mapped_column(sa.Text)
 
     __table_args__ = (sa.UniqueConstraint("submission_id", "position"), {"sqlite_autoincrement": True})
+
+
+class StatementRow(Base):
+    """What was stated of a completion (contracts.statements), named by the SHA-256 of its bytes, with its ``receipt``.
+
+    ``parts`` say what differs when something does. ``signed`` (a SignedStatement) says where it is kept, None until rendering
+    has signed it. Rendering compares with what it has itself: this is a note.
+    """
+
+    __tablename__ = "statements"
+
+    sha256: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    submission_id: Mapped[int] = mapped_column(sa.ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    submitter_id: Mapped[int] = mapped_column(sa.ForeignKey("submitters.id", ondelete="CASCADE"), index=True)
+    receipt: Mapped[str] = mapped_column(sa.Text, index=True)
+    statement: Mapped[dict[str, Any]] = mapped_column(Json)
+    parts: Mapped[dict[str, Any]] = mapped_column(Json)
+    signed: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class CodeRow(Base):

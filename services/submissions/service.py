@@ -8,7 +8,15 @@ from pydantic import BaseModel
 from contracts import events
 from contracts.dry_run import DryRun
 from contracts.errors import ServiceError, not_found
-from contracts.events import DocumentsFailed, DocumentsSealed, Envelope, MailOutcome, PhoneOutcome, PublicData
+from contracts.events import (
+    DocumentsFailed,
+    DocumentsSealed,
+    Envelope,
+    MailOutcome,
+    PhoneOutcome,
+    PublicData,
+    StatementSigned,
+)
 from contracts.field_boxes import FieldBoxes
 from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
@@ -44,6 +52,7 @@ from services.submissions import (
     preparing,
     queries,
     shared_links,
+    statements,
     submitter_commands,
     trying,
     variables,
@@ -314,6 +323,10 @@ class SubmissionsService:
     def finish_identity_check(self, command: rpc.identity.FinishIdentityCheck) -> rpc.identity.IdentityCheckFinished:
         return self.context.database.write(identity_commands.finish, command, self._site, now())
 
+    @handles(rpc.receipts.RECEIPT)
+    def receipt(self, query: rpc.receipts.FindReceipt) -> rpc.receipts.FoundReceipt:
+        return self.context.database.look_up(statements.find, query)
+
     @handles(health.PING["submissions"])
     def ping(self, request: health.Ping) -> health.Pong:
         return self.context.pong()
@@ -325,6 +338,10 @@ class SubmissionsService:
     @subscribes(events.DOCUMENTS_FAILED)
     def on_documents_failed(self, envelope: Envelope, data: DocumentsFailed) -> None:
         self.context.database.write(followups.accept_failure, envelope.id, data, self._site, now())
+
+    @subscribes(events.STATEMENT_SIGNED)
+    def on_statement_signed(self, envelope: Envelope, data: StatementSigned) -> None:
+        self.context.database.write(followups.accept_statement, envelope.id, data, now())
 
     @subscribes(events.MAIL_SENT)
     def on_mail_sent(self, envelope: Envelope, data: MailOutcome) -> None:

@@ -8,11 +8,11 @@ and is compared as of those.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from contracts import canonical_json
+from contracts import canonical_json, statements
 from contracts.errors import ServiceError
 from contracts.types import SubmitterStatus
 from services.submissions import consent
@@ -48,12 +48,12 @@ def to(
     completed = [one for one in submitters if one.status == SubmitterStatus.COMPLETED and one.id != submitter.id]
     if covers is None:
         covers = sum(1 << one.position for one in completed)
-    values = {uuid: value for one in completed if covers >> one.position & 1 for uuid, value in one.values.items()}
-    parts = {f"documents.{one['uuid']}": canonical_json.digest(_document(one)) for one in snapshot.documents}
+    theirs = {uuid: value for one in completed if covers >> one.position & 1 for uuid, value in one.values.items()}
+    parts = {f"documents.{one['uuid']}": canonical_json.digest(document(one)) for one in snapshot.documents}
     for field in snapshot.fields:
         mine = field["submitter_uuid"] == submitter.party_uuid
         # What the signer fills in themselves changes with each of their steps, and comes along when they complete.
-        given = (submitter.values if field["readonly"] else {}) if mine else values
+        given = (submitter.values if field["readonly"] else {}) if mine else theirs
         parts[f"fields.{field['uuid']}"] = canonical_json.digest({"field": field, "value": given.get(field["uuid"])})
     if (asked := consent.asked(submitter)) is not None:
         parts["consent"] = canonical_json.digest(asked.model_dump(mode="json"))
@@ -93,6 +93,14 @@ def remembered(shown: Shown) -> dict[str, Any]:
 def given(submitter: SubmitterRow, snapshot: SnapshotRow, attachments: Sequence[AttachmentRow]) -> dict[str, Any]:
     """Describe what was given, for the line of a completion: each document's SHA-256, and a digest of the party's values (of
     files, their SHA-256). The values themselves are not in the line."""
+    return {
+        "documents": [one["file"]["sha256"] for one in snapshot.documents],
+        "values": statements.given_digest(values(submitter, attachments), submitter.reasons),
+    }
+
+
+def values(submitter: SubmitterRow, attachments: Iterable[AttachmentRow]) -> dict[str, Any]:
+    """What a party has given, by field uuid: files by their SHA-256, empty ones left out."""
     files = {one.uuid: one.file["sha256"] for one in attachments}
 
     def of(value: Any) -> Any:
@@ -100,14 +108,11 @@ def given(submitter: SubmitterRow, snapshot: SnapshotRow, attachments: Sequence[
             return [of(one) for one in value]
         return files.get(value, value) if isinstance(value, str) else value
 
-    values = {uuid: of(value) for uuid, value in submitter.values.items() if value is not None}
-    return {
-        "documents": [one["file"]["sha256"] for one in snapshot.documents],
-        "values": canonical_json.digest({"values": values, "reasons": dict(submitter.reasons)}),
-    }
+    return {uuid: of(value) for uuid, value in submitter.values.items() if value is not None}
 
 
-def _document(one: Mapping[str, Any]) -> dict[str, Any]:
+def document(one: Mapping[str, Any]) -> dict[str, Any]:
+    """What a digest covers of a document."""
     return {"name": one["name"], "sha256": one["file"]["sha256"], "conditions": one.get("conditions") or []}
 
 

@@ -213,6 +213,7 @@ def save(found: Loaded, state: domain.Submission, now: datetime) -> None:
         row.archived_at = now if state.archived else None
     if state.seal_id != before.seal_id:
         row.seal_id, row.sealing_since, row.sealing_asked_at, row.sealing_error = state.seal_id, now, now, None
+        row.sealing_differences = None
         row.signed_at = row.signed_at or now
     if state.status is SubmissionStatus.COMPLETED and row.completed_at is None:
         row.completed_at = row.signed_at

@@ -46,6 +46,7 @@ START_VERIFICATION = "start_verification"
 COMPLETE_VERIFICATION = "complete_verification"
 FAIL_VERIFICATION = "fail_verification"
 DECLINE_FORM = "decline_form"
+COMPLETIONS = (COMPLETE_FORM, API_COMPLETE_FORM)
 EXPIRE_SUBMISSION = "expire_submission"
 RESCHEDULE_SUBMISSION = "reschedule_submission"
 UPDATE_SUBMITTER = "update_submitter"
@@ -57,6 +58,7 @@ ARCHIVE_SUBMISSION = "archive_submission"
 RESTORE_SUBMISSION = "restore_submission"
 FAIL_SEALING = "fail_sealing"
 RETRY_SEALING = "retry_sealing"
+ACCEPT_DIFFERENCES = "accept_differences"
 COMPLETE_SUBMISSION = "complete_submission"
 ERASE_SUBMISSION = "erase_submission"
 
@@ -98,10 +100,21 @@ def made(found: Loaded) -> dict[str, Any]:
     return {"name": found.row.name, "parties": parties}
 
 
-def append(found: Loaded, lines: Sequence[Line], at: datetime) -> None:
+@dataclass(frozen=True)
+class Appended:
+    """A line that is on the trail: its ``number`` from 1, what it says, its ``hash``."""
+
+    number: int
+    submitter_id: int | None
+    event_type: str
+    data: dict[str, Any]
+    hash: str
+
+
+def append(found: Loaded, lines: Sequence[Line], at: datetime) -> list[Appended]:
     """Add lines, all at the moment ``at``, which must not lie before the last one."""
     row = found.row
-    rows = []
+    rows: list[dict[str, Any]] = []
     for line in lines:
         data = {key: value for key, value in line.data.items() if value is not None}
         if line.submitter_id is not None and "party" not in data:
@@ -124,6 +137,7 @@ def append(found: Loaded, lines: Sequence[Line], at: datetime) -> None:
         )
     if rows:
         found.session.execute(sa.insert(TrailRow), rows)
+    return [Appended(one["position"], one["submitter_id"], one["event_type"], one["data"], one["hash"]) for one in rows]
 
 
 def erase(session: Session, submission_id: int) -> None:

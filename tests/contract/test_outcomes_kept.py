@@ -154,7 +154,7 @@ def test_a_seal_is_told_as_soon_as_the_database_is_back(
     migrated("rendering", outage.url)
     blobs = BlobStore.from_url(f"file://{tmp_path}/blobs")
     seal_jobs.order(open_database, sealing.seal_request(blobs, sealing.contract_pdf()))
-    work = SealWork(seal_jobs.settings(keys), blobs, workshop.renderer, workshop.sealer)
+    work = SealWork(seal_jobs.settings(keys), blobs, workshop.renderer, workshop.sealer, open_database)
     attempts: list[int] = []
 
     def attempt(row: SealJob) -> Any:

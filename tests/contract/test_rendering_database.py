@@ -146,7 +146,7 @@ def test_a_job_ends_with_sealed_documents_and_an_audit_trail(
 ) -> None:
     request = seal_request(blobs, contract_pdf(3), document(line("annex")))
     order(database, request)
-    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     sealed = sealed_event(database)
     assert (sealed.submission_id, sealed.seal_id, sealed.pades_level, sealed.report) == (7, "seal-1", "B-B", [])
     assert [one.uuid for one in sealed.documents] == ["d0", "d1"]
@@ -192,7 +192,7 @@ def test_files_of_signers_are_named_and_never_read(
     read: list[str] = []
     get = blobs.get
     monkeypatch.setattr(blobs, "get", lambda ref: read.append(ref.key) or get(ref))
-    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     sealed = sealed_event(database)
     assert "scan 2.pdf" in pdf_text(get(sealed.documents[0].file), tmp_path)
     said = pdf_text(get(sealed.audit_trail), tmp_path)
@@ -208,9 +208,9 @@ def test_asked_twice_it_is_done_once(
     ids = ["e1", "e1"] if how == "the same event" else ["e1", "e2"]
     for event_id in ids:
         order(database, request, event_id)
-    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     order(database, request, ids[-1])
-    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     sealed_event(database)
     assert count(database, SealJob) == 1
     assert len(files_of(tmp_path)) == 2
@@ -223,7 +223,7 @@ def test_a_document_that_came_signed_keeps_its_signature(
     request = seal_request(blobs, theirs)
     request = request.model_copy(update={"documents": [request.documents[0].model_copy(update={"signed": True})]})
     order(database, request)
-    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     data = blobs.get(sealed_event(database).documents[0].file)
     assert data.startswith(theirs)
     assert "Ana Kowalska" in pdf_text(data, tmp_path)
@@ -250,7 +250,7 @@ def test_other_keys(database: Database, blobs: BlobStore, keys: Path, kind: str,
     made = Workshop(own).open()
     try:
         order(database, seal_request(blobs))
-        work_on(database, SealWork(own, blobs, made.renderer, made.sealer))
+        work_on(database, SealWork(own, blobs, made.renderer, made.sealer, database))
         data = blobs.get(sealed_event(database).documents[0].file)
         assert_sealed(data, tmp_path)
         assert "Signer Certificate Common Name: Meier" in pdfsig(data, tmp_path)
@@ -268,7 +268,7 @@ def test_a_value_that_does_not_fit_ends_the_job_and_names_the_field(
         "text", "word " * 4000, drawing.area(0.1, 0.1, 0.1, 0.01, attachment_uuid="d0"), name="City"
     )
     order(database, seal_request(blobs, values=[value]))
-    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     (event,) = told(database)
     failed = DocumentsFailed.model_validate(event["data"])
     assert event["type"] == DOCUMENTS_FAILED.type
@@ -283,7 +283,7 @@ def test_a_value_that_does_not_fit_ends_the_job_and_names_the_field(
 def test_a_given_up_job_can_be_asked_for_again_under_a_new_id(
     database: Database, blobs: BlobStore, workshop: Workshop, keys: Path
 ) -> None:
-    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer)
+    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database)
     missing = drawing.field_value("signature", "gone", drawing.area(0.1, 0.1, 0.3, 0.1, attachment_uuid="d0"))
     order(database, seal_request(blobs, values=[missing]))
     work_on(database, work)
@@ -313,7 +313,7 @@ def test_what_is_read_back_wrong_is_never_given_out(
 
     monkeypatch.setattr(workshop.renderer, "fill_and_reserve", lossy)
     order(database, seal_request(blobs))
-    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     assert isinstance(outcome, Park)
     assert outcome.error == "Seal check failed: Field 'Full name': its value was not found on page 1 of the sealed file"
     assert files_of(tmp_path) == []
@@ -333,7 +333,7 @@ def test_a_fault_of_the_work_is_tried_three_times(
 
     monkeypatch.setattr(workshop.renderer, "audit_trail", trip)
     order(database, seal_request(blobs))
-    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer)
+    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database)
     for number in (1, 2):
         assert isinstance(attempt(database, work, number), Retry)
     given_up = attempt(database, work, 3)
@@ -358,7 +358,7 @@ def test_a_failed_attempt_takes_its_files_away(
 
     monkeypatch.setattr(workshop.renderer, "audit_trail", trip)
     order(database, seal_request(blobs))
-    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer), 7)
+    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database), 7)
     assert isinstance(outcome, Retry), "what is missing outside is waited for"
     assert len(written[0]) == 1
     assert files_of(tmp_path) == []
@@ -375,7 +375,7 @@ def test_a_level_that_was_not_foreseen_is_a_fault(
     """The audit trail is drawn while the document is read back: what it says of it must be what is found."""
     monkeypatch.setattr(workshop.renderer, "check_seal", lambda *_arguments, **_expected: "B-T")
     order(database, seal_request(blobs))
-    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     assert isinstance(outcome, Retry)
     assert "a seal without time-stamp was read back as ['B-T']" in outcome.error
     assert files_of(tmp_path) == []
@@ -389,7 +389,7 @@ def test_without_a_valid_certificate_nothing_is_sealed_and_nothing_is_lost(
     old = Workshop(settings(tmp_path / "old")).open()
     try:
         order(database, seal_request(blobs))
-        outcome = attempt(database, SealWork(settings(tmp_path / "old"), blobs, old.renderer, old.sealer), 5)
+        outcome = attempt(database, SealWork(settings(tmp_path / "old"), blobs, old.renderer, old.sealer, database), 5)
         assert isinstance(outcome, Retry)
         assert "expired on" in outcome.error
         assert files_of(tmp_path) == []
@@ -404,7 +404,7 @@ def test_what_a_killed_attempt_left_is_swept(
     database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
 ) -> None:
     """The first attempt was killed before its outcome was written, the second one made the result."""
-    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer)
+    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database)
     order(database, seal_request(blobs))
     assert isinstance(attempt(database, work, 1), Done)  # and here it is killed
     done = attempt(database, work, 2)
@@ -461,7 +461,7 @@ def test_an_erased_submission_leaves_nothing(
     database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, tmp_path: Path
 ) -> None:
     order(database, seal_request(blobs))
-    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer))
+    work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     sealed = sealed_event(database)
     kept = Results(database, blobs, timedelta(hours=1))
     files = [blobs.put(b"made", "image/png", "rendering/") for _ in range(2)]
@@ -482,7 +482,7 @@ def test_erasing_in_the_middle_of_a_seal(
 ) -> None:
     """The attempt ends later: its outcome counts for nothing, and what it wrote is swept."""
     order(database, seal_request(blobs))
-    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer)
+    work = SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database)
     started, erased = threading.Event(), threading.Event()
 
     def slow(job: SealJob) -> Any:

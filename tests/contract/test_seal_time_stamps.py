@@ -47,7 +47,7 @@ def test_with_an_authority_the_level_is_stated(
 ) -> None:
     _, made, own = stamped
     order(database, seal_request(blobs))
-    work_on(database, SealWork(own, blobs, made.renderer, made.sealer))
+    work_on(database, SealWork(own, blobs, made.renderer, made.sealer, database))
     sealed = sealed_event(database)
     assert (sealed.pades_level, sealed.report) == ("B-LT", [])
     for file in (sealed.documents[0].file, sealed.audit_trail):
@@ -64,7 +64,7 @@ def test_a_failing_authority_is_waited_for_then_reported(
         made.sealer.assurance(datetime.now(UTC))
     tsa.mode = "error"
     order(database, seal_request(blobs))
-    work = SealWork(own, blobs, made.renderer, made.sealer)
+    work = SealWork(own, blobs, made.renderer, made.sealer, database)
     for number in (1, 2):
         waiting = attempt(database, work, number)
         assert isinstance(waiting, Retry)
@@ -89,7 +89,7 @@ def test_an_authority_that_comes_back_is_used(
     tsa, made, own = stamped
     tsa.mode = "garbage"
     order(database, seal_request(blobs))
-    work = SealWork(own, blobs, made.renderer, made.sealer)
+    work = SealWork(own, blobs, made.renderer, made.sealer, database)
     assert isinstance(attempt(database, work, 1), Retry)
     tsa.mode = "good"
     assert isinstance(attempt(database, work, 2), Done)
@@ -101,7 +101,7 @@ def test_a_revoked_certificate_of_the_authority_ends_the_job(database: Database,
         made = Workshop(own).open()
         try:
             order(database, seal_request(blobs))
-            outcome = attempt(database, SealWork(own, blobs, made.renderer, made.sealer))
+            outcome = attempt(database, SealWork(own, blobs, made.renderer, made.sealer, database))
             assert isinstance(outcome, Park)
             assert "revoked" in outcome.error
         finally:

@@ -44,7 +44,8 @@ def test_permanent_deletion_leaves_nothing_of_the_people(desk: Desk) -> None:
         for row in desk.rows(f"SELECT * FROM {table}"):
             assert canary not in str(tuple(row)), table
     assert [one.hash for one in desk.rows("SELECT hash FROM trail ORDER BY position")][:-1] == hashes
-    assert len(desk.rows("SELECT key FROM blob_removals")) == 2
+    assert len(desk.rows("SELECT key FROM blob_removals WHERE key LIKE 'rendering/%'")) == 2
+    assert len(desk.rows("SELECT key FROM blob_removals WHERE key LIKE 'statements/%'")) == 2
     assert refusal(lambda: desk.get(made.id)).code == "not_found"
     assert refusal(lambda: desk.form(made.submitters[0].slug)).code == "not_found"
     assert desk.create().id > made.id

@@ -72,6 +72,7 @@ class SigningForm(Tolerant):
 
     ``shown`` names all that is to be signed, as it is here (``services/submissions/shown.py``): whoever saves or completes
     sends it back, and is refused with ``changed_meanwhile`` when it is no longer so. None unless ``open``.
+    ``receipt`` is what the signer may keep as a proof of their completion (contracts.statements), None before.
     """
 
     state: str
@@ -100,6 +101,7 @@ class SigningForm(Tolerant):
     logo_url: str | None = None
     code: CodeAsked | None = None
     shown: str | None = None
+    receipt: str | None = None
 
 
 class SaveValues(Visit):
@@ -164,9 +166,11 @@ class AttachFile(Visit):
 
 
 class Done(Tolerant):
-    """``state`` as in SigningForm, after the command; ``wrong_recipient`` when the link is no longer valid because of it."""
+    """``state`` as in SigningForm, after the command; ``wrong_recipient`` when the link is no longer valid because of it.
+    ``receipt`` as in SigningForm, of a completion."""
 
     state: str
+    receipt: str | None = None
 
 
 class FormPage(Tolerant):

@@ -1,5 +1,7 @@
 """Receipts: what anybody who has one may know of the completion that it stands for."""
 
+from pydantic import Field
+
 from contracts.rpc import Rpc
 from contracts.statements import SignedStatement, Statement
 from contracts.types import Moment, SealingStatus, Tolerant
@@ -24,7 +26,7 @@ class FoundReceipt(Tolerant):
     signed: SignedStatement | None = None
     sealing_status: SealingStatus | None = None
     sealed_at: Moment | None = None
-    sealed: list[str] = []
+    sealed: list[str] = Field(default_factory=list)
 
 
 RECEIPT = Rpc("submissions", "receipt", FindReceipt, FoundReceipt)

@@ -8,6 +8,7 @@ pyHanko as documented re-checks the RSA key for every document, which costs a hu
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -43,10 +44,19 @@ def octets(value: bytes) -> bytes:
     return tlv(0x04, value)
 
 
+def _time(moment: datetime) -> bytes:
+    """A UTCTime until 2049, a GeneralizedTime from then on (RFC 5652, 11.3)."""
+    moment = moment.astimezone(UTC)
+    if moment.year < 2050:
+        return tlv(0x17, moment.strftime("%y%m%d%H%M%SZ").encode())
+    return tlv(0x18, moment.strftime("%Y%m%d%H%M%SZ").encode())
+
+
 _DATA = bytes.fromhex("06092a864886f70d010701")
 _SIGNED_DATA = bytes.fromhex("06092a864886f70d010702")
 _CONTENT_TYPE = bytes.fromhex("06092a864886f70d010903")
 _MESSAGE_DIGEST = bytes.fromhex("06092a864886f70d010904")
+_SIGNING_TIME = bytes.fromhex("06092a864886f70d010905")
 _SIGNING_CERTIFICATE_V2 = bytes.fromhex("060b2a864886f70d010910022f")
 _TIME_STAMP_TOKEN = bytes.fromhex("060b2a864886f70d010910020e")
 SHA256 = bytes.fromhex("300b0609608648016503040201")  # parameters absent: RFC 5754, section 2
@@ -82,10 +92,12 @@ class CmsSigner:
         self.size = len(self.envelope(self.sign(bytes(32)))) + 16
         """Octets that a signature without time-stamp needs at most; an ECDSA signature varies by a few."""
 
-    def sign(self, digest: bytes) -> Signed:
-        """``digest`` is the SHA-256 of the signed byte ranges."""
+    def sign(self, digest: bytes, at: datetime | None = None) -> Signed:
+        """``digest`` is the SHA-256 of what is signed. ``at`` is stated as the time of signing: CAdES (EN 319 122-1) wants
+        that, PAdES forbids it."""
         message_digest = sequence(_MESSAGE_DIGEST, set_of([octets(digest)]))
-        attributes = set_of([*self._constant_attributes, message_digest])
+        times = [sequence(_SIGNING_TIME, set_of([_time(at)]))] if at is not None else []
+        attributes = set_of([*self._constant_attributes, message_digest, *times])
         return Signed(attributes, self._raw(attributes))
 
     def envelope(self, signed: Signed, time_stamp: bytes | None = None) -> bytes:
@@ -105,6 +117,11 @@ class CmsSigner:
         if isinstance(self._key, rsa.RSAPrivateKey):
             return self._key.sign(attributes, padding.PKCS1v15(), hashes.SHA256())
         return self._key.sign(attributes, ec.ECDSA(hashes.SHA256()))
+
+
+def has_time_stamp(envelope: bytes) -> bool:
+    """Whether a signature that ``CmsSigner`` has made bears a time-stamp."""
+    return _TIME_STAMP_TOKEN in envelope
 
 
 def time_stamp_request(signature: bytes, nonce: int) -> bytes:

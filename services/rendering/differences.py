@@ -1,0 +1,237 @@
+"""Compare what is about to be sealed with what the parties' statements confirm (docs/evidence.md). Pure.
+
+The order comes from the database of submissions, the statements are ours. Each difference is a sentence that names what differs
+and ends in the digest of what is there now: what an admin accepts is that, and nothing that comes later.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from contracts import canonical_json, statements
+from contracts.audit_chain import START, next_hash
+from contracts.rpc.rendering import FieldValue, GivenByParty, PartySummary, SealRequest, ToCheck, TrailEvent
+from contracts.statements import LineReference, Parts, Statement
+from contracts.types import STATIC_TYPES, FieldDefinition, SubmitterStatus
+
+COMPLETIONS = ("complete_form", "api_complete_form")
+ACCEPT = "accept_differences"
+ROLLOUT = timedelta(days=1)
+"""So long after the first statement could be made, a process of an older version may still have recorded a completion."""
+
+_SHORT = 16
+
+
+@dataclass(frozen=True)
+class Known:
+    """A statement that was taken on here, with its parts where they are still kept."""
+
+    statement: Statement
+    parts: Parts | None = None
+
+
+def found(request: SealRequest, known: Sequence[Known], since: datetime) -> list[str]:
+    """List what differs and was not accepted. ``since``: the moment from which on completions are confirmed."""
+    accepted = set(accepted_in(request.trail))
+    return [one for one in dict.fromkeys(_all(request, known, since)) if one not in accepted]
+
+
+def accepted_in(trail: Iterable[TrailEvent]) -> list[str]:
+    """The differences that an admin has accepted: those that the trail names, which is printed."""
+    return [one for line in trail if line.event_type == ACCEPT for one in line.data.get("differences") or ()]
+
+
+def broken_lines(trail: Sequence[TrailEvent]) -> Iterator[str]:
+    """The lines whose hash is not the one that their content and the line before them give."""
+    previous = START
+    for number, event in enumerate(trail, start=1):
+        expected = next_hash(
+            previous,
+            submitter_id=event.submitter_id,
+            event_type=event.event_type,
+            occurred_at=event.occurred_at,
+            data=event.data,
+        )
+        if event.hash != expected:
+            where = f"line {number} ({event.event_type})"
+            yield _now(f"the hash chain of the audit trail does not hold at {where}", expected)
+        previous = event.hash
+
+
+def _all(request: SealRequest, known: Sequence[Known], since: datetime) -> Iterator[str]:
+    yield from broken_lines(request.trail)
+    names = {one.id: _name(one) for one in request.parties}
+    completed = {
+        line.submitter_id: line
+        for line in request.trail
+        if line.event_type in COMPLETIONS and line.submitter_id is not None
+    }
+    for submitter_id, line in completed.items():
+        own = [one for one in known if one.statement.submitter == submitter_id]
+        who = names.get(submitter_id, f"submitter {submitter_id}")
+        if len(own) > 1:
+            what = f"there are {len(own)} statements of the completion of {who}, and there can only be one"
+            yield _now(what, canonical_json.digest(sorted(statements.digest(one.statement) for one in own)))
+        if not own and line.occurred_at >= since + ROLLOUT:
+            yield _now(f"the completion of {who} is not confirmed by any statement", line.hash)
+    for submitter_id, who in names.items():
+        if submitter_id not in completed and _counts_as_completed(request, submitter_id):
+            yield f"{who} counts as completed, and no line of the audit trail says so"
+    for one in known:
+        yield from _Compared(request, one, names.get(one.statement.submitter)).differences()
+    if request.to_check is not None:
+        yield from _drawn(request, request.to_check)
+
+
+def _counts_as_completed(request: SealRequest, submitter_id: int) -> bool:
+    given = request.to_check.parties if request.to_check else ()
+    summary = next(one for one in request.parties if one.id == submitter_id)
+    return request.to_check is not None and (
+        summary.status == SubmitterStatus.COMPLETED or any(one.submitter_id == submitter_id for one in given)
+    )
+
+
+class _Compared:
+    """One statement beside what is there today."""
+
+    def __init__(self, request: SealRequest, known: Known, name: str | None) -> None:
+        self._request, self._statement = request, known.statement
+        self._check = request.to_check or ToCheck()
+        self._parts = known.parts or Parts()
+        self._who = name or f"submitter {known.statement.submitter}"
+        self._field_names = {
+            one["uuid"]: one.get("name") or f"{one['type']} {one['uuid']}" for one in self._check.fields
+        }
+
+    def differences(self) -> Iterator[str]:
+        given = next((one for one in self._check.parties if one.submitter_id == self._statement.submitter), None)
+        if given is None or self._statement.submission != self._request.submission_id:
+            yield f"the completion of {self._who} was confirmed, and they no longer count as completed"
+            return
+        yield from self._lines()
+        yield from self._documents()
+        yield from self._paper(given)
+        yield from self._values(given)
+
+    def _lines(self) -> Iterator[str]:
+        stated = self._statement
+        line = self._line(stated.line)
+        if line is None or line.submitter_id != stated.submitter or line.event_type not in COMPLETIONS:
+            what = "a line up to it was changed, added or removed"
+            where = (
+                f"line {stated.line.number} of the audit trail is not the completion of {self._who} that was confirmed"
+            )
+            yield _now(f"{where}: {what}", self._hash(stated.line))
+        elif self._line(stated.head) is None:
+            where = f"line {stated.head.number} of the audit trail is not the one that was confirmed"
+            yield _now(f"{where} when {self._who} had completed", self._hash(stated.head))
+
+    def _line(self, stated: LineReference) -> TrailEvent | None:
+        line = self._request.trail[stated.number - 1] if stated.number <= len(self._request.trail) else None
+        return line if line is not None and line.hash == stated.hash else None
+
+    def _hash(self, stated: LineReference) -> str:
+        trail = self._request.trail
+        return trail[stated.number - 1].hash if stated.number <= len(trail) else ""
+
+    def _documents(self) -> Iterator[str]:
+        today = {uuid: one["sha256"] for uuid, one in self._check.documents.items()}
+        for uuid in _differing(self._statement.documents, today):
+            name = self._check.documents.get(uuid, {}).get("name") or uuid
+            yield _now(f"the document {name} is not the one that {self._who} signed", today.get(uuid))
+
+    def _paper(self, given: GivenByParty) -> Iterator[str]:
+        today = statements.paper_parts(self._check.documents, self._check.fields, given.party_uuid)
+        if statements.paper_digest(today) == self._statement.paper:
+            return
+        if statements.paper_digest(self._parts.paper) != self._statement.paper:
+            what = f"documents or definitions of fields are not those that {self._who} signed with"
+            yield _now(what, statements.paper_digest(today))
+            return
+        for key in _differing(self._parts.paper, today):
+            kind, _, uuid = key.partition(".")
+            if kind == "fields":
+                what = f"the field {self._field_names.get(uuid, uuid)} is not defined as it was when {self._who} signed"
+            elif self._statement.documents.get(uuid) == self._check.documents.get(uuid, {}).get("sha256"):
+                what = f"name or conditions of the document {uuid} are not those that {self._who} signed with"
+            else:
+                continue  # told already
+            yield _now(what, today.get(key))
+
+    def _values(self, given: GivenByParty) -> Iterator[str]:
+        today = statements.value_parts(given.values, given.reasons)
+        whole = statements.given_digest(given.values, given.reasons)
+        if whole == self._statement.values:
+            return
+        differing = [*_differing(self._parts.values, today)] if self._parts.values else []
+        if not differing:
+            yield _now(f"the values are not those that {self._who} signed", whole)
+        for uuid in differing:
+            field = self._field_names.get(uuid, uuid)
+            yield _now(f"the value of the field {field} is not the one that {self._who} signed", today.get(uuid))
+
+
+def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
+    """What goes onto the paper is what was compared: an order that says two different things is none of submissions."""
+    files = {one.uuid: one.file.sha256 for one in request.attachments}
+    definitions = {one["uuid"]: FieldDefinition.model_validate(one) for one in check.fields}
+    given = {one.submitter_id: one for one in check.parties}
+    for document in request.documents:
+        if check.documents.get(document.uuid, {}).get("sha256") != document.file.sha256:
+            yield _now(
+                f"the document {document.name} that is to be sealed is not that of the order", document.file.sha256
+            )
+    for one in request.values:
+        name = one.field.name or f"{one.field.type} {one.field.uuid}"
+        if not _is_defined(one.field, definitions.get(one.field.uuid)):
+            now = canonical_json.digest(one.field.model_dump(mode="json"))
+            yield _now(f"the field {name} is to be drawn otherwise than it is defined", now)
+        if one.submitter_id in given and one.field.type not in STATIC_TYPES:
+            value = _as_given(one, files)
+            if value != given[one.submitter_id].values.get(one.field.uuid):
+                yield _now(
+                    f"the value of the field {name} to be drawn is not the one given", canonical_json.digest(value)
+                )
+    reasons = {uuid: reason for one in check.parties for uuid, reason in one.reasons.items()}
+    for note in request.notes:
+        if note.reason and note.reason != reasons.get(note.field_uuid):
+            yield _now("a reason for signing to be drawn is not the one given", canonical_json.digest(note.reason))
+    for line in request.trail:
+        party = next((one for one in request.parties if one.id == line.submitter_id), None)
+        told = line.data.get("party") if line.event_type in COMPLETIONS else None
+        if (
+            party is not None
+            and told
+            and any(getattr(party, key) != told.get(key) for key in ("name", "email", "phone"))
+        ):
+            yield f"{_name(party)} is to be named otherwise than on the line of their completion"
+
+
+def _is_defined(drawn: FieldDefinition, defined: FieldDefinition | None) -> bool:
+    """Whether a field is drawn as it is defined: on the documents that are shown, its placeholders filled in."""
+    if defined is None or any(area not in defined.areas for area in drawn.areas):
+        return False
+    changes: dict[str, Any] = {"areas": defined.areas}
+    if "{{" in str(defined.default_value):
+        changes["default_value"] = defined.default_value
+    return drawn.model_copy(update=changes) == defined
+
+
+def _as_given(drawn: FieldValue, files: Mapping[str, str]) -> Any:
+    value = drawn.value
+    if isinstance(value, list):
+        return [files.get(one, one) if isinstance(one, str) else one for one in value]
+    return files.get(value, value) if isinstance(value, str) else value
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    return (key for key in dict.fromkeys([*before, *after]) if before.get(key) != after.get(key))
+
+
+def _name(party: PartySummary) -> str:
+    return f"{party.name or party.email or party.role} ({party.role})"
+
+
+def _now(what: str, digest: str | None) -> str:
+    return f"{what} (now {digest[:_SHORT] if digest else 'gone'})"
