@@ -84,7 +84,8 @@ TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=T
 
 class Recipient(Tolerant):
     """A party, as mails speak of him. ``values`` by field name, None where there is none yet, for the message variables.
-    ``company_name`` and ``logo`` are what his own mails show. ``receipt`` of their completion, in the mails after it."""
+    ``company_name`` and ``logo`` are what his own mails show. ``receipt`` of their completion, with where it can be
+    checked (``receipt_url``), in the mails after it."""
 
     submitter_id: int
     role: str
@@ -98,6 +99,7 @@ class Recipient(Tolerant):
     company_name: str = ""
     logo: BlobRef | None = None
     receipt: str | None = None
+    receipt_url: str | None = None
 
 
 class MailContext(Tolerant):

@@ -149,6 +149,8 @@ def _completion(letter: Letter, due: CompletionMails, most_bytes: int) -> Mail:
         "name": letter.to_name,
         "link": letter.link,
         "parties": [_called(party) for party in due.context.parties],
+        "receipt": reader.receipt if reader else None,
+        "receipt_url": reader.receipt_url if reader else None,
         "completed": moment(due.completed_at, _english(due.context), account.time_zone),
     }
     linked = _mail(letter, facts["account"], facts | {"attached": [], "linked": _linked(files)})
@@ -184,7 +186,11 @@ def _mail(letter: Letter, sender_name: str, facts: dict[str, Any]) -> Mail:
         subject=subject,
         text=_render(f"{letter.kind}/body.txt", facts),
         html=_render(f"{letter.kind}/body.html", facts),
-        links=[*([letter.link] if letter.link else []), *(one["url"] for one in facts.get("linked", ()))],
+        links=[
+            *([letter.link] if letter.link else []),
+            *(one["url"] for one in facts.get("linked", ())),
+            *([facts["receipt_url"]] if facts.get("receipt_url") else []),
+        ],
         logo=facts.get("logo"),
     )
 

@@ -18,9 +18,6 @@ LIMIT = timedelta(minutes=15)
 """Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each. An attempt that takes longer
 hangs, and is not waited for."""
 
-STATEMENT_LEASE = timedelta(minutes=5)
-"""Above what all time-stamping authorities may take together."""
-
 _WARM = 2
 """A sealed file is read back by one child while the next is drawn by another: the signer's wait is shorter by as much."""
 
@@ -37,7 +34,8 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             StatementRow,
             signing.attempt,
             schedule=domain.SCHEDULE,
-            lease=STATEMENT_LEASE,
+            lease=timedelta(seconds=settings.rendering_lease_seconds),
+            limit=LIMIT,
             concurrency=settings.rendering_children,
         ),
         DueWork(
@@ -64,7 +62,7 @@ def sweep(database: Database, blobs: BlobStore) -> None:
             blobs.delete(key)
         database.write(commands.mark_swept, job.id)
     database.write(commands.forget_old_jobs, now())
-    for row in database.read(queries.erased_statements, without_leaps(STATEMENT_LEASE) - STATEMENT_LEASE):
+    for row in database.read(queries.erased_statements, without_leaps(LIMIT) - LIMIT):
         for key in stated.keys(row.submission_id, row.submitter_id, row.sha256):
             blobs.delete(key)
         database.write(commands.forget_statement, row.id)

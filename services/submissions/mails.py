@@ -95,7 +95,7 @@ def completion(found: Loaded, site: Site, told: MailContext, now: datetime) -> C
     audit_name = f"Audit Log - {present.title(row, found.template)}"
     audit = results["audit_trail"]
     receipts = statements.receipts(found.session, row.id)
-    parties = [one.model_copy(update={"receipt": receipts.get(one.submitter_id)}) for one in told.parties]
+    parties = [_with_receipt(one, receipts.get(one.submitter_id), site) for one in told.parties]
     return CompletionMails(
         context=told.model_copy(update={"parties": parties}),
         completed_at=row.completed_at or now,
@@ -116,6 +116,12 @@ def completion(found: Loaded, site: Site, told: MailContext, now: datetime) -> C
         copy_attach_documents=chosen.copy_attach_documents,
         copy_attach_audit=chosen.copy_attach_audit,
     )
+
+
+def _with_receipt(party: Recipient, receipt: str | None, site: Site) -> Recipient:
+    if receipt is None:
+        return party
+    return party.model_copy(update={"receipt": receipt, "receipt_url": site.receipt_page(receipt)})
 
 
 def declined(submitter: SubmitterRow, told: MailContext) -> DeclineMail:

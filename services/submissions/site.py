@@ -22,6 +22,10 @@ class Site:
     link_ttl: int
     mailed_link_ttl: int
 
+    def receipt_page(self, receipt: str) -> str:
+        """Where anybody can check a receipt."""
+        return f"{self.base_url}/verify?receipt={receipt}"
+
     def signing_page(self, slug: str) -> str:
         return f"{self.base_url}/s/{slug}"
 

@@ -160,7 +160,8 @@ async def documents(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def seal(context: GatewayContext, exchange: Exchange) -> Any:
-    return await context.ask(rpc.RETRY_SEAL, exchange, id=exchange.arguments["id"])
+    accepted = given(exchange.body or {}, "accept_differences")
+    return await context.ask(rpc.RETRY_SEAL, exchange, id=exchange.arguments["id"], **accepted)
 
 
 async def dutystamp(context: GatewayContext, exchange: Exchange) -> Any:

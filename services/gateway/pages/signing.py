@@ -198,7 +198,7 @@ def _must_be_open(form: submissions.form.SigningForm) -> None:
 
 def _done(context: PagesContext, rpc: Any, command: Any) -> flask.Response:
     done: submissions.form.Done = context.bus.call(rpc, command)
-    return flask.jsonify({"state": done.state})
+    return flask.jsonify({"state": done.state, **({"receipt": done.receipt} if done.receipt else {})})
 
 
 def _refused(field: str, reason: str) -> ServiceError:

@@ -187,7 +187,7 @@ class _Sections:
         for event in self._request.trail:
             what = [self._text(self._what(event), _BODY, widths[2] - widths[1] - 12, longest=300)]
             # Each has a line of its own: nobody whose name is "Ana · IP 192.0.2.1" says what another column should.
-            about = (*self._whom(event), self._about(event), *self._changes(event))
+            about = (*self._whom(event), self._about(event), *self._changes(event), *self._accepted(event))
             what += [self._text(one, _QUIET, widths[2] - widths[1] - 12, longest=600) for one in about if one]
             line = paper.row(
                 [
@@ -399,6 +399,10 @@ class _Sections:
         if len(told) > _MOST_CHANGES:
             told = [*told[:_MOST_CHANGES], f"and {len(told) - _MOST_CHANGES} more"]
         return told
+
+    def _accepted(self, event: TrailEvent) -> list[str]:
+        """The differences that somebody has taken upon themselves, all of them."""
+        return differences.accepted_in([event])
 
     def _change(self, one: Mapping[str, object]) -> list[str]:
         what, before, after = str(one.get("what") or ""), one.get("before"), one.get("after")

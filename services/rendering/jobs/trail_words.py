@@ -44,6 +44,7 @@ EVENTS = {
     "restore_submission": "Submission restored",
     "fail_sealing": "Sealing failed",
     "retry_sealing": "Sealing asked for again",
+    "accept_differences": "Accepted by an admin, although it is not what was signed",
     "complete_submission": "Submission completed",
 }
 DETAILS = {
