@@ -30,6 +30,7 @@ from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
 from contracts.runtime.high_water import MARKS
+from contracts.statements import PREFIX as STATEMENTS
 from deploy.manifest import Places, Unsuitable
 from deploy.suite import SERVICES
 from services.notifications import reconcile as notifications
@@ -102,6 +103,7 @@ def findings(places: Places, *, mend: bool = False, remove: bool = False) -> Ite
     yield from _unknown_submissions(places)
     yield from _seals(places)
     yield from _sealed_files(places, mend=mend)
+    yield from _statements(places, mend=mend)
     yield from _missing_events(places)
     yield from _given_up(places)
     yield from _files(places, remove=remove)
@@ -144,6 +146,24 @@ def _sealed_files(places: Places, *, mend: bool) -> Iterator[str]:
         yield f"{'mended: ' if mend else ''}rendering does not know {len(unknown)} of the files of submission {number}"
 
 
+def _statements(places: Places, *, mend: bool) -> Iterator[str]:
+    """Completions that only one of submissions and rendering knows as confirmed."""
+    stated = _read(places, "submissions", submissions.statements)
+    own = _read(places, "submissions", lambda session: {*session.scalars(sa.select(SubmissionRow.id))})
+    known = _read(places, "rendering", rendering.statements)
+    if unknown := sorted(stated.keys() - known.keys()):
+        if mend:
+            with _opened(places, "rendering") as database:
+                for sha256 in unknown:
+                    database.write(rendering_commands.take_on_statement, stated[sha256], now())
+        yield f"{'mended: ' if mend else ''}rendering does not know {len(unknown)} statements of completions"
+    for number in sorted({known[sha256] for sha256 in known.keys() - stated.keys()} & own):
+        yield (
+            f"rendering has confirmed a completion of submission {number} that submissions does not know: when it is signed"
+            " anew, the sealing fails until an admin accepts that"
+        )
+
+
 def _missing_events(places: Places) -> Iterator[str]:
     for service in places.databases:
         if count := _read(places, service, _count, tables.missing_events):
@@ -170,7 +190,10 @@ def _files(places: Places, *, remove: bool) -> Iterator[str]:
             named.add(key)
             if identity is not None and key not in there:
                 yield f"{service}: the file {key} of {table} {identity} is missing"
-    unnamed = [key for key, one in there.items() if key not in named and now() - one.changed_at > YOUNG]
+    nobodys = [key for key, one in there.items() if key not in named and now() - one.changed_at > YOUNG]
+    unnamed = [key for key in nobodys if not key.startswith(STATEMENTS)]
+    if stated := [key for key in nobodys if key.startswith(STATEMENTS) and key.endswith(".json")]:
+        yield f"{len(stated)} statements are kept of completions that no row knows, such as {min(stated)}"
     for key in unnamed if remove else ():
         store.remove_listed(key)
     if unnamed:

@@ -49,7 +49,8 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
     }
     for one in request.to_check.parties if request.to_check else ():
         if one.statement is not None:
-            take_on_statement(session, StatementDue(statement=one.statement, parts=one.parts or Parts()), envelope, now)
+            due = StatementDue(statement=one.statement, parts=one.parts or Parts())
+            take_on_statement(session, due, now, envelope.request_id)
     if session.execute(_new_job(dialect_of(session)), job).first() is None:
         _complete_order(session, request, now)
     leave_work(session, SealJob.__tablename__)
@@ -66,17 +67,17 @@ def _complete_order(session: Session, request: SealRequest, now: datetime) -> No
 def accept_statement(session: Session, envelope: Envelope, due: StatementDue, now: datetime) -> None:
     """One row per statement, however often the event comes."""
     if first_time(session, "statement", envelope.id):
-        take_on_statement(session, due, envelope, now)
+        take_on_statement(session, due, now, envelope.request_id)
 
 
-def take_on_statement(session: Session, due: StatementDue, envelope: Envelope | None, now: datetime) -> None:
+def take_on_statement(session: Session, due: StatementDue, now: datetime, request_id: str | None = None) -> None:
     """Have a statement signed, unless it was taken on before."""
     stated = due.statement
     row = {
         "sha256": statements.digest(stated),
         "submission_id": stated.submission,
         "submitter_id": stated.submitter,
-        "request_id": envelope.request_id if envelope else None,
+        "request_id": request_id,
         "statement": stated.model_dump(mode="json"),
         "parts": due.parts.model_dump(mode="json"),
         "created_at": now,
@@ -90,7 +91,7 @@ def take_on_statement(session: Session, due: StatementDue, envelope: Envelope | 
 
 def finish_statement(session: Session, row: StatementRow, signed: SignedStatement) -> None:
     """The statement is signed and kept: say so."""
-    row.stamped = signed.stamped
+    row.signed = signed.model_dump(mode="json")
     told = StatementSigned(
         submission_id=row.submission_id, submitter_id=row.submitter_id, sha256=row.sha256, signed=signed
     )
@@ -189,7 +190,14 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
         if job.state == "due":
             job.state, job.finished_at, job.last_error = "parked", now, "the submission was erased"
     # A statement may be about to be signed: the row stays until nothing of it can be written any more.
-    gone = {"statement": None, "parts": None, "state": "parked", "erased_at": now, "last_error": "erased"}
+    gone = {
+        "statement": None,
+        "parts": None,
+        "signed": None,
+        "state": "done",
+        "finished_at": now,
+        "erased_at": now,
+    }
     session.execute(sa.update(StatementRow).where(StatementRow.submission_id == erased.submission_id).values(**gone))
     own = sa.select(SealedFile.sha256).where(SealedFile.submission_id == erased.submission_id)
     made = sa.select(ResultSource.digest).where(ResultSource.sha256.in_(own))

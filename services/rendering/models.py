@@ -61,7 +61,8 @@ class StatementRow(DueRow, Base):
     """A statement of a completion (contracts.statements), named by the SHA-256 of its bytes: to be signed, then kept.
 
     None is ever replaced: a second one of the same completion stands beside the first. ``parts`` are there until the submission
-    is sealed. ``erased_at``: the submission was erased; what an attempt still writes is removed, then the row.
+    is sealed. ``signed`` (a SignedStatement) says where it is kept. ``erased_at``: the submission was erased; what an attempt
+    still writes is removed, then the row.
     """
 
     __tablename__ = "statements"
@@ -73,7 +74,7 @@ class StatementRow(DueRow, Base):
     request_id: Mapped[str | None] = mapped_column(sa.Text)
     statement: Mapped[dict[str, Any] | None] = mapped_column(Json)
     parts: Mapped[dict[str, Any] | None] = mapped_column(Json)
-    stamped: Mapped[bool | None] = mapped_column(sa.Boolean)
+    signed: Mapped[dict[str, Any] | None] = mapped_column(Json)
     erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 

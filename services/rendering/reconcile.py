@@ -5,19 +5,26 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from services.rendering.models import SealedFile, SealJob
+from services.rendering.models import SealedFile, SealJob, StatementRow
 
 
 def known(session: Session) -> dict[str, set[int]]:
     """The ids that this service has heard of, by ``service.table``."""
     sealed = sa.select(SealedFile.submission_id).where(SealedFile.submission_id.is_not(None))
-    return {"submissions.submissions": {*session.scalars(sealed.union(sa.select(SealJob.submission_id)))}}
+    stated = sa.select(StatementRow.submission_id).where(StatementRow.erased_at.is_(None))
+    return {"submissions.submissions": {*session.scalars(sealed.union(sa.select(SealJob.submission_id), stated))}}
 
 
 def jobs(session: Session, seal_ids: Collection[str]) -> dict[str, str]:
     """The state of each of these jobs that there is: ``due``, ``done`` or ``parked``."""
     found = sa.select(SealJob.seal_id, SealJob.state).where(SealJob.seal_id.in_(seal_ids))
     return {row.seal_id: row.state for row in session.execute(found)}
+
+
+def statements(session: Session) -> dict[str, int]:
+    """The submission of each statement that was taken on, by the SHA-256 of its bytes."""
+    found = sa.select(StatementRow.sha256, StatementRow.submission_id).where(StatementRow.erased_at.is_(None))
+    return dict(session.execute(found).tuples().all())
 
 
 def unknown_files(session: Session, digests: Collection[str]) -> set[str]:

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.events import StatementDue
+from contracts.statements import Parts, Statement
 from contracts.types import SealingStatus
-from services.submissions.models import SubmissionRow, TemplateRow
+from services.submissions.models import StatementRow, SubmissionRow, TemplateRow
 
 
 def known(session: Session) -> dict[str, set[int]]:
@@ -22,6 +24,15 @@ def sealing(session: Session) -> dict[str, int]:
     waiting = SubmissionRow.sealing_status == SealingStatus.SEALING.value
     rows = session.execute(sa.select(SubmissionRow.seal_id, SubmissionRow.id).where(waiting).order_by(SubmissionRow.id))
     return {seal_id: number for seal_id, number in rows if seal_id is not None}
+
+
+def statements(session: Session) -> dict[str, StatementDue]:
+    """What was stated of each completion, by the SHA-256 of its bytes."""
+    rows = session.execute(sa.select(StatementRow.sha256, StatementRow.statement, StatementRow.parts))
+    return {
+        sha256: StatementDue(statement=Statement.model_validate(statement), parts=Parts.model_validate(parts))
+        for sha256, statement, parts in rows
+    }
 
 
 def sealed(session: Session) -> Iterator[tuple[int, list[str]]]:

@@ -21,7 +21,7 @@ def upgrade() -> None:
         sa.Column("request_id", sa.Text),
         sa.Column("statement", Json),
         sa.Column("parts", Json),
-        sa.Column("stamped", sa.Boolean),
+        sa.Column("signed", Json),
         sa.Column("erased_at", UtcDateTime),
         sa.Column("created_at", UtcDateTime, nullable=False),
         *tables.due_columns(),

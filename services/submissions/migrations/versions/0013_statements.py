@@ -35,5 +35,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("statements")
-    with op.batch_alter_table("submissions") as table:
-        table.drop_column("sealing_differences")
+    op.drop_column("submissions", "sealing_differences")

@@ -1,0 +1,439 @@
+"""Statements in the database and the store of rendering: signed once, kept, compared before sealing."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from asn1crypto import cms as asn1_cms
+from cryptography.hazmat.primitives import serialization
+from prometheus_client import REGISTRY
+
+from contracts import statements
+from contracts.audit_chain import next_hash
+from contracts.events import STATEMENT_SIGNED, DocumentsFailed, Envelope, Erased, StatementDue, StatementSigned
+from contracts.rpc.rendering import SealRequest
+from contracts.runtime.background import Done, DueWork, Retry
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.clock import uuid7
+from contracts.runtime.database import Database
+from services.rendering import background, commands, domain
+from services.rendering.models import SealJob, StatementRow, StatementsSince
+from services.rendering.sealing import SealWork
+from services.rendering.settings import Settings
+from services.rendering.statements import StatementWork
+from services.rendering.workshop import Workshop
+from tests.support.seal_jobs import attempt, blobs, count, database, keys, order, settings, told, work_on, workshop
+from tests.support.sealing import BEGAN, seal_request
+from tests.support.stated import changed, confirmed, of, stated
+from tests.support.tsa import Authority, authority
+
+__all__ = ["blobs", "database", "keys", "workshop"]
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def request_(blobs: BlobStore) -> SealRequest:
+    return confirmed(seal_request(blobs))
+
+
+@pytest.fixture
+def seal(database: Database, blobs: BlobStore, workshop: Workshop, keys: Path) -> Callable[[], dict[str, Any]]:
+    """Work on what is ordered; the event that tells what became of it."""
+
+    def run() -> dict[str, Any]:
+        work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
+        return told(database)[-1]
+
+    return run
+
+
+def envelope(number: int = 7) -> Envelope:
+    subject = f"submission:{number}"
+    return Envelope(id=uuid7(), type="statement.due", source="submissions", subject=subject, occurred_at=NOW, data={})
+
+
+def due(database: Database, request: SealRequest) -> None:
+    """The event of the first party's completion."""
+    one = of(request)
+    assert one.statement is not None
+    assert one.parts is not None
+    told_of = StatementDue(statement=one.statement, parts=one.parts)
+    database.write(commands.accept_statement, envelope(), told_of, NOW)
+
+
+def signing(database: Database, work: StatementWork) -> None:
+    """The real loop, until nothing is due."""
+    loop = DueWork(
+        "sign statements", database, StatementRow, work.attempt, schedule=domain.SCHEDULE, lease=timedelta(minutes=5)
+    )
+    while loop.turn() == 0.0:
+        loop.finish()
+
+
+def row(database: Database) -> StatementRow:
+    return database.read(lambda session: session.scalars(sa.select(StatementRow).order_by(StatementRow.id)).first())
+
+
+def signed(database: Database) -> StatementSigned:
+    (event,) = [one for one in told(database) if one["type"] == STATEMENT_SIGNED.type]
+    return StatementSigned.model_validate(event["data"])
+
+
+def openssl(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def test_openssl_calls_a_kept_statement_valid(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, request_: SealRequest, tmp_path: Path
+) -> None:
+    due(database, request_)
+    due(database, request_)  # under another id: the outbox of a restored database
+    signing(database, StatementWork(settings(keys), blobs, workshop.sealer))
+    kept = signed(database)
+    bytes_ = statements.encoded(stated(request_))
+    assert kept.sha256 == statements.digest(stated(request_))
+    assert kept.signed.statement.key == f"statements/7/1-{kept.sha256}.json"
+    assert kept.signed.signature.key == f"statements/7/1-{kept.sha256}.p7s"
+    assert blobs.get(kept.signed.statement) == bytes_
+    assert not kept.signed.stamped
+
+    content, signature, root = tmp_path / "x.json", tmp_path / "x.p7s", tmp_path / "root.pem"
+    content.write_bytes(bytes_)
+    signature.write_bytes(blobs.get(kept.signed.signature))
+    root.write_bytes(workshop.identity.chain[-1].public_bytes(serialization.Encoding.PEM))
+    verify = ("cms", "-verify", "-binary", "-inform", "DER", "-in", signature, "-content", content)
+    verify += ("-CAfile", root, "-purpose", "any", "-cades", "-out", tmp_path / "out")
+    assert "CAdES Verification successful" in openssl(*verify).stderr
+    content.write_bytes(bytes_.replace(b'"submitter":1', b'"submitter":2'))
+    assert openssl(*verify).returncode != 0
+    # CAdES wants the time of signing among what is signed (EN 319 122-1, 6.3).
+    (signer,) = asn1_cms.ContentInfo.load(signature.read_bytes(), strict=True)["content"]["signer_infos"]
+    attributes = {one["type"].native: one["values"].native for one in signer["signed_attrs"]}
+    assert abs(attributes["signing_time"][0] - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_who_is_killed_finds_what_was_signed(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, request_: SealRequest
+) -> None:
+    due(database, request_)
+    work = StatementWork(settings(keys), blobs, workshop.sealer)
+    assert isinstance(work.attempt(row(database)), Done)  # killed here: nobody wrote that it is done
+    (key,) = [one.key for one in blobs.everything() if one.key.endswith(".p7s")]
+    before = blobs.get(key)
+    signing(database, work)
+    assert blobs.get(signed(database).signed.signature) == before
+
+
+@pytest.fixture
+def stamped(keys: Path) -> Iterator[tuple[Authority, Workshop, Settings]]:
+    with authority() as tsa:
+        own = settings(keys, tsa_url=tsa.url, tsa_timeout=2, tsa_attempts=2)
+        made = Workshop(own).open()
+        yield tsa, made, own
+        made.close()
+
+
+def test_with_an_authority_it_bears_a_time_stamp(
+    database: Database,
+    blobs: BlobStore,
+    stamped: tuple[Authority, Workshop, Settings],
+    request_: SealRequest,
+    tmp_path: Path,
+) -> None:
+    tsa, made, own = stamped
+    due(database, request_)
+    work = StatementWork(own, blobs, made.sealer)
+    tsa.mode = "error"
+    for number in (1, 2):
+        waiting = row(database)
+        waiting.attempts = number
+        outcome = work.attempt(waiting)
+        assert isinstance(outcome, Retry)
+        assert "no time-stamp" in outcome.error
+    assert [one.key for one in blobs.everything() if one.key.startswith("statements/")] == []
+    tsa.mode = "good"
+    signing(database, work)
+    kept = signed(database)
+    assert kept.signed.stamped
+    (signer,) = asn1_cms.ContentInfo.load(blobs.get(kept.signed.signature))["content"]["signer_infos"]
+    (token,) = signer["unsigned_attrs"][0]["values"]
+    paths = {"token": token.dump(), "signature": signer["signature"].native, "root": tsa.root}
+    for name, data in paths.items():
+        (tmp_path / name).write_bytes(data)
+    openssl("x509", "-inform", "DER", "-in", tmp_path / "root", "-out", tmp_path / "root.pem")
+    answer = openssl(
+        "ts", "-verify", "-token_in", "-in", tmp_path / "token", "-data", tmp_path / "signature",
+        "-CAfile", tmp_path / "root.pem",
+    )  # fmt: skip
+    assert "Verification: OK" in answer.stdout + answer.stderr, answer.stderr
+
+
+def test_an_authority_that_fails_for_long_is_done_without(
+    database: Database, blobs: BlobStore, stamped: tuple[Authority, Workshop, Settings], request_: SealRequest
+) -> None:
+    tsa, made, own = stamped
+    tsa.mode = "error"
+    due(database, request_)
+    waiting = row(database)
+    waiting.attempts = 3
+    outcome = StatementWork(own, blobs, made.sealer).attempt(waiting)
+    assert isinstance(outcome, Done)
+    assert outcome.record is not None
+    database.write(outcome.record, waiting)
+    assert not signed(database).signed.stamped
+
+
+# --- compared before sealing
+
+
+def differing() -> float:
+    return REGISTRY.get_sample_value("rendering_seals_differing_total") or 0.0
+
+
+def failed(event: dict[str, Any]) -> list[str]:
+    assert event["type"] == "documents.failed", event
+    data = DocumentsFailed.model_validate(event["data"])
+    for one in data.differences:
+        assert one in data.reason
+    return data.differences
+
+
+def test_what_was_signed_is_sealed(
+    database: Database, request_: SealRequest, seal: Callable[[], dict[str, Any]]
+) -> None:
+    due(database, request_)
+    before = differing()
+    order(database, request_)
+    assert seal()["type"] == "documents.sealed"
+    assert differing() == before
+    assert count(database, StatementRow) == 2, "that of the second party came with the order"
+    kept = database.read(lambda session: session.scalars(sa.select(StatementRow)).all())
+    assert [one.parts for one in kept] == [None, None], "digests of single values are kept no longer than needed"
+
+
+def value_drawn(request: SealRequest) -> SealRequest:
+    request.values[0].value = "Mallory"
+    return request
+
+
+def value_given(request: SealRequest) -> SealRequest:
+    uuid = request.values[0].field.uuid
+    request.values[0].value = of(request).values[uuid] = "Mallory"
+    return request
+
+
+def value_gone(request: SealRequest) -> SealRequest:
+    del of(request).values[request.values[0].field.uuid]
+    del request.values[0]
+    return request
+
+
+def reason_given(request: SealRequest) -> SealRequest:
+    of(request).reasons[request.values[-1].field.uuid] = "I was forced to"
+    return request
+
+
+def definition_drawn(request: SealRequest) -> SealRequest:
+    request.values[0].field.areas[0].x = 0.9
+    return request
+
+
+def definition(request: SealRequest) -> SealRequest:
+    assert request.to_check is not None
+    request.values[0].field.areas[0].x = request.to_check.fields[0]["areas"][0]["x"] = 0.9
+    return request
+
+
+def document_drawn(request: SealRequest) -> SealRequest:
+    request.documents[0].file = request.attachments[0].file
+    return request
+
+
+def document(request: SealRequest) -> SealRequest:
+    assert request.to_check is not None
+    request.documents[0].file = request.attachments[0].file
+    request.to_check.documents["d0"]["sha256"] = request.attachments[0].file.sha256
+    return request
+
+
+def conditions(request: SealRequest) -> SealRequest:
+    assert request.to_check is not None
+    request.to_check.documents["d0"]["conditions"] = [{"field_uuid": "x"}]
+    return request
+
+
+def line(request: SealRequest) -> SealRequest:
+    request.trail[1].data["email"] = "mallory@example.com"
+    return request
+
+
+def line_removed(request: SealRequest) -> SealRequest:
+    del request.trail[1]
+    return request
+
+
+def completion_removed(request: SealRequest) -> SealRequest:
+    del request.trail[4]
+    return request
+
+
+def second_statement(request: SealRequest) -> SealRequest:
+    stated(request).shown = "1.00"
+    return request
+
+
+def statement_removed(request: SealRequest) -> SealRequest:
+    of(request).statement = of(request).parts = None
+    return value_given(request)
+
+
+def party_removed(request: SealRequest) -> SealRequest:
+    assert request.to_check is not None
+    request.to_check.parties = [one for one in request.to_check.parties if one.submitter_id != 1]
+    return request
+
+
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (value_drawn, "the value of the field Full name to be drawn is not the one given"),
+        (value_given, "the value of the field Full name is not the one that Ana Kowalska (Client) signed"),
+        (value_gone, "the value of the field Full name is not the one that Ana Kowalska (Client) signed (now gone)"),
+        (reason_given, "the value of the field Signature is not the one that Ana Kowalska (Client) signed"),
+        (definition_drawn, "the field Full name is to be drawn otherwise than it is defined"),
+        (definition, "the field Full name is not defined as it was when Ana Kowalska (Client) signed"),
+        (document_drawn, "the document Consulting agreement that is to be sealed is not that of the order"),
+        (document, "the document Consulting agreement is not the one that Ana Kowalska (Client) signed"),
+        (conditions, "name or conditions of the document d0 are not those that Ana Kowalska (Client) signed with"),
+        (line, "the hash chain of the audit trail does not hold at line 2 (send_email)"),
+        (line_removed, "line 4 of the audit trail is not the completion of Ana Kowalska (Client) that was confirmed"),
+        (
+            completion_removed,
+            "witness@example.com (Witness) counts as completed, and no line of the audit trail says so",
+        ),
+        (second_statement, "there are 2 statements of the completion of Ana Kowalska (Client)"),
+        (statement_removed, "the value of the field Full name is not the one that Ana Kowalska (Client) signed"),
+        (party_removed, "the completion of Ana Kowalska (Client) was confirmed, and they no longer count as completed"),
+    ],
+    ids=lambda one: getattr(one, "__name__", None),
+)
+def test_what_differs_is_named_and_not_sealed(
+    database: Database,
+    request_: SealRequest,
+    seal: Callable[[], dict[str, Any]],
+    attack: Callable[[SealRequest], SealRequest],
+    words: str,
+) -> None:
+    due(database, request_)
+    before = differing()
+    order(database, attack(changed(request_)))
+    found = failed(seal())
+    assert any(one.startswith(words) for one in found), found
+    assert differing() == before + 1
+
+
+def test_a_completion_that_is_not_confirmed_is_not_sealed_once_all_processes_confirm(
+    database: Database, request_: SealRequest, seal: Callable[[], dict[str, Any]]
+) -> None:
+    """Before, and while older processes run beside, it may be an older version that has recorded it."""
+    old = changed(request_)
+    for submitter in (1, 2):
+        of(old, submitter).statement = of(old, submitter).parts = None
+    order(database, old)
+    assert seal()["type"] == "documents.sealed"
+
+    def long_ago(session: Any) -> None:
+        session.execute(sa.update(StatementsSince).values(at=BEGAN - timedelta(days=2)))
+
+    database.write(long_ago)
+    order(database, old.model_copy(update={"seal_id": "seal-2"}))
+    words = "the completion of Ana Kowalska (Client) is not confirmed by any statement"
+    assert any(one.startswith(words) for one in failed(seal()))
+
+
+def test_an_order_of_an_older_version_waits_for_one_of_this(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    request_: SealRequest,
+    seal: Callable[[], dict[str, Any]],
+) -> None:
+    due(database, request_)
+    order(database, changed(request_, to_check=None))
+    outcome = attempt(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
+    assert isinstance(outcome, Retry)
+    assert not outcome.counts
+    order(database, request_)
+    assert count(database, SealJob) == 1
+    assert seal()["type"] == "documents.sealed"
+
+
+def test_a_statement_that_is_only_in_the_store_counts(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    request_: SealRequest,
+    seal: Callable[[], dict[str, Any]],
+) -> None:
+    """Rendering's database was restored, or somebody has got into both."""
+    due(database, request_)
+    signing(database, StatementWork(settings(keys), blobs, workshop.sealer))
+    database.write(lambda session: session.execute(sa.delete(StatementRow)))
+    order(database, statement_removed(changed(request_)))
+    assert any("the values are not those that Ana Kowalska" in one for one in failed(seal()))
+
+
+def test_what_an_admin_accepted_is_sealed_and_printed(
+    database: Database, request_: SealRequest, seal: Callable[[], dict[str, Any]]
+) -> None:
+    due(database, request_)
+    attacked = line(changed(request_))
+    order(database, attacked)
+    found = failed(seal())
+    (broken,) = found
+    again = accept(attacked, found, "seal-2")
+    order(database, again)
+    assert seal()["type"] == "documents.sealed"
+    # Something else is another difference.
+    order(database, value_given(changed(again, seal_id="seal-3")))
+    left = failed(seal())
+    assert broken not in left
+    assert left
+
+
+def accept(request: SealRequest, differences: list[str], seal_id: str) -> SealRequest:
+    made = changed(request, seal_id=seal_id)
+    last = made.trail[-1]
+    data = {"by": "admin@example.com", "differences": differences}
+    line = last.model_copy(update={"submitter_id": None, "event_type": "accept_differences", "data": data})
+    line.hash = next_hash(
+        last.hash, submitter_id=None, event_type=line.event_type, occurred_at=line.occurred_at, data=data
+    )
+    made.trail.append(line)
+    return made
+
+
+def test_nothing_is_left_of_the_statements_of_an_erased_submission(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, request_: SealRequest
+) -> None:
+    """Whatever an attempt writes that was under way."""
+    due(database, request_)
+    work = StatementWork(settings(keys), blobs, workshop.sealer)
+    under_way = row(database)
+    database.write(commands.erase, envelope(), Erased(submission_id=7), NOW - timedelta(days=1))
+    assert isinstance(work.attempt(under_way), Done)
+    due(database, request_)  # late, and under another id
+    signing(database, work)
+    assert count(database, StatementRow) == 1
+    assert [one for one in told(database) if one["type"] == STATEMENT_SIGNED.type] == []
+    assert len([one for one in blobs.everything() if one.key.startswith("statements/")]) == 2
+    background.sweep(database, blobs)
+    assert [one for one in blobs.everything() if one.key.startswith("statements/")] == []
+    assert count(database, StatementRow) == 0

@@ -1,0 +1,61 @@
+"""Seal orders whose completions were confirmed: what submissions says to compare, and the statements it noted."""
+
+from typing import Any
+
+from contracts import statements
+from contracts.rpc.rendering import GivenByParty, SealRequest, ToCheck
+from contracts.statements import LineReference, Parts, Statement
+
+CLIENT, WITNESS = 1, 2
+
+
+def confirmed(request: SealRequest) -> SealRequest:
+    """The order as this version gives it: both parties' completions are confirmed by what is in it."""
+    documents = {one.uuid: {"name": one.name, "sha256": one.file.sha256, "conditions": []} for one in request.documents}
+    fields = [one.field.model_dump(mode="json") for one in request.values]
+    files = {one.uuid: one.file.sha256 for one in request.attachments}
+    parties = []
+    for submitter in (CLIENT, WITNESS):
+        own = [one for one in request.values if one.submitter_id == submitter]
+        uuid = own[0].field.submitter_uuid if own else f"party-{submitter}"
+        values = {
+            one.field.uuid: files.get(one.value, one.value) if isinstance(one.value, str) else one.value for one in own
+        }
+        parts = Parts(paper=statements.paper_parts(documents, fields, uuid), values=statements.value_parts(values, {}))
+        line = next(
+            number
+            for number, one in enumerate(request.trail, start=1)
+            if one.submitter_id == submitter and one.event_type.endswith("complete_form")
+        )
+        reference = LineReference(number=line, hash=request.trail[line - 1].hash)
+        stated = Statement(
+            submission=request.submission_id,
+            submitter=submitter,
+            completed_at=request.trail[line - 1].occurred_at,
+            line=reference,
+            head=reference,
+            values=statements.given_digest(values, {}),
+            documents={key: one["sha256"] for key, one in documents.items()},
+            paper=statements.paper_digest(parts.paper),
+        )
+        parties.append(
+            GivenByParty(submitter_id=submitter, party_uuid=uuid, values=values, statement=stated, parts=parts)
+        )
+    return request.model_copy(update={"to_check": ToCheck(documents=documents, fields=fields, parties=parties)})
+
+
+def of(request: SealRequest, submitter: int = CLIENT) -> GivenByParty:
+    """What the order says of one party."""
+    assert request.to_check is not None
+    return next(one for one in request.to_check.parties if one.submitter_id == submitter)
+
+
+def stated(request: SealRequest, submitter: int = CLIENT) -> Statement:
+    found = of(request, submitter).statement
+    assert found is not None
+    return found
+
+
+def changed(request: SealRequest, **changes: Any) -> SealRequest:
+    """Another order of the same sealing, independent of the first."""
+    return SealRequest.model_validate(request.model_dump(mode="json")).model_copy(update=changes)
