@@ -24,7 +24,7 @@ def jobs(session: Session, seal_ids: Collection[str]) -> dict[str, str]:
 def statements(session: Session) -> dict[str, int]:
     """The submission of each statement that was taken on, by the SHA-256 of its bytes."""
     found = sa.select(StatementRow.sha256, StatementRow.submission_id).where(StatementRow.erased_at.is_(None))
-    return dict(session.execute(found).tuples().all())
+    return {row.sha256: row.submission_id for row in session.execute(found)}
 
 
 def unknown_files(session: Session, digests: Collection[str]) -> set[str]:

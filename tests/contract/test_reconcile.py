@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from contracts import statements
 from contracts.blobs import BlobRef
+from contracts.events import StatementDue
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.database import Database
 from contracts.runtime.high_water import read
 from contracts.runtime.tables import missing_events
+from contracts.statements import LineReference, Statement
 from deploy import reconcile
 from deploy.manifest import Places, connected
 from deploy.suite import ROOT, SERVICES
 from services.notifications import models as notifications
+from services.rendering import commands as rendering_commands
 from services.rendering import models as rendering
 from services.submissions import models as submissions
 from services.webhooks import models as webhooks
@@ -114,6 +118,62 @@ def test_deliveries_about_what_is_not_there(places: Places) -> None:
     )
     found = list(reconcile.findings(places))
     assert "webhooks still has 1 deliveries to make about submission 2, which is not there" in found
+
+
+def a_statement(number: int, text: str) -> Statement:
+    line = LineReference(number=1, hash=text)
+    return Statement(
+        submission=number, submitter=1, completed_at=now(), line=line, head=line, values="", documents={}, paper=""
+    )
+
+
+def a_note(stated: Statement) -> submissions.StatementRow:
+    return submissions.StatementRow(
+        sha256=statements.digest(stated),
+        submission_id=stated.submission,
+        submitter_id=stated.submitter,
+        receipt="",
+        statement=stated.model_dump(mode="json"),
+        parts={},
+        created_at=now(),
+    )
+
+
+def a_submitter(number: int) -> submissions.SubmitterRow:
+    return submissions.SubmitterRow(
+        id=1, submission_id=number, position=0, party_uuid="p", role="r", slug="s", group=0, viewer=False,
+        status="completed", values={}, metadata_={}, preferences={}, visit={}, branding={}, created_at=now(),
+        updated_at=now(), search="",
+    )  # fmt: skip
+
+
+def test_statements_that_only_one_of_two_services_knows(places: Places) -> None:
+    """One that rendering has lost is signed again; one that submissions has lost is told of, and its file is kept."""
+    store = BlobStore.from_url(places.blobs)
+    lost_there, lost_here = a_statement(1, "a"), a_statement(1, "b")
+    add(places, "submissions", a_submission(1), a_submitter(1), a_note(lost_there))
+    database = Database(places.databases["rendering"])
+    database.write(rendering_commands.take_on_statement, StatementDue(statement=lost_here), now())
+    database.dispose()
+    key = statements.key(9, 9, "c" * 64, "json")
+    place, _, name = key.rpartition("/")
+    store.put(b"{}", "application/json", f"{place}/", name=name)
+    if places.blobs.startswith("file:"):
+        path = Path(places.blobs.removeprefix("file://")) / key
+        os.utime(path, (0, 0))
+    of_two = (
+        "rendering has confirmed a completion of submission 1 that submissions does not know: when it is signed anew, the"
+        " sealing fails until an admin accepts that"
+    )
+    kept = f"1 statements are kept of completions that no row knows, such as {key}"
+    found = list(reconcile.findings(places, mend=True, remove=True))
+    assert "mended: rendering does not know 1 statements of completions" in found
+    assert of_two in found
+    assert kept in found
+    assert store.exists(key)
+    again = list(reconcile.findings(places))
+    assert not [one for one in again if "does not know 1 statements" in one]
+    assert of_two in again
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import requests
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
@@ -248,9 +249,40 @@ def test_only_an_admin_accepts_a_difference_and_by_name(suite: RunningSuite, beh
     assert who["email"] in printed
 
 
+def test_what_the_api_completed_is_confirmed_as_well(suite: RunningSuite, behind: Behind) -> None:
+    """In advance, and later; each with values of its own."""
+    template = suite.template(agreement_pdf(), name="Agreement")
+    parties = [
+        {"role": "Seller", "email": "s@example.com", "values": SELLER_VALUES, "completed": True},
+        {"role": "Buyer", "email": "b@example.com"},
+    ]
+    body = {"template_id": template["id"], "submitters": parties, "send_email": False}
+    seller, buyer = suite.api("POST", "/submissions", body)
+
+    def attack(session: Session) -> None:
+        row = session.get_one(SubmitterRow, seller["id"])
+        row.values = {
+            uuid: "Mallory Ltd" if value == SELLER_VALUES["Company"] else value for uuid, value in row.values.items()
+        }
+
+    behind.change(attack)
+    suite.api("PUT", f"/submitters/{buyer['id']}", {"completed": True, "values": BUYER_VALUES})
+    number = seller["submission_id"]
+    wait_until(
+        lambda: suite.api("GET", f"/submissions/{number}")["sealing_status"] == "failed", what="the sealing to fail"
+    )
+    error = suite.api("GET", f"/submissions/{number}")["sealing_error"]
+    assert "the value of the field Company is not the one that s@example.com (Seller) signed" in error
+
+
 def test_a_signer_gets_a_receipt_at_once(suite: RunningSuite) -> None:
     half = Half(suite)
     receipt = half.done["receipt"]
     assert statements.read_receipt(receipt) == receipt
     assert form(suite, half.seller["slug"])["receipt"] == receipt
     assert form(suite, half.buyer["slug"])["receipt"] is None
+    shown = requests.get(f"{suite.base_url}/s/{half.seller['slug']}", timeout=30).text
+    assert receipt in shown
+    assert f"/verify?receipt={receipt}" in shown
+    half.finish()
+    completed(suite, half.id)
