@@ -27,13 +27,12 @@ from typing import Any, Protocol, get_args
 from urllib.parse import unquote, urlsplit
 
 import sqlalchemy as sa
-from alembic.migration import MigrationContext
 from pydantic import SecretStr
 from sqlalchemy.engine import URL, Connection
 
 from contracts.blobs import INCOMING
 from contracts.errors import ServiceError
-from contracts.runtime import identities
+from contracts.runtime import identities, migrations
 from contracts.runtime.blobstore import BlobMissing, BlobStore, Stored
 from contracts.runtime.database import normalised
 from contracts.runtime.high_water import MARKS
@@ -235,7 +234,7 @@ def _described(connection: Connection, name: str, taken_at: datetime) -> Databas
         file=name,
         kind="sqlite" if connection.dialect.name == "sqlite" else "postgresql",
         taken_at=taken_at,
-        revision=MigrationContext.configure(connection).get_current_revision(),
+        revision=migrations.revision_of(connection),
         epoch=connection.scalar(sa.select(event_stream.c.epoch)) if event_stream.name in tables else None,
         given=identities.given(connection),
         rows={one: connection.scalar(sa.text(count.format(quote(one)))) or 0 for one in tables},

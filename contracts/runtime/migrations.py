@@ -2,6 +2,8 @@
 
 A migration run holds a lock, so that two at once are safe: the second finds nothing left to do. ``serve`` never migrates;
 it waits until the schema is at the version it was written for, or a later one.
+
+Alembic is imported by those who migrate, not by every process that starts: that takes a quarter of a second of a processor.
 """
 
 import fcntl
@@ -10,20 +12,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool
 
 from contracts.errors import ServiceError
 from contracts.runtime import observe, search, tables
 from contracts.runtime.database import normalised, refuse_other_encodings
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 log = observe.logger(__name__)
 
@@ -36,12 +36,13 @@ def upgrade(service: str, database_url: str, revision: str = "head") -> None:
 
     A schema that is later than this code is left as it is: after a rollback the older version migrates again and starts.
     """
+    from alembic import command
 
-    def run(config: Config) -> None:
+    def run(config: "Config") -> None:
         connection = config.attributes["connection"]
-        current = MigrationContext.configure(connection).get_current_revision()
+        current = revision_of(connection)
         connection.rollback()  # Alembic commits only transactions that it has begun itself
-        if _is_later(current, ScriptDirectory.from_config(config)):
+        if _is_later(current, revisions(service)):
             log.warning("migrate.schema_is_later", service=service, schema=current)
             return
         command.upgrade(config, revision)
@@ -51,6 +52,8 @@ def upgrade(service: str, database_url: str, revision: str = "head") -> None:
 
 def downgrade(service: str, database_url: str, revision: str = "base") -> None:
     """Take the database back to ``revision``."""
+    from alembic import command
+
     _run(service, database_url, lambda config: command.downgrade(config, revision))
 
 
@@ -59,26 +62,39 @@ def pending(service: str, database_url: str) -> str | None:
 
     A later version is fine: migrations only expand while old code may still run.
     """
-    script = ScriptDirectory.from_config(_config(service))
-    head = script.get_current_head()
+    known = revisions(service)
     with _engine(database_url) as engine, engine.connect() as connection:
-        current = MigrationContext.configure(connection).get_current_revision()
-    if current == head:
+        current = revision_of(connection)
+    if current == known[-1] or _is_later(current, known):
         return None
     if current is None:
-        return f"the schema is empty, not at {head}: run migrate"
-    if _is_later(current, script):
+        return f"the schema is empty, not at {known[-1]}: run migrate"
+    return f"the schema is at {current}, not at {known[-1]}: run migrate"
+
+
+def revisions(service: str) -> list[str]:
+    """Those that this code knows, the first one first. A revision's file is called by it: ``0001_start.py``."""
+    return sorted(path.name.partition("_")[0] for path in _versions(service).glob("[0-9]*_*.py"))
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The database's, None when it is empty."""
+    if not sa.inspect(connection).has_table("alembic_version"):
         return None
-    return f"the schema is at {current}, not at {head}: run migrate"
+    revision: str | None = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    return revision
 
 
-def _is_later(current: str | None, script: ScriptDirectory) -> bool:
+def _is_later(current: str | None, known: list[str]) -> bool:
     """A revision that this code does not know was made by a version after it."""
-    return current is not None and current not in {revision.revision for revision in script.walk_revisions()}
+    return current is not None and current not in known
 
 
 def differences(service: str, database_url: str) -> list[Any]:
     """How the migrated schema differs from ``services.<service>.models``; empty when they agree."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
     models = importlib.import_module(f"services.{service}.models")
     wanted = sa.MetaData()
     for source in (tables.runtime_metadata, models.Base.metadata):
@@ -122,23 +138,29 @@ def _comparable(connection: Connection) -> Callable[..., bool]:
     return compared
 
 
-def _run(service: str, database_url: str, run: Callable[[Config], None]) -> None:
+def _run(service: str, database_url: str, run: "Callable[[Config], None]") -> None:
     with _engine(database_url) as engine, engine.connect() as connection, _alone(connection):
         config = _config(service)
         config.attributes["connection"] = connection
         run(config)
 
 
-def _config(service: str) -> Config:
+def _config(service: str) -> "Config":
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_ENVIRONMENT))
+    config.set_main_option("version_locations", str(_versions(service)))
+    config.set_main_option("path_separator", "newline")
+    return config
+
+
+def _versions(service: str) -> Path:
     package = importlib.import_module(f"services.{service}")
     folder = Path(package.__path__[0]) / "migrations" / "versions"
     if not folder.is_dir():
         raise ServiceError("internal", f"services/{service}/migrations/versions does not exist")
-    config.set_main_option("version_locations", str(folder))
-    config.set_main_option("path_separator", "newline")
-    return config
+    return folder
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic.script import ScriptDirectory
 from pydantic import BaseModel
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
@@ -20,6 +21,7 @@ from contracts.errors import ServiceError
 from contracts.runtime import migrations, tables
 from contracts.runtime.database import BigId, Database, Json, UtcDateTime, for_update, leave_work, metadata, normalised
 from contracts.runtime.outbox import emit, first_time, once
+from deploy.suite import SERVICES
 from tests.support.migrated import migrated
 from tests.support.postgres import PrivatePostgres
 from tests.support.specimens import contract
@@ -423,6 +425,14 @@ def test_what_is_committed_on_sqlite_is_on_the_disk(tmp_path: Any) -> None:
 
 
 # Migrations.
+
+
+@pytest.mark.parametrize("service", [*SERVICES, "specimen"])
+def test_files_of_migrations_are_called_by_their_revisions(service: str) -> None:
+    """One after the other: what a process takes for its schema's version is what Alembic would."""
+    script = ScriptDirectory.from_config(migrations._config(service))
+    assert migrations.revisions(service) == [one.revision for one in script.walk_revisions()][::-1]
+    assert [one.down_revision for one in script.walk_revisions()][::-1] == [None, *migrations.revisions(service)[:-1]]
 
 
 def test_up_down_and_up_again(database_url: str) -> None:
