@@ -14,11 +14,14 @@ from typing import Any
 import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream
 
+from services.rendering.jobs.annotations import draw_missing_appearances
 from services.rendering.jobs.canvas import Canvas
+from services.rendering.jobs.default_appearance import default_appearance
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.geometry import Matrix, Rectangle, VisiblePage
 from services.rendering.jobs.image_objects import PictureEmbedder
-from services.rendering.jobs.text import BLACK, Color, Style, layout, legible
+from services.rendering.jobs.pdf_values import number_of, rgb_of, text_of
+from services.rendering.jobs.text import BLACK, Style, layout, legible
 
 _MULTILINE = 1 << 12
 _PASSWORD = 1 << 13
@@ -50,6 +53,7 @@ def flatten(pdf: pikepdf.Pdf) -> None:
                 del annotation["/AP"]
             if annotation.get("/Subtype") == Name.Widget and isinstance(flags := annotation.get("/F"), int):
                 annotation["/F"] = flags & ~_INVISIBLE
+    draw_missing_appearances(pdf)  # of documents that came in before intake did it
     if annotated:
         pdf.flatten_annotations("screen")
     for page, _ in annotated:
@@ -114,7 +118,7 @@ class _Widget:
     def complete(self, outdated: bool) -> None:
         """Give the widget the appearance that its value asks for, when it has none that can be trusted."""
         value = self._inherited("/V")
-        if value is None and "/AS" not in self.widget:
+        if value is None and "/AS" not in self.widget and ("/MK" not in self.widget or self._has_appearance()):
             return
         kind = self._inherited("/FT")
         box = _size(self.widget.get("/Rect"))
@@ -122,7 +126,7 @@ class _Widget:
             return
         if kind == Name.Btn:
             self._complete_button(*box)
-        elif value is not None and kind in (Name.Tx, Name.Ch) and (outdated or not self._has_appearance()):
+        elif kind in (Name.Tx, Name.Ch) and ((outdated and value is not None) or not self._has_appearance()):
             self._complete_text(*box, choice=kind == Name.Ch)
 
     def _inherited(self, key: str) -> Any:
@@ -145,36 +149,73 @@ class _Widget:
 
     def _complete_button(self, width: float, height: float) -> None:
         """Check boxes and radio buttons show the state ``/AS``; older tools set only the field's value."""
-        if self._flags() & _PUSH_BUTTON:
-            return
         appearances = self.widget.get("/AP")
+        if self._flags() & _PUSH_BUTTON:
+            if not self._has_appearance():
+                self._draw_push_button(width, height)
+            return
         states = appearances.get("/N") if isinstance(appearances, pikepdf.Dictionary) else None
         value = self._inherited("/V")
         if isinstance(states, pikepdf.Dictionary) and not isinstance(states, Stream):
             if "/AS" not in self.widget and isinstance(value, Name) and str(value) in states:
                 self.widget.AS = value
-            return
+            on = self.widget.get("/AS")
+            if not isinstance(on, Name) or on == Name.Off or isinstance(states.get(str(on)), Stream):
+                return
         is_on = self.widget.get("/AS", value)
+        canvas = self._canvas(width, height)
+        self._draw_frame(canvas)
         if isinstance(is_on, Name) and is_on != Name.Off:
-            canvas = self._canvas(width, height)
             canvas.check_mark(Rectangle(0, 0, width, height), BLACK)
-            self._set_appearance(canvas)
+        self._set_appearance(canvas)
 
     def _complete_text(self, width: float, height: float, *, choice: bool) -> None:
         text = legible(self._text(choice=choice))
-        if not text.strip():
-            return
         turn = self._turn()
         if turn % 180:
             width, height = height, width
         canvas = self._canvas(width, height, turn)
+        border = self._draw_frame(canvas)
         lines = bool(self._flags() & _MULTILINE) or (choice and not self._flags() & _COMBO)
         style = self._style(height, lines)
-        if cells := self._cells():
+        if not text.strip():
+            pass
+        elif cells := self._cells():
             self._draw_cells(canvas, text[:cells], style, width / cells, height, cells)
         else:
-            canvas.text(layout(text, style, max(width - 4, 1), height), 2, 0)
+            inset = 2 + border
+            canvas.text(layout(text, style, max(width - 2 * inset, 1), height - (border if lines else 0)), inset, 0)
         self._set_appearance(canvas)
+
+    def _draw_push_button(self, width: float, height: float) -> None:
+        canvas = self._canvas(width, height)
+        self._draw_frame(canvas)
+        caption = legible(text_of(self._characteristics().get("/CA")))
+        if caption.strip():
+            style = replace(self._style(height, lines=False), align="center")
+            canvas.text(layout(caption, style, max(width - 4, 1), height), 2, 0)
+        self._set_appearance(canvas)
+
+    def _draw_frame(self, canvas: Canvas) -> float:
+        """The field's background and border (table 192); how wide the border is, in points."""
+        characteristics, style = self._characteristics(), self.widget.get("/BS")
+        area = Rectangle(0, 0, canvas.page.width, canvas.page.height)
+        if background := rgb_of(characteristics.get("/BG")):
+            canvas.fill(area, background)
+        color = rgb_of(characteristics.get("/BC"))
+        style = style if isinstance(style, pikepdf.Dictionary) else Dictionary()
+        width = min(max(number_of(style.get("/W"), 1.0), 0.0), min(area.width, area.height) / 2)
+        if color is None or not width:
+            return 0.0
+        if style.get("/S") == Name.U:
+            canvas.line(0, width / 2, area.width, width / 2, color, width)
+        else:
+            canvas.frame(area, color, width)
+        return width
+
+    def _characteristics(self) -> pikepdf.Dictionary:
+        found = self.widget.get("/MK")
+        return found if isinstance(found, pikepdf.Dictionary) else Dictionary()
 
     def _draw_cells(self, canvas: Canvas, text: str, style: Style, cell: float, height: float, cells: int) -> None:
         """A comb: each character in the middle of its cell."""
@@ -190,8 +231,7 @@ class _Widget:
 
     def _turn(self) -> int:
         """Degrees that the text stands turned counter-clockwise (table 192)."""
-        characteristics = self.widget.get("/MK")
-        turn = characteristics.get("/R") if isinstance(characteristics, pikepdf.Dictionary) else 0
+        turn = self._characteristics().get("/R")
         return turn % 360 if isinstance(turn, int) and turn % 90 == 0 else 0
 
     def _text(self, *, choice: bool) -> str:
@@ -213,7 +253,7 @@ class _Widget:
         return str(value)
 
     def _style(self, height: float, lines: bool) -> Style:
-        family, size, color = _default_appearance(str(self._inherited("/DA") or self.tools.form.get("/DA", "")))
+        family, size, color = default_appearance(str(self._inherited("/DA") or self.tools.form.get("/DA", "")))
         if not size:
             size = _USUAL_SIZE if lines else min(max(height * _LINE_SHARE, 4.0), _USUAL_SIZE)
         alignment = self._inherited("/Q")
@@ -240,6 +280,8 @@ class _Widget:
         return Canvas(page, self.tools.fonts, self.tools.pictures)
 
     def _set_appearance(self, canvas: Canvas) -> None:
+        if canvas.is_empty:
+            return
         self.widget.AP = Dictionary(N=self.tools.pdf.make_indirect(canvas.form(self.tools.pdf)))
         if "/AS" in self.widget:
             del self.widget["/AS"]
@@ -254,30 +296,6 @@ def _size(rectangle: Any) -> tuple[float, float] | None:
         return None
     width, height = abs(right - left), abs(top - bottom)
     return (width, height) if width > 0 and height > 0 else None
-
-
-def _default_appearance(text: str) -> tuple[str, float, Color]:
-    """Family, size (0: automatic) and colour of a ``/DA`` string such as ``/Helv 10 Tf 0 g``."""
-    words = text.split()
-    family, size, color = "Helvetica", 0.0, BLACK
-    for index, word in enumerate(words):
-        numbers = [_number(one) for one in words[max(index - 3, 0) : index]]
-        if word == "Tf" and index >= 2:
-            name = words[index - 2].lower()
-            family = "Times" if "ti" in name[:3] else "Courier" if "cour" in name else "Helvetica"
-            size = min(max(numbers[-1], 0.0), 144.0)
-        elif word == "g" and numbers:
-            color = (numbers[-1],) * 3
-        elif word == "rg" and len(numbers) == 3:
-            color = (numbers[0], numbers[1], numbers[2])
-    return family, size, color
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        return 0.0
 
 
 def _decoded(data: bytes) -> str:

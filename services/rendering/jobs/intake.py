@@ -6,6 +6,7 @@ all. The result is what is shown, filled and sealed: nobody ever works on the or
 """
 
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,8 +16,9 @@ from dataclasses import dataclass, field
 import pikepdf
 
 from contracts.rpc.rendering import TagField
-from contracts.types import Notice, PageSize
+from contracts.types import Area, Notice, PageSize
 from services.rendering.jobs.active_content import remove_active_content
+from services.rendering.jobs.annotations import draw_missing_appearances, is_without_appearance
 from services.rendering.jobs.cut_off import check_complete
 from services.rendering.jobs.damaged_pictures import blank, damaged_pictures
 from services.rendering.jobs.drawn_forms import check_drawn_forms
@@ -24,7 +26,16 @@ from services.rendering.jobs.existing_signatures import ExistingSignatures, exis
 from services.rendering.jobs.flatten import flatten as flatten_form
 from services.rendering.jobs.font_unicode import mend_fonts
 from services.rendering.jobs.forms import form_fields, has_form
-from services.rendering.jobs.geometry import VisiblePage, has_unusable_media_box, state_plainly, visible_page
+from services.rendering.jobs.geometry import (
+    Rectangle,
+    VisiblePage,
+    has_unusable_media_box,
+    rectangle_to_area,
+    state_plainly,
+    visible_page,
+)
+from services.rendering.jobs.page_comparison import LeftOut, compare_pages, drawn_from, tag_areas
+from services.rendering.jobs.pdf_values import items_of, number_of, text_of
 from services.rendering.jobs.preflight import content_notices, page_notices
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.saving import saved
@@ -117,11 +128,17 @@ def _prepare_unsigned(
     flatten: bool,
     surroundings: Surroundings | None,
 ) -> Prepared:
+    sent = drawn_from(pdf)
     report = _mended_notices(pdf, signatures, damaged=damaged, name=name)
     report += page_notices(pdf, pages, document=name)
     report += drop_xfa(pdf, data, document=name)
     fields = [] if flatten else form_fields(pdf, pages, document=name, report=report)
     report += _removed_notices(remove_active_content(pdf), name)
+    annotated, left_to_readers = _annotated(pdf), _left_to_readers(pdf)
+    redrawn = _places(left_to_readers, pages)
+    report += draw_missing_appearances(pdf, document=name)
+    redrawn += _places(left_to_readers, pages)
+    arrows = _places([(number, one) for number, one in left_to_readers if _is_empty_choice(one)], pages)
     if flatten:
         if has_form(pdf):
             report.append(Notice(code="flattened", message="The form fields became part of the pages.", document=name))
@@ -140,7 +157,63 @@ def _prepare_unsigned(
     fields = tag_fields(found.tags, document=name, report=found.report) + fields
     if len(fields) > MOST_FIELDS:
         raise Refused(f"The document has more than {MOST_FIELDS:,} fields.")
+    sealed = file
+    if has_form(pdf) or annotated:
+        flatten_form(pdf)  # `pdf` is of no further use: this is what sealing makes of it.
+        sealed = saved(pdf)
+    doubtful = [
+        number
+        for number, (before, after) in enumerate(zip(sent, drawn_from(pdf), strict=True), 1)
+        if damaged or before != after or number in annotated
+    ]
+    free = (
+        arrows
+        + [area for one in fields for area in one.areas]
+        + [area for tag in found.tags for area in tag_areas(tag)]
+    )
+    report += compare_pages(data, sealed, doubtful, LeftOut(free, redrawn), document=name)
     return Prepared(file, _sizes(pages), fields, signed=False, report=report + found.report)
+
+
+def _annotated(pdf: pikepdf.Pdf) -> set[int]:
+    """The pages (from 1) with annotations that flattening must put onto them: all but plain links."""
+    return {
+        number
+        for number, page in enumerate(pdf.pages, 1)
+        for one in items_of(page.obj.get("/Annots"))
+        if isinstance(one, pikepdf.Dictionary) and (one.get("/Subtype") != pikepdf.Name.Link or "/AP" in one)
+    }
+
+
+def _left_to_readers(pdf: pikepdf.Pdf) -> list[tuple[int, pikepdf.Dictionary]]:
+    """What each reader draws in its own way, with its page (from 1): form fields, and annotations without an appearance."""
+    return [
+        (number, one)
+        for number, page in enumerate(pdf.pages, 1)
+        for one in items_of(page.obj.get("/Annots"))
+        if isinstance(one, pikepdf.Dictionary)
+        and (one.get("/Subtype") == pikepdf.Name.Widget or is_without_appearance(one))
+    ]
+
+
+def _is_empty_choice(widget: pikepdf.Dictionary) -> bool:
+    """What pdfium shows of a drop-down list without a value is a button, for the screen."""
+    field = widget if "/FT" in widget else widget.get("/Parent")
+    return (
+        isinstance(field, pikepdf.Dictionary) and field.get("/FT") == pikepdf.Name.Ch and not text_of(field.get("/V"))
+    )
+
+
+def _places(annotations: Sequence[tuple[int, pikepdf.Dictionary]], pages: Sequence[VisiblePage]) -> list[Area]:
+    found = []
+    for number, annotation in annotations:
+        corners = [number_of(one, math.nan) for one in items_of(annotation.get("/Rect"))]
+        if len(corners) == 4 and all(abs(one) <= _FARTHEST for one in corners):
+            x0, y0, x1, y1 = corners
+            rectangle = Rectangle(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
+            visible = pages[number - 1]
+            found.append(rectangle_to_area(visible.from_default_space(rectangle), visible, page=number))
+    return found
 
 
 def _mended_notices(pdf: pikepdf.Pdf, signatures: ExistingSignatures, *, damaged: bool, name: str) -> list[Notice]:

@@ -26,6 +26,19 @@ def whole_of(value: Any, default: int = 0) -> int:
         return default
 
 
+def rgb_of(value: Any) -> tuple[float, float, float] | None:
+    """Of an array of 1, 3 or 4 components (gray, RGB, CMYK); None when it is none, or empty, which is transparent."""
+    parts = [min(max(number_of(one), 0.0), 1.0) for one in items_of(value)]
+    if len(parts) == 1:
+        return parts[0], parts[0], parts[0]
+    if len(parts) == 3:
+        return parts[0], parts[1], parts[2]
+    if len(parts) == 4:
+        black = 1 - parts[3]
+        return (1 - parts[0]) * black, (1 - parts[1]) * black, (1 - parts[2]) * black
+    return None
+
+
 def name_of(value: Any) -> str:
     """With its slash; the bytes of a name need not be UTF-8 (ISO 32000-2, 7.3.5). Empty when it is no name."""
     return bytes(value).decode("utf-8", "surrogateescape") if isinstance(value, pikepdf.Name) else ""

@@ -148,3 +148,17 @@ def test_a_plain_document_is_not_flattened_needlessly() -> None:
 
 def test_the_document_has_the_uuid_that_areas_name() -> None:
     assert stored().uuid == DOCUMENT
+
+
+@pytest.mark.parametrize("value", ["Bergen", ""])
+@pytest.mark.parametrize("kind", ["Tx", "Ch", "Btn"])
+def test_a_field_without_appearance_keeps_its_border_and_background(kind: str, value: str) -> None:
+    widget = Dictionary(FT=Name(f"/{kind}"), T=pikepdf.String("t"), Rect=Array([100, 600, 300, 620]))
+    widget.MK, widget.BS = Dictionary(BC=Array([1, 0, 0]), BG=Array([0.8, 0.8, 1])), Dictionary(W=2)
+    if value and kind != "Btn":
+        widget.V = pikepdf.String(value)
+    data, _ = fill(field_value("text", "x"), pdf=form_pdf(widget))
+    picture = picture_of(data, scale=4)
+    left, top, height = 100 * 4, picture.height - 620 * 4, 20 * 4
+    assert picture.getpixel((left + 4, top + height // 2)) == pytest.approx((255, 0, 0), abs=3)
+    assert picture.getpixel((left + 190 * 4, top + height - 20)) == pytest.approx((204, 204, 255), abs=3)
