@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,7 +11,12 @@ from pydantic import BaseModel
 from contracts import schemas_record
 
 RECORDED = {path.name: json.loads(path.read_text()) for path in schemas_record.FOLDER.glob("*.json")}
-CURRENT = schemas_record.current()
+
+
+@cache
+def current() -> dict[str, dict[str, Any]]:
+    """Made by whoever runs these tests, not by everybody who collects them."""
+    return schemas_record.current()
 
 
 def resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
@@ -51,9 +57,9 @@ def breaks(
 
 @pytest.mark.parametrize("name", sorted(RECORDED))
 def test_nothing_was_taken_away(name: str) -> None:
-    assert name in CURRENT, "a call or event is gone; it goes only when nobody uses it any more"
+    assert name in current(), "a call or event is gone; it goes only when nobody uses it any more"
     for part, schema in RECORDED[name].items():
-        assert breaks(schema, CURRENT[name][part], schema, CURRENT[name][part], part) == []
+        assert breaks(schema, current()[name][part], schema, current()[name][part], part) == []
 
 
 def test_models_are_complete_when_they_are_imported() -> None:
@@ -69,7 +75,7 @@ def models(above: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def test_everything_is_recorded() -> None:
-    assert CURRENT == RECORDED, "run `make schemas` and look at the diff: it is what other services will see"
+    assert current() == RECORDED, "run `make schemas` and look at the diff: it is what other services will see"
 
 
 def test_the_comparison_sees_what_breaks() -> None:

@@ -88,8 +88,7 @@ def broken_cross_references(data: bytes) -> bytes:
 
 def flate_bomb(size: int = 400 * 1024 * 1024, *, times: int = 1) -> bytes:
     """A page whose content expands to ``size`` bytes, compressed ``times`` times over."""
-    packer = zlib.compressobj(9)
-    data = b"".join(packer.compress(bytes(1 << 20)) for _ in range(size >> 20)) + packer.flush()
+    data = _zeros_packed(size >> 20)
     for _ in range(times - 1):
         data = zlib.compress(data, 9)
     pdf = pikepdf.new()
@@ -98,6 +97,15 @@ def flate_bomb(size: int = 400 * 1024 * 1024, *, times: int = 1) -> bytes:
     stream.write(data, filter=Array([Name.FlateDecode] * times) if times > 1 else Name.FlateDecode)
     page.obj.Contents = stream
     return saved(pdf, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
+
+
+def _zeros_packed(megabytes: int) -> bytes:
+    """Zeros in the format of zlib (RFC 1950): each megabyte is as the one before, so that only one is packed."""
+    packer = zlib.compressobj(9)
+    header = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
+    one = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    checksum = ((megabytes << 20) % 65521) << 16 | 1
+    return header + one * megabytes + b"\x03\x00" + checksum.to_bytes(4, "big")
 
 
 def image_bomb(width: int = 50_000, height: int = 50_000) -> bytes:

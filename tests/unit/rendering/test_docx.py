@@ -5,6 +5,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,7 @@ def test_the_kernel_keeps_libreoffice_from_the_rest(folder: Path, tmp_path: Path
         pool.close()
 
 
+@cache
 def damaged() -> dict[str, bytes]:
     """A document as it should be, and as files are that went through many hands."""
     whole = docx(paragraph("Place {{City;type=text;role=Buyer}}"), table(["a", "b"], ["c", "d"]))
