@@ -2,7 +2,8 @@
 
 A token holds the blob's key, the file name and the expiry; it is signed with HMAC-SHA256 under the suite's
 ``LINK_SECRET``. A link without expiry (``expires_at`` is None) goes into event bodies, which are immutable and may be
-read days later: the gateway serves it only to a caller with an API key.
+read days later: the gateway serves it only to a caller with an API key. The links on a signing page are signed for its slug as
+their ``holder``: they are good only while that slug is.
 """
 
 import base64
@@ -52,28 +53,29 @@ def url(base_url: str, secret: str, link: FileLink) -> str:
     return f"{base_url}/file/{sign(secret, link)}/{quote(link.filename, safe='')}"
 
 
-def sign(secret: str, link: FileLink) -> str:
-    """The URL-safe token of ``link``."""
+def sign(secret: str, link: FileLink, holder: str = "") -> str:
+    """The URL-safe token of ``link``, for a ``holder`` if it is only theirs."""
     said = [link.key, link.media_type, link.filename, link.expires_at, link.page]
     payload = json.dumps(said + ([link.fields_of] if link.fields_of else []), separators=(",", ":")).encode()
-    return _encode(_mac(secret, payload) + payload)
+    return _encode(_mac(secret, payload, holder) + payload)
 
 
-def read(secret: str, token: str) -> FileLink:
-    """The link in ``token``; BadLink when it was not signed with ``secret``. Expiry is the caller's to check."""
+def read(secret: str, token: str, holder: str = "") -> FileLink:
+    """The link in ``token``; BadLink when it was not signed with ``secret`` for ``holder``. Expiry is the caller's to check."""
     try:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     except ValueError as error:
         raise BadLink("not base64") from error
     mac, payload = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
-    if not hmac.compare_digest(mac, _mac(secret, payload)):
+    if not hmac.compare_digest(mac, _mac(secret, payload, holder)):
         raise BadLink("wrong signature")
     key, media_type, filename, expires_at, page, *more = json.loads(payload)
     return FileLink(key, media_type, filename, expires_at, page, FieldsOf(*more[0]) if more else None)
 
 
-def _mac(secret: str, payload: bytes) -> bytes:
-    return hmac.new(secret.encode(), b"file-link:" + payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]
+def _mac(secret: str, payload: bytes, holder: str) -> bytes:
+    purpose = f"file-link-of {holder}:" if holder else "file-link:"
+    return hmac.new(secret.encode(), purpose.encode() + payload, hashlib.sha256).digest()[:_SIGNATURE_BYTES]
 
 
 def _encode(raw: bytes) -> str:

@@ -42,6 +42,11 @@ def test_whoever_was_written_to_by_mistake_neither_sees_nor_signs(
     suite.page("POST", f"{link}/view", {"time_zone": "Europe/Copenhagen"})
     values = filled(suite, seller["slug"], SELLER_VALUES)
     suite.page("POST", f"{link}/values", {"values": values, "request_id": uuid.uuid4().hex})
+    shown = form(suite, seller["slug"])
+    files = [urlpath(one["url"]) for one in (*shown["documents"], *shown["attachments"]) if one["url"]]
+    assert len(files) >= 2
+    for path in files:
+        assert requests.get(suite.base_url + path, timeout=30).status_code == 200, path
     change = {"email": bob, "name": "Bob Right"}
     key = {"Idempotency-Key": uuid.uuid4().hex}
     changed = suite.api("PUT", f"/submitters/{seller['id']}", change, headers=key)
@@ -65,8 +70,11 @@ def test_whoever_was_written_to_by_mistake_neither_sees_nor_signs(
     ):
         assert suite.page("POST", f"{link}/{what}", sent, status=404) == GONE, what
     pages = [urlpath(page["url"]) for document in opened["documents"] for page in document["pages"]]
-    for path in (f"{link}/form", f"{link}/results.json", *pages):
+    for path in (f"{link}/form", f"{link}/results.json", *pages, *files):
         assert suite.page("GET", path, status=404) == GONE, path
+    for path in files:
+        for other in (path.removeprefix(link), path.replace(seller["slug"], changed["slug"])):
+            assert requests.get(suite.base_url + other, timeout=30).status_code == 404, "a file without the page's link"
     upload = {"submitter_slug": seller["slug"], "type": "signature"}
     answer = requests.post(
         f"{suite.base_url}/api/attachments", data=upload, files={"file": ("a.png", b"x", "image/png")}, timeout=30

@@ -35,7 +35,7 @@ def routes(context: PagesContext) -> flask.Blueprint:
 
     @blueprint.get("/file/<token>/<path:filename>")
     def file(token: str, filename: str) -> flask.Response:
-        link = _link(context, token)
+        link = link_of(context, token)
         if link.page is None:
             answer = stored_file(context.blobs, link.key, link.media_type, link.filename)
         else:
@@ -74,13 +74,13 @@ def _boxes(context: PagesContext, link: links.FileLink) -> list[FieldBox]:
     return found.boxes
 
 
-def _link(context: PagesContext, token: str) -> links.FileLink:
-    """What the token says, if its bearer may have the file.
+def link_of(context: PagesContext, token: str, holder: str = "") -> links.FileLink:
+    """What the token says, if its bearer, who must be the ``holder`` that it was made for, may have the file.
 
     A link in an event's body never expires, because such a body never changes; it is worth nothing without an API key.
     """
     try:
-        link = links.read(context.settings.link_secret.get_secret_value(), token)
+        link = links.read(context.settings.link_secret.get_secret_value(), token, holder)
     except links.BadLink:
         raise not_found("File") from None
     if not is_key(link.key):

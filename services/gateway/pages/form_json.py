@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from contracts import links
 from contracts.rpc.submissions.form import FormField, SigningForm
 from contracts.types import Attachment, DocumentLink
 from services.gateway.pages.context import PagesContext
@@ -24,7 +25,7 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts)
             {
                 "uuid": document.uuid,
                 "name": document.name,
-                "url": context.local(document.url) if document.url else None,
+                "url": file_url(context, slug, document.url) if document.url else None,
                 "conditions": [condition.model_dump(mode="json") for condition in document.conditions],
                 "pages": [
                     {**page.model_dump(), "url": page_url(context, slug, document.uuid, number)}
@@ -34,7 +35,7 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts)
             for document in form.documents
         ],
         "fields": [_field(field, labels[field.uuid]) for field in form.fields],
-        "attachments": [attachment_json(context, attachment) for attachment in form.attachments],
+        "attachments": [attachment_json(context, slug, attachment) for attachment in form.attachments],
         **results_json(context, form),
         "completed_redirect_url": redirect["url"] if redirect else None,
         "consent": _consent(form),
@@ -56,8 +57,19 @@ def results_json(context: PagesContext, form: SigningForm) -> dict[str, Any]:
     }
 
 
-def attachment_json(context: PagesContext, attachment: Attachment) -> dict[str, Any]:
-    return {**attachment.model_dump(mode="json"), "url": context.local(attachment.url)}
+def attachment_json(context: PagesContext, slug: str, attachment: Attachment) -> dict[str, Any]:
+    return {**attachment.model_dump(mode="json"), "url": file_url(context, slug, attachment.url)}
+
+
+def file_url(context: PagesContext, slug: str, url: str) -> str:
+    """A link to a file, as one of this page alone: when the page's link is replaced, it is worth nothing any more."""
+    token = url.partition("/file/")[2].partition("/")[0]
+    secret = context.settings.link_secret.get_secret_value()
+    try:
+        link = links.read(secret, token)
+    except links.BadLink:
+        return context.local(url)  # nobody can fetch it, here or there
+    return f"{context.root}/s/{slug}/file/{links.sign(secret, link, slug)}/{quote(link.filename, safe='')}"
 
 
 def page_url(context: PagesContext, slug: str, document_uuid: str, number: int) -> str:

@@ -14,6 +14,8 @@ from contracts.errors import ServiceError, not_found
 from contracts.rpc import rendering, submissions
 from services.gateway.pages import bodies
 from services.gateway.pages.context import PagesContext
+from services.gateway.pages.delivery import file_headers, stored_file
+from services.gateway.pages.files import link_of
 from services.gateway.pages.form_json import attachment_json, form_json, results_json, web_address
 from services.gateway.pages.pictures import nearest_width, picture
 from services.gateway.pages.slugs import checked
@@ -55,6 +57,14 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
     @blueprint.get("/results.json")
     def results(slug: str) -> flask.Response:
         return flask.jsonify(results_json(context, _open(context, slug, trusted)))
+
+    @blueprint.get("/file/<token>/<path:filename>")
+    def file(slug: str, token: str, filename: str) -> flask.Response:
+        link = link_of(context, token, checked(slug))
+        form = _open(context, slug, trusted)
+        if form.state != "completed":
+            _must_be_open(form)
+        return file_headers(stored_file(context.blobs, link.key, link.media_type, link.filename))
 
     @blueprint.get("/pages/<document_uuid>/<int:number>.png")
     def page_picture(slug: str, document_uuid: str, number: int) -> flask.Response:
@@ -162,7 +172,7 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         command = submissions.form.AttachFile(
             **visit(slug, trusted), request_id=request_id, type=kind, filename=filename, file=file
         )
-        return flask.jsonify(attachment_json(context, context.bus.call(submissions.form.ATTACH_FILE, command)))
+        return flask.jsonify(attachment_json(context, slug, context.bus.call(submissions.form.ATTACH_FILE, command)))
 
 
 def _open(context: PagesContext, slug: str, trusted: list[Network]) -> submissions.form.SigningForm:

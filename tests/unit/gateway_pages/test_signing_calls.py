@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from contracts import links
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import rendering, submissions
@@ -332,3 +333,33 @@ def test_a_prefix_in_the_base_url_is_in_every_address(make_pages: MakePages, bus
     assert document["url"] == "/sign/file/t/n.pdf"
     assert document["pages"][0]["url"] == f"/sign/s/{SLUG}/pages/d/1.png"
     assert 'src="/sign/static/' in client.get(f"/s/{SLUG}").text
+
+
+def test_a_file_of_the_page_is_for_whoever_may_see_the_page(
+    make_pages: MakePages, bus: RecordingBus, blobs: BlobStore
+) -> None:
+    made = blobs.put(b"%PDF-1.7 x", "application/pdf", prefix="submissions/1/")
+    pages = make_pages()
+    secret = "secret of the links"
+    given = links.url("https://sign.example", secret, links.FileLink(made.key, "application/pdf", "a b.pdf", 2**40))
+    page = {"uuid": "d", "name": "n", "pages": [], "url": given}
+    bus.answers[submissions.form.OPEN_FORM] = signing_form(documents=[page])
+    client = pages.test_client()
+    form: Any = client.get(f"/s/{SLUG}/form").json
+    url = form["documents"][0]["url"]
+    assert url.startswith(f"/s/{SLUG}/file/")
+    assert url.endswith("/a%20b.pdf")
+    answer = client.get(url)
+    assert (answer.status_code, answer.data) == (200, b"%PDF-1.7 x")
+    assert "Access-Control-Allow-Origin" not in answer.headers
+    for other in (
+        url.removeprefix(f"/s/{SLUG}"),
+        url.replace(SLUG, SLUG[::-1]),
+        given.removeprefix("https://sign.example").replace("/file/", f"/s/{SLUG}/file/"),
+    ):
+        assert client.get(other).status_code == 404, other
+    for state, status in (("completed", 200), ("code", 403), ("declined", 409), ("expired", 409)):
+        bus.answers[submissions.form.OPEN_FORM] = signing_form(state)
+        assert client.get(url).status_code == status, state
+    bus.answers[submissions.form.OPEN_FORM] = ServiceError("not_found", "This link is no longer valid.")
+    assert client.get(url).status_code == 404
