@@ -195,3 +195,24 @@ def stranger() -> Any:
         b"somebody", key, certificate, None, serialization.NoEncryption()
     )
     return SimpleSigner.load_pkcs12_data(packed, other_certs=[])
+
+
+def unlisted_cross_references(content: str) -> bytes:
+    """One page, and a cross-reference stream that has no entry for itself, as some producers write it."""
+    stream = f"<< /Length {len(content)} >> stream\n{content}\nendstream"
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+        stream,
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    data, entries = b"%PDF-1.5\n", [b"\x00" + bytes(2) + b"\xff"]
+    for number, item in enumerate(objects, 1):
+        entries.append(b"\x01" + len(data).to_bytes(2, "big") + b"\x00")
+        data += f"{number} 0 obj\n{item}\nendobj\n".encode("ascii")
+    table = b"".join(entries)
+    start, count = len(data), len(entries)
+    head = f"/Type /XRef /W [1 2 1] /Index [0 {count}] /Size {count + 1} /Root 1 0 R /Length {len(table)}"
+    data += f"{count} 0 obj\n<< {head} >> stream\n".encode("ascii") + table
+    return data + f"\nendstream\nendobj\nstartxref\n{start}\n%%EOF\n".encode("ascii")

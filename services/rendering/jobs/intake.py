@@ -39,6 +39,7 @@ from services.rendering.jobs.pdf_values import items_of, number_of, text_of
 from services.rendering.jobs.preflight import content_notices, page_notices
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.saving import saved
+from services.rendering.jobs.signature_fields import is_repaired
 from services.rendering.jobs.stream_limits import StreamLimits, check_streams
 from services.rendering.jobs.tag_merging import tag_fields
 from services.rendering.jobs.tag_removal import remove_tags as remove_tag_text
@@ -102,7 +103,9 @@ def prepare(
         if damaged and not signatures.count and not signatures.usage_rights and b"/ByteRange" in data:
             raise Refused("The PDF is damaged and has lost a signature that it carries.")
         if signatures.count:
-            return _prepare_signed(data, pdf, pages, signatures, damaged=damaged, name=name, flatten=flatten)
+            return _prepare_signed(
+                data, pdf, pages, signatures, damaged=is_repaired(warnings), name=name, flatten=flatten
+            )
         return _prepare_unsigned(
             data,
             pdf,

@@ -7,7 +7,7 @@ compared with it by ``verify``.
 import io
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -19,6 +19,8 @@ MALFORMED = "Malformed PDF"
 _LARGEST_TAIL = 8
 _MOST_SIGNATURES = 100
 _REPAIRED = re.compile(r"reconstruct|xref|cross-reference|startxref|damaged|recover", re.IGNORECASE)
+_HARMLESS = "xref entry for the xref stream itself is missing"
+"""Of cross-reference streams that do not list themselves: all readers read them alike, as qpdf's warning says."""
 _BYTE_RANGE = re.compile(rb"/ByteRange\s*\[\s*(\d{1,10})\s+(\d{1,10})\s+(\d{1,10})\s+(\d{1,10})\s*\]")
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)'?(\d\d)?)?")
 
@@ -49,6 +51,8 @@ def read(data: bytes) -> tuple[list[SignatureField], str | None]:
     with _opened(data) as pdf:
         try:
             entries, warnings = list(fields_of(pdf)), [str(warning) for warning in pdf.get_warnings()]
+            if pdf.is_encrypted:
+                entries = [replace(entry, contents=_between(data, entry)) for entry in entries]
         except (pikepdf.PdfError, RuntimeError) as error:  # qpdf's own
             raise Refused(MALFORMED) from error
     return entries, structure_problem(data, warnings)
@@ -88,9 +92,27 @@ def structure_problem(data: bytes, warnings: Iterable[str]) -> str | None:
     tail = data[data.rfind(b"%%EOF") + 5 :] if b"%%EOF" in data else data
     if len(tail) > _LARGEST_TAIL or tail.strip(b"\x00\t\n\x0c\r "):
         return "There is content after the end of the file: other readers may show something else than what was signed"
-    if any(_REPAIRED.search(warning) for warning in warnings):
+    if is_repaired(warnings):
         return "The file is damaged and readers have to repair it: they may show something else than what was signed"
     return None
+
+
+def is_repaired(warnings: Iterable[str]) -> bool:
+    """Some of qpdf's ``warnings`` say that the file's cross-references had to be repaired, which each reader does in its own
+    way."""
+    return any(_REPAIRED.search(warning) and _HARMLESS not in warning for warning in warnings)
+
+
+def _between(data: bytes, entry: SignatureField) -> bytes:
+    """The CMS, from between the signed ranges: it is never encrypted (7.6.2), but qpdf decrypts the one of a signature
+    without a /Type."""
+    if len(entry.byte_range) != 4:
+        return entry.contents
+    start, length, end, _ = entry.byte_range
+    try:
+        return bytes.fromhex(data[start + length : end].strip().removeprefix(b"<").removesuffix(b">").decode("ascii"))
+    except ValueError:
+        return entry.contents
 
 
 def fields_of(pdf: pikepdf.Pdf) -> Iterator[SignatureField]:

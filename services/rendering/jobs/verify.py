@@ -24,7 +24,7 @@ from typing import Any
 
 from asn1crypto import cms, parser, x509
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.sign.ades.report import AdESFailure
+from pyhanko.sign.ades.report import AdESFailure, AdESIndeterminate
 from pyhanko.sign.diff_analysis import ModificationLevel
 from pyhanko.sign.fields import enumerate_sig_fields
 from pyhanko.sign.validation.dss import DocumentSecurityStore
@@ -173,7 +173,19 @@ def _open(data: bytes) -> _View:
 
 
 def _check(entry: SignatureField, embedded: EmbeddedPdfSignature, trust: Trust) -> _Finding:
-    status = _validate(entry, embedded, trust, None)
+    try:
+        status = _validate(entry, embedded, trust, None)
+    except SignatureValidationError as error:
+        if error.ades_subindication != AdESIndeterminate.NO_SIGNING_CERTIFICATE_FOUND or not _drop_time_stamps(
+            embedded
+        ):
+            raise
+        finding = _finding(entry, embedded, _validate(entry, embedded, trust, None), trust, None)
+        content = (
+            "The time-stamp does not hold the certificate of its authority and cannot be checked: it proves no time"
+        )
+        finding.notes.append(note("warning", content))
+        return finding
     stamp = getattr(status, "timestamp_validity", None)
     if stamp is not None and stamp.intact and stamp.valid and trust.now <= stamp.signing_cert.not_valid_after:
         # The proofs in the file were current when it was stamped, which may be years ago.
@@ -192,6 +204,14 @@ def _validate(
     return asyncio.run(
         async_validate_pdf_signature(embedded, signer_validation_context=signer, ts_validation_context=authority)
     )
+
+
+def _drop_time_stamps(embedded: EmbeddedPdfSignature) -> bool:
+    """Leave the time-stamps of the signature out of account, which it does not cover; False when there are none."""
+    attributes = embedded.signer_info["unsigned_attrs"] or ()
+    kept = [one for one in attributes if one["type"].native != "signature_time_stamp_token"]
+    embedded.signer_info["unsigned_attrs"] = kept
+    return len(kept) < len(attributes)
 
 
 def _finding(

@@ -5,17 +5,21 @@ import io
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pikepdf
 import pytest
-from asn1crypto import cms
+from asn1crypto import cms, tsp
 from asn1crypto import x509 as asn1_x509
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from pikepdf import Array, Dictionary, Name, String
 from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+from pyhanko.pdf_utils.xref import XRefStream
 from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner, SimpleSigner
+from pyhanko.sign.signers.pdf_byterange import PdfSignedData
+from pyhanko.sign.timestamps import TimeStamper
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from contracts.rpc.rendering import Verification, VerifiedSignature
@@ -24,9 +28,11 @@ from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.verify import verify
 from tests.support.altered_files import hole, padded, without_signature
-from tests.support.pdf_files import document, encrypted, line, saved, signed, stranger
+from tests.support.intake import take
+from tests.support.pdf_files import document, encrypted, line, saved, signed, stranger, unlisted_cross_references
 from tests.support.sealing import pdfsig
 from tests.support.seals import NOW, finish, identity, sealed, text
+from tests.support.tsa import authority
 
 GOOD = sealed(document(line("Agreed: 100 EUR")))
 ANCHORS = [identity().encoded[-1]]
@@ -75,6 +81,74 @@ def test_who_is_not_known_here_is_not_trusted_but_intact() -> None:
     assert verdict.checksum_status == "valid"
     assert (signature.integrity, signature.trust) == ("valid", "untrusted")
     assert (signature.indication, signature.sub_indication) == ("INDETERMINATE", "NO_CERTIFICATE_CHAIN_FOUND")
+
+
+def test_a_cross_reference_stream_that_does_not_list_itself_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """qpdf warns of it and reads it as all others do; a third of the signed files of a public corpus are so."""
+    write = XRefStream.write_to_stream
+
+    def write_others(self: XRefStream, *given: Any, **more: Any) -> None:
+        del self.position_dict[max(self.position_dict, key=lambda key: key[1])]
+        write(self, *given, **more)
+
+    monkeypatch.setattr(XRefStream, "write_to_stream", write_others)
+    data = signed(unlisted_cross_references(line("x")))
+    monkeypatch.undo()
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert any("xref stream itself is missing" in str(warning) for warning in pdf.get_warnings())
+    assert look(data).checksum_status == "valid"
+    assert "Signature is Valid" in pdfsig(data, tmp_path)
+    prepared = take(data)
+    assert (prepared.signed, prepared.file) == (True, data)
+    assert look(data + b"1 0 obj null endobj").checksum_status == "invalid"
+
+
+@pytest.mark.parametrize("revision", [3, 4, 6])
+@pytest.mark.parametrize("typed", [True, False])
+def test_an_encrypted_file_that_is_signed(revision: int, typed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in /Contents is not encrypted, also where the signature has no /Type, which it need not have."""
+    if not typed:
+        plain = PdfSignedData.__init__
+
+        def without_type(self: PdfSignedData, *given: Any, **more: Any) -> None:
+            plain(self, *given, **more)
+            del self["/Type"]
+
+        monkeypatch.setattr(PdfSignedData, "__init__", without_type)
+    writer, out = IncrementalPdfFileWriter(io.BytesIO(encrypted(document(line("x")), revision=revision))), io.BytesIO()
+    writer.encrypt(b"")
+    PdfSigner(PdfSignatureMetadata("Theirs", md_algorithm="sha256"), signer=stranger()).sign_pdf(writer, output=out)
+    data = out.getvalue()
+    assert look(data).checksum_status == "valid"
+    [entry], problem = signature_fields.read(data)
+    assert problem is None
+    assert cms.ContentInfo.load(entry.contents)["content_type"].native == "signed_data"
+
+
+def test_a_time_stamp_without_the_certificate_of_its_authority_spoils_nothing(tmp_path: Path) -> None:
+    class Bare(TimeStamper):
+        """An authority that was not asked for its certificate (RFC 3161, ``certReq``)."""
+
+        async def async_request_tsa_response(self, req: tsp.TimeStampReq) -> tsp.TimeStampResp:
+            answer = tsp.TimeStampResp.load(tsa.stamp(req.dump()))
+            message = answer["time_stamp_token"]["content"].copy()
+            del message["certificates"]
+            token = cms.ContentInfo({"content_type": "signed_data", "content": message})
+            return tsp.TimeStampResp({"status": answer["status"], "time_stamp_token": token})
+
+    writer, out = IncrementalPdfFileWriter(io.BytesIO(document(line("x")))), io.BytesIO()
+    with authority() as tsa:
+        PdfSigner(
+            PdfSignatureMetadata("Theirs", md_algorithm="sha256"), signer=stranger(), timestamper=Bare()
+        ).sign_pdf(writer, output=out)
+    data = out.getvalue()
+    verdict = look(data)
+    assert (verdict.checksum_status, only(verdict).timestamp) == ("valid", None)
+    assert "proves no time" in said(only(verdict))
+    assert "Signature is Valid" in pdfsig(data, tmp_path)
+    assert look(data.replace(b"/F1", b"/F2")).checksum_status == "invalid"
 
 
 def test_a_later_signature_does_not_break_an_earlier_one() -> None:
