@@ -139,10 +139,7 @@ def _sweep(item: Any, removed: Counter[str]) -> None:
         if depth > _DEEPEST_VALUE:
             continue
         if isinstance(value, pikepdf.Array):
-            if any(_is_dropped("/Next", child) for child in value):
-                kept = [child for child in value if not _is_dropped("/Next", child)]
-                removed["action"] += len(value) - len(kept)
-                value[:] = kept
+            _clean_array("", value, removed)
             waiting += [(child, depth + 1) for child in _inside(value)]
         elif isinstance(value, pikepdf.Dictionary | pikepdf.Stream):
             _clean_dictionary(value, removed)
@@ -155,8 +152,19 @@ def _inside(values: Any) -> Iterator[Any]:
             yield value
 
 
+def _clean_array(key: str, value: pikepdf.Array, removed: Counter[str]) -> None:
+    """``key`` of its holder: an array of actions is only where actions are. Elsewhere an element with /S is the range of page
+    labels, an output intent or a structure element, and goes only when it is an action that does harm."""
+    kept = [child for child in value if not _is_dropped(key, child)]
+    if len(kept) < len(value):
+        removed["action"] += len(value) - len(kept)
+        value[:] = kept
+
+
 def _clean_dictionary(value: Any, removed: Counter[str]) -> None:
     for key, child in list(value.items()):
+        if key == "/Next" and isinstance(child, pikepdf.Array):
+            _clean_array(key, child, removed)
         kind = _is_dropped(key, child)
         if kind and key.isprintable():
             del value[key]

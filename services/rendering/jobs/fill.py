@@ -18,6 +18,7 @@ from contracts.paper import document_id, page_footer
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, Area
+from services.rendering.jobs.archival_claim import tell_the_truth
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.field_drawing import draw_field
@@ -50,6 +51,7 @@ def fill_into(
 ) -> list[Drawn]:
     """Flatten ``pdf`` and draw the document's values onto its pages. ``attachments``: the bytes of the request's
     attachments by uuid. Raises Refused naming the field; nothing of ``pdf`` is to be used then."""
+    tell_the_truth(pdf)
     flatten(pdf)
     fonts, pictures = FontEmbedder(pdf), PictureEmbedder(pdf)
     filling = filling_of(request, attachments)

@@ -19,6 +19,7 @@ from contracts.rpc.rendering import TagField
 from contracts.types import Area, Notice, PageSize
 from services.rendering.jobs.active_content import remove_active_content
 from services.rendering.jobs.annotations import draw_missing_appearances, is_without_appearance
+from services.rendering.jobs.archival_claim import claim_of, sealed_claim
 from services.rendering.jobs.cut_off import check_complete
 from services.rendering.jobs.damaged_pictures import blank, damaged_pictures
 from services.rendering.jobs.drawn_forms import check_drawn_forms
@@ -134,6 +135,7 @@ def _prepare_unsigned(
     sent = drawn_from(pdf)
     report = _mended_notices(pdf, signatures, damaged=damaged, name=name)
     report += page_notices(pdf, pages, document=name)
+    report += _claimed(pdf, name)
     report += drop_xfa(pdf, data, document=name)
     fields = [] if flatten else form_fields(pdf, pages, document=name, report=report)
     report += _removed_notices(remove_active_content(pdf), name)
@@ -176,6 +178,16 @@ def _prepare_unsigned(
     )
     report += compare_pages(data, sealed, doubtful, LeftOut(free, redrawn), document=name)
     return Prepared(file, _sizes(pages), fields, signed=False, report=report + found.report)
+
+
+def _claimed(pdf: pikepdf.Pdf, name: str) -> list[Notice]:
+    before, after = claim_of(pdf), sealed_claim(pdf)
+    if before == after:
+        return []
+    message = f"The PDF claims to be {before}; sealed it claims " + (
+        f"to be {after}." if str(after) else "that no longer."
+    )
+    return [Notice(code="claim_changed", message=message, document=name)]
 
 
 def _annotated(pdf: pikepdf.Pdf) -> set[int]:

@@ -1,17 +1,20 @@
 """Text of pages with positions, as pdfium reads it. Coordinates are default user space (see ``geometry``)."""
 
 import ctypes
+import io
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pikepdf
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_raw
 
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.saving import saved
 
 _MOST_CHARACTERS = 500_000
 _MOST_BOXES = 5_000
@@ -38,15 +41,34 @@ _get_bounds = _fast(pdfium_raw.FPDFPageObj_GetBounds, _int, _address, *[_address
 
 @contextmanager
 def open_document(data: bytes) -> Iterator[pdfium.PdfDocument]:
-    """Raises Refused when pdfium cannot read what qpdf could."""
+    """Raises Refused when pdfium cannot read what qpdf could.
+
+    Of a document whose pages are bound on the right (/Direction /R2L) a copy is opened that does not say so: pdfium would
+    turn the order of all its words, and only their order.
+    """
     try:
         document = pdfium.PdfDocument(data)
+        if _is_bound_on_the_right(document):
+            document.close()
+            document = pdfium.PdfDocument(_without_direction(data))
     except pdfium.PdfiumError as error:
         raise Refused("The PDF is damaged: its pages cannot be read.") from error
     try:
         yield document
     finally:
         document.close()
+
+
+def _is_bound_on_the_right(document: pdfium.PdfDocument) -> bool:
+    value = ctypes.create_string_buffer(4)
+    size = pdfium_raw.FPDF_VIEWERREF_GetName(document, b"Direction", value, len(value))
+    return bool(size == len(value) and value.value == b"R2L")
+
+
+def _without_direction(data: bytes) -> bytes:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        del pdf.Root.ViewerPreferences.Direction
+        return saved(pdf)
 
 
 @dataclass

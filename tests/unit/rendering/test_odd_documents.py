@@ -16,6 +16,7 @@ from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
 from services.rendering import tasks
 from services.rendering.jobs import cms, verify
+from tests.support import pdf_files
 from tests.support.drawing import blob
 from tests.support.odd_files import ODD
 from tests.support.sealing import assert_sealed
@@ -105,3 +106,19 @@ def boxes(data: bytes) -> list[tuple[Any, ...]]:
             (*(list(box) for box in (page.mediabox, page.cropbox)), page.obj.get("/Rotate"), page.obj.get("/UserUnit"))
             for page in pdf.pages
         ]
+
+
+def test_a_document_that_is_bound_on_the_right_stays_so() -> None:
+    """pdfium turns the order of the words of such a document: neither tags nor values would be found."""
+    with pikepdf.open(io.BytesIO(pdf_files.document(pdf_files.line("Name: {{Full Name;role=Buyer}} here")))) as pdf:
+        pdf.Root.ViewerPreferences = pikepdf.Dictionary(Direction=pikepdf.Name.R2L)
+        data = pdf_files.saved(pdf)
+    prepared, (file,) = tasks.prepare_pdf(dict(_ARGUMENTS), [data])
+    assert [(field["name"], field["role"]) for field in prepared["fields"]] == [("Full Name", "Buyer")]
+    assert prepared["report"] == []
+    sizes = [PageSize.model_validate(page) for page in prepared["pages"]]
+    sealed, fields, answer = seal(bytes(file), sizes, [1], signed=False)
+    checked = {**answer, "fields": fields, "pages": 1}
+    assert tasks.check_seal(checked, [sealed, identity().encoded[0]])[0] == {"level": "B-B"}
+    with pikepdf.open(io.BytesIO(sealed)) as pdf:
+        assert pdf.Root.ViewerPreferences.Direction == "/R2L"
