@@ -94,7 +94,9 @@ def _do(task: Task, arguments: dict[str, Any], parts: list[bytes], rest: Callabl
         answer = task(arguments, parts)
         result, files = _continued(answer, rest) if isinstance(answer, Generator) else answer
     except Refused as refused:
-        return {"refused": str(refused), "file": refused.file, "field": refused.field}, []
+        cause = refused.__cause__
+        said = None if cause is None else f"{type(cause).__name__}: {cause}"[:500]
+        return {"refused": str(refused), "file": refused.file, "field": refused.field, "cause": said}, []
     except MemoryError:
         return {"failed": "out of memory", "trace": "", "exhausted": True}, []
     except Exception as error:  # libraries raise about anything on hostile input

@@ -22,8 +22,11 @@ from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from contracts.runtime import observe
 from services.rendering import frames
 from services.rendering.turns import Turns
+
+log = observe.logger(__name__)
 
 JOB_SECONDS = Histogram("rendering_job_seconds", "Time a job took in a child that was at work", ["task", "outcome"])
 QUEUE_SECONDS = Histogram("rendering_queue_seconds", "Time a job waited for a free child")
@@ -405,6 +408,8 @@ def _outcome(answer: dict[str, Any]) -> str:
 
 def _result(task: str, answer: dict[str, Any]) -> dict[str, Any]:
     if "refused" in answer:
+        if answer.get("cause"):
+            log.info("job.refused", task=task, reason=answer["refused"], cause=answer["cause"])
         raise JobRefused(task, answer["refused"], answer.get("file"), answer.get("field"))
     if answer.get("exhausted"):
         raise JobCrashed(task, "memory", answer["trace"])

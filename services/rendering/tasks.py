@@ -34,6 +34,7 @@ pikepdf.settings.set_qpdf_limits(doc_max_warnings=2_000)
 _TRIAL_TEXT = "Ag 0"
 _NO_FILE = BlobRef(key="trial", sha256="", size=0, media_type="application/pdf")
 _LIBRARY_ERRORS = (
+    pikepdf.DependencyError,
     pikepdf.PdfError,
     ArithmeticError,
     AssertionError,
@@ -195,7 +196,8 @@ def _trouble(prefix: str) -> Iterator[None]:
     except read_back.SealBroken as error:
         raise Refused(f"{prefix}: {error}") from error
     except _LIBRARY_ERRORS as error:
-        raise Refused(f"{prefix} ({type(error).__name__}: {error})"[:300]) from error
+        # What the library said is for the log (``job.refused``), not for whoever sent the file in.
+        raise Refused(f"{prefix}: it is damaged, or uses something that cannot be processed.") from error
 
 
 def _trial(pages: Sequence[PageSize], *, signed: bool) -> tuple[FillRequest, StoredDocument]:

@@ -24,6 +24,13 @@ def identity(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     return {"pid": os.getpid(), "environment": dict(os.environ)}, []
 
 
+def refuse_because(arguments: dict[str, Any], parts: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+    try:
+        raise KeyError("/Size")
+    except KeyError as error:
+        raise Refused("No, thank you") from error
+
+
 def refuse(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
     raise Refused("No, thank you")
 

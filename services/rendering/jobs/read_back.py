@@ -177,7 +177,7 @@ def _open(data: bytes) -> tuple[pikepdf.Dictionary, dict[str, list[bytes]], int]
             count = len(pdf.pages)
             warnings = [str(warning) for warning in pdf.get_warnings()]
     except (pikepdf.PdfError, AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise SealBroken(f"the sealed file cannot be opened ({type(error).__name__}: {error})"[:300]) from error
+        raise SealBroken("the sealed file cannot be opened") from error
     if (problem := signature_fields.structure_problem(data, warnings)) is not None:
         raise SealBroken(f"the sealed file is damaged: {problem}")
     return signature, material, count

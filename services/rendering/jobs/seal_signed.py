@@ -45,7 +45,7 @@ def reserve(
     except Refused:
         raise
     except (PdfError, ValueError, KeyError, TypeError, AttributeError, AssertionError, IndexError) as error:
-        raise Refused(f"The signed PDF cannot be added to ({type(error).__name__}: {error})"[:300]) from error
+        raise Refused("The PDF is signed and damaged: nothing can be added to it without repairing it.") from error
 
 
 def _check_permissions(reader: PdfFileReader, *, annotate: bool) -> None:

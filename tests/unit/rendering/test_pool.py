@@ -63,6 +63,19 @@ def test_a_refusal_is_an_answer_and_the_child_lives(pool: ChildPool) -> None:
     assert pid(pool) == before
 
 
+def test_what_a_library_said_of_a_file_is_in_the_log_and_not_in_the_refusal(
+    pool: ChildPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[dict[str, Any]] = []
+    monkeypatch.setattr(rendering_pool.log, "info", lambda event, **more: lines.append({"event": event, **more}))
+    for task in ("refuse", "refuse_because"):
+        with pytest.raises(JobRefused, match="No, thank you"):
+            pool.run(task, {})
+    assert lines == [
+        {"event": "job.refused", "task": "refuse_because", "reason": "No, thank you", "cause": "KeyError: '/Size'"}
+    ]
+
+
 def test_an_error_says_what_and_where(pool: ChildPool) -> None:
     with pytest.raises(JobFailed) as caught:
         pool.run("fail", {})

@@ -13,6 +13,7 @@ from contracts.runtime.blobstore import BlobStore
 from services.rendering import domain, tasks
 from services.rendering.jobs import cms, fill, seal, verify
 from services.rendering.jobs.refused import Refused
+from tests.support.intake import changed
 from tests.support.pdf_files import A4, LETTER, document, encrypted, field, line, signed, with_form
 from tests.support.sealing import contract_pdf, pdf_text, seal_request
 from tests.support.seals import identity
@@ -87,15 +88,32 @@ def test_a_file_whose_values_would_not_be_seen_is_refused_now(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "error", [KeyError("/Size"), AssertionError(), pikepdf.PdfError("odd"), RecursionError("deep")]
+    "error",
+    [KeyError("/Size"), AssertionError(), pikepdf.PdfError("odd"), RecursionError("deep"), PermissionError("Popen")],
 )
 def test_whatever_sealing_trips_over_is_one_sentence(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In words that are about the file; Python's are in the log."""
+
     def trip(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(seal, "reserve", trip)
-    with pytest.raises(Refused, match=f"cannot be sealed.*{type(error).__name__}"):
+    with pytest.raises(Refused) as refused:
         prepare(document(line("x")))
+    said = "The PDF cannot be sealed: it is damaged, or uses something that cannot be processed."
+    assert (str(refused.value), refused.value.__cause__) == (said, error)
+
+
+def test_content_that_only_a_program_could_decode_is_refused() -> None:
+    """pikepdf would start one for JBIG2 data, which a child must not."""
+
+    def add(pdf: pikepdf.Pdf) -> None:
+        picture = pdf.make_stream(bytes(50))
+        picture.Filter = pikepdf.Name.JBIG2Decode
+        pdf.pages[0].obj.Contents = pikepdf.Array([pdf.pages[0].obj.Contents, picture])
+
+    with pytest.raises(Refused, match="cannot be sealed: it is damaged, or uses something"):
+        prepare(changed(document(line("Text")), add))
 
 
 def test_the_pages_of_the_trial_are_spread_over_the_document() -> None:
