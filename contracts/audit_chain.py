@@ -20,9 +20,15 @@ START = ""
 def next_hash(
     previous_hash: str, *, submitter_id: int | None, event_type: str, occurred_at: datetime, data: Mapping[str, Any]
 ) -> str:
-    """SHA-256, lower-case hex, of ``previous_hash`` (``START`` for the first line) followed by the line in canonical JSON.
+    """SHA-256, lower-case hex, of ``previous_hash`` (``START`` for the first line) followed by the line in canonical JSON."""
+    line = as_hashed(submitter_id=submitter_id, event_type=event_type, occurred_at=occurred_at, data=data)
+    return hashlib.sha256((previous_hash + line).encode()).hexdigest()
 
-    Canonical JSON: the keys ``data``, ``event_timestamp``, ``event_type`` and ``submitter_id``, keys sorted at every
+
+def as_hashed(*, submitter_id: int | None, event_type: str, occurred_at: datetime, data: Mapping[str, Any]) -> str:
+    """Write a line as canonical JSON, which is what is hashed, and what the evidence holds.
+
+    It has the keys ``data``, ``event_timestamp``, ``event_type`` and ``submitter_id``, keys sorted at every
     level, no white space, UTF-8 unescaped. ``event_timestamp`` is ISO 8601 in UTC with milliseconds (``types.iso``), as
     the API shows it: what is finer than that is no part of the chain. ``data`` must be plain JSON values.
     """
@@ -32,5 +38,4 @@ def next_hash(
         "event_timestamp": iso(occurred_at),
         "data": dict(data),
     }
-    canonical = json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256((previous_hash + canonical).encode()).hexdigest()
+    return json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from contracts.blobs import BlobRef
+from contracts.evidence import Manifest
 from contracts.field_boxes import FieldBox
 from contracts.rpc import Rpc
 from contracts.statements import Parts, Statement
@@ -303,6 +304,25 @@ class Combined(Tolerant):
     warnings: list[str] = Field(default_factory=list)
 
 
+class SignEvidence(Tolerant):
+    """Have the manifest of a submission's evidence completed and signed. ``manifest`` names the members that the caller has;
+    its ``certificates``, ``root``, ``revocation`` and the statements of its parties are filled in. ``audit_trail`` is the
+    sealed trail, whose certificates they are."""
+
+    manifest: Manifest
+    audit_trail: BlobRef
+
+
+class SignedEvidence(Tolerant):
+    """``manifest`` is the text of manifest.json, ``signature`` its detached CMS signature (DER in base64). ``made`` are the
+    members that were filled in, in base64 by path; ``stored`` those that are in the file store."""
+
+    manifest: str
+    signature: str
+    made: dict[str, str]
+    stored: dict[str, BlobRef]
+
+
 class Verify(Tolerant):
     file: BlobRef
 
@@ -351,4 +371,5 @@ DRAW_VALUES = Rpc("rendering", "draw_values", DrawValues, DrawnValues, timeout=1
 CHECK_VALUES = Rpc("rendering", "check_values", CheckValues, CheckedValues, timeout=25)
 FILL_DRAFTS = Rpc("rendering", "fill_drafts", FillRequest, Drafts, timeout=40)
 COMBINE = Rpc("rendering", "combine", Combine, Combined, timeout=40)
+SIGN_EVIDENCE = Rpc("rendering", "sign_evidence", SignEvidence, SignedEvidence, timeout=40)
 VERIFY = Rpc("rendering", "verify", Verify, Verification, timeout=40)

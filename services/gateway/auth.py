@@ -60,6 +60,7 @@ ROLES: dict[str, frozenset[Role]] = {
     "submissions.events": _ALL,
     "submissions.update": _EDITORS,
     "submissions.remove": _EDITORS,
+    "submissions.evidence": _EDITORS,
     "submissions.seal": _EDITORS,
     "submissions.dutystamp": _EDITORS,
     "submissions.certsign": _EDITORS,

@@ -1,5 +1,6 @@
 """The innermost layer: calls the handler of the operation that Connexion found, and writes its answer."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -12,7 +13,10 @@ from services.gateway import api, exchange, repeats
 from services.gateway.api.bodies import dry_run
 from services.gateway.connexion_import import ROUTING_CONTEXT
 from services.gateway.context import GatewayContext
+from services.gateway.exchange import Download
+from services.gateway.pages.delivery import content_disposition
 from services.gateway.shares import Shares
+from services.gateway.wsgi import PIECE
 
 
 class Dispatch:
@@ -32,7 +36,10 @@ class Dispatch:
         found.operation = operation
         found.request = Request(scope, receive)
         found.answer = await self._answer(found)
-        await _send_json(send, 201 if operation in api.CREATED else 200, found.answer)
+        if isinstance(found.answer, Download):
+            await self._send_file(send, found.answer)
+        else:
+            await _send_json(send, 201 if operation in api.CREATED else 200, found.answer)
 
     async def _answer(self, found: exchange.Exchange) -> Any:
         if found.actor is None:
@@ -50,6 +57,31 @@ class Dispatch:
                 return await handle(self._context, found)  # may be repeated as it is
             said = [dict(found.arguments), found.body]
             return await repeats.once(self._context, found, caller, said, lambda: handle(self._context, found))
+
+    async def _send_file(self, send: Send, file: Download) -> None:
+        """Each piece is read when the one before it is on its way: a slow client holds no thread, and little memory."""
+        disposition = content_disposition(file.filename, inline=False)
+        headers = [
+            ("content-type", file.media_type),
+            ("content-length", str(file.size)),
+            ("content-disposition", disposition),
+        ]
+        encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+        await send({"type": "http.response.start", "status": 200, "headers": encoded})
+        while piece := await self._context.in_thread(_piece, file.chunks):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _piece(chunks: Iterator[bytes]) -> bytes:
+    """The next bytes, of several chunks where they are small; empty at the end."""
+    found: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        found.append(chunk)
+        if (size := size + len(chunk)) >= PIECE:
+            break
+    return b"".join(found)
 
 
 async def _send_json(send: Send, status: int, answer: Any) -> None:

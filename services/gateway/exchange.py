@@ -1,5 +1,6 @@
 """What is known of one HTTP request while it goes through the layers of the gateway."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,16 @@ class Claim:
     request_id: str
     claimed_at: datetime
     fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """An answer that is a file: ``size`` in bytes, ``chunks`` of it, which are read in threads."""
+
+    media_type: str
+    filename: str
+    size: int
+    chunks: Iterator[bytes]
 
 
 @dataclass(slots=True)

@@ -66,6 +66,16 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class SealMaterial:
+    """In DER: the ``chain`` of a seal, signer first, ``roots``, revocation ``lists`` and OCSP ``answers``."""
+
+    chain: list[bytes] = field(default_factory=list)
+    roots: list[bytes] = field(default_factory=list)
+    lists: list[bytes] = field(default_factory=list)
+    answers: list[bytes] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Material:
     """What PAdES B-LT puts into a file (DER): certificates, OCSP answers, revocation lists."""
 
@@ -278,6 +288,14 @@ class Renderer:
                 log.error("verify.not_checked", reason=failed.reason, trace=failed.trace)  # noqa: TRY400 - the child's trace
                 return Verification(checksum_status="unknown", sealed_here=sealed_here)
         return Verification.model_validate(answer)
+
+    def seal_material(self, data: bytes, signatures: Sequence[bytes]) -> SealMaterial:
+        """What the seal of ``data`` carries, and the roots of the chains in these ``signatures`` (CMS)."""
+        answer, parts = self._hostile("seal_material", {}, [data, *signatures])
+        found = SealMaterial()
+        for kind, part in zip(answer["kinds"], parts, strict=True):
+            getattr(found, kind).append(part)
+        return found
 
     def combine(self, files: Sequence[bytes], title: str) -> tuple[bytes, list[str]]:
         """The merged file and warnings."""

@@ -16,6 +16,7 @@ from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
 from services.rendering import commands, confinement, domain, queries, results
+from services.rendering.evidence import Evidence
 from services.rendering.renderer import Prepared, Renderer, for_caller
 from services.rendering.results import Made, Results
 from services.rendering.settings import Settings
@@ -174,6 +175,12 @@ class RenderingService:
         file = self.context.blobs.put(data, PDF, PREFIX)
         self.context.database.write(commands.remember_sealed, [file.sha256], None, now())
         return rpc.Combined(file=file, warnings=warnings)
+
+    @handles(rpc.SIGN_EVIDENCE)
+    def sign_evidence(self, request: rpc.SignEvidence) -> rpc.SignedEvidence:
+        context = self.context
+        identity = context.workshop.open().identity
+        return Evidence(context.database, context.blobs, context.renderer, identity).signed(request)
 
     @handles(rpc.VERIFY)
     def verify(self, request: rpc.Verify) -> rpc.Verification:

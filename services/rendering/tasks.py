@@ -405,6 +405,14 @@ def verify(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     return verdict.model_dump(mode="json"), []
 
 
+def seal_material(_arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+    """``parts``: a sealed file, then signatures whose roots are wanted too."""
+    from services.rendering.jobs.seal_material import material
+
+    found = material(parts[0], parts[1:])
+    return {"kinds": [kind for kind, _ in found]}, [data for _, data in found]
+
+
 def combine(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """Merge the first ``files`` parts; with ``seal`` keep a place for one (validation material follows)."""
     from services.rendering.jobs import merge

@@ -42,6 +42,7 @@ from services.submissions import (
     code_commands,
     commands,
     creation,
+    evidence,
     fitting,
     followups,
     form_commands,
@@ -178,6 +179,12 @@ class SubmissionsService:
     def documents(self, query: rpc.api.GetDocuments) -> SubmissionDocuments:
         _known(query, id="Submission")
         return self._documents.of(query)
+
+    @handles(rpc.api.EVIDENCE)
+    def evidence(self, query: rpc.api.GetEvidence) -> rpc.api.Evidence:
+        require_writer(query.actor)
+        _known(query, id="Submission")
+        return self.context.database.look_up(evidence.of, query)
 
     @handles(rpc.api.FIELD_BOXES)
     def field_boxes(self, request: GetFieldBoxes) -> FieldBoxes:

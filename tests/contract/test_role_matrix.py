@@ -109,6 +109,7 @@ MATRIX: dict[str, Row] = {
     "submissions.events": Row(READ_SUBMISSION),
     "submissions.update": Row(HANDLE_SUBMISSION, lambda _: {"name": "Renamed"}),
     "submissions.remove": Row(HANDLE_SUBMISSION),
+    "submissions.evidence": Row(HANDLE_SUBMISSION, done=422),
     "submissions.seal": Row(HANDLE_SUBMISSION, done=422),
     "submissions.dutystamp": Row(HANDLE_SUBMISSION, done=422),
     "submissions.certsign": Row(HANDLE_SUBMISSION, done=422),

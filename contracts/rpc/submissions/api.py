@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from contracts.blobs import BlobRef
 from contracts.dry_run import DryRun
 from contracts.field_boxes import FieldBoxes
 from contracts.rpc import Rpc
@@ -12,6 +13,7 @@ from contracts.rpc.templates import GetFieldBoxes, Intake
 from contracts.types import (
     Account,
     Actor,
+    Moment,
     Order,
     Page,
     PageRequest,
@@ -193,6 +195,39 @@ class GetDocuments(Tolerant):
     merge: bool = False
 
 
+class GetEvidence(Tolerant):
+    """For the evidence of a sealed submission: ``after`` is how many of its lines are known already."""
+
+    actor: Actor
+    id: int
+    after: int = Field(default=0, ge=0)
+
+
+class EvidenceDocument(Tolerant):
+    """A document as it was sent in, as the PDF that the signers saw, and sealed."""
+
+    uuid: str
+    name: str
+    original: BlobRef
+    shown: BlobRef
+    sealed: BlobRef
+
+
+class Evidence(Tolerant):
+    """What proves a sealed submission. ``lines`` are those of the trail that follow ``after``, as many as fit into an answer
+    and each as it is hashed (``audit_chain.as_hashed``), of ``line_count`` up to the one that says that the documents were
+    sealed, whose hash is ``head``. ``completed`` are the submitters that have completed."""
+
+    id: int
+    sealed_at: Moment
+    documents: list[EvidenceDocument]
+    audit_trail: BlobRef
+    completed: list[int]
+    line_count: int
+    head: str
+    lines: list[str]
+
+
 class RetrySeal(Tolerant):
     """``accept_differences``: an admin takes upon themselves what differs from the statements; the trail names them."""
 
@@ -274,6 +309,7 @@ LIST_EVENTS = Rpc("submissions", "list_events", ListEvents, Page[SubmissionEvent
 UPDATE = Rpc("submissions", "update", UpdateSubmission, Submission)
 REMOVE = Rpc("submissions", "remove", RemoveSubmission, Removed)
 DOCUMENTS = Rpc("submissions", "documents", GetDocuments, SubmissionDocuments, timeout=60)
+EVIDENCE = Rpc("submissions", "evidence", GetEvidence, Evidence, timeout=30)
 RETRY_SEAL = Rpc("submissions", "retry_seal", RetrySeal, Submission)
 GET_SUBMITTER = Rpc("submissions", "get_submitter", GetSubmitter, Submitter)
 LIST_SUBMITTERS = Rpc("submissions", "list_submitters", ListSubmitters, Page[Submitter])

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from contracts.errors import invalid
+from contracts.rpc.rendering import SIGN_EVIDENCE, SignEvidence
 from contracts.rpc.submissions import api as rpc
 from services.gateway import files
 from services.gateway.api import bulk
 from services.gateway.api.bodies import dry_run, external_id, filters, given, overrides
 from services.gateway.api.intake import documents_of, html_documents_of, place_of_html
 from services.gateway.context import GatewayContext, actor
-from services.gateway.exchange import Exchange
+from services.gateway.evidence import archive
+from services.gateway.evidence.archive import Archive
+from services.gateway.exchange import Download, Exchange
 from services.gateway.formats import parse_moment
 
 _PLAIN = (
@@ -157,6 +160,25 @@ async def events(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def documents(context: GatewayContext, exchange: Exchange) -> Any:
     return await context.ask(rpc.DOCUMENTS, exchange, **exchange.arguments)
+
+
+async def evidence(context: GatewayContext, exchange: Exchange) -> Download:
+    """A ZIP; its files are read from the store while it is sent."""
+    found = await _evidence(context, exchange, after=0)
+    lines = [*found.lines]
+    while len(lines) < found.line_count:
+        lines += (await _evidence(context, exchange, after=len(lines))).lines
+    entries, manifest = archive.members(found, lines, context.blobs)
+    order = SignEvidence(manifest=manifest, audit_trail=found.audit_trail)
+    signed = await context.bus.call_async(SIGN_EVIDENCE, order)
+    whole = await context.in_thread(Archive.of, [*entries, *archive.signed_members(signed, context.blobs)])
+    return Download("application/zip", f"evidence-{found.id}.zip", whole.size, whole.chunks())
+
+
+async def _evidence(context: GatewayContext, exchange: Exchange, *, after: int) -> rpc.Evidence:
+    wanted = rpc.GetEvidence(actor=actor(exchange), id=exchange.arguments["id"], after=after)
+    found: rpc.Evidence = await context.bus.call_async(rpc.EVIDENCE, wanted)
+    return found
 
 
 async def seal(context: GatewayContext, exchange: Exchange) -> Any:

@@ -1,0 +1,86 @@
+"""The manifest of a submission's evidence, completed and signed.
+
+The signature is made as that of a seal is and covers the manifest's bytes (detached CMS). It says that this installation put
+the evidence together, and nothing about a time. Only files that were sealed here are vouched for. The first answer is kept,
+so that who asks again gets the same bytes.
+"""
+
+import base64
+import hashlib
+import json
+import ssl
+from datetime import timedelta
+
+from contracts.errors import invalid
+from contracts.evidence import Manifest, Member
+from contracts.rpc.rendering import SignedEvidence, SignEvidence
+from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.database import Database
+from services.rendering import domain, reconcile
+from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.renderer import Renderer
+from services.rendering.results import Made, Results
+
+KIND = "evidence"
+_KEPT = timedelta(days=100 * 365)
+"""Until the submission is erased: they are a few kilobytes."""
+
+
+class Evidence:
+    """Completes and signs manifests."""
+
+    def __init__(self, database: Database, blobs: BlobStore, renderer: Renderer, identity: SealIdentity) -> None:
+        self._database, self._blobs, self._renderer, self._identity = database, blobs, renderer, identity
+        self._results = Results(database, blobs, _KEPT)
+
+    def signed(self, request: SignEvidence) -> SignedEvidence:
+        """Raises ServiceError("invalid") when one of the files was not sealed here."""
+        manifest = request.manifest
+        names = {one.sealed: manifest.members[one.sealed].sha256 for one in manifest.documents}
+        names[manifest.audit_trail] = request.audit_trail.sha256
+        unknown = self._database.read(reconcile.unknown_files, [*names.values()])
+        if strange := [name for name, sha256 in names.items() if sha256 in unknown]:
+            raise invalid(f"{strange[0]} is not known as a file that was sealed here: there is no evidence of it")
+        digest = domain.digest_of(request.model_dump(mode="json"))
+        kept = self._results.get(KIND, digest, lambda: self._make(request), sources=[*names.values()])
+        return SignedEvidence.model_validate(kept)
+
+    def _make(self, request: SignEvidence) -> Made:
+        found = self._renderer.seal_material(self._blobs.get(request.audit_trail), [])
+        own = self._identity.encoded[-1]
+        chain = self._identity.chain[-1]
+        roots = [*found.roots, *([own] if chain.issuer == chain.subject and own not in found.roots else [])]
+        made = {"certificates/seal.pem": _pem(found.chain)}
+        if roots:
+            made["certificates/root.pem"] = _pem(roots)
+        proofs = {f"revocation/{number}.crl": data for number, data in enumerate(found.lists, 1)}
+        proofs |= {f"revocation/{number}.ocsp": data for number, data in enumerate(found.answers, 1)}
+        made |= proofs
+        members = {path: Member(sha256=hashlib.sha256(data).hexdigest(), size=len(data)) for path, data in made.items()}
+        manifest = request.manifest.model_copy(
+            update={
+                "certificates": "certificates/seal.pem",
+                "root": "certificates/root.pem" if roots else None,
+                "revocation": [*proofs],
+                "members": {**request.manifest.members, **members},
+            }
+        )
+        text = written(manifest)
+        signer = self._identity.signer
+        signature = signer.envelope(signer.sign(hashlib.sha256(text.encode()).digest()))
+        answer = SignedEvidence(
+            manifest=text,
+            signature=base64.b64encode(signature).decode(),
+            made={path: base64.b64encode(data).decode() for path, data in made.items()},
+            stored={},
+        )
+        return Made(answer.model_dump(mode="json"))
+
+
+def written(manifest: Manifest) -> str:
+    """The text of manifest.json, for people to read as well."""
+    return json.dumps(manifest.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _pem(certificates: list[bytes]) -> bytes:
+    return "".join(map(ssl.DER_cert_to_PEM_cert, certificates)).encode()
