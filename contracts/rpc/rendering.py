@@ -329,7 +329,8 @@ class Verify(Tolerant):
 
 class VerifiedSignature(Tolerant):
     """One signature. ``indication`` and ``sub_indication`` are the words of EN 319 102-1; ``level`` is the PAdES level;
-    ``trust`` is ``trusted`` when the chain ends in a root that this installation knows."""
+    ``trust`` is ``trusted`` when the chain ends in a root that this installation knows. ``certificate_sha256`` names the
+    signer's certificate, None where none was found."""
 
     field: str
     signer_name: str | None = None
@@ -348,6 +349,7 @@ class VerifiedSignature(Tolerant):
     changed_after_signing: bool
     certificate_valid_from: Moment | None = None
     certificate_valid_to: Moment | None = None
+    certificate_sha256: str | None = None
     verification_result: list[dict[str, str]] = Field(default_factory=list)
 
 
@@ -358,6 +360,29 @@ class Verification(Tolerant):
     checksum_status: str
     sealed_here: bool = False
     signatures: list[VerifiedSignature] = Field(default_factory=list)
+
+
+class Recognised(Tolerant):
+    """What this installation knows of a file. ``own_seals`` are those fields of ``verification`` whose signature is made with
+    the certificate of this installation's seal, whether it holds or not. Of a file that was sealed here, ``sealed_at`` says
+    when, and ``submission_id`` of which submission it is, None for one that was made of several documents."""
+
+    verification: Verification
+    own_seals: list[str] = Field(default_factory=list)
+    sealed_at: Moment | None = None
+    submission_id: int | None = None
+
+
+class GetRoot(Tolerant):
+    pass
+
+
+class Root(Tolerant):
+    """The certificate (PEM) that the seal's chain ends in, its ``subject`` and the SHA-256 of its DER."""
+
+    pem: str
+    subject: str
+    sha256: str
 
 
 PREPARE_PDF = Rpc("rendering", "prepare_pdf", PreparePdf, PreparedDocument, timeout=40)
@@ -372,4 +397,6 @@ CHECK_VALUES = Rpc("rendering", "check_values", CheckValues, CheckedValues, time
 FILL_DRAFTS = Rpc("rendering", "fill_drafts", FillRequest, Drafts, timeout=40)
 COMBINE = Rpc("rendering", "combine", Combine, Combined, timeout=40)
 SIGN_EVIDENCE = Rpc("rendering", "sign_evidence", SignEvidence, SignedEvidence, timeout=40)
+RECOGNISE = Rpc("rendering", "recognise", Verify, Recognised, timeout=40)
+ROOT = Rpc("rendering", "root", GetRoot, Root)
 VERIFY = Rpc("rendering", "verify", Verify, Verification, timeout=40)

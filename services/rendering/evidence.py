@@ -9,19 +9,23 @@ import base64
 import hashlib
 import json
 import ssl
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from contracts.errors import invalid
-from contracts.evidence import Manifest, Member
+from contracts import statements as stated
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError, invalid
+from contracts.evidence import Manifest, Member, Party, StatementFiles
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.blobstore import BlobMissing, BlobStore
 from contracts.runtime.database import Database
-from services.rendering import domain, reconcile
+from services.rendering import domain, reconcile, statements
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.renderer import Renderer
 from services.rendering.results import Made, Results
 
 KIND = "evidence"
+KINDS = (stated.JSON, stated.SIGNATURE)
 _KEPT = timedelta(days=100 * 365)
 """Until the submission is erased: they are a few kilobytes."""
 
@@ -41,12 +45,30 @@ class Evidence:
         unknown = self._database.read(reconcile.unknown_files, [*names.values()])
         if strange := [name for name, sha256 in names.items() if sha256 in unknown]:
             raise invalid(f"{strange[0]} is not known as a file that was sealed here: there is no evidence of it")
-        digest = domain.digest_of(request.model_dump(mode="json"))
-        kept = self._results.get(KIND, digest, lambda: self._make(request), sources=[*names.values()])
+        known = self._statements(manifest.submission)
+        digest = domain.digest_of(
+            request.model_dump(mode="json"), {path: ref.sha256 for path, (_, ref) in known.items()}
+        )
+        kept = self._results.get(KIND, digest, lambda: self._make(request, known), sources=[*names.values()])
         return SignedEvidence.model_validate(kept)
 
-    def _make(self, request: SignEvidence) -> Made:
-        found = self._renderer.seal_material(self._blobs.get(request.audit_trail), [])
+    def _statements(self, submission_id: int) -> dict[str, tuple[int, BlobRef]]:
+        """The statements of a submission and their signatures: whose, and where they are kept, by path in the evidence."""
+        found = {}
+        for one in statements.known(self._database, self._blobs, submission_id):
+            submitter, sha256 = one.statement.submitter, stated.digest(one.statement)
+            for key, media_type in zip(stated.keys(submission_id, submitter, sha256), KINDS, strict=True):
+                try:
+                    data = self._blobs.get(key)
+                except BlobMissing as error:
+                    raise ServiceError("unavailable", "A statement is still being signed, try again later") from error
+                ref = BlobRef(key=key, sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
+                found[f"statements/{key.rpartition('/')[2]}"] = (submitter, ref)
+        return dict(sorted(found.items()))
+
+    def _make(self, request: SignEvidence, known: dict[str, tuple[int, BlobRef]]) -> Made:
+        signatures = [self._blobs.get(ref) for path, (_, ref) in known.items() if path.endswith(".p7s")]
+        found = self._renderer.seal_material(self._blobs.get(request.audit_trail), signatures)
         own = self._identity.encoded[-1]
         chain = self._identity.chain[-1]
         roots = [*found.roots, *([own] if chain.issuer == chain.subject and own not in found.roots else [])]
@@ -57,8 +79,10 @@ class Evidence:
         proofs |= {f"revocation/{number}.ocsp": data for number, data in enumerate(found.answers, 1)}
         made |= proofs
         members = {path: Member(sha256=hashlib.sha256(data).hexdigest(), size=len(data)) for path, data in made.items()}
+        members |= {path: Member(sha256=ref.sha256, size=ref.size) for path, (_, ref) in known.items()}
         manifest = request.manifest.model_copy(
             update={
+                "parties": _parties(request.manifest.parties, known),
                 "certificates": "certificates/seal.pem",
                 "root": "certificates/root.pem" if roots else None,
                 "revocation": [*proofs],
@@ -72,9 +96,19 @@ class Evidence:
             manifest=text,
             signature=base64.b64encode(signature).decode(),
             made={path: base64.b64encode(data).decode() for path, data in made.items()},
-            stored={},
+            stored={path: ref for path, (_, ref) in known.items()},
         )
         return Made(answer.model_dump(mode="json"))
+
+
+def _parties(completed: Sequence[Party], known: Mapping[str, tuple[int, BlobRef]]) -> list[Party]:
+    """The parties with their statements; also those that have a statement and are not named by who asks."""
+    found: dict[int, list[StatementFiles]] = {party.submitter: [] for party in completed}
+    for path, (submitter, _) in known.items():
+        if path.endswith(".json"):
+            files = StatementFiles(statement=path, signature=path.removesuffix("json") + "p7s")
+            found.setdefault(submitter, []).append(files)
+    return [Party(submitter=submitter, statements=files) for submitter, files in found.items()]
 
 
 def written(manifest: Manifest) -> str:

@@ -22,6 +22,11 @@ def sealed_here(session: Session, sha256: str) -> bool:
     return session.scalar(sa.select(SealedFile.sha256).where(SealedFile.sha256 == sha256)) is not None
 
 
+def sealed_file(session: Session, sha256: str) -> SealedFile | None:
+    """What is known of the file with this SHA-256, if we sealed it."""
+    return session.get(SealedFile, sha256)
+
+
 def has_sealed(session: Session) -> bool:
     """Was anything ever sealed here?"""
     return session.scalar(sa.select(SealedFile.sha256).limit(1)) is not None

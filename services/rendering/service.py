@@ -1,8 +1,12 @@
 """Entrypoints: contract in, one call, contract out. Children work on the files, this process fetches and stores them."""
 
+import hashlib
+import ssl
 from collections.abc import Sequence
 from datetime import date, timedelta
 from functools import cached_property
+
+from cryptography.hazmat.primitives import hashes
 
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
@@ -187,6 +191,25 @@ class RenderingService:
         data = self._fetch(request.file)
         known = self.context.database.read(queries.sealed_here, request.file.sha256)
         return self.context.renderer.verify(data, self.context.workshop.anchors, now(), sealed_here=known)
+
+    @handles(rpc.RECOGNISE)
+    def recognise(self, request: rpc.Verify) -> rpc.Recognised:
+        verification = self.verify(request)
+        leaf = self.context.workshop.open().identity.chain[0].fingerprint(hashes.SHA256()).hex()
+        known = self.context.database.read(queries.sealed_file, request.file.sha256)
+        return rpc.Recognised(
+            verification=verification,
+            own_seals=[one.field for one in verification.signatures if one.certificate_sha256 == leaf],
+            sealed_at=known.created_at if known else None,
+            submission_id=known.submission_id if known else None,
+        )
+
+    @handles(rpc.ROOT)
+    def root(self, _request: rpc.GetRoot) -> rpc.Root:
+        identity = self.context.workshop.open().identity
+        root, encoded = identity.chain[-1], identity.encoded[-1]
+        digest = hashlib.sha256(encoded).hexdigest()
+        return rpc.Root(pem=ssl.DER_cert_to_PEM_cert(encoded), subject=root.subject.rfc4514_string(), sha256=digest)
 
     @handles(health.PING["rendering"])
     def ping(self, request: health.Ping) -> health.Pong:

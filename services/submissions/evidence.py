@@ -8,15 +8,15 @@ from sqlalchemy.orm import Session
 
 from contracts.audit_chain import as_hashed
 from contracts.blobs import BlobRef
-from contracts.errors import invalid
+from contracts.errors import invalid, not_found
 from contracts.events import SealedDocument
 from contracts.rpc.submissions import api as rpc
+from contracts.rpc.submissions import receipts
 from contracts.stored_documents import StoredDocument
-from services.submissions import queries, trail
+from services.submissions import queries, told_parties, trail
 from services.submissions.models import SnapshotRow, SubmissionRow, TrailRow
 
 LINES_AT_ONCE = 200
-_COMPLETIONS = (trail.COMPLETE_FORM, trail.API_COMPLETE_FORM)
 
 
 def of(session: Session, query: rpc.GetEvidence) -> rpc.Evidence:
@@ -32,7 +32,7 @@ def of(session: Session, query: rpc.GetEvidence) -> rpc.Evidence:
     lines = session.scalars(
         told.where(TrailRow.position > query.after).order_by(TrailRow.position).limit(LINES_AT_ONCE)
     )
-    completed = session.scalars(told.where(TrailRow.event_type.in_(_COMPLETIONS)).order_by(TrailRow.position))
+    completed = session.scalars(told.where(TrailRow.event_type.in_(trail.COMPLETIONS)).order_by(TrailRow.position))
     return rpc.Evidence(
         id=row.id,
         sealed_at=last.occurred_at,
@@ -49,6 +49,29 @@ def of(session: Session, query: rpc.GetEvidence) -> rpc.Evidence:
                 data=line.data,
             )
             for line in lines
+        ],
+    )
+
+
+def sealed_file(session: Session, query: receipts.FindSealed) -> receipts.FoundSealed:
+    """Tell somebody who has a sealed file what it is. Raises ServiceError("not_found") when it is none of this submission."""
+    row = session.get(SubmissionRow, query.submission_id)
+    results = (row.results or {}) if row is not None else {}
+    documents = {one["file"]["sha256"]: one["name"] for one in results.get("documents", ())}
+    trail_sha256 = results["audit_trail"]["sha256"] if results else None
+    if row is None or query.sha256 not in {*documents, trail_sha256}:
+        raise not_found("File")
+    lines = trail.lines_of(session, [row.id])
+    sealed = next(line for line in lines if line.event_type == trail.COMPLETE_SUBMISSION)
+    submitters = told_parties.parties(queries.submitters_of(session, [row.id]), lines)
+    return receipts.FoundSealed(
+        submission_id=row.id,
+        name=told_parties.submission(row, lines).name or session.get_one(SnapshotRow, row.id).template_name or "",
+        document=documents.get(query.sha256),
+        sealed_at=sealed.occurred_at,
+        parties=[
+            receipts.NamedParty(name=one.name or one.email or one.phone or one.role, completed_at=one.completed_at)
+            for one in submitters
         ],
     )
 

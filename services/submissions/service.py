@@ -186,6 +186,10 @@ class SubmissionsService:
         _known(query, id="Submission")
         return self.context.database.look_up(evidence.of, query)
 
+    @handles(rpc.receipts.SEALED_FILE)
+    def sealed_file(self, query: rpc.receipts.FindSealed) -> rpc.receipts.FoundSealed:
+        return self.context.database.look_up(evidence.sealed_file, query)
+
     @handles(rpc.api.FIELD_BOXES)
     def field_boxes(self, request: GetFieldBoxes) -> FieldBoxes:
         return self.context.database.look_up(field_boxes, request)

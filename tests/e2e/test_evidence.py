@@ -86,6 +86,7 @@ def test_its_signatures_hold_for_openssl_and_its_seals_for_poppler(told: Told, t
     checked = verify(CHECKER, told.path, "--openssl")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     manifest = json.loads((told.unpacked(tmp_path / "unpacked") / "manifest.json").read_text())
+    assert len(statements(manifest)) == 2
     assert checked.stdout.count("openssl: the signature") == 1 + 1 + len(manifest["documents"]) + len(
         statements(manifest)
     )

@@ -1,4 +1,4 @@
-"""Receipts: what anybody who has one may know of the completion that it stands for."""
+"""What a stranger may know of a submission: by a receipt of a completion, or by a sealed file that they have."""
 
 from pydantic import Field
 
@@ -29,4 +29,30 @@ class FoundReceipt(Tolerant):
     sealed: list[str] = Field(default_factory=list)
 
 
+class FindSealed(Tolerant):
+    """A sealed file that somebody has, by its SHA-256; ``submission_id`` is whose file rendering knows it as."""
+
+    submission_id: int
+    sha256: str
+
+
+class NamedParty(Tolerant):
+    """A party as the trail names it: ``name``, else address, number or role."""
+
+    name: str
+    completed_at: Moment | None = None
+
+
+class FoundSealed(Tolerant):
+    """What a sealed file is: ``document`` is what it is called, None for the audit trail. ``parties`` are as the trail names
+    them."""
+
+    submission_id: int
+    name: str
+    document: str | None = None
+    sealed_at: Moment
+    parties: list[NamedParty]
+
+
+SEALED_FILE = Rpc("submissions", "sealed_file", FindSealed, FoundSealed)
 RECEIPT = Rpc("submissions", "receipt", FindReceipt, FoundReceipt)

@@ -11,7 +11,7 @@ from contracts.runtime import observe
 from contracts.runtime.blobstore import BlobStore
 from contracts.types import Account, Actor
 from services.gateway.identity_provider import IdentityProvider
-from services.gateway.pages import codes, drawing, files, identity, mail, shared_link, signing, submission_page
+from services.gateway.pages import codes, drawing, files, identity, mail, shared_link, signing, submission_page, verify
 from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE, InMemory
 from services.gateway.pages.context import Bus, PagesContext, PagesSettings
 from services.gateway.pages.static_files import StaticFiles
@@ -20,8 +20,8 @@ from services.gateway.pages.visitor import networks
 
 log = observe.logger(__name__)
 
-_PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/", "/identity/")
-_EXACT_PATHS = ("/", "/favicon.ico", "/robots.txt")
+_PATHS = ("/s/", "/d/", "/e/", "/file/", "/dev/", "/static/", "/identity/", "/verify/")
+_EXACT_PATHS = ("/", "/verify", "/favicon.ico", "/robots.txt")
 _REPLACED_LINKS = ("replaced", "wrong_recipient")
 _ERROR_PAGES = (400, 401, 403, 404, 413, 500, 503)
 _CODES = {
@@ -65,6 +65,7 @@ def create_pages(
     app.register_blueprint(identity.routes(context, trusted))
     app.register_blueprint(shared_link.routes(context, trusted))
     app.register_blueprint(submission_page.routes(context))
+    app.register_blueprint(verify.routes(context, trusted))
     app.register_blueprint(files.routes(context))
     app.register_blueprint(mail.routes(context))
     _own_pages(app, context, own_files)

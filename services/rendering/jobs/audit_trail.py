@@ -23,6 +23,7 @@ from services.rendering.jobs import trail_words as words
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.paper import Block, Margins, Paper, readable
+from services.rendering.jobs.qr_code import qr_code
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.text import Color, Style, layout
 
@@ -45,6 +46,7 @@ _SMALL_HASH = Style(family="Courier", size=7.5, color=SOFT)
 _FURNITURE = Style(size=7.5, color=SOFT, wrap=False)
 _MARK = Style(size=7.5, bold=True, color=ACCENT, wrap=False)
 
+_CODE_SIDE = 76.0
 _SHORT_HASH = 12
 _MOST_CHANGES = 12
 _PICTURE_HEIGHT = 46.0
@@ -208,7 +210,7 @@ class _Sections:
             ("The event log", words.LOG_STEP),
         ]
         inner = self._width - 28
-        blocks = []
+        blocks = self._page(inner)
         for title, step in steps:
             blocks += [self._text(title, _STRONG, inner), self._text(step, _BODY, inner), paper.space(7)]
         blocks.append(self._text(head, _HASH, inner))
@@ -216,6 +218,21 @@ class _Sections:
         return [*self._section("How to verify"), whole]
 
     # --- parts of sections
+
+    def _page(self, width: float) -> list[Block]:
+        """Where anybody can check a file, to be typed and as a QR code. None where the outside cannot reach us."""
+        if not self._request.base_url:
+            return []
+        address = f"{self._request.base_url}/verify?submission={self._request.submission_id}"
+        code = qr_code(address, _CODE_SIDE)
+        beside = width - _CODE_SIDE - 14
+        said = [
+            self._text("The page", _STRONG, beside),
+            paper.linked(self._text(address, _HASH, beside), beside, address),
+            paper.space(3),
+            self._text(words.PAGE_STEP, _BODY, beside),
+        ]
+        return [paper.row([(0, code), (_CODE_SIDE + 14, paper.stack(said, gap=1))]), paper.space(11)]
 
     def _section(self, title: str) -> list[Block]:
         heading = paper.stack([paper.space(20), self._text(title, _SECTION), paper.space(8)])

@@ -125,6 +125,16 @@ def barred(inner: Block, color: Color, thickness: float = 2.0, indent: float = 1
     return Block(inner.height, paint)
 
 
+def linked(inner: Block, width: float, url: str) -> Block:
+    """Leads to ``url``."""
+
+    def paint(canvas: Canvas, x: float, top: float) -> None:
+        inner.paint(canvas, x, top)
+        canvas.link(Rectangle(x, top - inner.height, x + width, top), url)
+
+    return Block(inner.height, paint)
+
+
 def keep_with_next(block: Block) -> Block:
     return replace(block, with_next=True)
 

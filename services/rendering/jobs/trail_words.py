@@ -82,6 +82,10 @@ CHANGED_GROUPS = {"values.": "value of", "fields.": "field", "preferences.": "pr
 WAYS = {"link": "the link of the invitation", "shared_link": "the shared link", "api": "the API"}
 CODES = {"email": "a code sent by e-mail to", "phone": "a code sent by phone to"}
 
+PAGE_STEP = (
+    "Drop the file that you have on this page, and it tells you whether it was sealed here and is unchanged. Nothing of the"
+    " file is kept."
+)
 SEAL_STEP = (
     "Open a sealed document or this trail in a PDF reader that checks signatures, or send it to POST /tools/verify. The"
     " signature is made with the certificate of {signer}, issued by {issuer}, and covers the whole file: a single changed"

@@ -256,6 +256,7 @@ def _finding(
         changed_after_signing=False,
         certificate_valid_from=_utc(certificate.not_valid_before),
         certificate_valid_to=_utc(certificate.not_valid_after),
+        certificate_sha256=certificate.sha256.hex(),
     )
     return _Finding(
         answer=answer,

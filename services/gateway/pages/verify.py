@@ -1,0 +1,228 @@
+"""``/verify``: is this document what was sealed here? For anybody who has a file, or a receipt of a signature.
+
+A file is put beside the uploads, checked as ``tools/verify`` checks it, and removed; nothing of it is kept. Names are told only
+to somebody who has the sealed file itself, whose SHA-256 is known: it bears them, too. A receipt tells no names.
+"""
+
+import contextlib
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address, ip_network
+
+import flask
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from contracts import statements
+from contracts.blobs import INCOMING, BlobRef
+from contracts.errors import ServiceError, not_found
+from contracts.rpc import rendering, submissions
+from contracts.rpc.submissions.receipts import FoundReceipt, FoundSealed
+from contracts.runtime import observe
+from contracts.runtime.caller import acting_for
+from services.gateway.pages import bodies
+from services.gateway.pages.context import PagesContext
+from services.gateway.pages.delivery import content_disposition, file_headers
+from services.gateway.pages.pace import Pace
+from services.gateway.pages.visitor import Network, client_address
+
+log = observe.logger(__name__)
+
+AT_ONCE = 4
+"""Files that are checked at once in a process: each holds a thread of the pages for up to 40 s, and signers need them, too."""
+_FILES, _FILES_PER_SECOND = 20, 0.1
+_RECEIPTS, _RECEIPTS_PER_SECOND = 60, 1.0
+_CALLER = "page/verify"
+_LONGEST_NUMBER = 19
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is told of a file. ``kind`` chooses the words: see ``kind_of``."""
+
+    kind: str
+    filename: str
+    sha256: str
+    found: rendering.Recognised
+    sealed: FoundSealed | None
+
+    @property
+    def others(self) -> list[rendering.VerifiedSignature]:
+        """The signatures that are not ours."""
+        return [one for one in self.found.verification.signatures if one.field not in self.found.own_seals]
+
+
+def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
+    blueprint = flask.Blueprint("verify", __name__, url_prefix="/verify")
+    files = Pace(_FILES, _FILES_PER_SECOND)
+    receipts = Pace(_RECEIPTS, _RECEIPTS_PER_SECOND)
+    turns = threading.BoundedSemaphore(AT_ONCE)
+
+    @blueprint.get("")
+    def page() -> str | tuple[str, int]:
+        typed = flask.request.args.get("receipt", "").strip()
+        if not typed:
+            return _page(context)
+        try:
+            receipts.count(_visitor(trusted))
+            return _page(context, typed=typed[:100], receipt=_receipt(context, typed))
+        except ServiceError as error:
+            return _refused(context, error, "receipt", typed=typed[:100])
+
+    @blueprint.post("")
+    def check() -> str | tuple[str, int]:
+        try:
+            files.count(_visitor(trusted))
+            with _turn(turns):
+                return _page(context, checked=_checked(context))
+        except ServiceError as error:
+            return _refused(context, error, "file")
+        except RequestEntityTooLarge:
+            return _refused(context, ServiceError("too_large", "The file is too large"), "file")
+
+    @blueprint.get("/root.crt")
+    def root() -> flask.Response:
+        found: rendering.Root = context.bus.call(rendering.ROOT, rendering.GetRoot())
+        answer = flask.Response(found.pem, mimetype="application/pem-certificate-chain")
+        answer.headers["Content-Disposition"] = content_disposition("root.crt", inline=False)
+        return file_headers(answer)
+
+    return blueprint
+
+
+def kind_of(found: rendering.Recognised) -> str:
+    """Choose what is said of a file.
+
+    ``sealed``: it is one of ours, byte for byte. ``changed``: it bears our seal, and that does not hold, or something was
+    changed since. ``extended``: our seal holds, but the file is none that we know: others have signed it since, or our record
+    of it is gone. ``unknown``: it could not be checked. ``others``, ``others_broken``: others' signatures. ``unsigned``: none.
+    """
+    verification = found.verification
+    if verification.sealed_here:
+        return "sealed"
+    own = [one for one in verification.signatures if one.field in found.own_seals]
+    if any(one.integrity == "invalid" or one.changed_after_signing for one in own):
+        return "changed"
+    if own:
+        return "extended" if all(one.integrity == "valid" for one in own) else "unknown"
+    named = {"valid": "others", "invalid": "others_broken", "unsigned": "unsigned"}
+    return named.get(verification.checksum_status, "unknown")
+
+
+def verdict_of(signature: rendering.VerifiedSignature) -> str:
+    """Choose what is said of a signature: ``holds``, of somebody known here or not, ``broken`` or ``unknown``."""
+    if signature.integrity == "invalid" or signature.changed_after_signing:
+        return "broken"
+    if signature.integrity != "valid":
+        return "unknown"
+    return "holds" if signature.trust == "trusted" else "holds_unknown"
+
+
+def _checked(context: PagesContext) -> Checked:
+    """Check the file that was sent, and forget it."""
+    upload = bodies.upload(context.settings.max_file_size)
+    stored = context.blobs.put(upload.data, upload.media_type, INCOMING)
+    try:
+        with acting_for(_CALLER):
+            found: rendering.Recognised = context.bus.call(rendering.RECOGNISE, rendering.Verify(file=stored))
+    finally:
+        _remove(context, stored)
+    return Checked(
+        kind=kind_of(found),
+        filename=upload.filename,
+        sha256=hashlib.sha256(upload.data).hexdigest(),
+        found=found,
+        sealed=_sealed(context, found, stored.sha256),
+    )
+
+
+def _remove(context: PagesContext, stored: BlobRef) -> None:
+    try:
+        context.blobs.delete(stored.key)
+    except ServiceError as error:  # then the daily sweep removes it
+        log.warning("upload.not_removed", key=stored.key, reason=error.message)
+
+
+def _sealed(context: PagesContext, found: rendering.Recognised, sha256: str) -> FoundSealed | None:
+    """What the submissions service knows of the very file that was sent; None of a file that was made of several."""
+    if not found.verification.sealed_here or found.submission_id is None:
+        return None
+    wanted = submissions.receipts.FindSealed(submission_id=found.submission_id, sha256=sha256)
+    try:
+        known: FoundSealed = context.bus.call(submissions.receipts.SEALED_FILE, wanted)
+    except ServiceError as error:
+        if error.code != "not_found":
+            raise
+        return None
+    return known
+
+
+def _receipt(context: PagesContext, typed: str) -> FoundReceipt:
+    read = statements.read_receipt(typed)
+    if read is None:
+        raise not_found("Receipt")
+    found: FoundReceipt = context.bus.call(submissions.receipts.RECEIPT, submissions.receipts.FindReceipt(receipt=read))
+    return found
+
+
+def _page(
+    context: PagesContext,
+    *,
+    checked: Checked | None = None,
+    receipt: FoundReceipt | None = None,
+    typed: str = "",
+    problem: str | None = None,
+    about: str = "",
+) -> str:
+    number = flask.request.args.get("submission", "")
+    return flask.render_template(
+        "verify.html",
+        checked=checked,
+        receipt=receipt,
+        typed=typed,
+        problem=problem,
+        about=about,
+        expected=int(number) if number.isdecimal() and number.isascii() and len(number) < _LONGEST_NUMBER else None,
+        root_sha256=_root_sha256(context),
+        most=f"{context.settings.max_file_size / bodies.MEGABYTE:g}",
+        verdict_of=verdict_of,
+    )
+
+
+def _root_sha256(context: PagesContext) -> str | None:
+    """None where it cannot be had now: the page is of use without it."""
+    with contextlib.suppress(ServiceError):
+        found: rendering.Root = context.bus.call(rendering.ROOT, rendering.GetRoot())
+        return found.sha256
+    return None
+
+
+_PROBLEMS = {"rate_limited": "busy", "unavailable": "busy", "too_large": "too_large", "not_found": "no_receipt"}
+
+
+def _refused(context: PagesContext, error: ServiceError, about: str, typed: str = "") -> tuple[str, int]:
+    """The page with what went wrong, in the visitor's words."""
+    missing = any("missing" in str(one.get("reason")) or "empty" in str(one.get("reason")) for one in error.details)
+    kind = "missing" if missing else _PROBLEMS.get(error.code, "not_pdf" if error.code == "invalid" else "failed")
+    if kind == "failed":
+        log.error("verify.failed", code=error.code, reason=error.message)
+    return _page(context, problem=f"verify.problem.{kind}", about=about, typed=typed), error.status
+
+
+@contextlib.contextmanager
+def _turn(turns: threading.BoundedSemaphore) -> Iterator[None]:
+    if not turns.acquire(blocking=False):
+        raise ServiceError("unavailable", "Too many files are being checked, try again in a moment")
+    try:
+        yield
+    finally:
+        turns.release()
+
+
+def _visitor(trusted: list[Network]) -> str:
+    """Who is counted: an address, of IPv6 the network that one household has."""
+    request = flask.request
+    address = client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted) or ""
+    parsed = ip_address(address) if address else None
+    return str(ip_network((parsed, 64), strict=False)) if isinstance(parsed, IPv6Address) else address
