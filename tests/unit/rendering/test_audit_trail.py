@@ -1,19 +1,24 @@
 """What the audit trail says, and what it must not say."""
 
 import io
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pikepdf
 import pytest
+import segno
+from PIL import Image
 
 from contracts.audit_chain import START, next_hash
 from contracts.rpc.rendering import PartySummary, SealRequest
 from contracts.runtime.blobstore import BlobStore
 from contracts.types import Account
+from services.rendering.jobs import paper
 from services.rendering.jobs.audit_trail import AuditTrail, Seal, SealedSummary
 from services.rendering.jobs.paper import readable
+from services.rendering.jobs.qr_code import qr_code
 from services.rendering.jobs.refused import Refused
 from tests.support import drawing
 from tests.support.drawing import saved
@@ -71,6 +76,46 @@ def test_it_says_who_what_when_and_how_to_check(blobs: BlobStore, tmp_path: Path
     ):
         assert expected in said, expected
     assert_clean(data, tmp_path)
+
+
+def test_it_bears_the_address_of_the_page_that_checks_it(blobs: BlobStore, tmp_path: Path) -> None:
+    address = "https://sign.example/verify?submission=7"
+    request = seal_request(blobs).model_copy(update={"base_url": "https://sign.example", "submission_id": 7})
+    data = made(request, blobs)
+    assert address in words(data, tmp_path)
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        links = [one.A.URI for page in pdf.pages for one in page.get("/Annots", [])]
+    assert [str(one) for one in links] == [address]
+    assert_clean(data, tmp_path)
+    assert address not in words(made(seal_request(blobs), blobs), tmp_path)  # nobody could reach it
+
+
+def test_its_qr_code_is_drawn_as_the_library_makes_it(tmp_path: Path) -> None:
+    """Each module, as poppler draws it: dark where it must be, and white around it."""
+    address = "https://sign.example/verify?submission=7"
+    sheet = paper.Paper((100.0, 100.0), paper.Margins(0, 0, 0, 0), lambda *_: None)
+    sheet.flow([qr_code(address, 100.0)])
+    with sheet.save(title="Code", language="en") as pdf:
+        (tmp_path / "code.pdf").write_bytes(saved(pdf))
+    drawn = [
+        "pdftoppm",
+        "-r",
+        "720",
+        "-gray",
+        "-singlefile",
+        "-png",
+        str(tmp_path / "code.pdf"),
+        str(tmp_path / "code"),
+    ]
+    subprocess.run(drawn, check=True)
+    expected = [list(row) for row in segno.make(address, error="m", micro=False).matrix_iter(border=4)]
+    picture = Image.open(tmp_path / "code.png").convert("L")
+    side = picture.width / len(expected)
+    found = [
+        [int(picture.getpixel((int((x + 0.5) * side), int((y + 0.5) * side))) < 128) for x in range(len(expected))]
+        for y in range(len(expected))
+    ]
+    assert found == expected
 
 
 def test_when_somebody_was_invited_mailed_and_came(blobs: BlobStore, tmp_path: Path) -> None:
