@@ -188,13 +188,11 @@ class RenderingService:
 
     @handles(rpc.VERIFY)
     def verify(self, request: rpc.Verify) -> rpc.Verification:
-        data = self._fetch(request.file)
-        known = self.context.database.read(queries.sealed_here, request.file.sha256)
-        return self.context.renderer.verify(data, self.context.workshop.anchors, now(), sealed_here=known)
+        return self._verified(request)
 
     @handles(rpc.RECOGNISE)
     def recognise(self, request: rpc.Verify) -> rpc.Recognised:
-        verification = self.verify(request)
+        verification = self._verified(request)
         leaf = self.context.workshop.open().identity.chain[0].fingerprint(hashes.SHA256()).hex()
         known = self.context.database.read(queries.sealed_file, request.file.sha256)
         return rpc.Recognised(
@@ -259,6 +257,11 @@ class RenderingService:
         )
 
     # --- parts of the calls
+
+    def _verified(self, request: rpc.Verify) -> rpc.Verification:
+        data = self._fetch(request.file)
+        known = self.context.database.read(queries.sealed_here, request.file.sha256)
+        return self.context.renderer.verify(data, self.context.workshop.anchors, now(), sealed_here=known)
 
     def _laid_out(self, request: rpc.PrepareHtml, assets: dict[str, bytes]) -> Prepared:
         return self.context.renderer.prepare_html(

@@ -70,7 +70,11 @@ def sealed_file(session: Session, query: receipts.FindSealed) -> receipts.FoundS
         document=documents.get(query.sha256),
         sealed_at=sealed.occurred_at,
         parties=[
-            receipts.NamedParty(name=one.name or one.email or one.phone or one.role, completed_at=one.completed_at)
+            receipts.NamedParty(
+                name=one.name or one.email or one.phone or one.role,
+                completed_at=one.completed_at,
+                by_api=one.completed_by_api is not None,
+            )
             for one in submitters
         ],
     )

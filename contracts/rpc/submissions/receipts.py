@@ -37,10 +37,12 @@ class FindSealed(Tolerant):
 
 
 class NamedParty(Tolerant):
-    """A party as the trail names it: ``name``, else address, number or role."""
+    """A party as the trail names it: ``name``, else address, number or role. ``by_api``: an API user completed in its place,
+    which is no signature of its own."""
 
     name: str
     completed_at: Moment | None = None
+    by_api: bool = False
 
 
 class FoundSealed(Tolerant):

@@ -353,7 +353,19 @@ def _stated(entry: SignatureField, indication: str, sub_indication: str, integri
         trust="untrusted",
         covers_whole_document=False,
         changed_after_signing=False,
+        certificate_sha256=_certificate_in(entry.contents),
     )
+
+
+def _certificate_in(contents: bytes) -> str | None:
+    """The SHA-256 of the signer's certificate in a CMS that came to no verdict: so that whose it seems to be can be told."""
+    try:
+        message = cms.ContentInfo.load(contents)["content"]
+        (signer,) = message["signer_infos"]
+        found = [one.chosen for one in message["certificates"] if one.name == "certificate"]
+        return next((one.sha256.hex() for one in found if _named(signer["sid"], one)), None)
+    except Exception:  # hostile contents raise about anything
+        return None
 
 
 def _tricked(finding: _Finding, trick: str) -> _Finding:

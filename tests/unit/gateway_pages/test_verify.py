@@ -54,7 +54,7 @@ UNCHECKED = signature(integrity="unknown")
 def pages(make_pages: Callable[..., flask.Flask], bus: RecordingBus) -> flask.Flask:
     bus.answers[rendering.ROOT] = rendering.Root(pem="-----BEGIN", subject="CN=Root", sha256="ab" * 32)
     bus.answers[rendering.RECOGNISE] = found("sealed_here", here=True)
-    parties = [NamedParty(name=name, completed_at=AT) for name in NAMES]
+    parties = [NamedParty(name=name, completed_at=AT, by_api=name.startswith("Bo")) for name in NAMES]
     bus.answers[submissions.receipts.SEALED_FILE] = FoundSealed(
         submission_id=12, name="Lease", document="Contract", sealed_at=AT, parties=parties
     )
@@ -118,6 +118,12 @@ def test_other_signatures_are_told(
 ) -> None:
     bus.answers[rendering.RECOGNISE] = found("valid", given)
     assert f"verify__verdict--{expected}" in sent(pages).text
+
+
+def test_what_the_api_did_is_not_called_signing(pages: flask.Flask) -> None:
+    told = " ".join(sent(pages).text.split())
+    assert "Sam Seller</bdi>, signed <time" in told
+    assert "Bo Buyer</bdi>, completed for them by the sender’s program <time" in told
 
 
 def test_a_file_of_several_documents_names_nobody(pages: flask.Flask, bus: RecordingBus) -> None:
