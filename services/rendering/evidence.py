@@ -19,7 +19,7 @@ from contracts.evidence import Manifest, Member, Party, StatementFiles
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.blobstore import BlobMissing, BlobStore
 from contracts.runtime.database import Database
-from services.rendering import domain, reconcile, statements
+from services.rendering import domain, queries, statements
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.renderer import Renderer
 from services.rendering.results import Made, Results
@@ -42,9 +42,9 @@ class Evidence:
         manifest = request.manifest
         names = {one.sealed: manifest.members[one.sealed].sha256 for one in manifest.documents}
         names[manifest.audit_trail] = request.audit_trail.sha256
-        unknown = self._database.read(reconcile.unknown_files, [*names.values()])
+        unknown = self._database.read(queries.not_sealed_for, manifest.submission, [*names.values()])
         if strange := [name for name, sha256 in names.items() if sha256 in unknown]:
-            raise invalid(f"{strange[0]} is not known as a file that was sealed here: there is no evidence of it")
+            raise invalid(f"{strange[0]} is not known as a file that was sealed here for this submission")
         known = self._statements(manifest.submission)
         digest = domain.digest_of(
             request.model_dump(mode="json"), {path: ref.sha256 for path, (_, ref) in known.items()}

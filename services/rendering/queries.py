@@ -1,5 +1,6 @@
 """Reads of the rendering service."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +26,12 @@ def sealed_here(session: Session, sha256: str) -> bool:
 def sealed_file(session: Session, sha256: str) -> SealedFile | None:
     """What is known of the file with this SHA-256, if we sealed it."""
     return session.get(SealedFile, sha256)
+
+
+def not_sealed_for(session: Session, submission_id: int, digests: Collection[str]) -> set[str]:
+    """Which of these SHA-256 are not among the files that were sealed for this submission."""
+    own = sa.select(SealedFile.sha256).where(SealedFile.submission_id == submission_id)
+    return {*digests} - {*session.scalars(own)}
 
 
 def has_sealed(session: Session) -> bool:

@@ -206,7 +206,7 @@ def _refused(context: PagesContext, error: ServiceError, about: str, typed: str 
     missing = any("missing" in str(one.get("reason")) or "empty" in str(one.get("reason")) for one in error.details)
     kind = "missing" if missing else _PROBLEMS.get(error.code, "not_pdf" if error.code == "invalid" else "failed")
     if kind == "failed":
-        log.error("verify.failed", code=error.code, reason=error.message)
+        log.error("public_check.failed", code=error.code, reason=error.message)
     return _page(context, problem=f"verify.problem.{kind}", about=about, typed=typed), error.status
 
 

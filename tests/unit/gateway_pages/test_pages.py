@@ -224,7 +224,7 @@ def test_every_text_that_is_asked_for_exists_and_every_text_is_asked_for() -> No
     sources = [path.read_text() for kind in ("*.js", "*.html", "*.py") for path in PAGES.rglob(kind)]
     used = set(re.findall(r"\"([a-z]+\.[A-Za-z_.%d]+)\"", " ".join(sources)))
     built = re.compile(
-        r"kind\.|verification\.problem\.|problem\.required\.|problem\.(small|straight)|saving\.|error\.|(decline|wrong_recipient)\.|signature\.(draw|type|upload)(_hint)?"
+        r"verify\.(problem|signature)\.|verify\.[a-z_]+\.(title|text)|kind\.|verification\.problem\.|problem\.required\.|problem\.(small|straight)|saving\.|error\.|(decline|wrong_recipient)\.|signature\.(draw|type|upload)(_hint)?"
     )
     for language in texts.languages():
         words = set(texts.in_language(language).words)
