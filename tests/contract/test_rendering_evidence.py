@@ -14,16 +14,19 @@ import pytest
 from contracts import statements as stated
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
+from contracts.events import Envelope, Erased
 from contracts.evidence import Document, Events, Manifest, Member, Party
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
 from contracts.statements import LineReference, Statement
 from services.rendering import commands, evidence
 from services.rendering.jobs import seal_material
+from services.rendering.models import Result, ResultSource
 from services.rendering.renderer import SealMaterial
 from tests.support.agreement import agreement_pdf
-from tests.support.seal_jobs import blobs, database
+from tests.support.seal_jobs import blobs, count, database
 from tests.support.seals import identity, sealed
 
 __all__ = ["blobs", "database"]
@@ -152,7 +155,12 @@ def test_a_statement_that_is_not_signed_yet_is_waited_for(sign: Sign, trail: Blo
     assert refused.value.code == "unavailable"
 
 
-def test_it_is_forgotten_with_its_submission(sign: Sign, trail: BlobRef, database: Database) -> None:
+def test_it_is_kept_until_its_submission_is_erased(sign: Sign, trail: BlobRef, database: Database) -> None:
     first = sign(trail, "ec-p256")
-    expired = database.write(commands.expire_results, AT + timedelta(days=50 * 365))
-    assert (expired, sign(trail, "ec-p256")) == ([], first)
+    assert database.write(commands.expire_results, AT + timedelta(days=50 * 365)) == []
+    assert sign(trail, "ec-p256") == first
+    envelope = Envelope(
+        id=uuid7(), type="submission.erased", source="submissions", subject="submission:12", occurred_at=AT, data={}
+    )
+    database.write(commands.erase, envelope, Erased(submission_id=12), AT)
+    assert (count(database, Result), count(database, ResultSource)) == (0, 0)
