@@ -24,6 +24,7 @@ HEAVY = frozenset(
         ),
         "templates.change_documents",
         "submissions.documents",
+        "submissions.evidence",
         "tools.merge",
         "tools.verify",
     }

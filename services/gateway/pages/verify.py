@@ -145,8 +145,8 @@ def _remove(context: PagesContext, stored: BlobRef) -> None:
 
 
 def _sealed(context: PagesContext, found: rendering.Recognised, sha256: str) -> FoundSealed | None:
-    """What the submissions service knows of the very file that was sent, whose SHA-256 rendering and submissions both know; None
-    of a file that was made of several."""
+    """What the submissions service knows of the very file that was sent, whose SHA-256 both services know; None of a file that
+    was made of several."""
     if found.submission_id is None:
         return None
     wanted = submissions.receipts.FindSealed(submission_id=found.submission_id, sha256=sha256)
