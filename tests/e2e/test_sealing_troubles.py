@@ -2,12 +2,16 @@
 time-stamping authority what it is good for."""
 
 import base64
+import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography import x509
 
 from tests.e2e.conftest import Equipped
+from tests.e2e.test_evidence import CHECKER, evidence, verify
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, send, sign
 from tests.support.outcomes import completed, events_of, fetched, pdf_signatures, pdf_text
 from tests.support.seals import keys_in, public_half
@@ -106,3 +110,17 @@ def test_with_the_files_of_the_seal_nobody_makes_certificates(suite: RunningSuit
     keys = keys_in(folder)
     assert keys
     assert public_half(root.public_key()) not in keys
+
+
+def test_the_evidence_holds_the_proofs_that_the_seal_carries(suite: RunningSuite, tmp_path: Path) -> None:
+    seller, _ = signed_by_both(suite)
+    assert completed(suite, seller["submission_id"])["pades_level"] == "B-LT"
+    path, folder = tmp_path / "evidence.zip", tmp_path / "unpacked"
+    path.write_bytes(evidence(suite, seller["submission_id"]))
+    checked = verify(CHECKER, path, "--openssl", "--extract", folder)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    proofs = json.loads((folder / "manifest.json").read_text())["revocation"]
+    assert proofs
+    for one in proofs:
+        command = ["openssl", "crl", "-inform", "DER", "-in", str(folder / one), "-noout", "-issuer"]
+        assert "issuer" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
