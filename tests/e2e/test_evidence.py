@@ -80,6 +80,7 @@ def test_a_stranger_checks_it_with_python_alone(told: Told, tmp_path: Path) -> N
         assert checked.returncode == 0, checked.stdout + checked.stderr
         assert "WRONG" not in checked.stdout
         assert "Everything that was checked holds." in checked.stdout
+        assert "sealed/audit-trail.pdf was made of the first" in checked.stdout
 
 
 def test_its_signatures_hold_for_openssl_and_its_seals_for_poppler(told: Told, tmp_path: Path) -> None:

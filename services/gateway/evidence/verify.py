@@ -37,6 +37,8 @@ CHUNK = 1 << 20
 _PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 _BYTE_RANGE = re.compile(rb"/ByteRange\s*\[\s*(\d+)\s+(\d+)\s+(\d+)\s+(\d+)\s*\]")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
+_TRAIL_EVENTS = re.compile(rb"/CountersignEvents \((\d{1,9}) ([0-9a-f]{64})\)")
+_TRAIL_SEALED = re.compile(rb"/CountersignSealed \(([0-9a-f ]*)\)")
 _NO_LINE: Dict[str, Any] = {"data": {}, "event_timestamp": None, "event_type": None, "submitter_id": None}
 _BASE_32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -183,6 +185,7 @@ def check(evidence: Evidence, report: Report) -> Optional[Dict[str, Any]]:
         return None
     if _members(evidence, manifest, report):
         lines = _chain(evidence, manifest, report)
+        _trail(evidence, manifest, lines, report)
         _documents(manifest, lines, report)
         _statements(evidence, manifest, lines, report)
     return manifest
@@ -257,6 +260,23 @@ def _chain(evidence: Evidence, manifest: Dict[str, Any], report: Report) -> List
         said = f"{told['lines']} lines and the last hash {told['head']}"
         report.wrong(f"the chain of events does not hold: {len(found)} lines and the last hash {previous}, not {said}")
     return found
+
+
+def _trail(evidence: Evidence, manifest: Dict[str, Any], lines: List[Dict[str, Any]], report: Report) -> None:
+    """Compare the lines and the sealed documents with what the sealed trail says of them."""
+    data, name = whole(evidence, manifest["audit_trail"]), manifest["audit_trail"]
+    events, files = _TRAIL_EVENTS.findall(data), _TRAIL_SEALED.findall(data)
+    if not events and not files:
+        report.note(f"{name} is of a version that says so only in print: compare the hashes at its end")
+        return
+    here = {manifest["members"][one["sealed"]]["sha256"] for one in manifest["documents"]}
+    number = int(events[0][0]) if len(events) == 1 else 0
+    if not 1 <= number <= len(lines) or lines[number - 1]["hash"] != events[0][1].decode("ascii"):
+        report.wrong(f"{name} was made of other events than those in {manifest['events']['path']}")
+    elif len(files) != 1 or set(files[0].decode("ascii").split()) != here:
+        report.wrong(f"{name} is of other sealed documents than those that are here")
+    else:
+        report.holds(f"{name} was made of the first {number} of these events, and is of these sealed documents")
 
 
 def _documents(manifest: Dict[str, Any], lines: List[Dict[str, Any]], report: Report) -> None:

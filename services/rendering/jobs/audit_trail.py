@@ -85,7 +85,7 @@ class AuditTrail:
     def __init__(self, request: SealRequest, attachments: Mapping[str, bytes], seal: Seal) -> None:
         check_chain(request.trail)
         size = paper.LETTER if request.account.time_zone.startswith(_LETTER_ZONES) else paper.A4
-        self._name = readable(request.name, 200)
+        self._name, self._trail = readable(request.name, 200), request.trail
         self._sheet = Paper(size, Margins(), partial(_furniture, readable(request.name, 80), request.submission_id))
         self._sections = sections = _Sections(request, self._sheet, attachments, seal)
         self._before, self._after = sections.head(), [*sections.parties(), *sections.events(), *sections.verification()]
@@ -93,7 +93,11 @@ class AuditTrail:
     def finish(self, documents: Sequence[SealedSummary]) -> pikepdf.Pdf:
         """The finished document, unsigned and still open. To be called once."""
         self._sheet.flow([*self._before, *self._sections.documents(documents), *self._after])
-        return self._sheet.save(title=f"Audit trail - {self._name}", language="en")
+        pdf = self._sheet.save(title=f"Audit trail - {self._name}", language="en")
+        # For programs, in plain text: what is printed binds the evidence to this trail, and so to its seal.
+        pdf.docinfo["/CountersignEvents"] = f"{len(self._trail)} {self._trail[-1].hash if self._trail else START}"
+        pdf.docinfo["/CountersignSealed"] = " ".join(one.sealed_sha256 for one in documents)
+        return pdf
 
 
 def check_chain(trail: Sequence[TrailEvent]) -> None:

@@ -55,6 +55,12 @@ def statement(told: list[str], **more: Any) -> Statement:
     return Statement(submission=12, submitter=SIGNER, completed_at=AT, line=done, head=done, paper="ef", **given)
 
 
+def trail_of(told: list[str], *sealed: bytes) -> bytes:
+    """As far as it is looked at."""
+    files = " ".join(hashlib.sha256(one).hexdigest() for one in sealed)
+    return f"%PDF << /CountersignEvents (2 {hashes(told)[1]}) /CountersignSealed ({files}) >>".encode()
+
+
 def evidence(blobs: BlobStore, told: list[str], name: str = "Lease/../of a flat ü") -> Evidence:
     original, shown, sealed, trail = (
         blobs.put(data, kind, "submissions/12/")
@@ -62,7 +68,7 @@ def evidence(blobs: BlobStore, told: list[str], name: str = "Lease/../of a flat 
             (b"PK word", DOCX),
             (SHOWN, "application/pdf"),
             (b"%PDF sealed", "application/pdf"),
-            (b"%PDF trail", "application/pdf"),
+            (trail_of(told, b"%PDF sealed"), "application/pdf"),
         )
     )
     document = EvidenceDocument(uuid="u", name=name, original=original, shown=shown, sealed=sealed)
@@ -185,6 +191,43 @@ def test_a_broken_chain_is_found(tmp_path: Path, blobs: BlobStore, capsys: pytes
     manifest["events"]["head"] = "00" * 32
     (path / "manifest.json").write_text(json.dumps(manifest))
     assert any("the chain of events does not hold" in fault for fault in faults(path, capsys))
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (trail_of(lines(shown="2.ab"), b"%PDF sealed"), "was made of other events"),
+        (trail_of(lines(), b"%PDF sealed") * 2, "was made of other events"),
+        (trail_of(lines(), b"%PDF another"), "is of other sealed documents"),
+        (trail_of(lines(), b"%PDF sealed", b"%PDF another"), "is of other sealed documents"),
+        (b"%PDF /CountersignSealed ()", "was made of other events"),
+    ],
+)
+def test_a_trail_of_something_else_is_found(
+    tmp_path: Path, blobs: BlobStore, capsys: pytest.CaptureFixture[str], other: bytes, expected: str
+) -> None:
+    path = folder(tmp_path / "evidence", blobs, lines())
+    replace_trail(path, other)
+    (fault,) = faults(path, capsys)
+    assert expected in fault
+
+
+def test_a_trail_of_an_older_version_is_compared_by_people(
+    tmp_path: Path, blobs: BlobStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder(tmp_path / "evidence", blobs, lines())
+    replace_trail(path, b"%PDF")
+    verify.check(verify.Folder(path), verify.Report())
+    said = capsys.readouterr().out
+    assert "WRONG" not in said
+    assert "compare the hashes at its end" in said
+
+
+def replace_trail(path: Path, data: bytes) -> None:
+    (path / archive.TRAIL).write_bytes(data)
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["members"][archive.TRAIL] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    (path / "manifest.json").write_text(json.dumps(manifest))
 
 
 def test_no_statement_is_left_out_of_what_is_said(

@@ -90,6 +90,14 @@ def test_it_bears_the_address_of_the_page_that_checks_it(blobs: BlobStore, tmp_p
     assert address not in words(made(seal_request(blobs), blobs), tmp_path)  # nobody could reach it
 
 
+def test_programs_read_what_it_was_made_of(blobs: BlobStore) -> None:
+    request = seal_request(blobs)
+    data = made(request, blobs)
+    head = request.trail[-1].hash
+    assert f"/CountersignEvents ({len(request.trail)} {head})".encode() in data
+    assert f"/CountersignSealed ({SEALED})".encode() in data
+
+
 def test_its_qr_code_is_drawn_as_the_library_makes_it(tmp_path: Path) -> None:
     """Each module, as poppler draws it: dark where it must be, and white around it."""
     address = "https://sign.example/verify?submission=7"
