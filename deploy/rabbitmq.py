@@ -5,6 +5,7 @@ so it is started directly. Only the standard library is used: the runner needs t
 """
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -13,7 +14,9 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 BINARIES = Path("/usr/lib/rabbitmq/bin")
@@ -61,19 +64,27 @@ def applications(folder: Path, *names: str) -> list[Path]:
 
 
 class PrivateBroker:
-    """One node with its data in ``folder``. The same folder started again keeps its queues, its ports may change."""
+    """One node with its data in ``folder``. The same folder started again keeps its queues, its ports may change.
 
-    def __init__(self, folder: Path, password: str) -> None:
+    ``definitions`` are imported in this order whenever it starts; then they hold the user of ``amqp_url``, too.
+    """
+
+    def __init__(self, folder: Path, password: str, definitions: Sequence[Mapping[str, Any]] = ()) -> None:
         self.folder = folder.resolve()
         self.port = free_port()
         self._distribution_port = free_port()
         self._epmd_port = free_port()
         self._password = password
+        self._definitions = definitions
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def amqp_url(self) -> str:
-        return f"amqp://{USER}:{quote(self._password, safe='')}@127.0.0.1:{self.port}/%2F"
+        return self.url_of(USER, self._password)
+
+    def url_of(self, user: str, password: str) -> str:
+        """The AMQP URL of a user."""
+        return f"amqp://{user}:{quote(password, safe='')}@127.0.0.1:{self.port}/%2F"
 
     @property
     def pid(self) -> int:
@@ -154,6 +165,10 @@ class PrivateBroker:
         self.folder.chmod(0o700)
         (self.folder / "pid").unlink(missing_ok=True)
         (self.folder / "enabled_plugins").write_text("[].\n")
+        imported = self.folder / "definitions"
+        imported.mkdir(exist_ok=True)
+        for number, definitions in enumerate(self._definitions):
+            (imported / f"{number}.json").write_text(json.dumps(definitions))
         (self.folder / "rabbitmq.conf").write_text(
             "\n".join(
                 [
@@ -164,6 +179,7 @@ class PrivateBroker:
                     "disk_free_limit.absolute = 50MB",
                     "log.file = rabbit.log",
                     "log.file.level = warning",
+                    f"load_definitions = {imported}" if self._definitions else "",
                     "",
                 ]
             )

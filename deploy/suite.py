@@ -18,13 +18,17 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from deploy.log_pipe import LoggedProcess
+from deploy.make_secrets import broker_users
 from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKERS = ("templates", "submissions", "rendering", "notifications", "webhooks")
 SERVICES = (*WORKERS, "gateway")
+DEFINITIONS = ROOT / "deploy/kubernetes/components/broker-and-database/definitions.json"
+"""What RabbitMQ is to know; ``deploy/broker_roles.py`` records it."""
 READY_WITHIN = 180.0
 """Seconds. It takes 10 to 20; three suites that start side by side on two slow processors take ten times as long."""
 STOP_WITHIN = 9.0
@@ -151,7 +155,7 @@ class Suite:
             "PORT": str(self.port),
             "VAR_DIR": str(self.var_dir),
             "BASE_URL": self.base_url,
-            "AMQP_URL": self._amqp_url(),
+            **self._amqp_urls(),
             **settings_of_var_dir(self.var_dir),
             "SMTP_URL": "",
             "ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8,::1/128",
@@ -180,16 +184,38 @@ class Suite:
             (self.var_dir / folder).mkdir(mode=0o700, exist_ok=True)
         if self.settings.get("AMQP_URL"):
             return
-        self.broker = PrivateBroker(self.var_dir / "rabbitmq", self._secrets.get("rabbitmq-password"))
+        operator, services = self._broker_passwords()
+        definitions = (broker_users(operator, services), self._definitions())
+        self.broker = PrivateBroker(self.var_dir / "rabbitmq", operator, definitions)
         try:
             self.broker.launch()
         except OSError as error:
             raise SuiteFailed(f"The private RabbitMQ node did not start: {error}") from error
 
-    def _amqp_url(self) -> str:
-        if self.broker:
-            return self.broker.amqp_url
-        return self.settings["AMQP_URL"]
+    def _broker_passwords(self) -> tuple[str, dict[str, str]]:
+        """The operator's, and that of each service's own user."""
+        services = {service: self._secrets.get(f"rabbitmq-password-{service}") for service in SERVICES}
+        return self._secrets.get("rabbitmq-password"), services
+
+    def _definitions(self) -> dict[str, Any]:
+        """What the broker is to know besides its users."""
+        if self.settings.get("EVENT_RETRY_SECONDS"):
+            from deploy import broker_roles  # which takes a second to read what the code says
+
+            return broker_roles.definitions(retry_seconds=self.settings["EVENT_RETRY_SECONDS"])
+        recorded: dict[str, Any] = json.loads(DEFINITIONS.read_text())
+        return recorded
+
+    def _amqp_urls(self) -> dict[str, str]:
+        """Each service has a user of its own, unless the caller has a broker for all of them."""
+        if self.broker is None:
+            return {"AMQP_URL": self.settings["AMQP_URL"]}
+        _, services = self._broker_passwords()
+        own = {
+            f"{service.upper()}_AMQP_URL": self.broker.url_of(f"countersign-{service}", password)
+            for service, password in services.items()
+        }
+        return {"AMQP_URL": self.broker.amqp_url, **own}
 
     def _migrate(self) -> None:
         """Bring databases and queues to this version: the databases while the broker is still starting."""

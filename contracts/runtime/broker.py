@@ -269,6 +269,11 @@ def parameters(amqp_url: str, name: str) -> pika.URLParameters:
     return chosen
 
 
+def user_of(amqp_url: str) -> str:
+    """The name of the broker's user in a URL."""
+    return str(pika.URLParameters(amqp_url).credentials.username)
+
+
 def reason_of(error: BaseException) -> str:
     """Why a connection failed or was lost, in words for an operator: pika hides the cause in other exceptions, most of which
     have no text. Never empty."""

@@ -32,7 +32,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.database import Database, insert_into
 from contracts.runtime.publisher import CONFIRMED, Message, Publisher
 from contracts.runtime.tables import event_cursors, inbox, missing_events
-from contracts.runtime.topology import event_queue_name
+from contracts.runtime.topology import event_queue_name, own_exchange
 
 log = observe.logger(__name__)
 
@@ -151,7 +151,7 @@ class CatchingUp(Loop):
 
     def _message(self, envelope: Envelope) -> Message:
         queue = event_queue_name(self._events[envelope.type], self._service)
-        return Message(envelope.id, "", queue, envelope.model_dump_json().encode())
+        return Message(envelope.id, own_exchange(self._service), queue, envelope.model_dump_json().encode())
 
 
 def problems(database: Database) -> list[str]:

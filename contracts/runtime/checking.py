@@ -25,6 +25,7 @@ from contracts.runtime import broker, declare, migrations, observe, process
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.database import Database
 from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.topology import exclusive_queue_name, own_exchange
 
 TIME_LIMIT = 60.0
 """Seconds for one trial."""
@@ -58,10 +59,10 @@ def trials(name: str, settings: ServiceSettings) -> list[Trial]:
         Trial("search index", partial(_search_index, name, settings)),
         Trial("writing to the database", partial(_writing, name, database)),
         Trial("start", partial(_start, name, settings, database)),
-        Trial("broker", partial(_broker, settings.amqp_url)),
+        Trial("broker", partial(_broker, name, settings.amqp_url)),
         Trial("queues", partial(_queues, name, settings)),
         Trial("clock of the database", partial(_clock_of_database, database)),
-        Trial("clock of the broker", partial(_clock_of_broker, settings.amqp_url)),
+        Trial("clock of the broker", partial(_clock_of_broker, name, settings.amqp_url)),
         Trial("file store", partial(_file_store, settings.blob_url)),
     ]
     if importlib.util.find_spec(f"services.{name}.checking") is None:
@@ -179,16 +180,27 @@ def _channel(amqp_url: str) -> Iterator[Any]:
             connection.close()
 
 
-def _broker(amqp_url: str) -> str:
+def _broker(name: str, amqp_url: str) -> str:
     """A message there and back."""
     with _channel(amqp_url) as channel:
-        queue = channel.queue_declare("", exclusive=True).method.queue
+        exchange, queue = own_exchange(name), _own_queue(name, amqp_url, channel)
         channel.confirm_delivery()
-        channel.basic_publish("", queue, b"check", mandatory=True)
+        channel.basic_publish(exchange, queue, b"check", mandatory=True)
         _received(channel, queue)
         said = channel.connection._impl.server_properties
     version = said.get("version", b"")
     return f"{said.get('product', 'broker')} {version.decode() if isinstance(version, bytes) else version}"
+
+
+def _own_queue(name: str, amqp_url: str, channel: Any, arguments: dict[str, Any] | None = None) -> str:
+    """A queue that is gone with the connection, bound by its name to the service's own exchange."""
+    user = broker.user_of(amqp_url)
+    if declare.may_declare(user):
+        declare.declare_exchange(channel, own_exchange(name))
+    queue = exclusive_queue_name("check", user)
+    channel.queue_declare(queue, exclusive=True, arguments=arguments)
+    channel.queue_bind(queue, own_exchange(name), queue)
+    return queue
 
 
 def _received(channel: Any, queue: str) -> Any:
@@ -204,7 +216,7 @@ def _queues(name: str, settings: ServiceSettings) -> str:
     service = declare.service_class(name)
     if service is None:
         return "none of its own"
-    plans = declare.plans(service, name, settings)
+    plans = declare.plans(service, name, settings.retry_ladder)
     for plan in plans:
         with _channel(settings.amqp_url) as channel:
             try:
@@ -216,15 +228,15 @@ def _queues(name: str, settings: ServiceSettings) -> str:
     return str(len(plans))
 
 
-def _clock_of_broker(amqp_url: str) -> str:
+def _clock_of_broker(name: str, amqp_url: str) -> str:
     """RabbitMQ tells nobody the time, but writes it (in whole seconds) onto what it moves from a queue to another."""
     with _channel(amqp_url) as channel:
-        arrived = channel.queue_declare("", exclusive=True).method.queue
-        arguments = {"x-message-ttl": 0, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": arrived}
-        left = channel.queue_declare("", exclusive=True, arguments=arguments).method.queue
+        arrived = _own_queue(name, amqp_url, channel)
+        dead_letters = {"x-dead-letter-exchange": own_exchange(name), "x-dead-letter-routing-key": arrived}
+        left = _own_queue(name, amqp_url, channel, {"x-message-ttl": 0, **dead_letters})
         before = time.time()
         channel.confirm_delivery()
-        channel.basic_publish("", left, b"check")
+        channel.basic_publish(own_exchange(name), left, b"check")
         moved: datetime = _received(channel, arrived).headers["x-death"][0]["time"]
         ours = (before + time.time()) / 2
     theirs = (moved if moved.tzinfo else moved.replace(tzinfo=UTC)).timestamp()

@@ -14,7 +14,6 @@ import itertools
 import json
 import threading
 import time
-import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable, Container, Iterable
@@ -28,8 +27,10 @@ from pydantic import BaseModel
 
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc
+from contracts.rpc.callers import may_answer
 from contracts.runtime import caller, observe
-from contracts.runtime.broker import Broker
+from contracts.runtime.broker import Broker, user_of
+from contracts.runtime.declare import declare_exchange, may_declare
 from contracts.runtime.presence import Attendance, Presence
 from contracts.runtime.topology import (
     CALLER_HEADER,
@@ -38,7 +39,10 @@ from contracts.runtime.topology import (
     REQUEST_ID_HEADER,
     RPC_EXCHANGE,
     TIMEOUT_HEADER,
+    exclusive_queue_name,
 )
+
+log = observe.logger(__name__)
 
 Q = TypeVar("Q", bound=BaseModel)
 R = TypeVar("R")
@@ -93,7 +97,7 @@ class RpcClient:
         self._heard: dict[str, float] = {}
         self._quiet: dict[str, float] = {}
         self._reply_to = ""
-        self._name = name
+        self._user = user_of(amqp_url)
         self._broker = Broker(amqp_url, [self], name=name).start()
 
     def call(self, rpc: Rpc[Q, R], request: Q) -> R:
@@ -179,6 +183,7 @@ class RpcClient:
                 correlation_id=number,
                 expiration=str(int(rpc.timeout * 1000)),
                 headers=headers,
+                user_id=self._user,
             )
             self._channel.basic_publish(RPC_EXCHANGE, f"{rpc.service}.{rpc.method}", body, properties, mandatory=True)
 
@@ -282,17 +287,16 @@ class RpcClient:
             reply_to=self._reply_to,
             correlation_id=f"{service}.ping",
             expiration=str(int(_PING_EVERY_SECONDS * 1000)),
+            user_id=self._user,
         )
         self._channel.basic_publish(RPC_EXCHANGE, f"{service}.ping", b'{"args": [], "kwargs": {}}', properties)
 
     def opened(self, channel: Any) -> None:
-        """The broker connection is there: make a reply queue. A new name each time, because the broker may still hold the
-        exclusive queue of a connection that it has not yet found dead."""
-        reply_to = str(uuid.uuid4())
-        queue = f"rpc.reply-{self._name}-{reply_to}"
+        """The broker connection is there: make a reply queue."""
+        queue = exclusive_queue_name("reply", self._user)
 
         def ready(_frame: Any) -> None:
-            self._reply_to, self._channel = reply_to, channel
+            self._reply_to, self._channel = queue, channel
             while self._unsent:
                 _, number, publish = self._unsent.popleft()
                 if number in self._pending:
@@ -301,10 +305,11 @@ class RpcClient:
 
         self._presence.opened(channel.connection)
         channel.add_on_return_callback(self._on_return)
-        channel.exchange_declare(RPC_EXCHANGE, "topic", durable=True)
-        channel.exchange_declare(HINT_EXCHANGE, "direct", durable=False)
+        if may_declare(self._user):
+            for exchange in (RPC_EXCHANGE, HINT_EXCHANGE):
+                declare_exchange(channel, exchange)
         channel.queue_declare(queue, exclusive=True, auto_delete=True)
-        channel.queue_bind(queue, RPC_EXCHANGE, reply_to)
+        channel.queue_bind(queue, RPC_EXCHANGE, queue)
         channel.basic_consume(queue, self._on_reply, auto_ack=True, callback=ready)
 
     def lost(self, reason: str) -> None:
@@ -323,6 +328,9 @@ class RpcClient:
     def _on_reply(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
         number = properties.correlation_id
         service = number.partition(".")[0]
+        if not may_answer(self._user, service, properties.user_id):
+            log.warning("rpc.reply_refused", service=service, user=properties.user_id)
+            return
         self._heard[service] = time.monotonic()
         self._quiet.pop(service, None)
         self._finish(number, body)

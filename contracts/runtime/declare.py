@@ -1,4 +1,8 @@
-"""Declares a service's exchanges and queues, durable, before anything is published: what is declared loses no event."""
+"""Declares a service's exchanges and queues, durable, before anything is published: what is declared loses no event.
+
+Where each service has a user of its own, the broker has them from its definitions (``deploy.broker_roles``), and a service may
+not declare any: then it is only looked whether they are there.
+"""
 
 import importlib
 import importlib.util
@@ -8,7 +12,8 @@ import pika
 from pika.exceptions import ChannelClosedByBroker
 
 from contracts.events import REGISTRY
-from contracts.runtime.broker import parameters
+from contracts.rpc.callers import service_of
+from contracts.runtime.broker import parameters, user_of
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.topology import QueuePlan, event_queue_name, event_queues, retry_queues, rpc_queue
 from contracts.runtime.worker.marks import subscriptions_of
@@ -29,25 +34,25 @@ def service_class(name: str) -> type | None:
     raise LookupError(f"services.{name}.service has no class with name = {name!r}")
 
 
-def plans(service: type, name: str, settings: ServiceSettings) -> list[QueuePlan]:
-    """Every queue that the service reads."""
+def plans(service: type, name: str, ladder: tuple[float, ...]) -> list[QueuePlan]:
+    """Every queue of the service."""
     found = [rpc_queue(name)]
     subscriptions = subscriptions_of(service)
-    if subscriptions:
-        found += retry_queues(name, settings.retry_ladder)
     for event in subscriptions.values():
         found += event_queues(event, name)
+    if subscriptions:
+        found += retry_queues(name, ladder)
     return found
 
 
 def declare(name: str, settings: ServiceSettings) -> None:
-    """Declare the queues of ``services.<name>``. Waits a minute for the broker."""
+    """Declare the queues of ``services.<name>``. Waits a minute for the broker, and for what is declared for this user."""
     service = service_class(name)
     if service is None:
         return
     from contracts.runtime.process import wait_for
 
-    wait_for("broker", lambda: _declare(settings.amqp_url, plans(service, name, settings)), patience=60)
+    wait_for("broker", lambda: _declare(settings.amqp_url, plans(service, name, settings.retry_ladder)), patience=60)
 
 
 def orphans(name: str, settings: ServiceSettings) -> dict[str, int]:
@@ -80,14 +85,27 @@ def _declare(amqp_url: str, queues: list[QueuePlan]) -> None:
     try:
         channel = connection.channel()
         for plan in queues:
-            declare_on(channel, plan)
+            if may_declare(user_of(amqp_url)):
+                declare_on(channel, plan)
+            else:
+                channel.queue_declare(plan.name, passive=True)
     finally:
         connection.close()
 
 
+def may_declare(user: str) -> bool:
+    """Does this user of the broker declare what it needs? A service's own has it declared."""
+    return service_of(user) is None
+
+
 def declare_on(channel: Any, plan: QueuePlan) -> None:
-    """Declare one queue with its exchange and binding on a pika channel."""
+    """Declare one queue with its exchanges and bindings on a pika channel."""
     channel.queue_declare(plan.name, durable=True, arguments=plan.arguments)
-    if plan.exchange is not None:
-        channel.exchange_declare(plan.exchange, plan.exchange_type, durable=True)
-        channel.queue_bind(plan.name, plan.exchange, plan.key or "")
+    for exchange, key in plan.bindings:
+        declare_exchange(channel, exchange)
+        channel.queue_bind(plan.name, exchange, key)
+
+
+def declare_exchange(channel: Any, exchange: str) -> None:
+    """Declare one exchange on a pika channel: all are alike."""
+    channel.exchange_declare(exchange, "topic", durable=True)

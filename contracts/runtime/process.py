@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -33,7 +33,7 @@ from contracts.runtime import (
 )
 from contracts.runtime.background import Every, Loop
 from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.broker import Broker
+from contracts.runtime.broker import Broker, user_of
 from contracts.runtime.client import shared_client
 from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.database import Database
@@ -41,7 +41,7 @@ from contracts.runtime.publisher import Publisher
 from contracts.runtime.relay import Relay
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.tables import answers, heartbeats, inbox
-from contracts.runtime.topology import HINT_EXCHANGE
+from contracts.runtime.topology import HINT_EXCHANGE, exclusive_queue_name
 from contracts.runtime.worker import suspects
 from contracts.runtime.worker.marks import subscriptions_of
 
@@ -184,13 +184,14 @@ def background(names: Sequence[str]) -> int:
     """Run the loops of these services until SIGTERM; then finish what is under way, for ``drain_seconds`` at most."""
     first = settings_of(names[0])
     observe.setup_process(names[0] if len(names) == 1 else "background", first.log_level)
-    publisher = Publisher(first.amqp_url, name=f"relay-{'-'.join(names)}").start()
-    parts = [_part(name, publisher) for name in names]
+    urls = {name: settings_of(name).amqp_url for name in names}
+    buses = {url: _Bus(url, [name for name in names if urls[name] == url]) for url in urls.values()}
+    parts = [_part(name, buses[urls[name]].publisher) for name in names]
     stop = _signals(first.drain_seconds)
-    listener = _HintListener({part.name: part.wake for part in parts})
-    hints = Broker(first.amqp_url, [listener], name="hints").start()
+    for bus in buses.values():
+        bus.listen({part.name: part.wake for part in parts})
     threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
-    health = liveness.start(first.health_host, first.health_port, lambda: _problems(parts, publisher, listener))
+    health = liveness.start(first.health_host, first.health_port, lambda: _problems(parts, buses.values()))
     garbage.keep_all()
     # A loop that is woken waits for the threads that are computing: with Python's 5 ms, longer than its own work takes.
     sys.setswitchinterval(0.0005)
@@ -201,9 +202,10 @@ def background(names: Sequence[str]) -> int:
     drained = _drain(parts, threads, first.drain_seconds)
     for part in parts:
         _look_at_mark(part.name, part.database, part.store)
-    for closing in (hints, publisher, health):
-        if closing is not None:
-            closing.close()
+    for bus in buses.values():
+        bus.close()
+    if health is not None:
+        health.close()
     log.info("background.stopped", drained=drained)
     return 0
 
@@ -254,11 +256,11 @@ def _drain(parts: list[_Part], threads: list[threading.Thread], seconds: float) 
     return not any(thread.is_alive() for thread in threads)
 
 
-def _problems(parts: list[_Part], publisher: Publisher, hints: "_HintListener") -> list[str]:
+def _problems(parts: list[_Part], buses: Collection["_Bus"]) -> list[str]:
     found = []
-    if not publisher.connected:
+    if not all(bus.publisher.connected for bus in buses):
         found.append("events are not relayed: not connected to the message broker")
-    if not hints.connected:
+    if not all(bus.hints.connected for bus in buses):
         found.append("hints are not heard: not connected to the message broker")
     for part in parts:
         try:
@@ -293,32 +295,51 @@ def _clean_up(session: Any) -> None:
     suspects.remove_old(session)
 
 
+class _Bus:
+    """The connections that services with the same user of the broker share: one for what they publish, one for hints."""
+
+    def __init__(self, amqp_url: str, names: Sequence[str]) -> None:
+        self._names = names
+        self.publisher = Publisher(amqp_url, name=f"relay-{'-'.join(names)}").start()
+        self.hints = _HintListener(user_of(amqp_url))
+        self._broker = Broker(amqp_url, [self.hints], name="hints")
+
+    def listen(self, wakes: dict[str, Callable[[Set[str]], None]]) -> None:
+        """Wake these services by their hints from now on."""
+        self.hints.wakes = {name: wakes[name] for name in self._names}
+        self._broker.start()
+
+    def close(self) -> None:
+        self._broker.close()
+        self.publisher.close()
+
+
 class _HintListener:
     """Hears 'look at this table of yours now' from ``serve``. Every background process hears every hint."""
 
-    def __init__(self, wakes: dict[str, Callable[[Set[str]], None]]) -> None:
-        self._wakes = wakes
+    def __init__(self, user: str) -> None:
+        self.wakes: dict[str, Callable[[Set[str]], None]] = {}
         self.connected = False
+        self._user = user
 
     def opened(self, channel: Any) -> None:
         def ready(_frame: Any) -> None:
             self.connected = True
 
-        def bind(frame: Any) -> None:
-            queue = frame.method.queue
-            for name in self._wakes:
-                channel.queue_bind(queue, HINT_EXCHANGE, name)
-            channel.basic_consume(queue, self._on_hint, auto_ack=True, callback=ready)
-
-        channel.exchange_declare(HINT_EXCHANGE, "direct", durable=False)
-        channel.queue_declare("", exclusive=True, auto_delete=True, arguments={"x-max-length": 10}, callback=bind)
+        queue = exclusive_queue_name("hints", self._user)
+        if declare.may_declare(self._user):
+            declare.declare_exchange(channel, HINT_EXCHANGE)
+        channel.queue_declare(queue, exclusive=True, auto_delete=True, arguments={"x-max-length": 10})
+        for name in self.wakes:
+            channel.queue_bind(queue, HINT_EXCHANGE, name)
+        channel.basic_consume(queue, self._on_hint, auto_ack=True, callback=ready)
 
     def lost(self, _reason: str) -> None:
         """Then polling has to do."""
         self.connected = False
 
     def _on_hint(self, _channel: Any, method: Any, _properties: Any, body: bytes) -> None:
-        if (wake := self._wakes.get(method.routing_key)) is not None:
+        if (wake := self.wakes.get(method.routing_key)) is not None:
             wake({body.decode(errors="replace")})
 
 

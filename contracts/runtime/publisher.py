@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import pika
 
-from contracts.runtime.broker import Broker
+from contracts.runtime.broker import Broker, user_of
+from contracts.runtime.declare import declare_exchange, may_declare
 
 CONFIRM_SECONDS = 10.0
 
@@ -32,14 +33,13 @@ class Taken(Protocol):
 
 @dataclass(frozen=True)
 class Message:
-    """What is published, and where. ``id`` names it among those that are under way. ``exchange_type`` "": it exists."""
+    """What is published, and where. ``id`` names it among those that are under way."""
 
     id: str
     exchange: str
     routing_key: str
     body: bytes
     headers: dict[str, Any] = field(default_factory=dict)
-    exchange_type: str = ""
 
     @classmethod
     def copy(cls, original: Taken, exchange: str, routing_key: str, headers: dict[str, Any]) -> "Message":
@@ -74,6 +74,7 @@ class Publisher:
         self._tag = 0
         self._batch: _Batch | None = None
         self._exchanges: set[str] = set()
+        self._declares = may_declare(user_of(amqp_url))
         self._one_at_a_time = threading.Lock()
         self._broker = Broker(amqp_url, [self], name=name)
 
@@ -109,8 +110,8 @@ class Publisher:
             return
         self._batch = batch
         for message in messages:
-            if message.exchange_type and message.exchange not in self._exchanges:
-                self._channel.exchange_declare(message.exchange, message.exchange_type, durable=True)
+            if self._declares and message.exchange and message.exchange not in self._exchanges:
+                declare_exchange(self._channel, message.exchange)
                 self._exchanges.add(message.exchange)
             self._tag += 1
             batch.tags[self._tag] = message.id

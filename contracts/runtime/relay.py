@@ -102,7 +102,6 @@ class Relay(Loop):
                     event_exchange(row.source),
                     row.type,
                     with_epoch(row.body, row.epoch).encode(),
-                    exchange_type="topic",
                 )
                 for row in rows
             ]

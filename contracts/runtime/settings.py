@@ -3,6 +3,7 @@
 ``python -m services.<name> check`` prints the effective settings. Secrets have no default and are never printed.
 """
 
+import os
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Self
@@ -34,7 +35,10 @@ class ServiceSettings(BaseSettings):
 
     model_config = SettingsConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
-    amqp_url: str = Field(description="RabbitMQ, as amqp://user:password@host:port/vhost")
+    amqp_url: str = Field(
+        description="RabbitMQ, as amqp://user:password@host:port/vhost; <SERVICE>_AMQP_URL comes first, where services share "
+        "an environment"
+    )
     blob_url: str = Field(description="where files are kept: file:///absolute/path or s3://bucket/prefix")
     base_url: str = Field(description="how the outside reaches the gateway, without a slash at the end")
     link_secret: Annotated[SecretStr, at_least(32)] = Field(
@@ -116,4 +120,6 @@ class ServiceSettings(BaseSettings):
     @classmethod
     def from_environment(cls) -> Self:
         """The settings of this process. Raises pydantic's ValidationError naming what is missing or wrong."""
-        return cls()
+        service = cls.__module__.rpartition(".")[0].rpartition(".")[2]
+        own = os.environ.get(f"{service.upper()}_AMQP_URL")
+        return cls(amqp_url=own) if own else cls()

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
-from uuid import uuid4
 
 from contracts.runtime import observe
-from contracts.runtime.broker import Broker
-from contracts.runtime.declare import declare_on
-from contracts.runtime.topology import QueuePlan
+from contracts.runtime.broker import Broker, user_of
+from contracts.runtime.declare import declare_exchange, declare_on, may_declare
+from contracts.runtime.topology import QueuePlan, exclusive_queue_name
 
 log = observe.logger(__name__)
 
@@ -58,16 +57,18 @@ class Reader(Protocol):
 class Consumption:
     """Consumes for every reader, again after each reconnection, until stopped."""
 
-    def __init__(self, amqp_url: str, plans: list[QueuePlan], *, name: str) -> None:
+    def __init__(self, amqp_url: str, plans: list[QueuePlan], own_exchange: str, *, name: str) -> None:
         self._plans = plans
+        self._own_exchange = own_exchange
+        self._user = user_of(amqp_url)
         self._readers: list[Reader] = []
         self._tags: list[str] = []
         self._channel: Any = None
         self._stopped = False
         self._listener: Callable[..., None] | None = None
         self.own_queue: str | None = None
-        """The name of a queue that this process alone reads; None while it is not connected."""
-        self._name = name
+        """The name of a queue that this process alone reads, and its routing key at the service's own exchange; None while
+        it is not connected."""
         self._broker = Broker(amqp_url, [self], name=name)
 
     def add(self, reader: Reader) -> None:
@@ -107,21 +108,23 @@ class Consumption:
         if self._stopped:
             return
 
-        own_queue = f"echo.{self._name}.{uuid4()}"
+        own_queue = exclusive_queue_name("echo", self._user)
 
         def ready(_frame: Any) -> None:
             self._channel, self.own_queue = channel, own_queue
             log.info("worker.consuming", queues=len(self._readers))
 
-        for plan in self._plans:
-            declare_on(channel, plan)
+        if may_declare(self._user):
+            for plan in self._plans:
+                declare_on(channel, plan)
+            declare_exchange(channel, self._own_exchange)
         self._tags = []
         for reader in self._readers:
             channel.basic_qos(prefetch_count=reader.prefetch)
             self._tags.append(channel.basic_consume(reader.plan.name, _taker(reader, self._broker.run)))
         if self._listener is not None:
-            # A new name each time: the broker may still hold the queue of a connection that it has not yet found dead.
             channel.queue_declare(own_queue, exclusive=True, auto_delete=True)
+            channel.queue_bind(own_queue, self._own_exchange, own_queue)
             channel.basic_consume(own_queue, self._listener, auto_ack=True)
         channel.basic_qos(prefetch_count=1, callback=ready)
 

@@ -12,6 +12,7 @@ import eventlet
 
 from contracts.runtime import liveness
 from contracts.runtime.publisher import Message, Publisher
+from contracts.runtime.topology import own_exchange
 from contracts.runtime.worker.consuming import Consumption
 from contracts.runtime.worker.replies import Replies
 
@@ -29,6 +30,7 @@ class Echo:
     """``problems()`` is what does not come back. It takes no time: the asking goes on by itself."""
 
     def __init__(self, name: str, consumption: Consumption, replies: Replies, moves: Publisher) -> None:
+        self._exchange = own_exchange(name)
         self._consumption = consumption
         self._replies = replies
         self._moves = moves
@@ -67,14 +69,14 @@ class Echo:
             if queue is None or not self._replies.connected:
                 self._watched.beat()  # without a broker, or while it takes nothing, nothing can come back
             else:
-                self._replies.send_to(queue, REPLIES)
+                self._replies.send_to(self._exchange, queue, REPLIES)
             self._pause(REPLIES)
 
     def _ask_moves(self) -> None:
         while not self._stopped:
             queue = self._consumption.own_queue
             if queue is not None and self._moves.connected:
-                self._moves.publish([Message(str(uuid.uuid4()), "", queue, MOVES)])
+                self._moves.publish([Message(str(uuid.uuid4()), self._exchange, queue, MOVES)])
             self._pause(MOVES)
 
     def _pause(self, way: bytes) -> None:

@@ -1,5 +1,6 @@
 """nameko's entrypoints for our two marks. nameko brings the container: worker pool, life cycle, injection, clean stop."""
 
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +14,9 @@ from nameko.extensions import Entrypoint, SharedExtension, register_entrypoint
 from contracts.errors import ServiceError
 from contracts.events import Event
 from contracts.rpc import Rpc
-from contracts.runtime import liveness, observe, topology
+from contracts.rpc.callers import may_call, service_of
+from contracts.runtime import declare, liveness, observe, topology
+from contracts.runtime.broker import user_of
 from contracts.runtime.publisher import Publisher
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.consuming import Consumption, Delivery
@@ -27,6 +30,7 @@ from contracts.runtime.worker.suspects import Suspects
 log = observe.logger(__name__)
 
 _one_setup = Semaphore()
+_UUID = re.compile("[0-9a-f-]{36}")
 
 
 def served(service: type, settings: ServiceSettings) -> type:
@@ -75,15 +79,11 @@ class Bus(SharedExtension):
     def _set_up(self) -> None:
         name, settings = self.container.service_name, self.container.service_cls.settings_of_worker
         self.settings = settings
-        plans = [topology.rpc_queue(name)]
-        events = list(subscriptions_of(self.container.service_cls.__mro__[1]).values())
-        if events:
-            plans += topology.retry_queues(name, settings.retry_ladder)
-        for event in events:
-            plans += topology.event_queues(event, name)
+        plans = declare.plans(self.container.service_cls.__mro__[1], name, settings.retry_ladder)
         self.replies = Replies(settings.amqp_url, name=f"{name}-replies")
         self.publisher = Publisher(settings.amqp_url, name=f"{name}-moves")
-        self.consumption = Consumption(settings.amqp_url, plans, name=f"{name}-worker")
+        own_exchange = topology.own_exchange(name)
+        self.consumption = Consumption(settings.amqp_url, plans, own_exchange, name=f"{name}-worker")
         self.event_slots = Semaphore(max(1, settings.max_workers // 2))
         self.suspects = Suspects(lambda: self.container.service_cls.context.database)
         self.requests = Requests(self.container, self.replies, settings.max_workers)
@@ -130,10 +130,16 @@ class Requests:
         self.calls: dict[str, Call] = {}
         self._container = container
         self._replies = replies
+        self._user = user_of(container.service_cls.settings_of_worker.amqp_url)
 
     def take(self, delivery: Delivery) -> None:
         taken_at = time.monotonic()
         method = delivery.routing_key.rpartition(".")[2]
+        if not may_call(delivery.properties.user_id, delivery.routing_key, self._user) or not self._is_answerable(
+            delivery
+        ):
+            self._drop(delivery, method, f"the broker's user {delivery.properties.user_id} may not ask for it")
+            return
         if (call := self.calls.get(method)) is None:
             log.warning("rpc.unknown_method", method=method)
             self._finish(delivery, unknown_method_reply(method))
@@ -151,6 +157,14 @@ class Requests:
             )
         except ContainerBeingKilled:
             delivery.give_back()
+
+    def _is_answerable(self, delivery: Delivery) -> bool:
+        """A service's own user may send replies only to queues for them: the broker closes the channel for any other key."""
+        to, user = delivery.properties.reply_to, delivery.properties.user_id
+        if not to or service_of(self._user) is None:
+            return True
+        prefix = topology.exclusive_prefix("reply", user)
+        return to.startswith(prefix) and _UUID.fullmatch(to.removeprefix(prefix)) is not None
 
     def _finished(self, delivery: Delivery, body: bytes | None, failure: Any) -> tuple[Any, Any]:
         # Without a body it failed beside its handler: the caller is told, and the request does not stay here for good.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pika
 
-from contracts.runtime.broker import Broker
+from contracts.runtime.broker import Broker, user_of
 from contracts.runtime.topology import RPC_EXCHANGE
 
 MOST_WAITING = 500
@@ -19,6 +19,7 @@ MOST_WAITING = 500
 class Replies:
     def __init__(self, amqp_url: str, *, name: str) -> None:
         self._channel: Any = None
+        self._user = user_of(amqp_url)
         self._waiting: deque[tuple[str, str | None, bytes]] = deque(maxlen=MOST_WAITING)
         self._broker = Broker(amqp_url, [self], name=name)
 
@@ -29,9 +30,9 @@ class Replies:
         """Never waits and never fails. Without a connection the last replies are kept until there is one."""
         self._broker.run(lambda: self._publish(reply_to, correlation_id, body))
 
-    def send_to(self, queue: str, body: bytes) -> None:
-        """To a queue by its name; lost without a connection."""
-        self._broker.run(lambda: self._channel and self._channel.basic_publish("", queue, body))
+    def send_to(self, exchange: str, key: str, body: bytes) -> None:
+        """By an exchange that exists; lost without a connection."""
+        self._broker.run(lambda: self._channel and self._channel.basic_publish(exchange, key, body))
 
     @property
     def connected(self) -> bool:
@@ -54,6 +55,9 @@ class Replies:
             self._waiting.append((reply_to, correlation_id, body))
             return
         properties = pika.BasicProperties(
-            content_type="application/json", content_encoding="utf-8", correlation_id=correlation_id
+            content_type="application/json",
+            content_encoding="utf-8",
+            correlation_id=correlation_id,
+            user_id=self._user,
         )
         self._channel.basic_publish(RPC_EXCHANGE, reply_to, body, properties)

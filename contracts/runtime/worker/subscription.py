@@ -212,7 +212,8 @@ class Subscription:
     def _copy_for(self, delivery: Delivery, seconds: float, headers: dict[str, Any]) -> Message:
         """For the retry queue. A suspect stays one: the broker counts the deliveries of a copy anew."""
         suspect = {topology.SUSPECT_HEADER: True} if _is_suspect(delivery) else {}
-        return Message.copy(delivery, topology.retry_exchange(self._service, seconds), self._queue, headers | suspect)
+        key = topology.retry_key(seconds, self._queue)
+        return Message.copy(delivery, topology.own_exchange(self._service), key, headers | suspect)
 
     def _parked(self, delivery: Delivery, error: Exception) -> Message:
         headers = {
@@ -221,7 +222,8 @@ class Subscription:
             topology.EXCEPTION_HEADER: type(error.__cause__ or error).__name__,
             topology.PARKED_AT_HEADER: iso(now()),
         }
-        return Message.copy(delivery, "", topology.parked_queue_name(self._queue), headers)
+        parked = topology.parked_queue_name(self._queue)
+        return Message.copy(delivery, topology.own_exchange(self._service), parked, headers)
 
     def _report(self, delivery: Delivery, envelope: Envelope | None, outcome: _Outcome, seconds: float) -> None:
         HANDLED.labels(self._queue, outcome.name).inc()

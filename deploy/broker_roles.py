@@ -1,0 +1,237 @@
+"""What RabbitMQ is to know where each service has a user of its own: exchanges, queues, and what each user may do.
+
+    python -m deploy.broker_roles record
+    python -m deploy.broker_roles print [--vhost NAME] [--retry-seconds 1,5,30]
+
+``record`` writes what the code says into ``definitions.json`` in ``deploy/kubernetes/components/broker-and-database``, which the
+broker imports whenever it starts, and into ``contracts/rpc/callers.json`` who calls whom; a test compares. ``print`` writes the
+definitions for another virtual host, or another EVENT_RETRY_SECONDS, to standard output, for ``rabbitmqctl import_definitions``.
+Neither holds users: those have passwords (``deploy/make_secrets.py``).
+
+A service's user may declare nothing but queues of one connection, and write to no exchange by which a message reaches another
+service's queue, except that of the calls.
+"""
+
+import argparse
+import ast
+import importlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+from contracts import events
+from contracts.rpc import Rpc
+from contracts.rpc import events as told
+from contracts.rpc.callers import broker_user
+from contracts.rpc.health import PING
+from contracts.runtime import declare, topology
+from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.worker.marks import calls_of, subscriptions_of
+from deploy.make_secrets import OPERATOR
+from deploy.suite import DEFINITIONS, ROOT, SERVICES
+
+CALLERS = ROOT / "contracts/rpc/callers.json"
+UUID = "[0-9a-f-]{36}"
+NOTHING = "^$"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m deploy.broker_roles")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("record")
+    printed = commands.add_parser("print")
+    printed.add_argument("--vhost", default="/")
+    printed.add_argument("--retry-seconds", default=default_ladder())
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "record":
+        CALLERS.write_text(as_text(callers()))
+        DEFINITIONS.write_text(as_text(definitions()))
+    else:
+        print(as_text(definitions(chosen.vhost, chosen.retry_seconds)), end="")
+    return 0
+
+
+def as_text(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def default_ladder() -> str:
+    return str(ServiceSettings.model_fields["event_retry_seconds"].default)
+
+
+def callers() -> dict[str, list[str]]:
+    """The services that ask for each call that is served, by its routing key."""
+    asked = {service: set(_calls_in_code(service)) | set(_calls_of_walks(service)) for service in SERVICES}
+    for service, own in asked.items():
+        own |= {PING[other].service + ".ping" for other in {call.partition(".")[0] for call in own}}
+        own -= {call for call in own if call.startswith(f"{service}.")}
+    served = [f"{service}.{rpc.method}" for service in SERVICES for rpc in _served(service)]
+    return {call: sorted(service for service, own in asked.items() if call in own) for call in sorted(served)}
+
+
+def definitions(vhost: str = "/", retry_seconds: str | None = None) -> dict[str, Any]:
+    """The definitions, as RabbitMQ imports them, without users."""
+    ladder = tuple(float(step) for step in (retry_seconds or default_ladder()).split(","))
+    plans = [plan for service in SERVICES for plan in _plans(service, ladder)]
+    everything = {"user": OPERATOR, "vhost": vhost, "configure": ".*", "write": ".*", "read": ".*"}
+    permissions = [{"user": broker_user(service), "vhost": vhost, **_permissions(service)} for service in SERVICES]
+    return {
+        "vhosts": [{"name": vhost}],
+        "permissions": [everything, *permissions],
+        "topic_permissions": [
+            {"user": broker_user(service), "vhost": vhost, "exchange": exchange, "write": write, "read": read}
+            for service in SERVICES
+            for exchange, (write, read) in _topics(service).items()
+        ],
+        "exchanges": [
+            {
+                "name": name,
+                "vhost": vhost,
+                "type": "topic",
+                "durable": True,
+                "auto_delete": False,
+                "internal": False,
+                "arguments": {},
+            }
+            for name in sorted(_exchanges(plans))
+        ],
+        "queues": [
+            {"name": plan.name, "vhost": vhost, "durable": True, "auto_delete": False, "arguments": plan.arguments}
+            for plan in plans
+        ],
+        "bindings": [
+            {
+                "source": exchange,
+                "vhost": vhost,
+                "destination": plan.name,
+                "destination_type": "queue",
+                "routing_key": key,
+                "arguments": {},
+            }
+            for plan in plans
+            for exchange, key in plan.bindings
+        ],
+    }
+
+
+def _permissions(service: str) -> dict[str, str]:
+    own = f"({'|'.join(topology.EXCLUSIVE)})\\.{broker_user(service)}\\.{UUID}"
+    exchanges = [topology.RPC_EXCHANGE, topology.HINT_EXCHANGE, topology.own_exchange(service)]
+    queues = [f"evt-.+--{service}"] if _subscriptions(service) else []
+    if _served(service):
+        queues.append(topology.rpc_queue(service).name)
+    to_events = [topology.event_exchange(service)] if _stated(service) else []
+    return {
+        "configure": _one_of(own),
+        "write": _one_of(*map(re.escape, exchanges + to_events), own),
+        "read": _one_of(*map(re.escape, exchanges), *queues, own),
+    }
+
+
+def _topics(service: str) -> dict[str, tuple[str, str]]:
+    """Routing keys that the service may publish with, and bind its queues with, by topic exchange. The broker lets pass what
+    it is told nothing about."""
+    user = broker_user(service)
+    asked = [re.escape(call) for call, asking in callers().items() if service in asking]
+    replies = [f"reply\\.[^.]+\\.{UUID}"] if _served(service) else []
+    own = f"(echo|check)\\.{user}\\.{UUID}"
+    moved = [f"(retry\\.[^-]+s\\.)?evt-.+--{service}(\\.parked)?"] if _subscriptions(service) else []
+    topics = {
+        topology.RPC_EXCHANGE: (_one_of(*asked, *replies), _one_of(f"reply\\.{user}\\.{UUID}")),
+        topology.HINT_EXCHANGE: (_one_of(service), _one_of(service)),
+        topology.own_exchange(service): (_one_of(*moved, own), _one_of(own)),
+    }
+    if stated := _stated(service):
+        topics[topology.event_exchange(service)] = (_one_of(*map(re.escape, stated)), NOTHING)
+    return topics
+
+
+def _one_of(*patterns: str) -> str:
+    return f"^({'|'.join(patterns)})$" if patterns else NOTHING
+
+
+def _exchanges(plans: list[topology.QueuePlan]) -> set[str]:
+    bound = {exchange for plan in plans for exchange, _ in plan.bindings}
+    own = {topology.own_exchange(service) for service in SERVICES}
+    stated = {topology.event_exchange(event.source) for event in _events()}
+    return {topology.RPC_EXCHANGE, topology.HINT_EXCHANGE} | bound | own | stated
+
+
+def _plans(service: str, ladder: tuple[float, ...]) -> list[topology.QueuePlan]:
+    found = declare.service_class(service)
+    return [] if found is None else declare.plans(found, service, ladder)
+
+
+def _served(service: str) -> list[Rpc[Any, Any]]:
+    found = declare.service_class(service)
+    return [] if found is None else list(calls_of(found).values())
+
+
+def _subscriptions(service: str) -> list[events.Event]:
+    found = declare.service_class(service)
+    return [] if found is None else list(subscriptions_of(found).values())
+
+
+def _stated(service: str) -> list[str]:
+    """The kinds of events that the service states."""
+    return [event.type for event in _events() if event.source == service]
+
+
+def _events() -> list[events.Event]:
+    """All of them; tests register others."""
+    return [event for event in vars(events).values() if isinstance(event, events.Event)]
+
+
+def _calls_of_walks(service: str) -> Iterator[str]:
+    """What the background process asks the owners of the events that the service takes (``runtime.catching_up``)."""
+    for event in _subscriptions(service):
+        for questions in (told.EVENTS_TOLD, told.EVENTS_BY_ID):
+            if event.source in questions:
+                yield f"{event.source}.{questions[event.source].method}"
+
+
+def _calls_in_code(service: str) -> Iterator[str]:
+    """The calls of others that the service's code names."""
+    sources = {event.source for event in _subscriptions(service)}
+    for file in (ROOT / "services" / service).rglob("*.py"):
+        for named in _named(ast.parse(file.read_text())):
+            if isinstance(named, Rpc):
+                yield f"{named.service}.{named.method}"
+            elif isinstance(named, dict):
+                for owner, rpc in named.items():
+                    if isinstance(rpc, Rpc) and (owner in sources or (named is PING and service not in PING)):
+                        yield f"{owner}.{rpc.method}"
+
+
+def _named(tree: ast.Module) -> Iterator[object]:
+    """What of ``contracts.rpc`` a module's code names."""
+    known: dict[str, object] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("contracts"):
+            for alias in node.names:
+                known[alias.asname or alias.name] = _imported(str(node.module), alias.name)
+    yield from (found for found in known.values() if not isinstance(found, ModuleType))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and (found := _of(node, known)) is not None:
+            yield found
+
+
+def _of(node: ast.expr, known: Mapping[str, object]) -> object:
+    """What ``a.b.c`` stands for, where ``a`` was imported; else None."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.Attribute):
+        return getattr(_of(node.value, known), node.attr, None)
+    return None
+
+
+def _imported(module: str, name: str) -> object:
+    found = getattr(importlib.import_module(module), name, None)
+    return importlib.import_module(f"{module}.{name}") if found is None else found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
