@@ -205,8 +205,8 @@ def sqlite_suite(
 def postgresql_suite(
     workspace: Path, postgres: PrivatePostgres, identity_provider: ProviderProcess, suites: dict[str, RunningSuite]
 ) -> Iterator[RunningSuite]:
-    """The same on PostgreSQL, a database per service."""
-    databases = {f"{service.upper()}_DATABASE_URL": postgres.new_database() for service in SERVICES}
+    """The same on PostgreSQL, a database and a role per service."""
+    databases = {f"{service.upper()}_DATABASE_URL": url for service, url in postgres.service_databases().items()}
     running = start_suite(workspace / "suite-postgresql", **databases, **identity_provider.settings, **FEW_CODES)
     suites["PostgreSQL"] = running
     yield running

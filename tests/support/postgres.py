@@ -11,8 +11,11 @@ import psycopg
 import psycopg.sql
 
 from deploy.rabbitmq import free_port
+from deploy.suite import ROOT, SERVICES
 
 BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql/15/bin"))
+
+CREATE_DATABASES = ROOT / "deploy/kubernetes/components/broker-and-database/create-databases.sh"
 
 
 class PrivatePostgres:
@@ -47,6 +50,21 @@ class PrivatePostgres:
         with psycopg.connect(where, autocommit=True) as connection:
             connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
+
+    def service_databases(self) -> dict[str, str]:
+        """By service the URL of its database, with the role that may connect to this one only, as the deployments make them."""
+        self.create_databases()
+        return {service: f"postgresql+psycopg://{service}@127.0.0.1:{self.port}/{service}" for service in SERVICES}
+
+    def create_databases(self, **passwords: str) -> None:
+        """Run the deployments' script. A role's password is its service's name, unless ``passwords`` says another."""
+        chosen = {f"{service.upper()}_POSTGRES_PASSWORD": passwords.get(service, service) for service in SERVICES}
+        where = {"PGHOST": "127.0.0.1", "PGPORT": str(self.port), "POSTGRES_USER": "postgres"}
+        done = subprocess.run(
+            [CREATE_DATABASES], env={**os.environ, **chosen, **where}, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"{CREATE_DATABASES.name} failed: {done.stderr}")
 
     def _make(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
