@@ -3,10 +3,10 @@
     python -m deploy.broker_roles record
     python -m deploy.broker_roles print [--vhost NAME] [--retry-seconds 1,5,30]
 
-``record`` writes what the code says into ``definitions.json`` in ``deploy/kubernetes/components/broker-and-database``, which the
+``record`` writes what the code says into ``definitions.json`` in ``deploy/kubernetes/components/broker-and-database``, which a
 broker imports whenever it starts, and into ``contracts/rpc/callers.json`` who calls whom; a test compares. ``print`` writes the
-definitions for another virtual host, or another EVENT_RETRY_SECONDS, to standard output, for ``rabbitmqctl import_definitions``.
-Neither holds users: those have passwords (``deploy/make_secrets.py``).
+definitions for another virtual host, or another EVENT_RETRY_SECONDS, to standard output, as ``rabbitmqctl import_definitions``
+takes them. Neither holds users: those have passwords (``deploy/make_secrets.py``).
 
 A service's user may declare nothing but queues of one connection, and write to no exchange by which a message reaches another
 service's queue, except that of the calls.
@@ -19,6 +19,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -62,6 +63,7 @@ def default_ladder() -> str:
     return str(ServiceSettings.model_fields["event_retry_seconds"].default)
 
 
+@cache
 def callers() -> dict[str, list[str]]:
     """The services that ask for each call that is served, by its routing key."""
     asked = {service: set(_calls_in_code(service)) | set(_calls_of_walks(service)) for service in SERVICES}

@@ -46,10 +46,11 @@ def compose() -> str:
 
 def compose_roles() -> str:
     """Those lines that concern a service's own user and role."""
-    broker, database = _passwords(), _passwords()
-    lines = [f"{service.upper()}_RABBITMQ_PASSWORD={broker[service]}\n" for service in SERVICES]
+    operator, broker, database = secrets.token_hex(24), _passwords(), _passwords()
+    lines = [f"RABBITMQ_PASSWORD={operator}\n"]
+    lines += [f"{service.upper()}_RABBITMQ_PASSWORD={broker[service]}\n" for service in SERVICES]
     lines += [f"{service.upper()}_POSTGRES_PASSWORD={database[service]}\n" for service in SERVICES]
-    users = json.dumps(broker_users(secrets.token_hex(24), broker), separators=(",", ":"))
+    users = json.dumps(broker_users(operator, broker), separators=(",", ":"))
     return "".join(lines) + f"RABBITMQ_USERS='{users}'\n"
 
 
@@ -99,9 +100,12 @@ def _passwords() -> dict[str, str]:
 
 def _roles() -> dict[str, dict[str, str]]:
     """By secret and key."""
-    broker, database = _passwords(), _passwords()
+    operator, broker, database = secrets.token_hex(24), _passwords(), _passwords()
     values = {
-        "countersign-rabbitmq": {"users.json": json.dumps(broker_users(secrets.token_hex(24), broker))},
+        "countersign-rabbitmq": {
+            "users.json": json.dumps(broker_users(operator, broker)),
+            "OPERATOR_AMQP_URL": f"amqp://{OPERATOR}:{operator}@rabbitmq:5672/%2F",
+        },
         "countersign-postgres": {f"{name.upper()}_POSTGRES_PASSWORD": database[name] for name in SERVICES},
     }
     for service in SERVICES:

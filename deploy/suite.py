@@ -63,6 +63,9 @@ class Suite:
     Their logs come through pipes, as in containers, and are kept in ``VAR_DIR/log``.
     """
 
+    shared_user = False
+    """Whether all services use one user of the private broker, the operator's, instead of one each."""
+
     log_pause = 0.0
     """For tests: seconds that a log's reader sleeps after each read, at most."""
 
@@ -210,6 +213,8 @@ class Suite:
         """Each service has a user of its own, unless the caller has a broker for all of them."""
         if self.broker is None:
             return {"AMQP_URL": self.settings["AMQP_URL"]}
+        if self.shared_user:
+            return {"AMQP_URL": self.broker.amqp_url}
         _, services = self._broker_passwords()
         own = {
             f"{service.upper()}_AMQP_URL": self.broker.url_of(f"countersign-{service}", password)

@@ -18,7 +18,6 @@ from xdist.scheduler import LoadScopeScheduling
 
 from contracts.runtime import client
 from deploy import rabbitmq
-from deploy.suite import SERVICES
 from tests.support.identity_provider import ProviderProcess
 from tests.support.postgres import PrivatePostgres
 from tests.support.suite import RunningSuite, start_suite

@@ -31,6 +31,8 @@ from tests.support.tcp_proxy import TcpProxy
 
 INSIDE = Path(__file__).resolve().parent / "inside"
 """Code of ours that runs within the processes: see its ``sitecustomize``."""
+CALLERS = "contracts/rpc/callers.json"
+"""In the code since each service has a user of its own at the broker."""
 PATIENT_SETTINGS = {
     # The defaults wait half an hour for a sixth try: a run of minutes would end before. These try as often, sooner.
     "EVENT_RETRY_SECONDS": "1,5,15,30,30,30,30,30,30,30",
@@ -316,6 +318,8 @@ class OwnWorld(World):
             for name in ("databases", "blobs"):
                 self._mount(var_dir / name)
         self.suite = ReplicatedSuite(var_dir, replicas=self.replicas, environment=environment)
+        # What knows of no users of its own needs one who may do everything, and is not known to those who do.
+        self.suite.shared_user = self.previous is not None and not (self.previous / CALLERS).exists()
         self.suite.start()
         assert self.suite.broker is not None
         self.broker = self.suite.broker

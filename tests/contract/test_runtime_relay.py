@@ -260,15 +260,17 @@ def test_outcomes_of_a_publisher(broker: PrivateBroker) -> None:
 
 def test_names_on_the_broker() -> None:
     """Renaming a queue loses what is in it: these are for ever."""
-    assert topology.rpc_queue("templates") == topology.QueuePlan(
-        "rpc-templates", {}, "nameko-rpc", "templates.*", "topic"
-    )
+    assert topology.rpc_queue("templates") == topology.QueuePlan("rpc-templates", {}, (("nameko-rpc", "templates.*"),))
     parked, taking = topology.event_queues(contract.NOTED, "webhooks")
     assert taking.name == "evt-specimen-thing.noted--webhooks"
-    assert (taking.exchange, taking.key) == ("specimen.events", "thing.noted")
+    assert taking.bindings == (
+        ("specimen.events", "thing.noted"),
+        ("webhooks.queues", "evt-specimen-thing.noted--webhooks"),
+        ("webhooks.again", "#.evt-specimen-thing.noted--webhooks"),
+    )
     assert parked.name == "evt-specimen-thing.noted--webhooks.parked"
-    assert [plan.name for plan in topology.retry_queues("webhooks", (0.2, 5.0, 600.0))] == [
-        "retry-webhooks-0.2s",
-        "retry-webhooks-5s",
-        "retry-webhooks-600s",
+    assert [(plan.name, plan.bindings) for plan in topology.retry_queues("webhooks", (0.2, 5.0, 600.0))] == [
+        ("webhooks.retry-0.2s", (("webhooks.queues", "retry.0.2s.#"),)),
+        ("webhooks.retry-5s", (("webhooks.queues", "retry.5s.#"),)),
+        ("webhooks.retry-600s", (("webhooks.queues", "retry.600s.#"),)),
     ]

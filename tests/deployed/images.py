@@ -86,6 +86,12 @@ def commit_before(service: str) -> str:
     return git("rev-parse", "--verify", f"{changed}^1")
 
 
+def has(commit: str, path: str) -> bool:
+    """Whether there is such a file in the commit."""
+    found = subprocess.run(["git", "cat-file", "-e", f"{commit}:{path}"], cwd=ROOT, capture_output=True, check=False)
+    return found.returncode == 0
+
+
 def _bud(name: str, dockerfile: Path, context: Path, mounts: list[str]) -> None:
     began = time.monotonic()
     # No namespaces while building, and the machine's own network: what is built may need a proxy that only that reaches.

@@ -10,7 +10,7 @@ kept; what podman has no equivalent for is done here or by ``cluster``:
 | start-up, liveness and readiness probes, preStop hook | ``cluster.Pod`` |
 | init containers | a pod of their own, run to its end before the pod (podman would hold its locks meanwhile) |
 | config maps and secrets as environment | values in `env` |
-| volumes: claim, emptyDir, config map | folders of the machine, with the owner and mode that `fsGroup` gives them |
+| volumes: claim, emptyDir, config map, projected | folders of the machine, with the owner and mode that `fsGroup` gives them |
 | NetworkPolicy | not checked: the pods' network leads nowhere else |
 | cpu requests and limits, `automountServiceAccountToken`, `seccompProfile: RuntimeDefault` | podman's defaults |
 """
@@ -21,12 +21,14 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from deploy.suite import SERVICES
 from tests.deployed.images import ROOT
 
 OVERLAY = ROOT / "deploy/kubernetes/overlays/try-out"
@@ -71,8 +73,9 @@ class Manifests:
         }
 
 
-def render(**settings: str) -> Manifests:
-    """The overlay with ``settings`` in the services' config map, and fresh secrets."""
+def render(shared_user: bool = False, **settings: str) -> Manifests:
+    """The overlay with ``settings`` in the services' config map, and fresh secrets. ``shared_user``: all services use one user of
+    the broker, as an older version of them must."""
     with tempfile.TemporaryDirectory(prefix="countersign-overlay-") as folder:
         overlay = {
             # Not `resources`: the kubectl of Debian 12 takes files there and nothing else.
@@ -87,7 +90,12 @@ def render(**settings: str) -> Manifests:
     made = subprocess.run(
         [sys.executable, ROOT / "deploy/make_secrets.py", "kubernetes"], capture_output=True, text=True, check=True
     )
-    return Manifests([one for one in yaml.safe_load_all(done.stdout) if one], json.loads(made.stdout)["items"])
+    secrets = {one["metadata"]["name"]: one for one in json.loads(made.stdout)["items"]}
+    if shared_user:
+        url = secrets["countersign-rabbitmq"]["stringData"]["OPERATOR_AMQP_URL"]
+        for service in SERVICES:
+            secrets[f"countersign-{service}"]["stringData"]["AMQP_URL"] = url
+    return Manifests([one for one in yaml.safe_load_all(done.stdout) if one], list(secrets.values()))
 
 
 class PodFiles:
@@ -148,7 +156,19 @@ class PodFiles:
             path.mkdir(parents=True)
             os.chown(path, 0, workload.spec["securityContext"]["fsGroup"])
             path.chmod(0o2775)
-            for name, text in self._manifests.config_maps.get(volume.get("configMap", {}).get("name"), {}).items():
-                (path / name).write_text(text)
-                (path / name).chmod(volume["configMap"].get("defaultMode", 0o644))
+            for file, text, mode in self._contents(volume):
+                (path / file).write_text(text)
+                os.chown(path / file, 0, workload.spec["securityContext"]["fsGroup"])
+                (path / file).chmod(mode)
         return path
+
+    def _contents(self, volume: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
+        """Name, text and mode of each file that a config map, or a projection of config maps and secrets, puts into a volume."""
+        if "configMap" in volume:
+            source = volume["configMap"]
+            for name, text in self._manifests.config_maps[source["name"]].items():
+                yield name, text, source.get("defaultMode", 0o644)
+        for source in volume.get("projected", {}).get("sources", ()):
+            for kind, kept in (("configMap", self._manifests.config_maps), ("secret", self._manifests.secrets)):
+                for item in source.get(kind, {}).get("items", ()):
+                    yield item["path"], kept[source[kind]["name"]][item["key"]], 0o640

@@ -20,6 +20,7 @@ from tests.unit.runtime import test_odd_headers
 from tests.unit.runtime.test_odd_headers import Slots
 
 EVENT = contract.NOTED
+QUEUE = topology.event_queue_name(EVENT, "specimen")
 LADDER = (1.0, 5.0, 30.0, 120.0)
 BODY = json.dumps(
     {
@@ -92,6 +93,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     database.dispose()
 
 
+def waits(message: Message) -> float:
+    """The seconds after which the message comes back to the queue that it was taken from."""
+    assert message.exchange == "specimen.queues"
+    (found,) = (step for step in LADDER if message.routing_key == topology.retry_key(step, QUEUE))
+    return found
+
+
 def failing(error: Exception) -> Callable[[], None]:
     def fail() -> None:
         raise error
@@ -103,7 +111,7 @@ def test_what_is_away_is_waited_for_without_an_end_and_counts_for_nothing(site: 
     site.does = failing(ServiceError("unavailable", "The database is not available"))
     site.take(countersign_failures=len(LADDER))
     (copy,) = site.broker.published
-    assert copy.exchange == topology.retry_exchange("specimen", 30)
+    assert waits(copy) == 30
     assert copy.headers[topology.FAILURES_HEADER] == len(LADDER)
     site.does = failing(RuntimeError("a mistake"))
     site.take(countersign_failures=len(LADDER))
@@ -149,7 +157,7 @@ def test_a_copy_takes_its_place_before_the_broker_would_park_it(site: Site) -> N
     site.take(redelivered=True, x_delivery_count=topology.COPIED_AFTER)
     (copy,) = site.broker.published
     assert (site.handled, site.broker.acknowledged) == (0, [7])
-    assert copy.exchange == topology.retry_exchange("specimen", 1)
+    assert waits(copy) == 1
     assert copy.headers == {topology.SUSPECT_HEADER: True}
     site.take(**{topology.SUSPECT_HEADER.replace("-", "_"): True})
     assert site.handled == 1
@@ -169,7 +177,7 @@ def test_what_cannot_be_recorded_is_not_begun(site: Site, monkeypatch: pytest.Mo
     monkeypatch.setattr(site.suspects, "begin", lambda _key: failing(ServiceError("unavailable", "away"))())
     site.take(redelivered=True)
     assert (site.handled, len(site.broker.published)) == (0, 1)
-    assert site.broker.published[0].exchange == topology.retry_exchange("specimen", 30)
+    assert waits(site.broker.published[0]) == 30
 
 
 def test_a_delivery_whose_end_cannot_be_recorded_is_held(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
