@@ -224,7 +224,8 @@ def _queues(name: str, settings: ServiceSettings) -> str:
             except ChannelClosedByBroker as closed:
                 if closed.reply_code != _NOT_FOUND:
                     raise
-                raise Fault(f"{plan.name} is missing: run migrate") from None
+                own = not declare.may_declare(broker.user_of(settings.amqp_url))
+                raise Fault(f"{plan.name} is missing: {declare.IMPORT if own else 'run migrate'}") from None
     return str(len(plans))
 
 

@@ -11,12 +11,15 @@ from typing import Any
 import pika
 from pika.exceptions import ChannelClosedByBroker
 
+from contracts.errors import CannotStart
 from contracts.events import REGISTRY
 from contracts.rpc.callers import service_of
 from contracts.runtime.broker import parameters, user_of
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.topology import QueuePlan, event_queue_name, event_queues, retry_queues, rpc_queue
 from contracts.runtime.worker.marks import subscriptions_of
+
+IMPORT = "the broker's definitions are not those of this version, or of other EVENT_RETRY_SECONDS; have an operator import them"
 
 
 def service_class(name: str) -> type | None:
@@ -46,7 +49,8 @@ def plans(service: type, name: str, ladder: tuple[float, ...]) -> list[QueuePlan
 
 
 def declare(name: str, settings: ServiceSettings) -> None:
-    """Declare the queues of ``services.<name>``. Waits a minute for the broker, and for what is declared for this user."""
+    """Declare the queues of ``services.<name>``. Waits a minute for the broker. Raises CannotStart when this user may declare none and
+    one is missing."""
     service = service_class(name)
     if service is None:
         return
@@ -87,8 +91,8 @@ def _declare(amqp_url: str, queues: list[QueuePlan]) -> None:
         for plan in queues:
             if may_declare(user_of(amqp_url)):
                 declare_on(channel, plan)
-            else:
-                channel.queue_declare(plan.name, passive=True)
+            elif _waiting(connection, plan.name) is None:
+                raise CannotStart(f"{plan.name} is missing: {IMPORT}")
     finally:
         connection.close()
 

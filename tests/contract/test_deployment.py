@@ -9,11 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pika
 import pytest
+import sqlalchemy as sa
 import yaml
+from pika.exceptions import ProbableAuthenticationError
 
 from contracts.runtime.settings import ServiceSettings
-from deploy.suite import SERVICES
+from deploy.rabbitmq import PrivateBroker
+from deploy.suite import DEFINITIONS, SERVICES
 from services.gateway.settings import Settings as GatewaySettings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +109,104 @@ def test_probes_ask_what_is_served(objects: list[dict[str, Any]]) -> None:
             probe: {"path": path, "port": "health"} for probe, path in paths.items()
         }
         assert pod["terminationGracePeriodSeconds"] > settings_of(service).model_fields["drain_seconds"].default
+
+
+def test_each_service_has_a_user_of_the_broker_and_a_role_of_the_database_for_itself(composed: dict[str, Any]) -> None:
+    """In both forms for trying out, and no process has another's."""
+    secrets = secrets_of("try-out")
+    for service in SERVICES:
+        given = secrets[f"countersign-{service}"]
+        assert_own(service, given["AMQP_URL"], given[f"{service.upper()}_DATABASE_URL"])
+        for process in ("", "-background", "-migrate"):
+            given = composed["services"][f"{service}{process}"]["environment"]
+            assert_own(service, given["AMQP_URL"], given[f"{service.upper()}_DATABASE_URL"])
+            assert not [
+                name for name in given if name.endswith("_DATABASE_URL") and not name.startswith(service.upper())
+            ]
+    assert "AMQP_URL" not in secrets["countersign"]
+    passwords = [secrets[f"countersign-{service}"]["AMQP_URL"] for service in SERVICES]
+    assert len({sa.make_url(one).password for one in passwords}) == len(SERVICES)
+
+
+def assert_own(service: str, amqp_url: str, database_url: str) -> None:
+    broker, database = sa.make_url(amqp_url), sa.make_url(database_url)
+    assert (broker.username, broker.host) == (f"countersign-{service}", "rabbitmq")
+    assert (database.username, database.host, database.database) == (service, "postgres", service)
+
+
+def test_broker_and_database_are_given_what_the_services_log_in_with(composed: dict[str, Any], workspace: Path) -> None:
+    """Both forms: the broker imports users with these passwords, and what each may do; the database's script sets them."""
+    objects = rendered(ROOT / "deploy/kubernetes/overlays/try-out")
+    secrets = secrets_of("try-out")
+    found = of_kind(objects, "StatefulSet")["rabbitmq"]["spec"]["template"]["spec"]
+    volumes = {one["name"]: one for one in found["volumes"]}
+    sources = {kind: one for source in volumes["definitions"]["projected"]["sources"] for kind, one in source.items()}
+    assert sources["secret"]["items"] == [{"key": "users.json", "path": "0-users.json"}]
+    maps = of_kind(objects, "ConfigMap")
+    assert json.loads(maps[sources["configMap"]["name"]]["data"]["definitions.json"]) == json.loads(
+        DEFINITIONS.read_text()
+    )
+    (configuration,) = maps[volumes["configuration"]["configMap"]["name"]]["data"].values()
+    mounts = {one["name"]: one["mountPath"] for one in found["containers"][0]["volumeMounts"]}
+    assert f"load_definitions = {mounts['definitions']}\n" in configuration
+    for service in SERVICES:
+        password = sa.make_url(secrets[f"countersign-{service}"][f"{service.upper()}_DATABASE_URL"]).password
+        assert secrets["countersign-postgres"][f"{service.upper()}_POSTGRES_PASSWORD"] == password
+    assert "countersign" not in {
+        one.get("POSTGRES_USER") for name, one in secrets.items() if name != "countersign-postgres"
+    }
+
+    given = composed["services"]["rabbitmq"]
+    assert composed["secrets"] == {"rabbitmq-users": {"environment": "RABBITMQ_USERS"}}
+    assert given["secrets"] == [{"source": "rabbitmq-users", "target": "/etc/rabbitmq/definitions/0-users.json"}]
+    mounted = dict(one.split(":")[:2] for one in given["volumes"])
+    folder = "./kubernetes/components/broker-and-database"
+    assert mounted[f"{folder}/definitions.json"] == "/etc/rabbitmq/definitions/1-definitions.json"
+    assert mounted[f"{folder}/definitions.conf"].startswith("/etc/rabbitmq/conf.d/")
+    for service in SERVICES:
+        variable = f"{service.upper()}_POSTGRES_PASSWORD"
+        url = composed["services"][service]["environment"][f"{service.upper()}_DATABASE_URL"]
+        assert composed["services"]["postgres"]["environment"][variable] == sa.make_url(url).password
+
+
+@pytest.mark.parametrize("form", ["compose", "kubernetes"])
+def test_a_broker_lets_in_whom_the_secrets_were_made_for(form: str, tmp_path: Path) -> None:
+    """RabbitMQ itself reads the users with their hashes."""
+    if form == "compose":
+        lines = dict(line.split("=", 1) for line in made_secrets("compose").splitlines())
+        users = json.loads(lines["RABBITMQ_USERS"].strip("'"))
+        operator = lines["RABBITMQ_PASSWORD"]
+        passwords = {service: lines[f"{service.upper()}_RABBITMQ_PASSWORD"] for service in SERVICES}
+    else:
+        secrets = secrets_of("try-out")
+        users = json.loads(secrets["countersign-rabbitmq"]["users.json"])
+        operator = str(sa.make_url(secrets["countersign-rabbitmq"]["OPERATOR_AMQP_URL"]).password)
+        passwords = {s: str(sa.make_url(secrets[f"countersign-{s}"]["AMQP_URL"]).password) for s in SERVICES}
+    node = PrivateBroker(tmp_path / "rabbitmq", operator, (users, json.loads(DEFINITIONS.read_text())))
+    node.start()
+    try:
+        urls = [node.amqp_url, *(node.url_of(f"countersign-{service}", passwords[service]) for service in SERVICES)]
+        for url in urls:
+            pika.BlockingConnection(pika.URLParameters(url)).close()
+        with pytest.raises(ProbableAuthenticationError):
+            pika.BlockingConnection(pika.URLParameters(node.url_of("countersign-gateway", passwords["webhooks"])))
+    finally:
+        node.stop()
+
+
+@pytest.mark.parametrize("form", ["compose", "kubernetes"])
+def test_roles_can_be_made_anew_without_the_other_secrets(form: str) -> None:
+    made = made_secrets(f"{form}-roles")
+    if form == "compose":
+        names = {line.split("=", 1)[0] for line in made.splitlines()}
+        own = {f"{service.upper()}_{what}_PASSWORD" for service in SERVICES for what in ("RABBITMQ", "POSTGRES")}
+        assert names == own | {"RABBITMQ_PASSWORD", "RABBITMQ_USERS"}
+    else:
+        keys = {one["metadata"]["name"]: set(one["stringData"]) for one in json.loads(made)["items"]}
+        assert keys["countersign-rabbitmq"] == {"users.json", "OPERATOR_AMQP_URL"}
+        assert keys["countersign-postgres"] == {f"{service.upper()}_POSTGRES_PASSWORD" for service in SERVICES}
+        for service in SERVICES:
+            assert keys[f"countersign-{service}"] == {"AMQP_URL", f"{service.upper()}_DATABASE_URL"}
 
 
 def secrets_of(overlay: str) -> dict[str, dict[str, str]]:
