@@ -66,7 +66,7 @@ def default_ladder() -> str:
 @cache
 def callers() -> dict[str, list[str]]:
     """The services that ask for each call that is served, by its routing key."""
-    asked = {service: set(_calls_in_code(service)) | set(_calls_of_walks(service)) for service in SERVICES}
+    asked = {service: set(calls_in_code(service)) | set(_calls_of_walks(service)) for service in SERVICES}
     for service, own in asked.items():
         own |= {PING[other].service + ".ping" for other in {call.partition(".")[0] for call in own}}
         own -= {call for call in own if call.startswith(f"{service}.")}
@@ -195,8 +195,8 @@ def _calls_of_walks(service: str) -> Iterator[str]:
                 yield f"{event.source}.{questions[event.source].method}"
 
 
-def _calls_in_code(service: str) -> Iterator[str]:
-    """The calls of others that the service's code names."""
+def calls_in_code(service: str) -> Iterator[str]:
+    """The calls that the service's code names, its own among them, by their routing keys."""
     sources = {event.source for event in _subscriptions(service)}
     for file in (ROOT / "services" / service).rglob("*.py"):
         for named in _named(ast.parse(file.read_text())):
@@ -204,7 +204,7 @@ def _calls_in_code(service: str) -> Iterator[str]:
                 yield f"{named.service}.{named.method}"
             elif isinstance(named, dict):
                 for owner, rpc in named.items():
-                    if isinstance(rpc, Rpc) and (owner in sources or (named is PING and service not in PING)):
+                    if isinstance(rpc, Rpc) and (owner in sources if named is not PING else service not in PING):
                         yield f"{owner}.{rpc.method}"
 
 

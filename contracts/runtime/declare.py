@@ -49,8 +49,10 @@ def plans(service: type, name: str, ladder: tuple[float, ...]) -> list[QueuePlan
 
 
 def declare(name: str, settings: ServiceSettings) -> None:
-    """Declare the queues of ``services.<name>``. Waits a minute for the broker. Raises CannotStart when this user may declare none and
-    one is missing."""
+    """Declare the queues of ``services.<name>``. Waits a minute for the broker.
+
+    Raises CannotStart when one is missing and this user may declare none.
+    """
     service = service_class(name)
     if service is None:
         return

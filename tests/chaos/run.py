@@ -227,7 +227,7 @@ def _left(world: World, evidence: Evidence) -> list[str]:
             if count:
                 left.append(f"{service} has {count} open rows in {table}")
     for name, waiting in (world.queues() or {}).items():
-        if waiting and name.startswith(("evt-", "rpc-", "retry-")):
+        if waiting and (name.startswith(("evt-", "rpc-")) or ".retry-" in name):
             left.append(f"{waiting} messages in {name}")
     left += _untold(evidence)
     return left

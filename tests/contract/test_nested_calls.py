@@ -1,6 +1,5 @@
 """Calls within calls (threats: F13, F15): nobody waits for somebody who waits for them, and who works long is not taken for dead."""
 
-import ast
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -9,9 +8,9 @@ from typing import Any
 import pika
 import pytest
 
-from contracts import rpc
 from contracts.errors import ServiceError
 from contracts.runtime.client import RpcClient
+from deploy import broker_roles
 from deploy.rabbitmq import PrivateBroker
 from deploy.suite import ROOT, SERVICES
 from tests.support.specimens import contract
@@ -24,6 +23,7 @@ ALLOWED = {
     "templates": {"rendering"},
 }
 """Who may call whom and wait. There is no circle in it."""
+ASKED_IN_THE_BACKGROUND = ("events_told", "events_by_id", "events_since")
 
 
 @pytest.fixture
@@ -43,25 +43,9 @@ def served(broker: PrivateBroker, tmp_path: Path) -> Iterator[Specimen]:
 
 
 def called_by(service: str) -> set[str]:
-    """The services whose calls are named in a service's source: ``rendering.PREPARE_PDF`` of ``contracts.rpc``."""
-    known = {each.service for each in rpc.REGISTRY.values()}
-    found = set()
-    for path in (ROOT / "services" / service).rglob("*.py"):
-        tree = ast.parse(path.read_text())
-        names: dict[str, str] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("contracts.rpc"):
-                for alias in node.names:
-                    owner = alias.name if node.module == "contracts.rpc" else (node.module or "").split(".")[2]
-                    names[alias.asname or alias.name] = owner
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr.isupper():
-                base: ast.expr = node
-                while isinstance(base, ast.Attribute):
-                    base = base.value
-                if isinstance(base, ast.Name) and names.get(base.id) in known:
-                    found.add(names[base.id])
-    return found - {service}
+    """The services whose calls are named in a service's source. Its background process may ask any owner of events for them."""
+    called = (call.split(".") for call in broker_roles.calls_in_code(service))
+    return {owner for owner, method in called if method not in ASKED_IN_THE_BACKGROUND} - {service}
 
 
 @pytest.mark.parametrize("service", SERVICES)
