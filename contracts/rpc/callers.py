@@ -27,17 +27,13 @@ def service_of(user: str | None) -> str | None:
     return _SERVICES.get(user or "")
 
 
-def may_call(user: str | None, call: str, served_by: str) -> bool:
-    """Whether a process with the broker's user ``served_by`` answers ``call`` (``templates.get``) to ``user``. With a user that
-    several services share it answers everybody: then nobody can be told from another."""
-    if service_of(served_by) is None:
-        return True
+def may_call(user: str | None, call: str) -> bool:
+    """Whether a service with a user of its own answers ``call`` (``templates.get``) to ``user``: to one that makes this call,
+    and to whoever is known and no service."""
     caller = service_of(user)
     return user is not None if caller is None else caller in CALLERS.get(call, ())
 
 
-def may_answer(asked_by: str, service: str, user: str | None) -> bool:
-    """Whether a process with the broker's user ``asked_by`` believes a reply of ``user`` to be one of ``service``."""
-    if service_of(asked_by) is None:
-        return True
+def may_answer(user: str | None, service: str) -> bool:
+    """Whether a service with a user of its own believes a reply of ``user`` to be one of ``service``."""
     return user is not None and service_of(user) in (None, service)

@@ -27,7 +27,7 @@ from pydantic import BaseModel
 
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc
-from contracts.rpc.callers import may_answer
+from contracts.rpc.callers import may_answer, service_of
 from contracts.runtime import caller, observe
 from contracts.runtime.broker import Broker, user_of
 from contracts.runtime.declare import declare_exchange, may_declare
@@ -328,7 +328,7 @@ class RpcClient:
     def _on_reply(self, _channel: Any, _method: Any, properties: Any, body: bytes) -> None:
         number = properties.correlation_id
         service = number.partition(".")[0]
-        if not may_answer(self._user, service, properties.user_id):
+        if service_of(self._user) is not None and not may_answer(properties.user_id, service):
             log.warning("rpc.reply_refused", service=service, user=properties.user_id)
             return
         self._heard[service] = time.monotonic()

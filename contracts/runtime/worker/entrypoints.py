@@ -135,10 +135,8 @@ class Requests:
     def take(self, delivery: Delivery) -> None:
         taken_at = time.monotonic()
         method = delivery.routing_key.rpartition(".")[2]
-        if not may_call(delivery.properties.user_id, delivery.routing_key, self._user) or not self._is_answerable(
-            delivery
-        ):
-            self._drop(delivery, method, f"the broker's user {delivery.properties.user_id} may not ask for it")
+        if (reason := self._refusal(delivery)) is not None:
+            self._drop(delivery, method if method in self.calls else "unknown", reason)
             return
         if (call := self.calls.get(method)) is None:
             log.warning("rpc.unknown_method", method=method)
@@ -158,13 +156,18 @@ class Requests:
         except ContainerBeingKilled:
             delivery.give_back()
 
-    def _is_answerable(self, delivery: Delivery) -> bool:
-        """A service's own user may send replies only to queues for them: the broker closes the channel for any other key."""
-        to, user = delivery.properties.reply_to, delivery.properties.user_id
-        if not to or service_of(self._user) is None:
-            return True
+    def _refusal(self, delivery: Delivery) -> str | None:
+        """Why a service's own user does not deal with a request: its sender does not make this call, or wants the answer to go
+        where no replies go, for which the broker would close the channel of all replies. None where all share one user."""
+        if service_of(self._user) is None:
+            return None
+        user, key, to = delivery.properties.user_id, delivery.routing_key, delivery.properties.reply_to
+        if not key.startswith(f"{self._container.service_name}.") or not may_call(user, key):
+            return f"the broker's user {user} may not ask for it"
         prefix = topology.exclusive_prefix("reply", user)
-        return to.startswith(prefix) and _UUID.fullmatch(to.removeprefix(prefix)) is not None
+        if to and not (to.startswith(prefix) and _UUID.fullmatch(to.removeprefix(prefix))):
+            return f"the broker's user {user} may not have the answer sent to others"
+        return None
 
     def _finished(self, delivery: Delivery, body: bytes | None, failure: Any) -> tuple[Any, Any]:
         # Without a body it failed beside its handler: the caller is told, and the request does not stay here for good.
