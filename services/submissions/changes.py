@@ -8,7 +8,8 @@ from typing import Any
 from contracts import canonical_json
 from contracts.problems import Problems
 from contracts.types import STATIC_TYPES, FieldDefinition
-from services.submissions import formats, naming
+from services.submissions import formats, naming, placeholders
+from services.submissions import values as rules
 from services.submissions.models import SubmitterRow
 
 _ODD_NUMBER = re.compile(r"[0-9]e[+-]?[0-9]|-0\.0")
@@ -78,10 +79,13 @@ def refuse_what_is_signed(
     before: Sequence[FieldDefinition],
     after: Sequence[FieldDefinition],
     values: Mapping[str, Any],
+    was_called: Mapping[str, Any],
+    is_called: Mapping[str, Any],
     problems: Problems,
 ) -> None:
     """Refuse changes of what somebody else has had before their eyes when they signed: where fields are on paper, and what
-    stands in those that this party cannot change. ``values`` are this party's before the change."""
+    stands in those that this party cannot change, a heading with their name in it among them. ``values`` are this party's
+    before the change, ``was_called`` and ``is_called`` what placeholders say of them (``filling.person``) before and after."""
     signers = [one for one in others if one.completed_at is not None and one.id != submitter.id]
     if not signers:
         return
@@ -95,6 +99,8 @@ def refuse_what_is_signed(
         moved = (field.areas, field.type) != (was.areas, was.type)
         # Anything else this party may still fill in as they like.
         fixed = field.readonly or was.readonly or field.type in STATIC_TYPES
-        if moved or (fixed and (field != was or submitter.values.get(field.uuid) != stood)):
+        text = str(field.default_value or "") if field.type in rules.UNTOUCHABLE else ""
+        renamed = placeholders.with_person(text, was_called) != placeholders.with_person(text, is_called)
+        if moved or renamed or (fixed and (field != was or submitter.values.get(field.uuid) != stood)):
             reason = f"cannot be changed any more: {who} has signed the document with it"
             problems.add(f"fields.{names[field.uuid]}", reason)

@@ -25,6 +25,12 @@ class Signing:
     time_zone: str
 
 
+def person(submission: Any, submitter: Any) -> dict[str, Any]:
+    """What placeholders say of a party (rows): ``Signing.details``."""
+    details = {key: getattr(submitter, key) for key in ("role", "name", "email", "phone")}
+    return {"id": submission.id, **details}
+
+
 def with_defaults(own: Sequence[FieldDefinition], stored: Mapping[str, Any], signing: Signing) -> dict[str, Any]:
     """``stored`` and the default values of the fields that nobody has touched."""
     filled = dict(stored)

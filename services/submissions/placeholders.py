@@ -45,6 +45,16 @@ def resolve(field: FieldDefinition, details: Mapping[str, Any], at: datetime, ti
     return _PLACEHOLDER.sub(lambda found: words.get(found[1], ""), value)
 
 
+def with_person(text: str, details: Mapping[str, Any]) -> str:
+    """``text`` with what ``details`` say of the party in place of its placeholders. Those of date and time stay: they are those
+    of the moment of completing."""
+
+    def word(found: re.Match[str]) -> str:
+        return found[0] if found[1] not in details else "" if details[found[1]] is None else str(details[found[1]])
+
+    return _PLACEHOLDER.sub(word, text)
+
+
 def zone(name: str) -> ZoneInfo:
     """The time zone, UTC when nobody knows that name."""
     try:

@@ -169,14 +169,7 @@ def _request(
 
 def signing(row: Any, submitter: Any, at: Any, account: Account) -> filling.Signing:
     """What default values of this party are resolved with."""
-    details = {
-        "id": row.id,
-        "role": submitter.role,
-        "name": submitter.name,
-        "email": submitter.email,
-        "phone": submitter.phone,
-    }
-    return filling.Signing(details, at, account.time_zone)
+    return filling.Signing(filling.person(row, submitter), at, account.time_zone)
 
 
 def _values_so_far(

@@ -14,8 +14,10 @@ from typing import Any
 
 from contracts import canonical_json, statements
 from contracts.errors import ServiceError
-from contracts.types import SubmitterStatus
-from services.submissions import consent
+from contracts.types import FieldDefinition, SubmitterStatus
+from services.submissions import consent, placeholders
+from services.submissions import values as rules
+from services.submissions.filling import person
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
 
 VERSION = 1
@@ -49,12 +51,18 @@ def to(
     if covers is None:
         covers = sum(1 << one.position for one in completed)
     theirs = {uuid: value for one in completed if covers >> one.position & 1 for uuid, value in one.values.items()}
+    owners = {one.party_uuid: one for one in submitters}
     parts = {f"documents.{one['uuid']}": canonical_json.digest(document(one)) for one in snapshot.documents}
     for field in snapshot.fields:
-        mine = field["submitter_uuid"] == submitter.party_uuid
-        # What the signer fills in themselves changes with each of their steps, and comes along when they complete.
-        given = (submitter.values if field["readonly"] else {}) if mine else theirs
-        parts[f"fields.{field['uuid']}"] = canonical_json.digest({"field": field, "value": given.get(field["uuid"])})
+        owner = owners.get(field["submitter_uuid"])
+        if owner is not None and field["type"] in rules.UNTOUCHABLE:
+            value = _standing(field, owner, row)
+        elif owner is submitter:
+            # What the signer fills in themselves changes with each of their steps, and comes along when they complete.
+            value = _standing(field, owner, row) if field["readonly"] else None
+        else:
+            value = theirs.get(field["uuid"])
+        parts[f"fields.{field['uuid']}"] = canonical_json.digest({"field": field, "value": value})
     if (asked := consent.asked(submitter)) is not None:
         parts["consent"] = canonical_json.digest(asked.model_dump(mode="json"))
     whole = {"version": VERSION, "submission": row.id, "submitter": submitter.id, "covers": covers, "parts": parts}
@@ -109,6 +117,22 @@ def values(submitter: SubmitterRow, attachments: Iterable[AttachmentRow]) -> dic
         return files.get(value, value) if isinstance(value, str) else value
 
     return {uuid: of(value) for uuid, value in submitter.values.items() if value is not None}
+
+
+def _standing(field: Mapping[str, Any], owner: SubmitterRow, row: SubmissionRow) -> Any:
+    """What stands in a field that nobody fills in, before and after its party has completed: what the sender gave, else the
+    default. Where it says who the party is, that is filled in; of date and time the placeholder counts."""
+    default = field["default_value"]
+    if placeholders.has_placeholder(default):
+        return placeholders.with_person(default, person(row, owner))
+    if field["uuid"] in owner.values or default is None:
+        return owner.values.get(field["uuid"])
+    if field["type"] in rules.UNTOUCHABLE:
+        return default
+    try:
+        return rules.coerce(FieldDefinition.model_validate(field), default)
+    except rules.BadValue:
+        return None
 
 
 def document(one: Mapping[str, Any]) -> dict[str, Any]:

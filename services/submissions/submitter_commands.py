@@ -19,6 +19,7 @@ from services.submissions import (
     commands,
     creation,
     domain,
+    filling,
     identity_checks,
     overrides,
     queries,
@@ -167,7 +168,7 @@ def _apply(
     limits: Limits,
     now: datetime,
 ) -> None:
-    before = addresses.mailbox(submitter.email)
+    before, was_called = addresses.mailbox(submitter.email), filling.person(found.row, submitter)
     for key, value in change.details.items():
         setattr(submitter, key, value)
     if addresses.mailbox(submitter.email) != before:
@@ -187,7 +188,8 @@ def _apply(
     store.set_values(found, submitter, change.overrides.over(submitter.values))
     if submitter.given is not None:
         submitter.given = change.overrides.over(submitter.given)
-    changes.refuse_what_is_signed(submitter, found.submitters, fields, found.fields, values, problems)
+    called = was_called, filling.person(found.row, submitter)
+    changes.refuse_what_is_signed(submitter, found.submitters, fields, found.fields, values, *called, problems)
     everybody = [{**one.values, "metadata": one.metadata_} for one in found.submitters]
     creation.check_size(everybody, limits, problems)
     if len(found.attachments) + len(change.overrides.sources) > limits.max_attachments:

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.types import Area, Submission
+from services.submissions import shown, store
 from services.submissions.models import SubmitterRow
 from tests.support.submissions import ADMIN, Desk, field, refusal, template
 
@@ -114,6 +115,64 @@ def test_what_was_covered_stays_covered(desk: Desk) -> None:
     forged = sa.update(SubmitterRow).where(SubmitterRow.id == ann.id).values(values={"name": "Mallory"})
     desk.database.write(lambda session: session.execute(forged))
     assert refusal(lambda: desk.complete(bob.slug, {}, shown=opened.shown)).code == "changed_meanwhile"
+
+
+def declaring(**more: Any) -> Any:
+    """Ann reads who she and Bob are; a payment that Bob is asked for stands there, too."""
+    paper = {"areas": [Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1)]}
+    return template(
+        field(name="Declaration", uuid="declaration", default_value="I, {{name}}, on {{date}}", readonly=True, **paper),
+        field(name="Above", uuid="above", type="heading", default_value="By {name}", **paper),
+        field("Second Party", name="Below", uuid="below", type="heading", default_value="And {name}", **paper),
+        field("Second Party", name="Fee", uuid="fee", type="payment", preferences={"price": 100}, **paper),
+        **more,
+    )
+
+
+def test_a_name_that_stands_in_a_field_is_part_of_what_is_shown(desk: Desk) -> None:
+    """The sender renames a party whose declaration, or whose name in a heading, somebody has before their eyes."""
+    made = desk.create(declaring(), {"name": "Ann"}, {"name": "Bob"})
+    ann, bob = made.submitters
+    for renamed, changed_fields in ((ann, {"declaration", "above"}), (bob, {"below"})):
+        opened = desk.form(ann.slug)
+        desk.view(ann.slug, shown=opened.shown)
+        desk.update_submitter(renamed.id, name="Mallory")
+        refused = refusal(lambda opened=opened: desk.complete(ann.slug, {}, shown=opened.shown))
+        assert refused.code == "changed_meanwhile"
+        assert set(named(refused)) == {"shown", *changed_fields}
+    desk.update_submitter(bob.id, email="bob@other.example")
+    desk.complete(ann.slug, {}, shown=desk.form(ann.slug).shown)
+
+
+def test_what_stands_in_a_field_is_so_before_and_after_completing(desk: Desk) -> None:
+    """Whoever checks a completion later computes its digest of what the API gives then."""
+    made = desk.create(declaring(), {"name": "Ann"}, {"name": "Bob"})
+    ann = made.submitters[0]
+    desk.complete(ann.slug, {}, shown=desk.form(ann.slug).shown)
+
+    def now(session: Any) -> str:
+        found = store.lock(session, made.id)
+        assert found is not None
+        return shown.to(found.submitter(ann.id), found.row, found.snapshot, found.submitters, covers=0).token
+
+    assert desk.database.write(now) == lines(desk, made.id, "complete_form")[0]["shown"]
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"fields": [{"name": "Below", "default_value": "And Ann owes everything"}]}, "fields.Below"),
+        ({"fields": [{"name": "Fee", "preferences": {"price": 1_000_000}}]}, "fields.Fee"),
+        ({"name": "Mallory"}, "fields.Below"),
+    ],
+)
+def test_what_stood_on_paper_for_all_is_frozen(desk: Desk, change: dict[str, Any], path: str) -> None:
+    made = desk.create(declaring(), {"name": "Ann"}, {"name": "Bob"})
+    ann, bob = made.submitters
+    desk.complete(ann.slug, {})
+    refused = refusal(lambda: desk.update_submitter(bob.id, **change))
+    assert "Ann has signed" in named(refused)[path]
+    desk.update_submitter(bob.id, email="bob@other.example", metadata={"a": 1})
 
 
 def test_a_page_of_an_older_version_is_held_to_its_last_look(desk: Desk) -> None:
