@@ -1,0 +1,34 @@
+"""Hypothesis drives two signers, a sender, another editor and a viewer (issue's "How good"): the short form of
+``python -m tests.evidence``, the same calls at each run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from deploy.suite import SERVICES
+from tests.evidence.__main__ import chosen
+from tests.evidence.machine import machine_of
+from tests.evidence.world import World
+from tests.support.postgres import PrivatePostgres
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def world(request: pytest.FixtureRequest, workspace: Path) -> Iterator[World]:
+    databases: dict[str, str] = {}
+    if request.param == "postgresql":
+        cluster: PrivatePostgres = request.getfixturevalue("postgres")
+        databases = {f"{service.upper()}_DATABASE_URL": cluster.new_database() for service in SERVICES}
+    with World(workspace / f"evidence-{request.param}", **databases) as made:
+        yield made
+
+
+@pytest.mark.timeout(600)
+def test_what_was_shown_is_sealed_and_who_was_written_to_is_named(world: World) -> None:
+    machine = machine_of(world)
+    run_state_machine_as_test(machine, settings=settings(chosen(10, 25), derandomize=True))
+    assert machine.counts["sealed"] >= 5
+    assert machine.counts["changed meanwhile"] >= 1
+    assert machine.counts["refused changes"] >= 1
