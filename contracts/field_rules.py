@@ -26,6 +26,9 @@ WORDS: dict[str, tuple[str, ...]] = {
 }
 """The preferences that are one of a few words."""
 
+PLACEHOLDER = re.compile(r"\{\{?\s*(date|time|hour|minute|day|month|year|id|role|name|email|phone)\s*\}\}?")
+"""What a default value may have in it, filled in when the party completes (peer facts 2.7): ``{{date}}``, ``{name}``."""
+
 _DATE_TOKENS = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
 _HEX_COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
 

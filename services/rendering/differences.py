@@ -11,6 +11,7 @@ from typing import Any
 
 from contracts import canonical_json, statements
 from contracts.audit_chain import START, next_hash
+from contracts.field_rules import PLACEHOLDER
 from contracts.rpc.rendering import FieldValue, GivenByParty, PartySummary, SealRequest, ToCheck, TrailEvent
 from contracts.statements import LineReference, Parts, Statement
 from contracts.types import STATIC_TYPES, FieldDefinition, SubmitterStatus
@@ -213,9 +214,23 @@ def _is_defined(drawn: FieldDefinition, defined: FieldDefinition | None) -> bool
     if defined is None or any(area not in defined.areas for area in drawn.areas):
         return False
     changes: dict[str, Any] = {"areas": defined.areas}
-    if "{{" in str(defined.default_value):
+    if isinstance(drawn.default_value, str) and _filled_in(drawn.default_value, str(defined.default_value or "")):
         changes["default_value"] = defined.default_value
     return drawn.model_copy(update=changes) == defined
+
+
+def _filled_in(text: str, default: str) -> bool:
+    """Whether ``text`` is ``default`` with something in the places of its placeholders, and nothing else is another."""
+    first, *others = PLACEHOLDER.split(default)[::2]
+    if not others or not text.startswith(first):
+        return False
+    place = len(first)
+    for piece in others[:-1]:
+        found = text.find(piece, place)
+        if found < 0:
+            return False
+        place = found + len(piece)
+    return text.endswith(others[-1]) and place + len(others[-1]) <= len(text)
 
 
 def _as_given(drawn: FieldValue, files: Mapping[str, str]) -> Any:

@@ -10,15 +10,14 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from contracts import paper
+from contracts.field_rules import PLACEHOLDER
 from contracts.types import FieldDefinition, FieldType
 from services.submissions.formats import formatted_date
 from services.submissions.values import moment_text
 
-_PLACEHOLDER = re.compile(r"\{\{?\s*(date|time|hour|minute|day|month|year|id|role|name|email|phone)\s*\}\}?")
-
 
 def has_placeholder(value: Any) -> bool:
-    return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
+    return isinstance(value, str) and PLACEHOLDER.search(value) is not None
 
 
 def resolve(field: FieldDefinition, details: Mapping[str, Any], at: datetime, time_zone: str) -> Any:
@@ -42,7 +41,7 @@ def resolve(field: FieldDefinition, details: Mapping[str, Any], at: datetime, ti
         "year": f"{local:%Y}",
         **{key: str(word) for key, word in details.items() if word is not None},
     }
-    return _PLACEHOLDER.sub(lambda found: words.get(found[1], ""), value)
+    return PLACEHOLDER.sub(lambda found: words.get(found[1], ""), value)
 
 
 def with_person(text: str, details: Mapping[str, Any]) -> str:
@@ -52,7 +51,7 @@ def with_person(text: str, details: Mapping[str, Any]) -> str:
     def word(found: re.Match[str]) -> str:
         return found[0] if found[1] not in details else "" if details[found[1]] is None else str(details[found[1]])
 
-    return _PLACEHOLDER.sub(word, text)
+    return PLACEHOLDER.sub(word, text)
 
 
 def zone(name: str) -> ZoneInfo:
