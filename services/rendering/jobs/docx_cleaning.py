@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from contracts.types import Notice
-from services.rendering.jobs.docx_names import OFFICE, RUN, TEXT_BOX, VML, W
+from services.rendering.jobs.docx_names import OFFICE, RELATIONSHIP_ID, RUN, TEXT_BOX, VML, W
 from services.rendering.jobs.docx_package import STORIES, Package, is_story
 
 
@@ -32,6 +32,9 @@ _REVISION_MARKS = tuple(
 )
 _PROPERTIES = frozenset({f"{W}rPr", f"{W}trPr", f"{W}tcPr", f"{W}pPr", f"{W}sectPr"})
 _NEVER = (f"{W}subDoc", f"{W}altChunk", f"{W}control", f"{OFFICE}OLEObject", f"{W}objectEmbed", f"{W}objectLink")
+_COMMENTS = tuple(f"{W}{name}" for name in _words("commentReference commentRangeStart commentRangeEnd annotationRef"))
+_NOTES = {f"{W}footnoteReference": "footnotes", f"{W}endnoteReference": "endnotes"}
+_HEADERS = (f"{W}headerReference", f"{W}footerReference")
 _SETTINGS = (f"{W}mailMerge", f"{W}attachedTemplate", f"{W}trackRevisions", f"{W}linkStyles", f"{W}saveThroughXslt")
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _CHOICE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Choice"
@@ -44,15 +47,20 @@ def stories(package: Package) -> Iterator[Any]:
 
 def clean(package: Package, *, name: str) -> None:
     """Changes the parts; what the author should know is added to the report."""
-    revised = False
+    revised = commented = False
     for root in stories(package):
         revised |= _accept_revisions(root)
+        commented |= _remove_all(root, _COMMENTS)
         _drop_fallbacks(root)
         _disarm_fields(root)
     for root in package.trees.values():
         _drop_addresses(root)
     for settings in package.of_kind("settings"):
         _remove_all(settings, _SETTINGS)
+    _drop_references(package)
+    if commented:
+        message = "Comments were left out: they are no part of the document's text."
+        package.report.append(Notice(code="comments_removed", message=message, document=name))
     if revised:
         message = "Tracked changes were accepted: the document is shown as it reads with all of them."
         package.report.append(Notice(code="revisions_accepted", message=message, document=name))
@@ -139,9 +147,24 @@ def _drop_addresses(root: Any) -> None:
                 del element.attrib[key]
 
 
-def _remove_all(root: Any, names: tuple[str, ...]) -> None:
-    for element in list(root.iter(*names)):
+def _drop_references(package: Package) -> None:
+    """LibreOffice refuses a document that refers to notes, headers or footers that are not there."""
+    missing = tuple(name for name, kind in _NOTES.items() if not package.of_kind(kind))
+    for root in stories(package):
+        if missing:
+            _remove_all(root, missing)
+    there = package.relationship_ids(package.main)
+    for reference in list(package.trees[package.main].iter(*_HEADERS)):
+        if reference.get(RELATIONSHIP_ID) not in there:
+            _remove(reference)
+
+
+def _remove_all(root: Any, names: tuple[str, ...]) -> bool:
+    """True when there were any."""
+    found = list(root.iter(*names))
+    for element in found:
         _remove(element)
+    return bool(found)
 
 
 def _remove(element: Any) -> None:

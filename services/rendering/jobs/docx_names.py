@@ -6,6 +6,7 @@ STRICT = "http://purl.oclc.org/ooxml/"
 VML = "{urn:schemas-microsoft-com:vml}"
 OFFICE = "{urn:schemas-microsoft-com:office:office}"
 RELATIONSHIPS = "{http://schemas.openxmlformats.org/package/2006/relationships}"
+RELATIONSHIP_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 CONTENT_TYPES = "{http://schemas.openxmlformats.org/package/2006/content-types}"
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 

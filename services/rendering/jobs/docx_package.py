@@ -80,6 +80,11 @@ class Package:
         """Roots of the XML parts of these kinds."""
         return [self.trees[name] for name, kind in self.kinds.items() if kind in kinds and name in self.trees]
 
+    def relationship_ids(self, name: str) -> set[str]:
+        """By which the part may refer to others."""
+        relationships = self.trees.get(_relationships_of(name), ())
+        return {one.get("Id", "") for one in relationships}
+
     def save(self) -> bytes:
         """A DOCX of what is there."""
         output = io.BytesIO()
@@ -194,8 +199,7 @@ class _Reader:
 
     def _follow(self, source: str, package: Package) -> list[str]:
         """Keep what ``source`` refers to and may keep; its names, for those that are new."""
-        folder, base = posixpath.split(source)
-        name = self._names.get(posixpath.join(folder, "_rels", f"{base}.rels").lower())
+        name = self._names.get(_relationships_of(source).lower())
         if name is None:
             return []
         found = []
@@ -208,7 +212,7 @@ class _Reader:
                 package.kinds[target] = _kind(one)
                 self._keep(target, package)
                 found.append(target)
-        package.trees[name] = relationships
+        package.trees[_relationships_of(source)] = relationships
         return found
 
     def _kept(self, source: str, relationship: Any) -> str | None:
@@ -259,6 +263,11 @@ class _Reader:
         if isinstance(root.tag, str) and root.tag.startswith("{" + STRICT):
             raise Refused("The file is a Strict Open XML document; save it as an ordinary Word document (.docx).")
         return root
+
+
+def _relationships_of(part: str) -> str:
+    folder, base = posixpath.split(part)
+    return posixpath.join(folder, "_rels", f"{base}.rels")
 
 
 def _kind(relationship: Any) -> str:

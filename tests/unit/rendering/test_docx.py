@@ -17,7 +17,7 @@ from services.rendering.jobs.docx import prepare_docx
 from services.rendering.jobs.refused import Refused
 from services.rendering.pool import ChildPool, JobFailed
 from services.rendering.renderer import Prepared, Renderer
-from tests.support.docx_files import docx, paragraph, relationship, run, table, text_box, unzipped, zipped
+from tests.support.docx_files import WORD, docx, paragraph, relationship, run, table, text_box, unzipped, zipped
 
 OFFICE = Path("/usr/lib/libreoffice/program")
 
@@ -330,6 +330,36 @@ def test_tracked_changes_are_accepted_and_told(renderer: Renderer) -> None:
     assert texts(prepared.file)[0].startswith("Pay 200")
     assert [field.name for field in prepared.fields] == ["Name"]
     assert [notice.code for notice in prepared.report] == ["revisions_accepted"]
+
+
+def test_a_document_with_comments_is_shown_without_them(renderer: Renderer) -> None:
+    body = paragraph(
+        '<w:commentRangeStart w:id="0"/>', "{{Price;type=", '<w:commentRangeEnd w:id="0"/>',
+        '<w:r><w:rPr><w:b/></w:rPr><w:commentReference w:id="0"/></w:r>', "number}} in [[currency]]",
+    )  # fmt: skip
+    comments = f'<w:comments xmlns:w="{WORD}"><w:comment w:id="0" w:author="A"><w:p><w:r><w:annotationRef/></w:r>{run("Too much {{Secret}} [[secret]]")}</w:p></w:comment></w:comments>'
+    prepared = made(
+        renderer, body, variables={"currency": "euros"}, parts={"word/comments.xml": comments.encode()},
+        relationships=relationship("comments", "comments.xml"),
+    )  # fmt: skip
+    assert texts(prepared.file) == ["in euros"]
+    assert [(field.name, field.type) for field in prepared.fields] == [("Price", "number")]
+    assert [notice.code for notice in prepared.report] == ["comments_removed"]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        '<w:r><w:commentReference w:id="7"/></w:r>',
+        '<w:r><w:footnoteReference w:id="7"/></w:r>',
+        '<w:r><w:endnoteReference w:id="7"/></w:r>',
+        '</w:p><w:p><w:pPr><w:sectPr><w:headerReference w:type="default" r:id="gone"/></w:sectPr></w:pPr></w:p><w:p>',
+        '</w:p><w:p><w:pPr><w:sectPr><w:footerReference w:type="default" r:id="gone"/></w:sectPr></w:pPr></w:p><w:p>',
+    ],
+)
+def test_a_reference_to_what_is_not_there_does_no_harm(renderer: Renderer, reference: str) -> None:
+    prepared = made(renderer, paragraph("Before ", reference, "after"), footer=paragraph("Foot"))
+    assert " ".join(" ".join(texts(prepared.file)).split()).replace("Foot ", "") == "Before after Foot"
 
 
 def test_a_picture_bomb_is_refused() -> None:
