@@ -54,6 +54,12 @@ in `validation`, the rest in `preferences`.
 A tag is `{{Name;attribute=value;...}}`. Text that does not fit into its field is made smaller, then wrapped, then made smaller
 down to 4 points. What does not fit then, or has characters that no font can draw, is refused when it is entered, with the
 reason.
+
+A tag is read as it stands on the page, in whatever order the page was drawn. These are none: a tag without an end on its
+page, or with a brace that does not pair up; one whose name or role ends with its paragraph and goes on in the next; one
+without a name (it may be missing only where the tag begins with an attribute and says its type: `{{type=checkbox}}`); one
+whose role is longer than 60 characters or has braces in it. Their text stays on the page, and the [report](preflight.md)
+names them with their page.
 """
 
 

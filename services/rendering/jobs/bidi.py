@@ -58,13 +58,12 @@ def visual_order(depths: Sequence[int]) -> list[int]:
     return order
 
 
-def logical_order(shown: str, *, right_to_left: bool) -> str:
+def logical_indexes(shown: str, *, right_to_left: bool) -> list[int]:
     """From a line as it is seen, left to right, to the order in which it is read and written: the inverse of the algorithm,
     as far as there is one. ``right_to_left``: of the paragraph."""
     text = shown[::-1] if right_to_left else shown
-    depths = levels(("\u200f" if right_to_left else "\u200e") + text)[1][1:]
-    ordered = "".join(text[index] for index in visual_order(depths))
-    return ordered[::-1] if right_to_left else ordered
+    order = visual_order(levels(("\u200f" if right_to_left else "\u200e") + text)[1][1:])
+    return [len(shown) - 1 - index for index in reversed(order)] if right_to_left else order
 
 
 def _type(character: str) -> str:

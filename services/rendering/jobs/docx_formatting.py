@@ -25,7 +25,7 @@ class DocxTag:
 
 
 _TAG = re.compile(r"\{\{((?:(?!\{\{).){0,4000}?)\}\}", re.DOTALL)
-_BLANKS = re.compile(r"\s+")
+_BLANKS = re.compile(r"[^\S\n]+")
 _MOST_STYLES = 50
 _ALIGN = {"center": "center", "right": "right", "end": "right", "left": "left", "start": "left", "both": "left"}
 _SWAPPED = {"left": "right", "right": "left", "center": "center"}

@@ -11,6 +11,7 @@ from contracts.field_rules import LARGEST_FONT, SMALLEST_FONT
 from services.rendering.jobs.docx_formatting import DocxTag, tag_key
 from services.rendering.jobs.docx_values import INERT_COLOR
 from services.rendering.jobs.pdfium_text import PageText
+from services.rendering.jobs.reading_order import ReadText
 from services.rendering.jobs.tags import FoundTag
 
 _SUBSET = re.compile(r"^[A-Z]{6}\+")
@@ -43,7 +44,7 @@ class DocxSurroundings:
         known = self._tags.get(tag_key(shown))
         return known[0].text if known else None
 
-    def is_inert(self, text: PageText, start: int, end: int) -> bool:
+    def is_inert(self, text: ReadText, start: int, end: int) -> bool:
         """A brace there came with a value of a variable."""
         return any(text.color(text.character_index(position)) == INERT_COLOR for position in range(start, end))
 

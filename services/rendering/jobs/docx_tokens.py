@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.rendering.jobs.docx_names import PARAGRAPH, RUN, RUN_PROPERTIES, SPACE, TEXT, TEXT_BOX, W
+from services.rendering.jobs.tag_grammar import is_whole
 
 TOKEN = "{urn:countersign:docx}token"  # noqa: S105 - an element, no secret
 VARIABLE, IF, ELSE, FOR, END = "variable", "if", "else", "for", "end"
@@ -100,7 +101,8 @@ def _tag_spans(text: str) -> list[tuple[int, int]]:
         if brace[0] == "{{":
             start = brace.start()
         elif start is not None:
-            spans.append((start, brace.end()))
+            if is_whole(text[start + 2 : brace.start()]):
+                spans.append((start, brace.end()))
             start = None
     return spans
 

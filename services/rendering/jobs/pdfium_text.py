@@ -18,6 +18,8 @@ from services.rendering.jobs.saving import saved
 
 _MOST_CHARACTERS = 500_000
 _MOST_BOXES = 5_000
+_LOOSE = 0.15
+"""How far apart characters may be set, in line heights."""
 
 Box = tuple[float, float, float, float]
 """(left, bottom, right, top); plain, because a page has hundreds."""
@@ -123,6 +125,18 @@ class PageText:
             position = len(self.text[:position].encode("utf-16-le", "surrogatepass")) // 2
         return int(_get_index(self._address, position))
 
+    def indexed(self) -> Iterator[tuple[str, int]]:
+        """The characters of ``text``, each with its index."""
+        place = 0
+        for character in self.text:
+            yield character, int(_get_index(self._address, place))
+            place += 2 if character > "\uffff" else 1
+
+    def angle(self, index: int) -> float:
+        """In which direction the character's line runs: radians, counter-clockwise."""
+        clockwise = float(pdfium_raw.FPDFText_GetCharAngle(self._text_page, index))
+        return -clockwise if clockwise > 0 else 0.0
+
     def is_generated(self, index: int) -> bool:
         return bool(pdfium_raw.FPDFText_IsGenerated(self._text_page, index) == 1)
 
@@ -162,6 +176,22 @@ class PageText:
             _get_origin(page, index, x, y)
             found.append((numbers[0], numbers[1]))
         return found
+
+    def is_continuous(self, first: int, last: int) -> bool:
+        """Whether each character from ``first`` to ``last`` stands where the one before it on its line ends."""
+        box = pdfium_raw.FS_RECTF()
+        place = ctypes.byref(box)
+        end = None
+        for index in range(first, last + 1):
+            if self.is_generated(index) or not pdfium_raw.FPDFText_GetLooseCharBox(self._text_page, index, place):
+                if pdfium_raw.FPDFText_GetUnicode(self._text_page, index) == 0x20:
+                    return False
+                end = None
+                continue
+            if end is not None and abs(box.left - end) > _LOOSE * (box.top - box.bottom):
+                return False
+            end = box.right
+        return True
 
     def glyph_box(self, index: int) -> Rectangle | None:
         """As wide as the glyph moves on, as high as its font."""

@@ -67,12 +67,30 @@ class ParsedTag:
     remarks: list[str] = field(default_factory=list)
 
 
+_BRACE = re.compile(r"[{}]")
+LONGEST_ROLE = 60
+
+
 class NotATag(ValueError):
     """The text between the braces makes no field; the message says why."""
 
 
+def is_whole(text: str) -> bool:
+    """Whether the braces in ``text``, which stands between ``{{`` and ``}}``, pair up. Where they do not, the tag's own end is
+    missing (``{{Price;role=A} and interest ... }}``), and what follows is the document's text."""
+    depth = 0
+    for brace in _BRACE.finditer(text):
+        depth += 1 if brace[0] == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 def parse_tag(text: str) -> ParsedTag:
-    """``text`` is what stands between the braces. Raises NotATag."""
+    """``text`` is what stands between the braces. Raises NotATag.
+
+    A tag may go without a name when it begins with an attribute and says its type: ``{{type=checkbox}}``.
+    """
     name, attributes, remarks = "", {}, []
     for position, segment in enumerate(text.split(";")):
         key, equals, value = segment.partition("=")
@@ -87,8 +105,11 @@ def parse_tag(text: str) -> ParsedTag:
             name = segment
         else:
             remarks.append(f"“{clean(segment)}” is not an attribute (name=value)")
-    if not clean(name) and not attributes:
-        raise NotATag("it is empty")
+    if not clean(attributes.get("name", name)):
+        if not attributes:
+            raise NotATag("it is empty")
+        if "type" not in attributes or "=" not in text.partition(";")[0]:
+            raise NotATag("it has no name")
     parsed = tag_from_attributes(attributes, name=name)
     parsed.remarks[:0] = remarks
     return parsed
@@ -100,6 +121,9 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
     word = attributes.get("type", "text").strip().lower()
     if word not in _TYPE_WORDS:
         raise NotATag(_NOT_OFFERED.get(word) or f"the type “{clean(word)}” does not exist")
+    role = attributes.get("role", "").strip()
+    if len(role) > LONGEST_ROLE or "\n" in role or _BRACE.search(role):
+        raise NotATag(f"its role is more than a line of {LONGEST_ROLE} characters without braces")
     named = clean(attributes.get("name", name), LONGEST_NAME + 1)
     said = {"type": word} if "type" in attributes else {}
     parsed = ParsedTag(Tag(name=named[:LONGEST_NAME].rstrip(), type=_TYPE_WORDS[word]), said=said)

@@ -120,7 +120,7 @@ class _Page:
         self.erased, self.certain, self._remaining = [], False, None
         lines = [line for tag in tags for line in tag.lines]
         places = self._read([line.first, line.last] for line in lines)
-        if places is not None and all(map(places.mark_run, lines)):
+        if places is not None and all(tag.lines for tag in tags) and all(map(places.mark_run, lines)):
             self.certain = places.is_certain(tag.behind for tag in tags if tag.behind is not None)
             self.erased = list(tags)
         if not self.certain:

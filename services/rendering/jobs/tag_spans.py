@@ -6,14 +6,14 @@ order in which the page was drawn leads elsewhere.
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from services.rendering.jobs import bidi
-from services.rendering.jobs.geometry import VisiblePage
+from services.rendering.jobs.geometry import Rectangle, VisiblePage
 from services.rendering.jobs.pdfium_text import PageText
-from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, parse_tag
+from services.rendering.jobs.reading_order import RIGHT_TO_LEFT, ReadText, in_order
+from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, is_whole, parse_tag
 from services.rendering.jobs.text_columns import Columns
 
 LONGEST_TAG = 4_000
@@ -28,8 +28,13 @@ _PLACEHOLDER = r"=\s*\{\{\s*[a-z]{2,6}\s*\}\}"
 
 _TAG = re.compile(rf"(\{{ ?\{{)((?:{_PLACEHOLDER}|(?!\{{ ?\{{).){{0,{LONGEST_TAG}}}?)\}} ?\}}", re.DOTALL)
 _MIRRORED_TAG = re.compile(r"([{}]) ?\1([^{}\r\n]*)([{}]) ?\3")
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_BLANK = re.compile(" ")
 _LINE_BREAK = re.compile(r"\s*[\r\n]+\s*")
+_LINE = re.compile(r"[^\s](?:[^\r\n]*[^\s])?")
+_WORD = re.compile(r"\S+")
+_BLANK_WIDTH = 0.2
+"""Line heights."""
+_IN_NAME_OR_ROLE = re.compile(r"^[^;=]*[^;=\s]$|;\s*role\s*=[^;]*[^;\s]$", re.IGNORECASE)
 _HYPHEN = re.compile("[\ufffe\x02]")
 """What pdfium makes of a hyphen at the end of a line; it drops the line's end."""
 
@@ -43,19 +48,18 @@ _SHOWN_UNCLOSED = 60
 @dataclass
 class Span:
     """A tag in a page's text: ``ranges`` with its braces, ``inside`` without them, in the order of reading. ``problem``: why
-    it is none. ``right_to_left``: it stands on a line with such letters, where pdfium can only guess the order."""
+    it is none."""
 
     ranges: list[Range]
     inside: list[Range]
     problem: str | None = None
-    right_to_left: bool = False
 
     @property
     def closing(self) -> Range:
         """The braces at its end."""
         return self.inside[-1][1], self.ranges[-1][1]
 
-    def text(self, page: PageText) -> str:
+    def text(self, page: ReadText) -> str:
         return "\n".join(page.text[start:end] for start, end in self.ranges)
 
 
@@ -64,11 +68,23 @@ class Inert(Protocol):
 
     mirrored: bool
 
-    def is_inert(self, text: PageText, start: int, end: int) -> bool: ...
+    def is_inert(self, text: ReadText, start: int, end: int) -> bool: ...
 
 
-def tag_spans(text: PageText, visible: VisiblePage, surroundings: Inert | None = None) -> list[Span]:
-    """In the order of the page's text."""
+def tag_spans(page: PageText, visible: VisiblePage, surroundings: Inert | None = None) -> tuple[ReadText, list[Span]]:
+    """The tags in the order of the text, and the text that their positions are in: the page's as it was drawn where that
+    leaves nothing to be wished for, else as it is read (see ``reading_order``)."""
+    spans = _spans(page, visible, surroundings)
+    if RIGHT_TO_LEFT.search(page.text) is None and not any(
+        span.problem or _is_broken(page, span) or _has_gaps(page, span) for span in spans
+    ):
+        return page, spans
+    text = in_order(page, _is_right_to_left)
+    others = _spans(text, visible, surroundings)
+    return (text, others) if _understood(text, others) >= _understood(page, spans) else (page, spans)
+
+
+def _spans(text: ReadText, visible: VisiblePage, surroundings: Inert | None) -> list[Span]:
     spans = list(_in_order(text, surroundings))
     broken = sum(span.problem is not None or _is_broken(text, span) for span in spans)
     if broken == 0 or broken > _MOST_BROKEN:
@@ -76,7 +92,85 @@ def tag_spans(text: PageText, visible: VisiblePage, surroundings: Inert | None =
     return _in_columns(text, visible, spans, surroundings)
 
 
-def parse_span(text: PageText, span: Span) -> ParsedTag:
+def _has_gaps(page: PageText, span: Span) -> bool:
+    """Whether something may stand between its characters that was drawn before or after them."""
+    for start, end in span.ranges:
+        if page.text[start:end].isascii():
+            if any(
+                page.is_generated(page.character_index(start + blank.start()))
+                for blank in _BLANK.finditer(page.text[start:end])
+            ):
+                return True
+        elif not page.is_continuous(page.character_index(start), page.character_index(end - 1)):
+            return True
+    return False
+
+
+def is_wrapped(text: ReadText, span: Span, visible: VisiblePage) -> bool:
+    """Whether the lines over which the tag's name or role is broken end where they must: the next word had no room there. A
+    line that ends earlier ends a paragraph, and what follows is the document's text."""
+    if not _is_broken(text, span) and len(span.ranges) == 1:
+        return True
+    lines = [
+        (start + line.start(), start + line.end())
+        for start, end in span.inside
+        for line in _LINE.finditer(text.text[start:end])
+    ]
+    edges = [(_box(text, start, visible), _box(text, end - 1, visible)) for start, end in lines]
+    boxes = [
+        (first, last) for first, last in edges if first and last and first.top > last.bottom and last.top > first.bottom
+    ]
+    if len(boxes) < len(lines):
+        return True
+    said = ""
+    for number, (start, end) in enumerate(lines[:-1]):
+        said += text.text[start:end]
+        if not _IN_NAME_OR_ROLE.search(said):
+            continue
+        following, _ = lines[number + 1]
+        word = _WORD.match(text.text, following)
+        behind = _box(text, word.end() - 1, visible) if word else None
+        (_, last), (first, _) = boxes[number], boxes[number + 1]
+        if first.left > last.right:
+            continue  # In the next column.
+        widest = max(other.right for begin, other in boxes if begin.left <= last.right)
+        if behind and last.right + behind.right - first.left + _BLANK_WIDTH * last.height < widest:
+            return False
+    return True
+
+
+def _box(text: ReadText, position: int, visible: VisiblePage) -> Rectangle | None:
+    box = text.glyph_box(text.character_index(position))
+    return None if box is None else visible.from_default_space(box)
+
+
+def _understood(text: ReadText, spans: Sequence[Span]) -> int:
+    """How well: what is no tag counts against it."""
+    return sum(_verdict(parse_span, text, span) if span.problem is None else -1 for span in spans)
+
+
+def _is_right_to_left(left: str, right: str) -> bool:
+    """Of two readings of a line, whether the one as a paragraph from right to left says more, or as much where most letters
+    beside its tags run that way."""
+    more = _said(right) - _said(left)
+    beside = [character for character in _MIRRORED_TAG.sub("", left) if character.isalpha()]
+    return more > 0 or (more == 0 and 2 * len(RIGHT_TO_LEFT.findall("".join(beside))) > len(beside))
+
+
+def _said(line: str) -> int:
+    ends = list(_BRACES.finditer(line))
+    pairs = zip(ends[::2], ends[1::2], strict=False)
+    return sum(_verdict(parse_tag, line[one.end() : other.start()]) for one, other in pairs)
+
+
+def _verdict(read: Callable[..., ParsedTag], *arguments: Any) -> int:
+    try:
+        return 1 if read(*arguments).remarks else 2
+    except NotATag:
+        return -1
+
+
+def parse_span(text: ReadText, span: Span) -> ParsedTag:
     """A tag may be broken over lines, or its letters set so loosely that pdfium sees blanks between them. Whether a blank
     belongs there cannot be seen, so the reading counts that is understood best. Raises NotATag when none is."""
     parsed: list[ParsedTag] = []
@@ -94,10 +188,12 @@ def parse_span(text: PageText, span: Span) -> ParsedTag:
     return min(parsed, key=lambda one: len(one.remarks))
 
 
-def _in_order(text: PageText, surroundings: Inert | None) -> Iterator[Span]:
-    """As the page was drawn."""
+def _in_order(text: ReadText, surroundings: Inert | None) -> Iterator[Span]:
+    """One after the other."""
     end = 0
-    may_be_mirrored = not text.text.isascii()
+    may_be_mirrored = RIGHT_TO_LEFT.search(text.text) is not None or (
+        surroundings is not None and surroundings.mirrored
+    )
     for opening in _BRACES.finditer(text.text):
         start = opening.start()
         if start < end or not _is_pair(text, start, opening.end()):
@@ -109,25 +205,31 @@ def _in_order(text: PageText, surroundings: Inert | None) -> Iterator[Span]:
             end = closing + 2
             yield Span([(start, end)], [(opening.end(), closing)])
             continue
-        right_to_left = may_be_mirrored and _RIGHT_TO_LEFT.search(_line_around(text.text, start)) is not None
-        if right_to_left:
-            # Braces are mirrored there: either pair may open, and a tag ends on its line.
-            match = _MIRRORED_TAG.match(text.text, start)
-        elif opening[1] == "}" and surroundings is not None and surroundings.mirrored:
+        if may_be_mirrored and _is_mirrored(text.text, start):
             match = _MIRRORED_TAG.match(text.text, start)
         elif opening[1] == "}":
             continue
         else:
             match = _TAG.match(text.text, start)
         inert = match and surroundings is not None and surroundings.is_inert(text, match.end(2), match.end())
-        if match is None or inert or not _is_pair(text, match.end(2), match.end()):
+        # ``{{A;default={date}}}``: the first brace belongs to the placeholder.
+        more = (
+            match is not None and match[2].count("{") > match[2].count("}") and text.text.startswith("}", match.end())
+        )
+        closed = match is not None and is_whole(text.text[match.start(2) : match.end(2) + more])
+        if match is None or inert or not closed or not _is_pair(text, match.end(2), match.end()):
             yield Span([(start, start + _SHOWN_UNCLOSED)], [(opening.end(), opening.end())], _problem(text.text, start))
             continue
-        inside, end = match[2], match.end()
-        # ``{{A;default={date}}}``: the first brace belongs to the placeholder.
-        more = inside.count("{") > inside.count("}") and text.text[end : end + 1] == "}"
-        end += more
-        yield Span([(start, end)], [(match.start(2), match.end(2) + more)], right_to_left=right_to_left)
+        end = match.end() + more
+        yield Span([(start, end)], [(match.start(2), match.end(2) + more)])
+
+
+def _is_mirrored(text: str, start: int) -> bool:
+    """Whether the rest of the line has braces that are mirrored, as on lines from right to left: then either pair may open, and
+    a tag ends on its line."""
+    end = text.find("\n", start)
+    kinds = "".join(brace[1] for brace in _BRACES.finditer(text, start, len(text) if end < 0 else end))
+    return len(kinds) % 2 == 0 and kinds != "{}" * (len(kinds) // 2)
 
 
 def _is_plain(text: str, opening: re.Match[str], closing: int) -> bool:
@@ -137,7 +239,7 @@ def _is_plain(text: str, opening: re.Match[str], closing: int) -> bool:
         opening[0] == "{{"
         and 0 <= closing - start <= LONGEST_TAG
         and text.find("{", start, closing) < 0
-        and text.find("} }", start, closing + 1) < 0
+        and text.find("}", start, closing) < 0
     )
 
 
@@ -147,12 +249,12 @@ def _problem(text: str, start: int) -> str:
     return f"is longer than {LONGEST_TAG:,} characters" if closing - start > LONGEST_TAG else "is not closed"
 
 
-def _is_broken(text: PageText, span: Span) -> bool:
+def _is_broken(text: ReadText, span: Span) -> bool:
     """Whether it is broken over lines."""
     return any("\n" in text.text[start:end] for start, end in span.ranges)
 
 
-def _in_columns(text: PageText, visible: VisiblePage, spans: list[Span], surroundings: Inert | None) -> list[Span]:
+def _in_columns(text: ReadText, visible: VisiblePage, spans: list[Span], surroundings: Inert | None) -> list[Span]:
     """Those that the order of drawing breaks, read down their column; what has been read so, no other tag has."""
     columns = Columns(text, visible)
     taken: set[int] = set()
@@ -176,7 +278,7 @@ def _positions(ranges: list[Range]) -> Iterator[int]:
         yield from range(start, end)
 
 
-def _down_the_column(text: PageText, columns: Columns, start: int) -> Span | None:
+def _down_the_column(text: ReadText, columns: Columns, start: int) -> Span | None:
     ranges: list[Range] = []
     length = 0
     for begin, end in columns.below(start):
@@ -187,7 +289,8 @@ def _down_the_column(text: PageText, columns: Columns, start: int) -> Span | Non
             close = end - len(searched) + closing
             inside = [*ranges, (begin, close)]
             inside[0] = (start + 2, inside[0][1])
-            return Span([*ranges, (begin, close + 2)], inside)
+            whole = is_whole("".join(text.text[first:last] for first, last in inside))
+            return Span([*ranges, (begin, close + 2)], inside) if whole else None
         length += len(piece)
         if another >= 0 or length > LONGEST_TAG:
             return None
@@ -195,20 +298,13 @@ def _down_the_column(text: PageText, columns: Columns, start: int) -> Span | Non
     return None
 
 
-def _line_around(text: str, position: int) -> str:
-    end = text.find("\n", position)
-    return text[text.rfind("\n", 0, position) + 1 : len(text) if end < 0 else end]
-
-
-def _is_pair(text: PageText, start: int, end: int) -> bool:
+def _is_pair(text: ReadText, start: int, end: int) -> bool:
     """``{{`` or ``}}``; a blank between the two is none when pdfium made it up from loose letter spacing."""
     return end - start == 2 or text.is_generated(text.character_index(start + 1))
 
 
-def _readings(text: PageText, span: Span) -> Iterator[str]:
+def _readings(text: ReadText, span: Span) -> Iterator[str]:
     """What the tag may say, the likeliest first. A line's end was a blank or nothing, a hyphen there was one or not."""
-    if span.right_to_left:
-        yield from _bidirectional(text, span)
     inside = "\n".join(text.text[start:end] for start, end in span.inside)
     loose = span.inside[0][0] - span.ranges[0][0] > 2  # The braces themselves are apart.
     if not loose and inside.isascii() and inside.isprintable():
@@ -225,17 +321,6 @@ def _readings(text: PageText, span: Span) -> Iterator[str]:
     )
     if loose:
         yield inside
-
-
-def _bidirectional(text: PageText, span: Span) -> Iterator[str]:
-    """From where the glyphs stand, left to right, back to the order in which they were written: in a paragraph that is
-    written from right to left, or from left to right."""
-    first, last = text.character_index(span.ranges[0][0]), text.character_index(span.ranges[-1][1] - 1)
-    glyphs = [one for one in text.characters(first, last) if not one.generated]
-    # The letters of a ligature all stand in the same place, in the order of the line.
-    shown = "".join(glyph.text for glyph in sorted(glyphs, key=lambda one: round(one.x, 1)))
-    for right_to_left in (True, False):
-        yield bidi.logical_order(shown, right_to_left=right_to_left).strip("{} ")
 
 
 def _joined(pieces: list[str]) -> Iterator[str]:

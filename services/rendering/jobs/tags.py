@@ -13,10 +13,11 @@ from typing import NamedTuple, Protocol
 from contracts.types import Area, Notice
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, rectangle_to_area
 from services.rendering.jobs.pdfium_text import PageText, page_texts
+from services.rendering.jobs.reading_order import OrderedText, ReadText
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.tag_boxes import Neighbours, field_box
 from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, parse_tag
-from services.rendering.jobs.tag_spans import Span, parse_span, tag_spans
+from services.rendering.jobs.tag_spans import Span, is_wrapped, parse_span, tag_spans
 from services.rendering.jobs.tag_values import clean
 
 MOST_FIELDS = 2_000
@@ -38,7 +39,8 @@ class TagLine(NamedTuple):
 @dataclass
 class FoundTag:
     """A tag with its place: ``ranges`` are positions in the page's text (one range unless it is broken over columns),
-    ``characters`` the same as indices of pdfium's characters, both ends included; ``lines`` are its pieces on the page,
+    ``characters`` the same as indices of pdfium's characters, both ends included; ``lines`` are its pieces on the page
+    (none where it was not drawn in the order in which it is read),
     ``behind`` is where the last glyph behind it on its line stands, in default user space; ``box`` is where the field goes,
     in upright points. ``page`` from 1."""
 
@@ -82,7 +84,7 @@ class Surroundings(Protocol):
     mirrored: bool
 
     def original(self, shown: str) -> str | None: ...
-    def is_inert(self, text: PageText, start: int, end: int) -> bool: ...
+    def is_inert(self, text: ReadText, start: int, end: int) -> bool: ...
     def take_over(self, text: PageText, tag: FoundTag) -> None: ...
     def align(self, tags: Sequence[FoundTag]) -> None: ...
 
@@ -106,7 +108,7 @@ def find_tags(
 
 
 def _read_page(
-    text: PageText,
+    drawn: PageText,
     visible: VisiblePage,
     page: int,
     document: str,
@@ -116,23 +118,27 @@ def _read_page(
     def notice(code: str, message: str) -> None:
         found.note(Notice(code=code, message=message, document=document, page=page))
 
-    neighbours = Neighbours(text, visible)
-    for span in tag_spans(text, visible, surroundings):
+    neighbours = Neighbours(drawn, visible)
+    text, spans = tag_spans(drawn, visible, surroundings)
+    for span in spans:
         whole = span.text(text)
         shown = clean(whole, 120)
+        typed = surroundings.original(whole) if surroundings is not None and span.problem is None else None
+        if span.problem is None and typed is None and not is_wrapped(text, span, visible):
+            span.problem = "is not closed"
         if span.problem is not None:
             notice(
                 "unclosed_tag", f"The tag that begins with “{shown}” on page {page} {span.problem}; it stays as text."
             )
             continue
         try:
-            typed = surroundings.original(whole) if surroundings is not None else None
             parsed = parse_span(text, span) if typed is None else parse_tag(typed)
         except NotATag as reason:
             notice("unknown_tag", f"“{shown}” on page {page} is not a field: {reason}; it stays as text.")
             continue
-        characters = [(text.character_index(start), text.character_index(end - 1)) for start, end in span.ranges]
-        boxes = _line_boxes(text, characters, visible)
+        ranges = text.drawn(span.ranges) if isinstance(text, OrderedText) else span.ranges
+        characters = [(drawn.character_index(start), drawn.character_index(end - 1)) for start, end in ranges]
+        boxes = _line_boxes(drawn, characters, visible)
         box = field_box(parsed, boxes, visible, neighbours) if boxes else None
         if not box:
             notice("tag_outside_page", f"“{shown}” lies outside the visible part of page {page}.")
@@ -140,12 +146,11 @@ def _read_page(
         if len(found.tags) >= MOST_FIELDS:
             raise Refused(f"The document has more than {MOST_FIELDS:,} field tags.")
         neighbours.add_field(box)
-        lines = [line for start, end in span.ranges for line in _lines(text, start, end)]
-        found.tags.append(
-            FoundTag(page, whole, span.ranges, characters, lines, _behind(text, span), parsed, box, visible)
-        )
+        lines = [line for start, end in ranges for line in _lines(drawn, start, end)] if text is drawn else []
+        behind = _behind(drawn, span) if text is drawn else None
+        found.tags.append(FoundTag(page, whole, ranges, characters, lines, behind, parsed, box, visible))
         if surroundings is not None:
-            surroundings.take_over(text, found.tags[-1])
+            surroundings.take_over(drawn, found.tags[-1])
         for remark in parsed.remarks:
             notice("tag_attribute", f"In “{shown}” on page {page} {remark}.")
 

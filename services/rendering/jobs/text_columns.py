@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from services.rendering.jobs.geometry import Rectangle, VisiblePage
-from services.rendering.jobs.pdfium_text import PageText
+from services.rendering.jobs.reading_order import ReadText
 
 _GAP = 1.2
 """Line heights between two stretches of a line that belong to different columns or cells."""
@@ -36,7 +36,7 @@ class _Stretch:
 class Columns:
     """Boxes are in upright points. Slow: only for pages where a tag is broken over lines."""
 
-    def __init__(self, text: PageText, visible: VisiblePage) -> None:
+    def __init__(self, text: ReadText, visible: VisiblePage) -> None:
         self._stretches: list[_Stretch] = []
         for position, character in enumerate(text.text):
             if character.isspace():

@@ -138,6 +138,45 @@ def test_tags_in_lines_from_right_to_left(renderer: Renderer) -> None:
     assert texts(prepared.file)[0].splitlines()[5:][0].strip() == "and"
 
 
+@pytest.mark.parametrize(
+    ("text", "fields", "properties"),
+    [
+        (
+            "{{Подпись;type=signature;role=Покупатель}} {{Имя;role=Продавец}}",
+            [("Подпись", "signature", "Покупатель"), ("Имя", "text", "Продавец")],
+            "",
+        ),
+        ("Όνομα: {{Υπογραφή;type=date;role=Αγοραστής}} τέλος", [("Υπογραφή", "date", "Αγοραστής")], ""),
+        (
+            "שלום {{שם;type=date;role=קונה}} עולם, {{B;type=text}}",
+            [("שם", "date", "קונה"), ("B", "text", None)],
+            "<w:bidi/>",
+        ),
+        (
+            "مرحبا {{الاسم;type=signature;role=المشتري}} بالعالم، {{ب;type=date}}",
+            [("الاسم", "signature", "المشتري"), ("ب", "date", None)],
+            "<w:bidi/>",
+        ),
+        ("Name {{שם פרטי;type=date;role=קונה}} here", [("שם פרטי", "date", "קונה")], ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["Cambria", "Arial"])
+def test_tags_in_letters_that_the_font_does_not_have(
+    renderer: Renderer, name: str, text: str, fields: list[tuple[str, str, str | None]], properties: str
+) -> None:
+    """LibreOffice draws them first, from another font; so does its own PDF, of which nobody knows what was typed."""
+    data = docx(tag(text, font(name), properties=properties))
+    assert renderer._office is not None
+    _, (pdf,) = renderer._office.run("convert", {}, [data])
+    for prepared in (
+        renderer.prepare_docx(data, "letter", None, remove_tags=True),
+        renderer.prepare_pdf(pdf, "letter", remove_tags=True, flatten=False),
+    ):
+        assert [(field.name, str(field.type), field.role) for field in prepared.fields] == fields
+        assert [notice.code for notice in prepared.report] == []
+        assert not set("{};=") & set(texts(prepared.file)[0])
+
+
 def test_the_same_tag_on_each_page_and_in_differently_set_paragraphs(renderer: Renderer) -> None:
     breaking = paragraph('<w:r><w:br w:type="page"/></w:r>')
     right = '<w:jc w:val="right"/>'

@@ -342,3 +342,11 @@ def test_a_file_that_was_written_is_one_that_can_be_read() -> None:
     again = prepare_docx(made, None, name="again", most_bytes=2**24)
     assert lines(again.file) == lines(made)
     assert io.BytesIO(made).read(2) == b"PK"
+
+
+def test_a_value_loses_nothing_behind_a_tag_that_is_not_closed() -> None:
+    variables = {"formula": "a = {b; c}"}
+    assert filled(variables, paragraph("{{Price;role=A} is [[formula]] of it. End}}")) == [
+        "{{Price;role=A} is a = {b; c} of it. End}}"
+    ]
+    assert filled(variables, paragraph("{{Price;title=[[formula]]}}")) == ["{{Price;title=a  b c}}"]

@@ -124,6 +124,47 @@ def test_braces_inside_and_around(text, default, left):
     assert pdfium_text(prepared.file).split() == left.split()
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "fields"),
+    [
+        ("{{Price;type=number;role=A} and interest of 5 percent applies. End}} of text.", "unclosed_tag", []),
+        ("{{Price} and interest applies. End}} of {{B;type=date}} text.", "unclosed_tag", ["B"]),
+        ("{{Price;title=A} and interest applies. End}} of text.", "unclosed_tag", []),
+        ("{{Price;role=A} and {interest} applies. End}} of text.", "unclosed_tag", []),
+        (f"{{{{Price;role={'A' * 61}}}}} of text.", "unknown_tag", []),
+        ("{{Price;role={A}}} of text.", "unknown_tag", []),
+        ("{{;type=number;role=A}} of text.", "unknown_tag", []),
+        ("{{ ;role=A}} of text.", "unknown_tag", []),
+        ("{{role=A}} of text.", "unknown_tag", []),
+        ("{{name=;role=A}} of text.", "unknown_tag", []),
+    ],
+)
+def test_what_is_no_tag_stays_in_the_text_and_is_reported(text, code, fields):
+    prepared = take(pdf_files.document(pdf_files.line("first"), pdf_files.line(text, x=20, size=7)))
+    assert [field.name for field in prepared.fields] == fields
+    assert [(notice.code, notice.page) for notice in prepared.report] == [(code, 2)]
+    left = text.replace("{{B;type=date}}", "")
+    assert pdfium_text(prepared.file).split() == ["first", *left.split()]
+
+
+@pytest.mark.parametrize(
+    ("lines", "role"),
+    [
+        (["{{Sign;type=signature;role=First", "Party}}"], "First Party"),
+        (["{{Sign;type=signature;role=The other", "party to this}} more"], "The other party to this"),
+        (["{{Sign;role=A", "and interest of 5 % applies. End}}"], None),
+        (["{{Sign;type=text;role=A", "b. The rent is due. It may be", "rise once a year. B}}"], None),
+        (["{{Price", "and interest of 5 % applies. End}}"], None),
+    ],
+)
+def test_a_name_or_role_goes_on_in_the_next_line_where_its_next_word_had_no_room(lines, role):
+    content = "".join(pdf_files.line(text, y=700 - 14 * number) for number, text in enumerate(lines))
+    prepared = take(pdf_files.document(content))
+    assert [field.role for field in prepared.fields] == ([role] if role else [])
+    assert codes(prepared) == ([] if role else ["unclosed_tag"])
+    assert role or pdfium_text(prepared.file).split() == " ".join(lines).split()
+
+
 def test_a_tag_that_is_too_long_is_reported():
     lines = ["{{A;type=text;description=" + "x " * 100, *["y " * 100] * 25, "z}}"]
     content = "".join(pdf_files.line(text, x=20, y=700 - 8 * number, size=5) for number, text in enumerate(lines))
@@ -190,7 +231,7 @@ def test_nothing_says_the_tag_in_the_structure_tree():
         ("שלום {{Name;type=date;role=Buyer}} עולם", [("Name", "date", "Buyer")], "שלום עולם"),
         (
             "שלום {{Name;type=text}} עולם {{B;type=date}} עוד",
-            [("B", "date", None), ("Name", "text", None)],
+            [("Name", "text", None), ("B", "date", None)],
             "שלום עולם עוד",
         ),
         ("مرحبا {{الاسم;type=signature}} بالعالم", [("الاسم", "signature", None)], "مرحبا بالعالم"),
@@ -207,6 +248,37 @@ def test_lines_from_right_to_left(html, fields, left):
 def test_a_foreign_name_in_a_line_from_left_to_right():
     data, _, _ = html_to_pdf("<p>Name {{שם פרטי;type=date}} here")
     assert fields_of(data) == [("שם פרטי", "date", None)]
+
+
+def in_pieces(text: str, later: str, transform: str = "1 0 0 1 72 700") -> bytes:
+    """A line in Courier whose characters ``later`` are drawn after all others, as if they came from another font."""
+    pdf = pikepdf.new()
+    pieces = [(match.start(), match[0]) for match in re.finditer(f"[{later}]+|[^{later}]+", text)]
+    pieces.sort(key=lambda piece: piece[1][0] in later)
+    shown = "".join(f"1 0 0 1 {6 * start} 0 Tm ({piece}) Tj " for start, piece in pieces)
+    content = f"q {transform} cm BT /F9 10 Tf {shown} ET Q"
+    pdf_files.add_page(pdf, content, fonts={"/F9": pdf_files.standard_font(pdf, "Courier")})
+    return pdf_files.saved(pdf)
+
+
+@pytest.mark.parametrize(
+    "transform", ["1 0 0 1 72 700", "0 1 -1 0 300 60", "0 -1 1 0 300 700", "0.966 0.259 -0.259 0.966 40 300"]
+)
+@pytest.mark.parametrize("later", ["A-Z", "{}", "a-z", "I", "=;"])
+def test_tags_are_read_as_they_stand_whatever_was_drawn_first(transform, later):
+    prepared = take(in_pieces("IN {{In First;type=date;role=The Buyer}} OR {{Ill;role=B}} END", later, transform))
+    found = [(field.name, str(field.type), field.role) for field in prepared.fields]
+    assert found == [("In First", "date", "The Buyer"), ("Ill", "text", "B")]
+    assert codes(prepared) == []
+    assert sorted("".join(pdfium_text(prepared.file).split())) == sorted("INOREND")
+
+
+def test_accents_stay_with_their_letters_and_the_braces_of_both_ends_go():
+    data, _, _ = html_to_pdf("<p>Name {{לוֹם;type=date;role=קוֹנֶה}} here<p dir=rtl>{{B;type=text}}, {{ג;role=קונה}} אז")
+    prepared = take(data)
+    found = [(field.name, field.role) for field in prepared.fields]
+    assert found == [("לוֹם", "קוֹנֶה"), ("B", None), ("ג", "קונה")]
+    assert not set("{}") & set(pdfium_text(prepared.file))
 
 
 # Fonts that do not tell what they draw
