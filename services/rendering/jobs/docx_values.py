@@ -12,6 +12,8 @@ INERT_COLOR = (1, 0, 1)
 
 _LINES = re.compile(r"\r\n|\r|\n|\u2028|\u2029|\x0b|\x0c")
 _PIECES = re.compile(r"(\n|\t|[{}]+)")
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""What turns the direction of all that follows; letters from right to left need none of it."""
 _UNFIT = re.compile("[\x00-\x08\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -27,9 +29,10 @@ def as_text(value: Any) -> str:
 
 
 def text_runs(model: Any, text: str) -> list[Any]:
-    """Runs formatted as ``model``, with line breaks and tabs, and braces that make no tag."""
+    """Runs formatted as ``model``, with line breaks and tabs, braces that make no tag, and without characters that turn what
+    stands behind them."""
     runs = [bare_run(model)]
-    for piece in _PIECES.split(text):
+    for piece in _PIECES.split(_TURNING.sub("", text)):
         if not piece:
             continue
         if piece[0] in "{}":

@@ -212,6 +212,17 @@ def test_values_make_no_fields_whatever_braces_they_have(renderer: Renderer) -> 
     assert [notice.code for notice in prepared.report] == ["unclosed_tag"]
 
 
+@pytest.mark.parametrize(
+    "value", ["\u202e1,000", "<b>&#x202e;1,000</b>", "\u20671,000", "\u202b\u202e\u20661,000", "\u202dשלום"]
+)
+def test_a_value_turns_nothing_that_stands_behind_it(renderer: Renderer, value: str) -> None:
+    body = paragraph("Pay [[amount]] by {{Date;type=date;role=Buyer}} at the latest")
+    prepared = made(renderer, body, variables={"amount": value})
+    assert [(field.name, field.role) for field in prepared.fields] == [("Date", "Buyer")]
+    words = "שלום" if "ש" in value else "1,000"
+    assert texts(prepared.file)[0].split() == ["Pay", words, "by", "at", "the", "latest"]
+
+
 def test_tags_come_and_go_with_conditions_and_loops(renderer: Renderer) -> None:
     body = [
         paragraph("[[for:parties]]"),

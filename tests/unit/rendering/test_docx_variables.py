@@ -349,4 +349,4 @@ def test_a_value_loses_nothing_behind_a_tag_that_is_not_closed() -> None:
     assert filled(variables, paragraph("{{Price;role=A} is [[formula]] of it. End}}")) == [
         "{{Price;role=A} is a = {b; c} of it. End}}"
     ]
-    assert filled(variables, paragraph("{{Price;title=[[formula]]}}")) == ["{{Price;title=a  b c}}"]
+    assert filled(variables, paragraph("{{Price;title=[[formula]]}}")) == ["{{Price;title=a b c}}"]
