@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from contracts.types import Notice
-from services.rendering.jobs.docx_names import OFFICE, RELATIONSHIP_ID, RUN, TEXT_BOX, VML, W
+from services.rendering.jobs.docx_html import insert_document
+from services.rendering.jobs.docx_names import OFFICE, PARAGRAPH, RELATIONSHIP_ID, RUN, TEXT_BOX, VML, W
 from services.rendering.jobs.docx_package import STORIES, Package, is_story
+from services.rendering.jobs.refused import Refused
 
 
 def _words(text: str) -> frozenset[str]:
@@ -47,6 +49,7 @@ def stories(package: Package) -> Iterator[Any]:
 
 def clean(package: Package, *, name: str) -> None:
     """Changes the parts; what the author should know is added to the report."""
+    _include(package, name)
     revised = commented = False
     for root in stories(package):
         revised |= _accept_revisions(root)
@@ -64,6 +67,28 @@ def clean(package: Package, *, name: str) -> None:
     if revised:
         message = "Tracked changes were accepted: the document is shown as it reads with all of them."
         package.report.append(Notice(code="revisions_accepted", message=message, document=name))
+
+
+def _include(package: Package, name: str) -> None:
+    """Puts the documents that this one includes (``w:altChunk``) where it does: their text, with formatting as simple as that
+    of a variable's value."""
+    if not package.chunks:
+        return
+    for part, root in package.trees.items():
+        for place in list(root.iter(f"{W}altChunk")):
+            chunk = package.chunks.get((part, place.get(RELATIONSHIP_ID, "")))
+            if chunk is None:
+                continue
+            paragraph = place.makeelement(PARAGRAPH)
+            run = place.makeelement(RUN)
+            paragraph.append(run)
+            place.getparent().replace(place, paragraph)
+            try:
+                insert_document(chunk.data, run, is_html=chunk.kind == "html")
+            except Refused as refused:
+                raise Refused("The document that the DOCX includes (altChunk) is too large or too deep.") from refused
+    message = "A document that is included in this one is shown with its text and simple formatting, without pictures."
+    package.report.append(Notice(code="included_document", message=message, document=name))
 
 
 def _accept_revisions(root: Any) -> bool:

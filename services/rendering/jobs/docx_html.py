@@ -26,7 +26,7 @@ from services.rendering.jobs.docx_names import (
     W,
 )
 from services.rendering.jobs.docx_tokens import bare_run
-from services.rendering.jobs.docx_values import text_runs
+from services.rendering.jobs.docx_values import as_text, text_runs
 from services.rendering.jobs.refused import Refused
 
 MOST_ELEMENTS = 5_000
@@ -77,11 +77,28 @@ class _Writing:
     ends_blank: bool = True
 
 
-class HtmlValue:
-    """An HTML value, to be put in the place of ``run``, whose formatting it continues."""
+def insert_document(data: bytes, run: Any, *, is_html: bool) -> None:
+    """Puts a document of HTML or plain text in the place of ``run``. It is the author's own: what it has of tags are tags."""
+    if is_html:
+        HtmlValue(data, run, is_value=False).insert()
+        return
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        text = data.decode("cp1252", "replace")
+    for made in text_runs(run, as_text(text), is_value=False):
+        run.addprevious(made)
+    run.getparent().remove(run)
 
-    def __init__(self, html: str, run: Any) -> None:
+
+class HtmlValue:
+    """An HTML value, to be put in the place of ``run``, whose formatting it continues; or the author's own HTML, of which
+    braces make tags (``is_value`` false)."""
+
+    def __init__(self, html: str | bytes, run: Any, *, is_value: bool = True) -> None:
         self._run = run
+        self._is_value = is_value
         self._paragraph = next(run.iterancestors(PARAGRAPH))
         self._body = tinyhtml5.parse(html, namespace_html_elements=False).find("body")
         self._elements = 0
@@ -251,7 +268,7 @@ class HtmlValue:
             _set(properties, f"{W}u", {VALUE: "single"})
         if look.color:
             _set(properties, f"{W}color", {VALUE: look.color})
-        runs = text_runs(model, text)
+        runs = text_runs(model, text, is_value=self._is_value)
         if not look.link:
             return runs
         link = model.makeelement(f"{W}fldSimple", {f"{W}instr": f'HYPERLINK "{look.link}"'})

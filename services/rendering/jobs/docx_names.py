@@ -2,7 +2,9 @@
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 W = f"{{{WORD}}}"
+TRANSITIONAL = "http://schemas.openxmlformats.org/"
 STRICT = "http://purl.oclc.org/ooxml/"
+"""What the names of the same elements begin with in a file that Word saved as Strict Open XML."""
 VML = "{urn:schemas-microsoft-com:vml}"
 OFFICE = "{urn:schemas-microsoft-com:office:office}"
 RELATIONSHIPS = "{http://schemas.openxmlformats.org/package/2006/relationships}"

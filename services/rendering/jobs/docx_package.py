@@ -6,6 +6,7 @@ templates are left behind, and so is everything that points out of the file (thr
 
 import io
 import posixpath
+import re
 import struct
 import zipfile
 import zlib
@@ -17,7 +18,7 @@ from lxml import etree
 from PIL import Image
 
 from contracts.types import Notice
-from services.rendering.jobs.docx_names import CONTENT_TYPES, RELATIONSHIPS, STRICT, WORD
+from services.rendering.jobs.docx_names import CONTENT_TYPES, RELATIONSHIPS, STRICT, TRANSITIONAL, WORD
 from services.rendering.jobs.pictures import MOST_PIXELS
 from services.rendering.jobs.refused import Refused
 
@@ -44,7 +45,6 @@ _KEPT = _words(
 STORIES = frozenset({"officeDocument", "header", "footer", "footnotes", "endnotes"})
 """Kinds of relationships whose parts hold text."""
 _REFUSED = {
-    "aFChunk": "The DOCX includes another document (altChunk), which cannot be shown: open it in Word and save it again.",
     "subDocument": "The DOCX is a master document: its parts are in other files.",
 }
 _LEFT_OUT = {
@@ -55,6 +55,14 @@ _LEFT_OUT = {
     "package": ("objects_removed", "Embedded objects are shown as pictures; their data were removed."),
     "attachedTemplate": ("template_removed", "The reference to a template file was removed."),
 }
+_CHUNK_TYPES = {"text/html": "html", "application/xhtml+xml": "html", "text/plain": "text"}
+_UNKNOWN_CHUNK = (
+    "The DOCX includes another document (altChunk) that is neither HTML nor text: open it in Word and save it again."
+)
+_STRICT_NAME = re.compile(
+    rb"""((?:\bxmlns(?::[\w.-]+)?|\buri|\bType)\s*=\s*["'])""" + re.escape(STRICT.encode()) + rb"""(\w+)/([^"'\s]+)"""
+)
+_STRICT_WORDS = {b"extendedProperties": b"extended-properties", b"customProperties": b"custom-properties"}
 _LINKS = ("http", "https", "mailto", "tel")
 _PARSER_OPTIONS: dict[str, Any] = {
     "resolve_entities": False,
@@ -66,14 +74,24 @@ _PARSER_OPTIONS: dict[str, Any] = {
 }
 
 
+@dataclass(frozen=True)
+class Chunk:
+    """A document that another one includes (``w:altChunk``): ``kind`` is html or text."""
+
+    kind: str
+    data: bytes
+
+
 @dataclass
 class Package:
-    """``trees``: the XML parts by name, ``others``: the rest; ``kinds``: by which relationship each was found."""
+    """``trees``: the XML parts by name, ``others``: the rest; ``kinds``: by which relationship each was found; ``chunks``: what
+    parts include, by the part's name and the relationship's ID."""
 
     main: str
     trees: dict[str, Any] = field(default_factory=dict)
     others: dict[str, bytes] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
+    chunks: dict[tuple[str, str], Chunk] = field(default_factory=dict)
     report: list[Notice] = field(default_factory=list)
 
     def of_kind(self, *kinds: str) -> list[Any]:
@@ -159,12 +177,19 @@ class _Reader:
         self._names = {part.lower(): part for part in parts}
         self._notices: dict[str, str] = {}
         self._xml_bytes = self._marks = 0
+        self._types: dict[str, str] = {}
 
     def read(self) -> Package:
         if _TYPES not in self._parts:
             raise Refused("The file is not a DOCX.")
         types = self._parsed(_TYPES)
-        package = Package(main=self._main_part(types))
+        self._types = {
+            one.get("PartName" if one.get("PartName") else "Extension", "").lstrip("/").lower(): one.get(
+                "ContentType", ""
+            )
+            for one in types
+        }
+        package = Package(main=self._main_part())
         package.trees[_TYPES] = types
         waiting = [_ROOT]
         while waiting:
@@ -180,17 +205,13 @@ class _Reader:
         ]
         return package
 
-    def _main_part(self, types: Any) -> str:
+    def _main_part(self) -> str:
         root = self._parsed("_rels/.rels") if "_rels/.rels" in self._parts else ()
         found = [self._target(_ROOT, one) for one in root if _kind(one) == "officeDocument"]
         main = next((name for name in found if name), None)
         if main is None:
             raise Refused("The file is not a DOCX.")
-        stated = {
-            one.get("PartName", "").lstrip("/").lower(): one.get("ContentType", "")
-            for one in types.iter(f"{CONTENT_TYPES}Override")
-        }
-        kind = stated.get(main.lower(), "")
+        kind = self._types.get(main.lower(), "")
         if "macroEnabled" in kind:
             raise Refused("The file is a Word document with macros; save it as .docx.")
         if not kind.endswith(_MAIN_TYPES):
@@ -205,6 +226,8 @@ class _Reader:
         found = []
         relationships = self._parsed(name)
         for one in list(relationships):
+            if _kind(one) == "aFChunk":
+                package.chunks[source, one.get("Id", "")] = self._chunk(source, one)
             target = self._kept(source, one)
             if target is None:
                 relationships.remove(one)
@@ -233,6 +256,17 @@ class _Reader:
             self._notices[code] = message
         return None
 
+    def _chunk(self, source: str, relationship: Any) -> Chunk:
+        name = self._target(source, relationship)
+        if name is None:
+            raise Refused(_UNKNOWN_CHUNK)
+        stated = self._types.get(name.lower()) or self._types.get(name.lower().rpartition(".")[2], "")
+        kind = _CHUNK_TYPES.get(stated.partition(";")[0].strip().lower())
+        if kind is None:
+            raise Refused(_UNKNOWN_CHUNK)
+        self._count(self._parts[name])
+        return Chunk(kind, self._parts[name])
+
     def _target(self, source: str, relationship: Any) -> str | None:
         path = unquote(relationship.get("Target", ""))
         joined = posixpath.normpath(posixpath.join("/", posixpath.dirname(source), path)).lstrip("/")
@@ -250,10 +284,9 @@ class _Reader:
 
     def _parsed(self, name: str) -> Any:
         data = self._parts[name]
-        self._xml_bytes += len(data)
-        self._marks += data.count(b"<") + (data.count(b"<\0") if data[:2] in (b"\xff\xfe", b"\xfe\xff") else 0)
-        if self._xml_bytes > MOST_XML_BYTES or self._marks > MOST_MARKS:
-            raise Refused("The DOCX has too much text and formatting to be processed.")
+        self._count(data)
+        if STRICT.encode() in data:
+            data = _STRICT_NAME.sub(_transitional, data)
         try:
             root = etree.fromstring(data, etree.XMLParser(**_PARSER_OPTIONS))
         except (etree.XMLSyntaxError, ValueError) as error:
@@ -263,6 +296,19 @@ class _Reader:
         if isinstance(root.tag, str) and root.tag.startswith("{" + STRICT):
             raise Refused("The file is a Strict Open XML document; save it as an ordinary Word document (.docx).")
         return root
+
+    def _count(self, data: bytes) -> None:
+        self._xml_bytes += len(data)
+        self._marks += data.count(b"<") + (data.count(b"<\0") if data[:2] in (b"\xff\xfe", b"\xfe\xff") else 0)
+        if self._xml_bytes > MOST_XML_BYTES or self._marks > MOST_MARKS:
+            raise Refused("The DOCX has too much text and formatting to be processed.")
+
+
+def _transitional(name: re.Match[bytes]) -> bytes:
+    """The name of the same thing in an ordinary Word document: the two differ in their beginnings (ISO/IEC 29500-1, annex A,
+    and 29500-4)."""
+    words = [_STRICT_WORDS.get(word, word) for word in name[3].split(b"/")]
+    return name[1] + TRANSITIONAL.encode() + name[2] + b"/2006/" + b"/".join(words)
 
 
 def _relationships_of(part: str) -> str:

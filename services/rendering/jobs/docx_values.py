@@ -28,14 +28,14 @@ def as_text(value: Any) -> str:
     return _UNFIT.sub("", _LINES.sub("\n", str(value)))
 
 
-def text_runs(model: Any, text: str) -> list[Any]:
-    """Runs formatted as ``model``, with line breaks and tabs, braces that make no tag, and without characters that turn what
-    stands behind them."""
+def text_runs(model: Any, text: str, *, is_value: bool = True) -> list[Any]:
+    """Runs formatted as ``model``, with line breaks and tabs, braces that make no tag in a value, and without characters that
+    turn what stands behind them."""
     runs = [bare_run(model)]
     for piece in _PIECES.split(_TURNING.sub("", text)):
         if not piece:
             continue
-        if piece[0] in "{}":
+        if is_value and piece[0] in "{}":
             marked = bare_run(model)
             _mark(marked)
             _write(marked, piece)

@@ -1,5 +1,6 @@
 """DOCX to PDF with the real LibreOffice in a real child: what gets in, what cannot get out, what fields inherit."""
 
+import re
 import socket
 import struct
 import threading
@@ -258,8 +259,8 @@ def test_tags_come_and_go_with_conditions_and_loops(renderer: Renderer) -> None:
         (docx(main_type="application/vnd.ms-word.document.macroEnabled.main+xml"), "macros"),
         (docx(main_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"), "not a Word"),
         (
-            docx(relationships=relationship("aFChunk", "chunk.html"), parts={"word/chunk.html": b"<p>"}),
-            "another document",
+            docx(relationships=relationship("aFChunk", "chunk.rtf"), parts={"word/chunk.rtf": b"{\\rtf1}"}),
+            "neither HTML nor text",
         ),
         (docx(relationships=relationship("subDocument", "file:///etc/passwd", external=True)), "master document"),
     ],
@@ -410,6 +411,56 @@ def test_a_document_with_comments_is_shown_without_them(renderer: Renderer) -> N
 def test_a_reference_to_what_is_not_there_does_no_harm(renderer: Renderer, reference: str) -> None:
     prepared = made(renderer, paragraph("Before ", reference, "after"), footer=paragraph("Foot"))
     assert " ".join(" ".join(texts(prepared.file)).split()).replace("Foot ", "") == "Before after Foot"
+
+
+def test_a_document_that_includes_another_shows_its_text(renderer: Renderer) -> None:
+    html = "<html><head><title>No</title><meta charset=utf-8></head><body><p>Grüße an [[name]]</p><table><tr><td>{{Sign;type=signature</td></tr></table><ul><li>one {{Place;type=text}}</ul><script>bad()</script><img src='http://127.0.0.1/x'></body></html>"
+    types = docx(
+        paragraph("Before"), '<w:altChunk r:id="first"/>', paragraph("Between"), '<w:altChunk r:id="second"/>', paragraph("After"),
+        relationships=relationship("aFChunk", "first.htm", id_="first") + relationship("aFChunk", "second.txt", id_="second"),
+        parts={"word/first.htm": html.encode(), "word/second.txt": "Zwei {{Date;type=date}}\r\nZeilen für [[name]]".encode()},
+    )  # fmt: skip
+    parts = unzipped(types)
+    parts["[Content_Types].xml"] = parts["[Content_Types].xml"].replace(
+        b"<Override",
+        b'<Default Extension="htm" ContentType="text/html"/><Default Extension="txt" ContentType="text/plain"/><Override',
+        1,
+    )
+    prepared = renderer.prepare_docx(zipped(parts), "letter", {"name": "Ana {{X}}"}, remove_tags=True)
+    words = "Before Grüße an Ana {{X}} {{Sign;type=signature • one Between Zwei Zeilen für Ana {{X}} After"
+    assert " ".join(texts(prepared.file)[0].split()) == words
+    assert [(field.name, field.type) for field in prepared.fields] == [("Place", "text"), ("Date", "date")]
+    assert [notice.code for notice in prepared.report] == ["included_document", "unclosed_tag"]
+
+
+def strict(data: bytes) -> bytes:
+    """The same document as Word saves it as Strict Open XML: other names of everything (ISO/IEC 29500-1, annex A)."""
+    parts = unzipped(data)
+    for name, content in parts.items():
+        if name.endswith((".xml", ".rels")) and name != "[Content_Types].xml":
+            parts[name] = re.sub(
+                rb"http://schemas.openxmlformats.org/(wordprocessingml|officeDocument|drawingml)/2006/",
+                rb"http://purl.oclc.org/ooxml/\1/",
+                content,
+            )
+    return zipped(parts)
+
+
+def test_strict_open_xml_is_read_as_any_other(renderer: Renderer) -> None:
+    address = "http://purl.oclc.org/ooxml/wordprocessingml/main"
+    data = docx(
+        paragraph("Dear [[name]]", '<w:r><w:footnoteReference w:id="2"/></w:r>', properties='<w:jc w:val="end"/>'),
+        paragraph("{{Sign;type=signature;role=Buyer}}", properties='<w:ind w:start="72pt"/>'),
+        paragraph(f"See {address}/"),
+        header=paragraph("Head"), footnotes={2: paragraph("Note")},
+    )  # fmt: skip
+    prepared = renderer.prepare_docx(strict(data), "letter", {"name": "Ana"}, remove_tags=True)
+    ordinary = renderer.prepare_docx(data, "letter", {"name": "Ana"}, remove_tags=True)
+    assert texts(prepared.file) == texts(ordinary.file)
+    assert f"See {address}/" in texts(prepared.file)[0]
+    assert prepared.fields == ordinary.fields
+    assert prepared.fields[0].areas[0].x > 0.2
+    assert prepared.report == ordinary.report
 
 
 def test_a_picture_bomb_is_refused() -> None:
