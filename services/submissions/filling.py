@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from contracts.errors import ServiceError
+from contracts.markdown_text import plain_title
 from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
 from services.submissions import conditions, placeholders
 from services.submissions import values as rules
@@ -142,7 +143,7 @@ def refuse(faults: Faults) -> None:
 
 def label(field: FieldDefinition) -> str:
     """What the signer knows the field by; a sentence about it begins so."""
-    return field.title or field.name or field.type.value
+    return plain_title(field.title or "") or field.name or field.type.value
 
 
 def _fillable(own: Mapping[str, FieldDefinition], uuid: str) -> FieldDefinition:

@@ -15,6 +15,7 @@ import pikepdf
 
 from contracts import paper as values
 from contracts.audit_chain import START
+from contracts.markdown_text import plain_title
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.types import FieldType
 from services.rendering import differences
@@ -328,7 +329,11 @@ class _Sections:
         for one in own:
             counts[one.field.type] = counts.get(one.field.type, 0) + 1
             if (shown := self._shown(one)) is not None:
-                title = one.field.title or one.field.name or f"{one.field.type.value} field {counts[one.field.type]}"
+                title = (
+                    plain_title(one.field.title or "")
+                    or one.field.name
+                    or f"{one.field.type.value} field {counts[one.field.type]}"
+                )
                 label = self._text(title.upper(), _LABEL, self._width / 2 - 14, longest=120)
                 cells.append(paper.stack([label, shown], gap=2))
         half = self._width / 2 - 6

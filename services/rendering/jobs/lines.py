@@ -2,9 +2,11 @@
 
 A simplification of UAX #14 for short texts on forms: after blanks and hyphens, between Chinese and Japanese characters
 (closing punctuation and small kana never start a line), before the leading vowels of Thai and Lao, which are written
-without blanks. A word that is too long for a whole line is broken between clusters, after ``@ . - _ / &`` if it has one.
+without blanks. A mark above or below a letter stays with it. A word that is too long for a whole line is broken between
+clusters, after ``@ . - _ / &`` if it has one.
 """
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +18,7 @@ _HYPHENS = frozenset("-\u2010\u2012\u2013\u2014\u058a\u05be\u200b/\\")
 _IDEOGRAPHIC = frozenset({"Hani", "Hira", "Kana", "Bopo", "Yiii", "Tang"})
 _NEVER_FIRST = frozenset(
     "、。，．・：；？！）〕］｝〉》」』】〙〗〟’”｠»ゝゞヽヾ々ーぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶ,.:;?!)]}%°′″"
+    "゛゜ﾞﾟｧｨｩｪｫｬｭｮｯｰ｡､･｣"
 )
 _NEVER_LAST = frozenset("（〔［｛〈《「『【〘〖〝‘“｟«([{$£¥")
 _LEADING_VOWELS = frozenset("เแโใไເແໂໃໄ")
@@ -70,6 +73,9 @@ def _line_end(clusters: Sequence[Cluster], allowed: Sequence[bool], start: int, 
                 return last + 1, False
             if soft >= 0:
                 return soft + 1, True
+            while index > start + 1 and _is_mark(cluster.text[0]):
+                index -= 1
+                cluster = clusters[index]
             return max(index, start + 1), True
         used += cluster.advance
         if allowed[index]:
@@ -93,13 +99,18 @@ def _may_break(before: str, after: str) -> bool:
     last, first = before[-1:], after[:1]
     if _is_blank(last):
         return not _is_blank(first)
-    if not first or not last or _is_blank(first) or first in _NEVER_FIRST or last in _NEVER_LAST:
+    if not first or not last or _is_blank(first) or _is_mark(first) or first in _NEVER_FIRST or last in _NEVER_LAST:
         return False
     if last in _HYPHENS:
         return not first.isdigit() and len(before) == 1
     if first in _LEADING_VOWELS:
         return True
     return _stands_alone(first) or _stands_alone(last)
+
+
+def _is_mark(character: str) -> bool:
+    """An accent or a voicing mark: it belongs to the letter before it, also where each comes from a font of its own."""
+    return unicodedata.category(character).startswith("M") or character in "゛゜ﾞﾟ"
 
 
 def _stands_alone(character: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from contracts.markdown_text import plain_title
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary
 from contracts.types import Account, Area, FieldDefinition, FieldType
 from services.rendering.jobs.canvas import Canvas, color_of
@@ -69,7 +70,7 @@ class Shown:
 
 def name_of(field_: FieldDefinition) -> str:
     """How a message names a field to the user of the API."""
-    return field_.name or field_.title or f"{field_.type} {field_.uuid}"
+    return field_.name or plain_title(field_.title or "") or f"{field_.type} {field_.uuid}"
 
 
 def style_of(place: Place, size: float | None = None) -> Style:

@@ -27,6 +27,7 @@ _TAB = " " * 4
 # Embeddings and overrides (see bidi.py), soft hyphens, joiners of words: they say nothing to a reader.
 _DROPPED = re.compile("[\u00ad\u2060-\u2064\u202a-\u202e\u206a-\u206f\ufeff]")
 # Direction marks steer the layout; in the copied text they would only be in the way.
+_SKIN_TONE = re.compile("(?<=.)[\U0001f3fb-\U0001f3ff]")
 _DIRECTION_MARKS = re.compile("[\u061c\u200b\u200e\u200f\u2066-\u2069]")
 _JOINER = "\u200d"
 _LONGEST_CLUSTER = 32
@@ -260,5 +261,7 @@ def _carrier(font: Font) -> str:
 
 
 def _with_plain_blanks(text: str, font: Font) -> str:
-    """Typographic blanks that the font lacks are drawn as an ordinary one."""
-    return "".join(" " if c.isspace() and not font.glyph(c) else c for c in text)
+    """Typographic blanks that the font lacks are drawn as an ordinary one. Skin tones are not drawn: outlines have no colour,
+    and the fonts' sign for a tone is a grey square."""
+    plain = "".join(" " if c.isspace() and not font.glyph(c) else c for c in text)
+    return _SKIN_TONE.sub("\ufe0f", plain)

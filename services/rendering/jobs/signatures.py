@@ -28,6 +28,7 @@ _NOTE_SIZE = 1 / 1.8
 _WIDE = 4.5
 """From this proportion on the note stands beside the signature, not below it."""
 _SMALLEST_NOTE = 3.0
+_READABLE_NOTE = 4.5
 _STEP = 0.25
 _ELLIPSIS = "..."
 _STAMP_COLOR = (0.13, 0.27, 0.55)
@@ -91,7 +92,8 @@ def _from_bottom(box: Rectangle, bottom: float) -> Rectangle:
 
 
 def _note(place: Place, uuid: str) -> list[str]:
-    """ID, reason or signer, time; empty when nothing is to be printed beside the picture."""
+    """ID, reason or signer, time; empty when nothing is to be printed beside the picture. Who has not completed has not signed
+    yet, whatever they have drawn."""
     reason = place.filling.reasons.get(place.field.uuid)
     wanted = (
         place.filling.account.with_signature_id or str(place.preferences.get("with_signature_id", "")).lower() == "true"
@@ -100,8 +102,10 @@ def _note(place: Place, uuid: str) -> list[str]:
         return []
     party = place.filling.parties.get(place.item.submitter_id)
     who = " ".join(_names(party)) if party else ""
+    signed = party is None or party.completed_at is not None
+    said = f"Reason: {legible(reason)}" if reason else "Digitally signed by" if signed else ""
     lines = [f"ID: {uuid.upper()}"]
-    lines.append(f"Reason: {legible(reason)} {who}".strip() if reason else f"Digitally signed by {who}".strip())
+    lines += [line] if (line := f"{said} {who}".strip()) else []
     attachment = place.filling.attachments.get(uuid)
     if attachment is not None:
         lines.append(_time(place, party, attachment.created_at))
@@ -136,8 +140,8 @@ def _from_left(box: Rectangle, left: float) -> Rectangle:
 
 
 def _fit_note(place: Place, note: list[str], box: Rectangle) -> Layout:
-    """The note at the largest size at which it fits. In a tiny area the ID goes first, then the ends of the lines: all of it
-    is in the audit trail as well, and the picture must stay."""
+    """The note at the largest size at which it fits, the ID on one line where that can be read. In a tiny area the ID goes
+    first, then the ends of the lines: all of it is in the audit trail as well, and the picture must stay."""
     style = replace(
         style_of(place),
         bold=False,
@@ -147,21 +151,20 @@ def _fit_note(place: Place, note: list[str], box: Rectangle) -> Layout:
         exact_size=True,
     )
     largest = max(style.size * _NOTE_SIZE, _SMALLEST_NOTE)
-    for lines in (note, note[1:]):
+    for lines, smallest, unbroken in (
+        (note, _READABLE_NOTE, True),
+        (note, _SMALLEST_NOTE, False),
+        (note[1:], _SMALLEST_NOTE, False),
+    ):
         size = largest
-        while size >= _SMALLEST_NOTE:
-            placed = _laid_out(lines, replace(style, size=size), box)
-            if placed.height <= box.height:
+        while size >= smallest:
+            sized = replace(style, size=size)
+            placed = layout("\n".join(lines), sized, box.width)
+            if placed.height <= box.height and not (unbroken and layout(lines[0], sized).width > box.width):
                 return placed
             size -= _STEP
     small = replace(style, size=min(_SMALLEST_NOTE, box.height / len(note[1:]) / style.leading))
-    return _laid_out(note[1:], small, box, whole=False)
-
-
-def _laid_out(lines: list[str], style: Style, box: Rectangle, *, whole: bool = True) -> Layout:
-    """The ID is cut to one line, the others are wrapped; all are cut when not ``whole``."""
-    cut = [_cut(line, style, box.width) if not whole or line.startswith("ID: ") else line for line in lines]
-    return layout("\n".join(cut), style, box.width)
+    return layout("\n".join(_cut(line, small, box.width) for line in note[1:]), small, box.width)
 
 
 def _cut(line: str, style: Style, width: float) -> str:

@@ -287,6 +287,15 @@ def test_a_trail_without_events_or_parties_is_still_one(blobs: BlobStore, tmp_pa
     assert "How to verify" in said
 
 
+def test_titles_of_fields_are_printed_without_their_marks(blobs: BlobStore, tmp_path: Path) -> None:
+    request = seal_request(blobs)
+    named = next(one for one in request.values if one.field.type == "text" and one.value)
+    named.field.title = "Your **full** [name](https://example.com)"
+    said = words(made(request, blobs), tmp_path)
+    assert "YOUR FULL NAME" in said
+    assert "**" not in said
+
+
 def test_the_document_has_a_title_and_a_language(blobs: BlobStore) -> None:
     with pikepdf.open(io.BytesIO(made(seal_request(blobs), blobs))) as pdf:
         assert str(pdf.docinfo["/Title"]) == "Audit trail - Consulting agreement 2026"

@@ -283,6 +283,28 @@ def test_reason_name_and_time_stand_beside_a_signature(wide: bool) -> None:
     assert not is_blank(upper)
 
 
+@pytest.mark.parametrize("size", [(0.2, 0.08), (0.25, 0.06), (0.3, 0.05), (0.35, 0.12), (0.12, 0.1), (0.6, 0.03)])
+def test_the_id_of_a_signature_is_printed_whole(size: tuple[float, float]) -> None:
+    item = field_value("signature", SIGNATURE, area(0.05, 0.1, *size))
+    data, drawn = fill(item, account=Account(with_signature_id=True))
+    printed = "".join((drawn[0].text or "").split())
+    assert printed.startswith(f"ID:{SIGNATURE.upper()}Digitallysignedby")
+    assert "..." not in printed
+    assert is_found(drawn[0].text or "", found(data, drawn[0]))
+
+
+def test_nobody_has_digitally_signed_before_they_have_completed() -> None:
+    item = field_value("signature", SIGNATURE, area(0.05, 0.1, 0.35, 0.12))
+    stamp = field_value("stamp", None, area(0.05, 0.3, 0.35, 0.12))
+    waiting = [party(status="opened", completed_at=None)]
+    _, drawn = fill(item, stamp, account=Account(with_signature_id=True), parties=waiting)
+    assert len(drawn) == 1
+    printed = " ".join((drawn[0].text or "").split("\n"))
+    assert printed.startswith(f"ID: {SIGNATURE.upper()} Ana Kowalska ana@example.com Nov 21, 2026")
+    _, drawn = fill(item, notes=[note(item, "I approve")], parties=waiting)
+    assert "Reason: I approve Ana Kowalska" in " ".join((drawn[0].text or "").split("\n"))
+
+
 def test_the_account_may_want_ids_on_signatures() -> None:
     item = field_value("signature", SIGNATURE, area(0.05, 0.1, 0.35, 0.12))
     _, drawn = fill(item, account=Account(with_signature_id=True, time_zone="Asia/Tokyo"))

@@ -218,6 +218,20 @@ def test_chinese_breaks_between_characters_but_never_before_a_full_stop() -> Non
     assert ["".join(c.text for c in line.clusters) for line in placed.lines] == ["一二三四五六七八", "九。十"]
 
 
+@pytest.mark.parametrize("mark", ["\u3099", "゛", "ﾞ", "\u0302"])
+@pytest.mark.parametrize("word", ["一二三四五六七八", "Donaudampf"])
+def test_a_mark_never_begins_a_line(word: str, mark: str) -> None:
+    for width in range(20, 120, 3):
+        placed = layout(f"{word}{mark}九十" * 2, Style(size=10, exact_size=True), width)
+        assert not [line for line in placed.lines if "".join(c.text for c in line.clusters).startswith(mark)]
+
+
+def test_a_skin_tone_is_no_square_beside_its_hand() -> None:
+    [line] = layout("👍🏽👍🏿 ok", Style(size=20)).lines
+    assert [(cluster.text, len(cluster.glyphs)) for cluster in line.clusters[:2]] == [("👍🏽", 1), ("👍🏿", 1)]
+    assert line.clusters[0].glyphs == line.clusters[1].glyphs
+
+
 def test_line_breaks_are_kept() -> None:
     placed = layout("Street 12\r\n1010 Vienna\nAustria", Style(size=10), 200, 60)
     assert len(placed.lines) == 3
