@@ -38,6 +38,7 @@ _MAP_BLOCK = re.compile(rb"begin(bfchar|bfrange)(.*?)end\1", re.DOTALL)
 _HEX = rb"<([0-9a-fA-F\s]*)>"
 _MAP_CHAR = re.compile(_HEX + rb"\s*" + _HEX)
 _MAP_RANGE = re.compile(_HEX + rb"\s*" + _HEX + rb"\s*(?:" + _HEX + rb"|\[([^\]]*)\])")
+_SWAPPED = re.compile(rb"<((?:(?:4[1-9a-fA-F]|5[0-9aA]|6[1-9a-fA-F]|7[0-9aA])00){2,})>")
 _PRIVATE = (range(0xE000, 0xF900), range(0xF0000, 0x110000))
 _UNREADABLE = (
     pikepdf.PdfError,
@@ -61,7 +62,7 @@ def mend_fonts(pdf: pikepdf.Pdf, *, document: str) -> list[Notice]:
     for font in _fonts(pdf):
         name = name_of(font.get("/BaseFont")).lstrip("/")
         try:
-            verdict = _mend(pdf, font)
+            verdict = _swapped(font) or _mend(pdf, font)
         except _UNREADABLE:
             continue
         mended = mended or verdict is True
@@ -75,6 +76,22 @@ def mend_fonts(pdf: pikepdf.Pdf, *, document: str) -> list[Notice]:
         message = f"The font “{name}” does not say which characters it draws: field tags in it are not found."
         notices.append(Notice(code="unreadable_font", message=message, document=document))
     return notices
+
+
+def _swapped(font: pikepdf.Dictionary) -> bool:
+    """Puts the bytes of ligatures in order that were written the wrong way round (Ghostscript: 昀椀 for fi). True when there
+    were any. No glyph draws two such ideographs."""
+    source = font.get("/ToUnicode")
+    if not isinstance(source, pikepdf.Stream):
+        return False
+    mended, count = _SWAPPED.subn(lambda match: b"<" + _in_order(match[1]) + b">", source.read_bytes())
+    if count:
+        source.write(mended)
+    return count > 0
+
+
+def _in_order(digits: bytes) -> bytes:
+    return b"".join(digits[start + 2 : start + 4] + digits[start : start + 2] for start in range(0, len(digits), 4))
 
 
 def _fonts(pdf: pikepdf.Pdf) -> Iterator[pikepdf.Dictionary]:
@@ -116,11 +133,14 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
     said = _said(source)
     is_useless = bool(said) and all(map(_says_nothing, said.values()))
     if font.get("/Subtype") != "/Type0":
-        # What a simple font draws is in its encoding; only a map into nothing is in the way of that.
-        if is_useless and font.get("/Encoding") is not None:
+        # What a simple font draws is in its encoding; only a map into nothing, or to other letters, is in the way of that.
+        named = _named(font)
+        if said and (is_useless or (_contradicts(said, named) and not {"{", "}"} <= set(said.values()))):
+            if font.get("/Encoding") is None:
+                return None
             del font["/ToUnicode"]
-            return True
-        return None
+            return any(named.values())
+        return False if not said and len(named) >= _FEWEST and not any(named.values()) else None
     descendant = items_of(font.get("/DescendantFonts"))[0]
     collection = descendant.get("/CIDSystemInfo", pikepdf.Dictionary())
     if font.get("/Encoding") != "/Identity-H" or text_of(collection.get("/Ordering")) in _KNOWN_COLLECTIONS:
@@ -136,8 +156,26 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
     return True
 
 
+def _named(font: pikepdf.Dictionary) -> dict[int, str]:
+    """Characters by code, as the glyphs of a simple font are named; empty for a name that says nothing."""
+    encoding = font.get("/Encoding")
+    differences = encoding.get("/Differences") if isinstance(encoding, pikepdf.Dictionary) else None
+    dingbats = "Dingbats" in name_of(font.get("/BaseFont"))
+    named: dict[int, str] = {}
+    code = 0
+    for item in items_of(differences):
+        if isinstance(item, pikepdf.Name):
+            name = str(item).lstrip("/")
+            if name != ".notdef":
+                named[code] = toUnicode(name, isZapfDingbats=dingbats)
+            code += 1
+        else:
+            code = int(item)
+    return named
+
+
 def _contradicts(said: Mapping[int, str], known: Mapping[int, str]) -> bool:
-    both = [code for code in said if code in known]
+    both = [code for code in said if known.get(code)]
     wrong = sum(_says_nothing(said[code]) or _letter(said[code]) != _letter(known[code]) for code in both)
     return wrong >= _FEWEST and wrong >= _NEARLY_ALL * len(both)
 

@@ -92,7 +92,7 @@ def parse_tag(text: str) -> ParsedTag:
     A tag may go without a name when it begins with an attribute and says its type: ``{{type=checkbox}}``.
     """
     name, attributes, remarks = "", {}, []
-    for position, segment in enumerate(text.split(";")):
+    for position, segment in enumerate(tag_values.letters(text).split(";")):
         key, equals, value = segment.partition("=")
         if not segment.strip():
             continue

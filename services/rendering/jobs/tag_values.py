@@ -25,6 +25,15 @@ _INVISIBLE = re.compile("[\u200b-\u200f\u061c\u202a-\u202e\u2060\u2066-\u2069\uf
 """Zero-width and direction controls: a name that looks like another or reads backwards (threats T47)."""
 
 
+_FORMS = re.compile("[\u2e80-\u2eff\u2f00-\u2fdf\ufb00-\ufb06\ufb13-\ufb17\ufb50-\ufdff\ufe70-\ufefc]")
+"""Radicals, ligatures and forms of letters within a word. Redistilled files draw one where somebody wrote the letter."""
+
+
+def letters(text: str) -> str:
+    """``text`` with the letters that were written: 甲方 for 甲⽅, ``fi`` for its ligature."""
+    return text if text.isascii() else _FORMS.sub(lambda form: unicodedata.normalize("NFKC", form[0]), text)
+
+
 def clean(text: str, longest: int = LONGEST_NAME) -> str:
     """Text from a document, fit to be shown: NFC, blanks joined, without control, direction and zero-width characters."""
     if text.isascii() and text.isprintable():

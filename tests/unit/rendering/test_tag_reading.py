@@ -327,6 +327,48 @@ def test_fonts_that_nobody_can_read_are_named():
     assert "“Secret”" in notice.message
 
 
+@pytest.mark.parametrize("lies", ["shifted", "nothing"])
+def test_simple_fonts_whose_map_of_characters_lies(lies):
+    pdf = pikepdf.new()
+    font, encode = pdf_fonts.shuffled_simple(pdf)
+    known = [encode(character)[0] for character in pdf_fonts.CHARACTERS]
+    rows = "\n".join(f"<{code:02x}> <{code + 0x100 if lies == 'shifted' else 0xFFFD:04x}>" for code in known)
+    font.ToUnicode = pdf.make_stream(f"{len(known)} beginbfchar\n{rows}\nendbfchar".encode())
+    text = encode("x {{Name;type=date;role=Buyer}} y").hex()
+    pdf_files.add_page(pdf, f"BT /F9 12 Tf 72 700 Td <{text}> Tj ET", fonts={"/F9": font})
+    prepared = take(pdf_files.saved(pdf))
+    assert [(field.name, field.role) for field in prepared.fields] == [("Name", "Buyer")]
+    assert set(codes(prepared)) == {"fonts_missing", "font_mended"}
+    assert pdfium_text(prepared.file).split() == ["x", "y"]
+
+
+@pytest.mark.parametrize("lies", [True, False])
+def test_simple_fonts_whose_glyphs_have_no_names_are_named(lies):
+    pdf = pikepdf.new()
+    font, encode = pdf_fonts.shuffled_simple(pdf)
+    font.BaseFont = Name("/ABCDEF+Secret")
+    font.Encoding.Differences = Array([33, *[Name(f"/g{number}") for number in range(len(pdf_fonts.CHARACTERS))]])
+    if lies:
+        rows = "\n".join(f"<{code:02x}> <e0{code:02x}>" for code in range(33, 127))
+        font.ToUnicode = pdf.make_stream(f"94 beginbfchar\n{rows}\nendbfchar".encode())
+    pdf_files.add_page(pdf, f"BT /F9 12 Tf 72 700 Td <{encode('{{A}}').hex()}> Tj ET", fonts={"/F9": font})
+    report = take(pdf_files.saved(pdf)).report
+    [notice] = [one for one in report if one.code == "unreadable_font"]
+    assert "“Secret”" in notice.message
+
+
+def test_ligatures_whose_bytes_were_swapped_and_radicals_are_the_letters_that_were_written():
+    pdf = pikepdf.new()
+    font, encode = pdf_fonts.composite(pdf)
+    said = font.ToUnicode.read_bytes().replace(b"> <0023>", b"> <66006900>").replace(b"> <0025>", b"> <2f45>")
+    font.ToUnicode = pdf.make_stream(said.replace(b"> <0026>", b"> <fb02>"))
+    text = encode("x {{Of#ce;type=date;role=A%}} {{&at}} y").hex()
+    pdf_files.add_page(pdf, f"BT /F9 12 Tf 72 700 Td <{text}> Tj ET", fonts={"/F9": font})
+    prepared = take(pdf_files.saved(pdf))
+    assert [(field.name, field.role) for field in prepared.fields] == [("Office", "A方"), ("flat", None)]
+    assert codes(prepared) == ["font_mended"]
+
+
 def test_maps_that_are_true_are_left_alone():
     pdf = pikepdf.new()
     font, encode = pdf_fonts.composite(pdf)
