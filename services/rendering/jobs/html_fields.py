@@ -121,7 +121,7 @@ def placed_tags(fields: HtmlFields, pages: Sequence[LaidOutPage], *, document: s
             if box is None:
                 continue
             shown, parsed = fields.tags[mark]
-            tags.append(FoundTag(number, shown, [], [], [], None, parsed, box, visible))
+            tags.append(FoundTag(number, shown, [], [], [], [], None, parsed, box, visible))
             placed.add(mark)
     for mark, (shown, _) in fields.tags.items():
         if mark not in placed:

@@ -233,7 +233,12 @@ def _box(area: Area, size: tuple[int, int], scale: float) -> tuple[int, int, int
 
 
 def tag_areas(tag: FoundTag) -> Iterator[Area]:
-    """Where the text of a tag stands, or stood. How high its letters are is taken from how far they are apart."""
+    """Where the text of a tag stands, or stood. How high its letters are is taken from how far they are apart, or from their
+    boxes where they were not drawn in a row."""
+    for box in tag.boxes if not tag.lines else ():
+        more = 0.4 * min(box.width, box.height)
+        around = Rectangle(box.left - more, box.bottom - more, box.right + more, box.top + more)
+        yield rectangle_to_area(around, tag.visible, page=tag.page)
     for line in tag.lines:
         (x0, y0), (x1, y1) = line.first, line.last
         length = math.dist(line.first, line.last)

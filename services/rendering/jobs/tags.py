@@ -40,15 +40,16 @@ class TagLine(NamedTuple):
 class FoundTag:
     """A tag with its place: ``ranges`` are positions in the page's text (one range unless it is broken over columns),
     ``characters`` the same as indices of pdfium's characters, both ends included; ``lines`` are its pieces on the page
-    (none where it was not drawn in the order in which it is read),
-    ``behind`` is where the last glyph behind it on its line stands, in default user space; ``box`` is where the field goes,
-    in upright points. ``page`` from 1."""
+    (none where it was not drawn in the order in which it is read), ``boxes`` what is around them, in upright points;
+    ``behind`` is where the last glyph behind it on its line stands, in default user space; ``box`` is where the field
+    goes, in upright points. ``page`` from 1."""
 
     page: int
     text: str
     ranges: list[tuple[int, int]]
     characters: list[tuple[int, int]]
     lines: list[TagLine]
+    boxes: list[Rectangle]
     behind: tuple[float, float] | None
     parsed: ParsedTag
     box: Rectangle
@@ -148,7 +149,7 @@ def _read_page(
         neighbours.add_field(box)
         lines = [line for start, end in ranges for line in _lines(drawn, start, end)] if text is drawn else []
         behind = _behind(drawn, span) if text is drawn else None
-        found.tags.append(FoundTag(page, whole, ranges, characters, lines, behind, parsed, box, visible))
+        found.tags.append(FoundTag(page, whole, ranges, characters, lines, boxes, behind, parsed, box, visible))
         if surroundings is not None:
             surroundings.take_over(drawn, found.tags[-1])
         for remark in parsed.remarks:
