@@ -73,7 +73,8 @@ def mend_fonts(pdf: pikepdf.Pdf, *, document: str) -> list[Notice]:
         message = "A font did not say which characters it draws; that was added, so that its text can be found."
         notices.append(Notice(code="font_mended", message=message, document=document))
     for name in list(unknown)[:10]:
-        message = f"The font “{name}” does not say which characters it draws: field tags in it are not found."
+        which = f"The font “{name}”" if name else "A font without a name"
+        message = f"{which} does not say which characters it draws: field tags in it are not found."
         notices.append(Notice(code="unreadable_font", message=message, document=document))
     return notices
 
@@ -138,8 +139,10 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
         if said and (is_useless or (_contradicts(said, named) and not {"{", "}"} <= set(said.values()))):
             if font.get("/Encoding") is None:
                 return None
+            if is_useless and named and not any(named.values()):
+                return False if len(named) >= _FEWEST else None
             del font["/ToUnicode"]
-            return any(named.values())
+            return True
         return False if not said and len(named) >= _FEWEST and not any(named.values()) else None
     descendant = items_of(font.get("/DescendantFonts"))[0]
     collection = descendant.get("/CIDSystemInfo", pikepdf.Dictionary())
