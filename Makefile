@@ -1,6 +1,6 @@
 # Every command does all its own set-up; see deploy/local.py.
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-deployed lint lock notice schemas load
+.PHONY: help demo up test test-deployed lint lock notice schemas load corpus
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
@@ -23,6 +23,10 @@ lint: ## ruff, mypy, import rules
 load: ## the benchmarks: ratios measured side by side
 	@python3 deploy/local.py install testing
 	@.venv/bin/python -m tests.load
+
+corpus: ## what becomes of each document in DIR, as a table
+	@python3 deploy/local.py install testing
+	@.venv/bin/python -m tests.corpus $(DIR)
 
 lock: ## make the locks anew from pyproject.toml (needs uv)
 	@deploy/locks/make
