@@ -21,6 +21,8 @@ from PIL import Image, ImageDraw
 from contracts.errors import ServiceError
 from contracts.types import Area
 from services.rendering.jobs.flatten import flatten
+from services.rendering.jobs.geometry import Rectangle, rectangle_to_area, visible_page
+from services.rendering.jobs.pdf_values import items_of, number_of
 from services.rendering.pool import ChildPool, JobFailed
 from services.rendering.renderer import Prepared, Renderer
 from tests.support.pixels import compared
@@ -94,7 +96,7 @@ def _prepared(renderer: Renderer, path: Path, data: bytes) -> Prepared:
 def _unlike(sent: bytes, prepared: Prepared) -> Iterator[str]:
     """Tags are left on the page for this: what is compared is everything else."""
     told = {notice.page for notice in prepared.report if notice.code in _TOLD}
-    areas = [area for one in prepared.fields for area in one.areas]
+    areas = [area for one in prepared.fields for area in one.areas] + _form_fields(sent)
     for number, (before, after) in enumerate(zip(_pages(sent), _pages(_sealed(prepared.file)), strict=False), 1):
         if None in told or number in told:
             continue
@@ -106,6 +108,22 @@ def _unlike(sent: bytes, prepared: Prepared) -> Iterator[str]:
         result = compared(before, after)
         if result.unlike > 30 and result.share > _UNLIKE:
             yield f"page {number}: {result.share:.0%}"
+
+
+def _form_fields(sent: bytes) -> list[Area]:
+    """Their values are drawn anew where a form asks for it, by each reader in its own way."""
+    found = []
+    with pikepdf.open(io.BytesIO(sent)) as pdf:
+        for number, page in enumerate(pdf.pages, 1):
+            visible = visible_page(page)
+            for widget in items_of(page.obj.get("/Annots")):
+                if not isinstance(widget, pikepdf.Dictionary) or widget.get("/Subtype") != "/Widget":
+                    continue
+                corners = [number_of(corner) for corner in items_of(widget.get("/Rect"))]
+                if len(corners) == 4:
+                    box = Rectangle(*map(min, corners[:2], corners[2:]), *map(max, corners[:2], corners[2:]))
+                    found.append(rectangle_to_area(visible.from_default_space(box), visible, page=number))
+    return found
 
 
 def _sealed(file: bytes) -> bytes:

@@ -118,7 +118,7 @@ class _Widget:
     def complete(self, outdated: bool) -> None:
         """Give the widget the appearance that its value asks for, when it has none that can be trusted."""
         value = self._inherited("/V")
-        if value is None and "/AS" not in self.widget and ("/MK" not in self.widget or self._has_appearance()):
+        if value is None and "/AS" not in self.widget and "/MK" not in self.widget:
             return
         kind = self._inherited("/FT")
         box = _size(self.widget.get("/Rect"))
@@ -159,8 +159,7 @@ class _Widget:
         if isinstance(states, pikepdf.Dictionary) and not isinstance(states, Stream):
             if "/AS" not in self.widget and isinstance(value, Name) and str(value) in states:
                 self.widget.AS = value
-            on = self.widget.get("/AS")
-            if not isinstance(on, Name) or on == Name.Off or isinstance(states.get(str(on)), Stream):
+            if any(isinstance(state, Stream) for state in states.values()):
                 return
         is_on = self.widget.get("/AS", value)
         canvas = self._canvas(width, height)

@@ -155,7 +155,9 @@ def test_the_document_has_the_uuid_that_areas_name() -> None:
 def test_a_field_without_appearance_keeps_its_border_and_background(kind: str, value: str) -> None:
     widget = Dictionary(FT=Name(f"/{kind}"), T=pikepdf.String("t"), Rect=Array([100, 600, 300, 620]))
     widget.MK, widget.BS = Dictionary(BC=Array([1, 0, 0]), BG=Array([0.8, 0.8, 1])), Dictionary(W=2)
-    if value and kind != "Btn":
+    if kind == "Btn":  # what LaTeX writes: the names of its states only
+        widget.AP, widget.AS = Dictionary(N=Dictionary(Yes=Dictionary())), Name.Yes if value else Name.Off
+    elif value:
         widget.V = pikepdf.String(value)
     data, _ = fill(field_value("text", "x"), pdf=form_pdf(widget))
     picture = picture_of(data, scale=4)
