@@ -44,7 +44,7 @@ def listening(amqp_url: str) -> Iterator[Listener]:
 def both(amqp_url: str) -> set[str]:
     """What the connection that is kept open says, and what ``check`` says."""
     with pytest.raises(Exception) as failed:
-        checking._broker(amqp_url)
+        checking._broker("webhooks", amqp_url)
     with listening(amqp_url) as role:
         return {role.reasons.get(timeout=30), reason_of(failed.value)}
 
