@@ -70,7 +70,10 @@ class Consumer:
         self.deliver: Callable[[Message], str] = self.take
 
     def take(self, message: Message) -> str:
-        assert (message.exchange, message.routing_key) == ("webhooks.queues", event_queue_name(FORM_COMPLETED, "webhooks"))
+        assert (message.exchange, message.routing_key) == (
+            "webhooks.queues",
+            event_queue_name(FORM_COMPLETED, "webhooks"),
+        )
         self.hear(Envelope.model_validate(json.loads(message.body)))
         return CONFIRMED
 
