@@ -239,6 +239,8 @@ class EvidenceMachine(RuleBasedStateMachine):
             session = page.session if page is not None else None
             answer = self.call("POST", f"/s/{slug}/{what}", body, session=session)
         assert answer.status_code == 404, (what, answer.text)
+        for one in page.documents if page is not None else ():
+            assert self.call("GET", _path(one["url"]), session=page.session).status_code == 404  # type: ignore[union-attr]
         if what:
             assert {key: answer.json()[key] for key in GONE} == GONE
             assert set(answer.json()) == {*GONE, "details"}
@@ -433,8 +435,11 @@ class EvidenceMachine(RuleBasedStateMachine):
             return None
         page = Page(who, party.slug, party.session, said)
         for one in said["documents"]:
-            got = self.call("GET", f"/{one['url'].split('/', 3)[3]}" if "://" in one["url"] else one["url"])
+            got = self.call("GET", _path(one["url"]), session=party.session)
+            assert got.status_code == 200, got.text
             page.documents.append({**one, "sha256": stranger.sha256(got.content)})
+        for one in said["attachments"]:
+            one["sha256"] = stranger.sha256(self.call("GET", _path(one["url"]), session=party.session).content)
         party.pages.append(page)
         for one in page.fields():
             if one["uuid"] in party.saved:
@@ -491,7 +496,8 @@ class EvidenceMachine(RuleBasedStateMachine):
                 made = self.on_page(page, "typed_signature", body)
                 if made.status_code == 200:
                     page.typed[one["uuid"]] = made.json()["uuid"]
-                    page.form["attachments"].append(made.json())
+                    file = self.call("GET", _path(made.json()["url"]), session=page.session)
+                    page.form["attachments"].append({**made.json(), "sha256": stranger.sha256(file.content)})
 
     def complete(self, page: Page, *, at_once: bool = False) -> None:
         party = self.parties[page.who]
@@ -772,7 +778,7 @@ class EvidenceMachine(RuleBasedStateMachine):
                     assert {one["method"]: one["to"] for one in codes} == {
                         way: party.named[way] for way in sorted(party.codes)
                     }
-                files = {one["uuid"]: self.given(one["url"]) for one in page.form["attachments"]}
+                files = {one["uuid"]: one["sha256"] for one in page.form["attachments"]}
                 values = {one["uuid"]: one["value"] for one in page.form["fields"] if one["mine"]} | page.answers()
                 values = {uuid: files.get(value, value) for uuid, value in values.items()}
             values = {uuid: value for uuid, value in values.items() if value is not None}
@@ -875,6 +881,10 @@ def _addresses(line: dict[str, Any]) -> list[str]:
     """All addresses in a line."""
     people = [line["data"], line["data"].get("party", {}), line["data"].get("named", {})]
     return [str(one[key]) for one in people for key in ("email", "phone") if one.get(key)]
+
+
+def _path(url: str) -> str:
+    return f"/{url.split('/', 3)[3]}" if "://" in url else url
 
 
 def _text(value: Any) -> str:
