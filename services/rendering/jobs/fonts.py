@@ -26,11 +26,28 @@ DIRECTORIES = (
     "/usr/share/fonts/truetype/ancient-scripts",
     "/usr/share/fonts/opentype/unifont",
     "/usr/share/fonts/opentype/dancingscript",
+    "/usr/share/fonts/opentype/urw-base35",
+    "/usr/share/fonts/truetype/arphic",
+    "/usr/share/fonts/truetype/klee",
+    "/usr/share/fonts/truetype/nanum",
 )
 
 FAMILIES = {"Times": "LiberationSerif", "Helvetica": "LiberationSans", "Courier": "LiberationMono"}
 SCRIPT_FAMILY = "Dancing Script"
 """The family of typed signatures."""
+
+_WESTERN_HAND = "Z003-MediumItalic"
+_HANDS = {
+    "Arab": "NotoNastaliqUrdu-Regular",
+    "Hebr": "NotoRashiHebrew-Regular",
+    "Thai": "NotoLoopedThai-Regular",
+    "Hani": "ukai",
+    "Hira": "KleeOne-Regular",
+    "Kana": "KleeOne-Regular",
+    "Hang": "NanumPen",
+}
+"""What a typed signature is written in where Dancing Script lacks its letters: fonts as from a hand, where they are installed.
+``_WESTERN_HAND`` has Latin Extended, Greek and Cyrillic."""
 
 _SYMBOLS = ("NotoSansSymbols-Regular", "NotoSansSymbols2-Regular", "NotoSansMath-Regular", "NotoMusic-Regular")
 _LAST = ("Symbola_hint",)
@@ -192,6 +209,8 @@ def _chain(text: str, face: Face) -> Iterator[Font]:
     script = next((code for code in map(scripts.script, text) if code not in {"Zyyy", "Zinh", "Zzzz"}), None)
     serifs = face.family in {"Times", SCRIPT_FAMILY}
     wide = unicodedata.east_asian_width(text[0]) in {"W", "F"}
+    if face.family == SCRIPT_FAMILY and script in _HANDS:
+        yield from _named(_HANDS[script])
     if script in _CJK_SCRIPTS or (script is None and wide):
         yield from _cjk(face, text, serifs)
     elif script is not None:
@@ -238,8 +257,9 @@ def _cjk_face(language: str, text: str) -> int:
 def _western(family: str, bold: bool, italic: bool) -> tuple[Font, ...]:
     """Fonts for Latin, Greek and Cyrillic, in order."""
     kind = "NotoSerif" if family in {"Times", SCRIPT_FAMILY} else "NotoSans"
-    noto = list(_named(f"{kind}-{_style(bold, italic or family == SCRIPT_FAMILY)}"))
-    return (_primary(family, bold, italic), *noto)
+    hand = _named(_WESTERN_HAND) if family == SCRIPT_FAMILY else ()
+    noto = _named(f"{kind}-{_style(bold, italic or family == SCRIPT_FAMILY)}")
+    return (_primary(family, bold, italic), *hand, *noto)
 
 
 @cache

@@ -41,6 +41,9 @@ _HYPHEN = re.compile("[\ufffe\x02]")
 _MOST_BROKEN = 500
 """On a page; more are no contract."""
 
+_MOST_ORDERED = 50_000
+"""Characters; a page with more is no contract."""
+
 _MOST_BREAKS = 4
 _SHOWN_UNCLOSED = 60
 
@@ -78,6 +81,8 @@ def tag_spans(page: PageText, visible: VisiblePage, surroundings: Inert | None =
     if RIGHT_TO_LEFT.search(page.text) is None and not any(
         span.problem or _is_broken(page, span) or _has_gaps(page, span) for span in spans
     ):
+        return page, spans
+    if len(page) > _MOST_ORDERED:
         return page, spans
     text = in_order(page, _is_right_to_left)
     others = _spans(text, visible, surroundings)

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +63,10 @@ def test_every_emoji_can_be_drawn() -> None:
         ("ไ", Face(), "NotoSansThai-Regular"),
         ("हि", Face(), "NotoSansDevanagari-Regular"),
         ("བ", Face(), "NotoSerifTibetan-Regular"),
+        ("ש", Face(fonts.SCRIPT_FAMILY), "NotoRashiHebrew-Regular"),
+        ("ش", Face(fonts.SCRIPT_FAMILY), "NotoNastaliqUrdu-Regular"),
+        ("ไ", Face(fonts.SCRIPT_FAMILY), "NotoLoopedThai-Regular"),
+        ("हि", Face(fonts.SCRIPT_FAMILY), "NotoSerifDevanagari-Regular"),
         ("☎", Face(), "NotoSansSymbols2-Regular"),
         ("😀", Face(), "Symbola_hint"),
         ("🥰", Face(), "unifont_upper"),
@@ -129,3 +134,15 @@ def test_font_dirs_replaces_the_usual_places(font_dirs: pytest.MonkeyPatch) -> N
     font_dirs.setenv("FONT_DIRS", "/usr/share/fonts/truetype/liberation")
     fonts.reset()
     assert fonts.undrawable("Łódź 王") == ["王"]
+
+
+def test_a_typed_signature_takes_fonts_of_a_hand_that_are_installed(
+    font_dirs: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    signing = Face(fonts.SCRIPT_FAMILY)
+    (tmp_path / "Z003-MediumItalic.ttf").symlink_to("/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf")
+    font_dirs.setenv("FONT_DIRS", f"{tmp_path}:/usr/share/fonts/opentype/dancingscript:/usr/share/fonts/truetype/noto")
+    fonts.reset()
+    assert fonts.western_font("Łukasz Őry", signing).name == "Z003-MediumItalic"
+    assert fonts.western_font("Юлія Παπάς", signing).name == "Z003-MediumItalic"
+    assert fonts.western_font("Ana", signing).name == "DancingScript-Regular"
