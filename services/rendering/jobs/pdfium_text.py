@@ -34,6 +34,9 @@ def _fast(function: Any, result: Any, *arguments: Any) -> Any:
 _address, _int = ctypes.c_void_p, ctypes.c_int
 _get_origin = _fast(pdfium_raw.FPDFText_GetCharOrigin, _int, _address, _int, _address, _address)
 _get_index = _fast(pdfium_raw.FPDFText_GetCharIndexFromTextIndex, _int, _address, _int)
+_get_loose_box = _fast(pdfium_raw.FPDFText_GetLooseCharBox, _int, _address, _int, _address)
+_get_angle = _fast(pdfium_raw.FPDFText_GetCharAngle, ctypes.c_float, _address, _int)
+_is_generated = _fast(pdfium_raw.FPDFText_IsGenerated, _int, _address, _int)
 _count_rectangles = _fast(pdfium_raw.FPDFText_CountRects, _int, _address, _int, _int)
 _get_rectangle = _fast(pdfium_raw.FPDFText_GetRect, _int, _address, _int, *[_address] * 4)
 _get_object = _fast(pdfium_raw.FPDFPage_GetObject, _address, _address, _int)
@@ -125,17 +128,22 @@ class PageText:
             position = len(self.text[:position].encode("utf-16-le", "surrogatepass")) // 2
         return int(_get_index(self._address, position))
 
-    def indexed(self) -> Iterator[tuple[str, int]]:
-        """The characters of ``text``, each with its index."""
+    def drawn_characters(self) -> Iterator[tuple[int, int, float, float, float, Rectangle]]:
+        """Of each character of ``text`` that is on the page: its position there, its index, where it starts on its baseline, in
+        which direction its line runs (radians, counter-clockwise), and its box, as wide as it moves on, as high as its font."""
+        box = pdfium_raw.FS_RECTF()
+        numbers, page, to_box = self._numbers, self._address, ctypes.addressof(box)
+        to_x, to_y, *_ = self._places
         place = 0
-        for character in self.text:
-            yield character, int(_get_index(self._address, place))
+        for position, character in enumerate(self.text):
+            index = int(_get_index(page, place))
             place += 2 if character > "\uffff" else 1
-
-    def angle(self, index: int) -> float:
-        """In which direction the character's line runs: radians, counter-clockwise."""
-        clockwise = float(pdfium_raw.FPDFText_GetCharAngle(self._text_page, index))
-        return -clockwise if clockwise > 0 else 0.0
+            if character in "\r\n" or _is_generated(page, index) == 1 or not _get_loose_box(page, index, to_box):
+                continue
+            _get_origin(page, index, to_x, to_y)
+            clockwise = _get_angle(page, index)
+            angle = -round(clockwise, 2) if clockwise > 0 else 0.0
+            yield position, index, numbers[0], numbers[1], angle, Rectangle(box.left, box.bottom, box.right, box.top)
 
     def is_generated(self, index: int) -> bool:
         return bool(pdfium_raw.FPDFText_IsGenerated(self._text_page, index) == 1)

@@ -21,6 +21,9 @@ _HYPHEN = "\ufffe\x02"
 _MADE_UP = -1
 """In the place of the index of a character: a blank or a line's end that is nowhere on the page."""
 
+_HIGH = 0.85
+"""The size of a font, of its height from the highest letter to the lowest, about."""
+
 _SAME_LINE = 0.25
 _BLANK = 0.2
 _GAP = 1.2
@@ -139,26 +142,26 @@ def _with_marks(line: list[_Glyph]) -> list[_Glyph]:
 def _glyphs(page: PageText) -> Iterator[tuple[float, _Glyph]]:
     """All that are drawn, with the direction of their lines in radians. Accents go with the letter before them."""
     last: _Glyph | None = None
-    for position, (text, index) in enumerate(page.indexed()):
-        if text in "\r\n" or page.is_generated(index):
-            continue
-        if last is not None and unicodedata.combining(text) and not RIGHT_TO_LEFT.match(text):
+    for position, index, x, y, angle, box in page.drawn_characters():
+        text = page.text[position]
+        is_blank = text.isspace()
+        if last is not None and not text.isascii() and unicodedata.combining(text) and not RIGHT_TO_LEFT.match(text):
             last.marks.append(position)
             continue
-        (x, y), angle, size = page.origins(index, index)[0], round(page.angle(index), 2), page.font(index)[1]
-        cos, sin = math.cos(angle), math.sin(angle)
-        glyph = _Glyph(position, text, x * cos + y * sin, y * cos - x * sin, _width(page, index, cos, sin, size), size)
-        if glyph.width == 0 and text.isspace():
+        if angle == 0:
+            glyph = _Glyph(position, text, x, y, box.width, _HIGH * box.height)
+        else:
+            cos, sin = math.cos(angle), math.sin(angle)
+            is_slanted = min(abs(cos), abs(sin)) > 0.05
+            width, height = (box.width, box.height) if abs(cos) > abs(sin) else (box.height, box.width)
+            size = page.font(index)[1] if is_slanted else _HIGH * height
+            glyph = _Glyph(
+                position, text, x * cos + y * sin, y * cos - x * sin, size / 2 if is_slanted else width, size
+            )
+        if is_blank and glyph.width == 0:
             continue  # pdfium made it up, too.
         yield angle, glyph
-        last = glyph if text.strip() else None
-
-
-def _width(page: PageText, index: int, cos: float, sin: float, size: float) -> float:
-    box = page.glyph_box(index)
-    if box is None or min(abs(cos), abs(sin)) > 0.05:
-        return size / 2
-    return box.width if abs(cos) > abs(sin) else box.height
+        last = None if is_blank else glyph
 
 
 def _written(
