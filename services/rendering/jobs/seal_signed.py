@@ -45,7 +45,7 @@ def reserve(
     except Refused:
         raise
     except (PdfError, ValueError, KeyError, TypeError, AttributeError, AssertionError, IndexError) as error:
-        raise Refused("The PDF is signed and damaged: nothing can be added to it without repairing it.") from error
+        raise Refused("The PDF is signed and damaged: it cannot be added to.") from error
 
 
 def _check_permissions(reader: PdfFileReader, *, annotate: bool) -> None:
