@@ -26,6 +26,7 @@ from services.rendering.sealing import SealWork
 from services.rendering.settings import Settings
 from services.rendering.statements import StatementWork
 from services.rendering.workshop import Workshop
+from tests.support.drawing import area, field_value
 from tests.support.seal_jobs import attempt, blobs, count, database, keys, order, settings, told, work_on, workshop
 from tests.support.sealing import BEGAN, seal_request
 from tests.support.stated import changed, confirmed, of, stated
@@ -216,6 +217,22 @@ def test_what_was_signed_is_sealed(
     assert [one.parts for one in kept] == [None, None], "digests of single values are kept no longer than needed"
 
 
+@pytest.mark.parametrize("text", ["Signed by {name}", "Signed by {{name}}"])
+def test_a_heading_is_drawn_with_its_placeholders_filled_in(
+    database: Database, blobs: BlobStore, seal: Callable[[], dict[str, Any]], text: str
+) -> None:
+    heading = field_value("heading", None, area(0.1, 0.7, 0.4, 0.03, attachment_uuid="d0"), default_value=text)
+    made = confirmed(seal_request(blobs, values=[heading]))
+    made.values[0].field.default_value = "Signed by Ana Kowalska"
+    order(database, made)
+    assert seal()["type"] == "documents.sealed"
+
+
+def heading_drawn(request: SealRequest) -> SealRequest:
+    request.values[0].field.default_value = "Other words"
+    return request
+
+
 def value_drawn(request: SealRequest) -> SealRequest:
     request.values[0].value = "Mallory"
     return request
@@ -301,6 +318,7 @@ def party_removed(request: SealRequest) -> SealRequest:
 @pytest.mark.parametrize(
     ("attack", "words"),
     [
+        (heading_drawn, "the field Full name is to be drawn otherwise than it is defined"),
         (value_drawn, "the value of the field Full name to be drawn is not the one given"),
         (value_given, "the value of the field Full name is not the one that Ana Kowalska (Client) signed"),
         (value_gone, "the value of the field Full name is not the one that Ana Kowalska (Client) signed (now gone)"),

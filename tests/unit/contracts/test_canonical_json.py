@@ -42,6 +42,12 @@ def test_numbers(bits: str, written: str) -> None:
     assert canonical_json.encoded({"a": [value, 1.5]}).decode() == f'{{"a":[{written},1.5]}}'
 
 
+@pytest.mark.parametrize("number", [10**20, 10**21, -(10**21), 10**22, 10**30])
+def test_whole_numbers_are_written_as_the_number_that_they_are(number: int) -> None:
+    """Whichever of the two a database gives back."""
+    assert canonical_json.encoded([number]) == canonical_json.encoded([float(number)])
+
+
 def test_keys_are_sorted_by_their_utf_16_units() -> None:
     """RFC 8785, 3.2.3."""
     keys = ["\u20ac", "\r", "\ufb33", "1", "\U0001f600", "\u0080", "\u00f6"]
