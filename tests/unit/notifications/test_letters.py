@@ -166,6 +166,21 @@ def test_files_are_attached_up_to_ten_megabytes_in_all_and_linked_beyond() -> No
             assert "too large for a mail" in words
 
 
+def test_a_copy_has_the_receipt_of_whoever_gets_it() -> None:
+    """And of nobody else: neither the other signer's nor, for the sender, any."""
+    url = "https://sign.example.com/verify?receipt="
+    parties = [party(n, receipt=f"AAAA-{n}", receipt_url=f"{url}AAAA-{n}") for n in (1, 2)]
+    first, second, sender = composing.completions(completion(*parties), 0)
+    for mail, own, other in ((first, "AAAA-1", "AAAA-2"), (second, "AAAA-2", "AAAA-1")):
+        for text in (mail.text, mail.html):
+            assert f"{url}{own}" in text
+            assert other not in text
+        assert f"{url}{own}" in mail.links
+    assert "AAAA" not in sender.text + sender.html
+    (older, *_) = composing.completions(completion(party(1)), 0)
+    assert "receipt" not in older.text
+
+
 def test_the_completion_mails_say_who_signed_without_telling_addresses() -> None:
     signer, sender = composing.completions(completion(party(1, name="Bo"), party(2)), 0)[::2]
     assert sender.subject == "“Lease 2026” has been completed"
