@@ -7,9 +7,11 @@ import re
 from decimal import Decimal
 from typing import Any
 
-_NEEDS_CARE = re.compile(r"\.0(?![0-9])|[0-9]e[+-]?[0-9]|[0-9]{22}|[\U00010000-\U0010ffff]")
+_NEEDS_CARE = re.compile(
+    r"(?:^|[:,\[])-?[0-9]+(?:\.0(?![0-9])|(?:\.[0-9]+)?e[+-]?[0-9]|(?<=[0-9]{22}))|[\U00010000-\U0010ffff]"
+)
 """Where Python's writer and RFC 8785 may differ: whole and very small or large numbers, minus zero, order of keys beyond the
-Basic Multilingual Plane. It may also stand in a text, which then only takes longer."""
+Basic Multilingual Plane. It may also stand in a text, which then only takes longer; not in digests, which are common."""
 
 _LARGE = 10**21
 """From here on ECMAScript writes whole numbers with an exponent. PostgreSQL gives 1e22 back as a whole number."""

@@ -52,7 +52,7 @@ class Telling:
     signer's place (``trail.by``). ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``. ``kept`` is what
     events of an earlier moment of the transaction say, by type and submitter. ``signed`` is what the line of a submitter's
     completion says of what was signed, and how (``shown.given``, ``let_in``). ``readdressed``: a signer has got another address
-    and link, and is invited anew."""
+    and link, and is invited anew. ``receipts`` are those of who has completed, by submitter."""
 
     found: Loaded
     site: Site
@@ -63,6 +63,7 @@ class Telling:
     kept: dict[tuple[str, int | None], dict[str, Any]] = field(default_factory=dict)
     signed: dict[int, dict[str, Any]] = field(default_factory=dict)
     readdressed: bool = False
+    receipts: dict[int, str] = field(default_factory=dict)
 
     @property
     def attachments(self) -> list[AttachmentRow]:
@@ -82,7 +83,7 @@ def announce(telling: Telling, happened: Sequence[Happened]) -> None:
     found = telling.found
     with found.session.no_autoflush:  # the rows change with every event; they are written once
         lines = trail.append(found, [line for one in happened if (line := _line(telling, one))], telling.now)
-        statements.confirm(found, lines, telling.now)
+        telling.receipts |= statements.confirm(found, lines, telling.now)
         for one in happened:
             for event in _PUBLIC.get(one.fact, ()):
                 data = telling.kept.get((event.type, one.submitter_id))

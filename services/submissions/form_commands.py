@@ -25,7 +25,6 @@ from services.submissions import (
     reasons,
     shown,
     signing_links,
-    statements,
     store,
     trail,
 )
@@ -130,7 +129,7 @@ def complete(
             trail.append(found, lines, at)
             first = ()
         announce(telling, (*first, *happened))
-        return rpc.form.Done(state=FormState.COMPLETED, receipt=statements.receipt_of(session, submitter.id))
+        return rpc.form.Done(state=FormState.COMPLETED, receipt=telling.receipts.get(submitter.id))
 
     call = rpc.form.INVITE_AND_COMPLETE if isinstance(command, rpc.form.InviteAndComplete) else rpc.form.COMPLETE_FORM
     return once(session, call, command, decide)

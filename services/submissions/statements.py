@@ -24,14 +24,17 @@ from services.submissions import shown, store, trail
 from services.submissions.models import AttachmentRow, SnapshotRow, StatementRow, SubmissionRow, SubmitterRow, TrailRow
 
 
-def confirm(found: store.Loaded, lines: Sequence[trail.Appended], at: datetime) -> None:
-    """State each completion among the ``lines`` that were just appended, and have it signed."""
-    for line in lines:
-        if line.event_type in trail.COMPLETIONS and line.submitter_id is not None:
-            _confirm(found, found.submitter(line.submitter_id), line, at)
+def confirm(found: store.Loaded, lines: Sequence[trail.Appended], at: datetime) -> dict[int, str]:
+    """State each completion among the ``lines`` that were just appended, and have it signed. Returns the receipts, by
+    submitter."""
+    return {
+        line.submitter_id: _confirm(found, found.submitter(line.submitter_id), line, at)
+        for line in lines
+        if line.event_type in trail.COMPLETIONS and line.submitter_id is not None
+    }
 
 
-def _confirm(found: store.Loaded, submitter: SubmitterRow, line: trail.Appended, at: datetime) -> None:
+def _confirm(found: store.Loaded, submitter: SubmitterRow, line: trail.Appended, at: datetime) -> str:
     row, snapshot = found.row, found.snapshot
     parts = Parts(
         paper=statements.paper_parts(_documents(snapshot), snapshot.fields, submitter.party_uuid),
@@ -49,11 +52,12 @@ def _confirm(found: store.Loaded, submitter: SubmitterRow, line: trail.Appended,
         paper=statements.paper_digest(parts.paper),
     )
     sha256 = statements.digest(made)
+    receipt = statements.receipt(sha256)
     note = {
         "sha256": sha256,
         "submission_id": row.id,
         "submitter_id": submitter.id,
-        "receipt": statements.receipt(sha256),
+        "receipt": receipt,
         "statement": made.model_dump(mode="json"),
         "parts": parts.model_dump(mode="json"),
         "created_at": at,
@@ -61,6 +65,7 @@ def _confirm(found: store.Loaded, submitter: SubmitterRow, line: trail.Appended,
     found.session.execute(sa.insert(StatementRow), note)
     due = StatementDue(statement=made, parts=parts)
     emit(found.session, events.STATEMENT_DUE, due, subject=f"submission:{row.id}")
+    return receipt
 
 
 def to_check(found: store.Loaded) -> ToCheck:

@@ -133,7 +133,7 @@ def test_who_is_killed_finds_what_was_signed(
 @pytest.fixture
 def stamped(keys: Path) -> Iterator[tuple[Authority, Workshop, Settings]]:
     with authority() as tsa:
-        own = settings(keys, tsa_url=tsa.url, tsa_timeout=2, tsa_attempts=2)
+        own = settings(keys, tsa_url=tsa.url, tsa_timeout=60, tsa_attempts=2)
         made = Workshop(own).open()
         yield tsa, made, own
         made.close()
