@@ -26,7 +26,8 @@ def test_permanent_deletion_leaves_nothing_of_the_people(desk: Desk) -> None:
     desk.view(made.submitters[0].slug, ip=canary, user_agent=canary)
     desk.update_submitter(made.submitters[0].id, name=f"{canary} again")
     tell_everything(desk.database)
-    assert canary in str(desk.rows("SELECT body FROM told")), "it is kept for those who missed it"
+    told_of = "".join(one.body for one in desk.rows("SELECT body FROM told"))  # a row's own text is shortened
+    assert canary in told_of, "it is kept for those who missed it"
     desk.complete(made.submitters[0].slug)
     desk.seal(made.id)
     hashes = [one.hash for one in desk.get(made.id).submission_events or []]
@@ -66,6 +67,6 @@ def test_files_sealed_after_erasure_are_removed(desk: Desk) -> None:
     late = sealed(made.id, desk.column(made.id, "seal_id"))
     desk.remove(made.id, permanently=True)
     desk.database.write(followups.accept_sealed, uuid7(), late, SITE, desk.now)
-    removed = {one.key for one in desk.rows("SELECT key FROM blob_removals")}
+    removed = {one.key for one in desk.rows("SELECT key FROM blob_removals WHERE key LIKE 'rendering/%'")}
     assert removed == {late.documents[0].file.key, late.audit_trail.key}
     assert desk.count("submission.completed") == 0
