@@ -3,6 +3,7 @@
 import fcntl
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pytest
 
@@ -44,13 +45,17 @@ class Deployment:
         return Client(self.cluster, self.key)
 
 
+def _cannot(unable: engine.Unable) -> NoReturn:
+    pytest.exit(f"The deployed form cannot be tested here: {unable}.", returncode=engine.CANNOT)
+
+
 @pytest.fixture(scope="session")
 def engine_lock() -> Iterator[None]:
     """One run at a time: they share the images, the network and the addresses."""
     try:
         engine.prepare()
     except engine.Unable as unable:
-        pytest.exit(f"The deployed form cannot be tested here: {unable}.", returncode=1)
+        _cannot(unable)
     with (engine.FOLDER / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,8 +67,11 @@ def engine_lock() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def cluster(engine_lock: None) -> Iterator[Cluster]:
     """The manifests and all images; no pod runs yet."""
+    try:
+        commits = {service: images.commit_before(service) for service in UPGRADED}
+    except engine.Unable as unable:
+        _cannot(unable)
     images.provide()
-    commits = {service: images.commit_before(service) for service in UPGRADED}
     for service, commit in commits.items():
         say(f"{service} begins as it was in commit {commit[:12]}")
         images.build_commit(service, commit)

@@ -38,6 +38,10 @@ runroot = "{run}/storage"
 """
 
 
+CANNOT = 69
+"""The exit code of a run that could not begin, with what is missing in words (EX_UNAVAILABLE of sysexits.h)."""
+
+
 class Unable(Exception):
     """Containers cannot run here; the message says what is missing."""
 

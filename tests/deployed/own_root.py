@@ -107,5 +107,6 @@ if __name__ == "__main__":
         if needed():
             enter()
     except OSError as error:
-        sys.exit(f"Containers cannot run here: root may not make mounts of its own ({error}).")
+        print(f"Containers cannot run here: root may not make mounts of its own ({error}).", file=sys.stderr)
+        sys.exit(69)  # as tests/deployed/engine.py, which needs more than the standard library to be imported
     os.execvp(sys.argv[1], sys.argv[1:])
