@@ -12,6 +12,7 @@ import io
 import sys
 import time
 import uuid
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +31,7 @@ from countersign_client.api.submissions import (
     submissions_dutystamp,
     submissions_emails,
     submissions_events,
+    submissions_evidence,
     submissions_get,
     submissions_init,
     submissions_remove,
@@ -388,6 +390,9 @@ def completed(client: AuthenticatedClient, submission: Submission) -> None:
     assert all(one.trust is Trust.TRUSTED for one in verified.signatures)
     merged = told(tools_merge.sync_detailed(client=client, body=Merge(files=[file, file])), MergedFile)
     assert base64.b64decode(merged.data).startswith(b"%PDF-")
+    evidence = submissions_evidence.sync_detailed(submission.id, client=client).parsed
+    assert isinstance(evidence, File)
+    assert "verify.py" in zipfile.ZipFile(evidence.payload).namelist()
 
 
 def one_offs(client: AuthenticatedClient, template: Template, pdf: str, docx: str) -> None:
