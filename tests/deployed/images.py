@@ -1,6 +1,7 @@
 """The images of the manifests: ours from their Dockerfiles, those of others pulled, or made here where no registry answers."""
 
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -66,7 +67,8 @@ def build_commit(service: str, commit: str) -> None:
 
 
 def commit_before(service: str) -> str:
-    """The newest commit of which the service's image would be another than that of the working tree.
+    """The newest commit of which the service's image would be another than that of the working tree, or the one that
+    ``UPGRADED_FROM`` names.
 
     Raises ``Unable`` where the history has none: a clone without history, or a service that never changed.
     """
@@ -80,6 +82,8 @@ def commit_before(service: str) -> str:
             )
         return done.stdout.strip()
 
+    if chosen := os.environ.get("UPGRADED_FROM"):
+        return git("rev-parse", "--verify", f"{chosen}^{{commit}}")
     if git("status", "--porcelain", "--", *paths):
         return git("rev-parse", "HEAD")
     changed = git("log", "--first-parent", "-1", "--format=%H", "HEAD", "--", *paths)
