@@ -47,6 +47,7 @@ TEST_PACKAGES = [
     "chromium",
     "curl",  # the README's calls
     "sqlite3",  # copies a database as the RUNBOOK says
+    "unzip",  # a stranger opens the evidence with it
     "libatomic1",
     "make",
     "git",

@@ -26,8 +26,10 @@ class Behind:
         url = suite.environment(suite.programs["submissions"])["SUBMISSIONS_DATABASE_URL"]
         self.engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
 
-    def change(self, attack: Callable[[Session], None]) -> None:
+    def change(self, submission_id: int, attack: Callable[[Session], None]) -> None:
+        """``attack`` in one transaction, which locks as the service does: what it does by itself meanwhile waits."""
         with Session(self.engine) as session, session.begin():
+            session.get_one(SubmissionRow, submission_id, with_for_update=True)
             attack(session)
 
 
@@ -194,7 +196,7 @@ def test_what_is_changed_in_the_database_is_not_sealed(
     suite: RunningSuite, behind: Behind, attack: Callable[[Session, Half], None], words: list[str]
 ) -> None:
     half = Half(suite)
-    behind.change(lambda session: attack(session, half))
+    behind.change(half.id, lambda session: attack(session, half))
     found = half.finish()
     half.refused(*words)
     assert [one["event_type"] for one in found["submission_events"]][-1] == "fail_sealing"
@@ -206,12 +208,12 @@ def test_what_is_changed_in_the_database_is_not_sealed(
 
 def test_a_repaired_submission_is_sealed(suite: RunningSuite, behind: Behind) -> None:
     half = Half(suite)
-    behind.change(lambda session: change_value(session, half))
+    behind.change(half.id, lambda session: change_value(session, half))
     half.finish()
     half.refused("the value of the field Company")
     assert half.seal()["sealing_status"] == "failed", "asked for again it is compared again"
     half.refused("the value of the field Company")
-    behind.change(lambda session: change_value(session, half, SELLER_VALUES["Company"]))
+    behind.change(half.id, lambda session: change_value(session, half, SELLER_VALUES["Company"]))
     half.seal()
     done = completed(suite, half.id)
     assert SELLER_VALUES["Company"] in pdf_text(fetched(done["documents"][0]["url"]))
@@ -222,14 +224,14 @@ def test_only_an_admin_accepts_a_difference_and_by_name(suite: RunningSuite, beh
     editor = suite.api("POST", "/users", body, status=201)["api_key"]
     half = Half(suite, editor)
     suite.api("POST", f"/submissions/{half.id}/seal", {"accept_differences": True}, status=422)
-    behind.change(lambda session: change_value(session, half))
+    behind.change(half.id, lambda session: change_value(session, half))
     half.finish()
     half.refused("the value of the field Company")
     accepting = {"accept_differences": True}
     refused = suite.api("POST", f"/submissions/{half.id}/seal", accepting, key=editor, status=403)
     assert refused["code"] == "forbidden"
     # What is changed after that was named is not accepted with it.
-    behind.change(lambda session: change_value(session, half, "Trudy Ltd"))
+    behind.change(half.id, lambda session: change_value(session, half, "Trudy Ltd"))
     half.seal(accept_differences=True)
     half.refused("the value of the field Company")
     half.seal(accept_differences=True)
@@ -265,9 +267,9 @@ def test_what_the_api_completed_is_confirmed_as_well(suite: RunningSuite, behind
             uuid: "Mallory Ltd" if value == SELLER_VALUES["Company"] else value for uuid, value in row.values.items()
         }
 
-    behind.change(attack)
-    suite.api("PUT", f"/submitters/{buyer['id']}", {"completed": True, "values": BUYER_VALUES})
     number = seller["submission_id"]
+    behind.change(number, attack)
+    suite.api("PUT", f"/submitters/{buyer['id']}", {"completed": True, "values": BUYER_VALUES})
     wait_until(
         lambda: suite.api("GET", f"/submissions/{number}")["sealing_status"] == "failed", what="the sealing to fail"
     )
