@@ -155,9 +155,8 @@ def send_one(suite: RunningSuite, template_id: int) -> int:
 
 
 def change_line(session: Session, half: Half) -> None:
-    line = session.scalars(
-        sa.select(TrailRow).where(TrailRow.submission_id == half.id, TrailRow.event_type == "invite_party").limit(1)
-    ).one()
+    invited = sa.select(TrailRow).where(TrailRow.submission_id == half.id, TrailRow.event_type == "invite_party")
+    line = session.scalars(invited.order_by(TrailRow.position).limit(1)).one()
     line.data = {**line.data, "party": {**line.data["party"], "email": "somebody.else@example.com"}}
 
 
