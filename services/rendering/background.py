@@ -1,6 +1,7 @@
-"""What the background process of this service does: seal, sweep, look at the certificate."""
+"""What the background process of this service does: sign statements, seal, sweep, look at the certificate."""
 
 from datetime import timedelta
+from functools import partial
 
 from contracts import statements as stated
 from contracts.runtime.background import DueWork, Every
@@ -27,28 +28,16 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
     workshop = Workshop(settings, warm=_WARM).open()
     work = SealWork(settings, blobs, workshop.renderer, workshop.sealer, database)
     signing = StatementWork(settings, blobs, workshop.sealer)
+    due_work = partial(
+        DueWork,
+        schedule=domain.SCHEDULE,
+        lease=timedelta(seconds=settings.rendering_lease_seconds),
+        limit=LIMIT,
+        concurrency=settings.rendering_children,
+    )
     return [
-        DueWork(
-            "sign statements",
-            database,
-            StatementRow,
-            signing.attempt,
-            schedule=domain.SCHEDULE,
-            lease=timedelta(seconds=settings.rendering_lease_seconds),
-            limit=LIMIT,
-            concurrency=settings.rendering_children,
-        ),
-        DueWork(
-            "seal",
-            database,
-            SealJob,
-            work.attempt,
-            schedule=domain.SCHEDULE,
-            lease=timedelta(seconds=settings.rendering_lease_seconds),
-            limit=LIMIT,
-            concurrency=settings.rendering_children,
-            on_park=commands.fail_job,
-        ),
+        due_work("sign statements", database, StatementRow, signing.attempt),
+        due_work("seal", database, SealJob, work.attempt, on_park=commands.fail_job),
         Every("sweep interrupted seals", timedelta(minutes=5), lambda: sweep(database, blobs)),
         Every("forget results", timedelta(minutes=15), lambda: results.expire(database, blobs)),
         Every("certificate", timedelta(days=1), workshop.watch_certificate),
