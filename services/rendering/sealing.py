@@ -150,44 +150,54 @@ class SealWork:
         self._database = database
 
     def attempt(self, job: SealJob) -> Outcome:
-        """One attempt. Whatever fails leaves no file behind, unless the process is killed (see ``sweep``)."""
+        """One attempt. Whatever fails leaves no file behind, unless the process is killed (see ``sweep``).
+
+        The order is compared with the statements while the first page is drawn; nothing is signed before that is done."""
         if (problem := self._sealer.identity.problem(now())) is not None:
             return Retry(problem, after=_CERTIFICATE_WAIT)
-        try:
-            if (stopped := self._compare(job)) is not None:
-                return stopped
-        except ServiceError as error:
-            return Retry(error.message)
-        run = _Attempt(self._settings, self._blobs, self._renderer, self._sealer, job)
-        try:
-            with SEAL_SECONDS.time():
-                sealed = run.seal()
-        except Exception as error:  # `_outcome_of` says what each of them means for the job
-            run.clean_up()
-            return _outcome_of(error, job)
+        request = SealRequest.model_validate(job.request)
+        with ThreadPoolExecutor(1) as beside:
+            compared = beside.submit(self._compare, request, job.id)
+            run = _Attempt(self._settings, self._blobs, self._renderer, self._sealer, job, request, compared)
+            try:
+                with SEAL_SECONDS.time():
+                    sealed = run.seal()
+            except Exception as error:  # `_outcome_of` says what each of them means for the job
+                run.clean_up()
+                return _outcome_of(compared.exception() or error, job)
         return Done(record=lambda session, row: _finish(session, row, sealed, job.attempts))
 
-    def _compare(self, job: SealJob) -> Outcome | None:
-        """Compare the order with the statements: nothing else is sealed than what the parties signed."""
-        request = SealRequest.model_validate(job.request)
+    def _compare(self, request: SealRequest, job_id: int) -> None:
+        """Compare the order with the statements: nothing else is sealed than what the parties signed. Raises _NotToSeal."""
         known = statements.known(self._database, self._blobs, request.submission_id)
         if known and request.to_check is None:
-            return Retry(_INCOMPLETE, after=_ORDER_WAIT, counts=False)
+            raise _NotToSeal(Retry(_INCOMPLETE, after=_ORDER_WAIT, counts=False))
         found = differences.found(request, known, self._database.read(queries.statements_since))
         if not found:
-            return None
+            return
         DIFFERING.inc()
-        log.error("seal.differs", submission=request.submission_id, job=job.id, differences=found)
+        log.error("seal.differs", submission=request.submission_id, job=job_id, differences=found)
         reason = f"What is to be sealed is not what was signed: {'; '.join(found)}"
-        return Park(reason, record=lambda session, row: commands.fail_job(session, row, found[:_MOST_DIFFERENCES]))
+        told = found[:_MOST_DIFFERENCES]
+        raise _NotToSeal(Park(reason, record=lambda session, row: commands.fail_job(session, row, told)))
+
+
+class _NotToSeal(Exception):
+    """The order is not, or not yet, to be sealed; ``outcome`` is what becomes of its job."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
 
 
 def _finish(session: Session, row: SealJob, sealed: DocumentsSealed, attempt: int) -> None:
     commands.finish_job(session, row, sealed, attempt, now())
 
 
-def _outcome_of(error: Exception, job: SealJob) -> Outcome:
+def _outcome_of(error: BaseException, job: SealJob) -> Outcome:
     """A refusal is final; a fault of the work is tried a few times; what is missing outside is waited for."""
+    if isinstance(error, _NotToSeal):
+        return error.outcome
     if isinstance(error, JobRefused):
         return Park(error.reason)
     if isinstance(error, CertificateRevoked):
@@ -208,11 +218,20 @@ def _outcome_of(error: Exception, job: SealJob) -> Outcome:
 
 
 class _Attempt:
-    """One run through a job."""
+    """One run through a job. Nothing is signed before ``compared`` has ended; what it raises ends the attempt."""
 
-    def __init__(self, settings: Settings, blobs: BlobStore, renderer: Renderer, sealer: Sealer, job: SealJob) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        blobs: BlobStore,
+        renderer: Renderer,
+        sealer: Sealer,
+        job: SealJob,
+        request: SealRequest,
+        compared: Future[None],
+    ) -> None:
         self._settings, self._blobs, self._renderer, self._sealer, self._job = settings, blobs, renderer, sealer, job
-        self._request = SealRequest.model_validate(job.request)
+        self._request, self._compared = request, compared
         self._fields = [value.field for value in self._request.values]
         self._written: list[str] = []
 
@@ -287,7 +306,7 @@ class _Attempt:
     ) -> _Sealed:
         data = self._blobs.get(document.file)
         unsigned = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
-        file = self._sealer.sign(unsigned, assurance)
+        file = self._sign(unsigned, assurance)
         stored = others.submit(self._store, file, self._place_for_file())
         expected = {"pages": len(document.pages), "drawn": unsigned.answer["drawn"], "fields": self._fields}
         level = others.submit(self._sealer.check, file, **expected)
@@ -303,10 +322,14 @@ class _Attempt:
     ) -> tuple[BlobRef, str]:
         issuer = seal_name(self._sealer.identity)
         unsigned = self._renderer.audit_trail(self._request, attachments, place, issuer, summaries)
-        file = self._sealer.sign(unsigned, assurance)
+        file = self._sign(unsigned, assurance)
         stored = others.submit(self._store, file, self._place_for_file())
         level = self._sealer.check(file, pages=unsigned.answer["pages"])
         return stored.result(), level
+
+    def _sign(self, unsigned: Unsigned, assurance: Assurance) -> bytes:
+        self._compared.result()
+        return self._sealer.sign(unsigned, assurance)
 
     def _place_for_file(self) -> str:
         """A key of this attempt, noted down before anything is written there: what was written is nothing until the job
