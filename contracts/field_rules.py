@@ -1,6 +1,7 @@
 """What a field may say about itself, wherever it is said (specification 2.7): in a template, in a tag, in an override."""
 
 import re
+from typing import Any
 
 LONGEST_TEXT = 10_000
 """Characters of a value, a title, a description or the message of a validation."""
@@ -31,6 +32,11 @@ PLACEHOLDER = re.compile(r"\{\{?\s*(date|time|hour|minute|day|month|year|id|role
 
 _DATE_TOKENS = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
 _HEX_COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a field has no value. Zero is a value: compared with ``in``, it would be the same as False."""
+    return value is None or value is False or value == "" or value == []
 
 
 def is_color(text: str) -> bool:

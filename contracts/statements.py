@@ -13,14 +13,13 @@ from pydantic import BaseModel, Field
 
 from contracts import canonical_json
 from contracts.blobs import BlobRef
+from contracts.field_rules import is_empty
 from contracts.types import STATIC_TYPES, Moment, Tolerant
 
 VERSION = 1
 PREFIX = "statements/"
 JSON, SIGNATURE = "application/json", "application/pkcs7-signature"
 _FROZEN = ("uuid", "submitter_uuid", "type", "areas")
-_EMPTY: tuple[Any, ...] = (None, False, "", [], {})
-"""Keys with such values are left out of a definition: a later version may know more of them."""
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _GROUPS, _GROUP = 5, 4
 _ALIKE = str.maketrans("OIL", "011")
@@ -124,7 +123,8 @@ def paper_parts(
             field["areas"] and (field["readonly"] or field["type"] in STATIC_TYPES)
         )
         known = (
-            {key: value for key, value in field.items() if value not in _EMPTY}
+            # A later version may know more keys: empty ones are left out.
+            {key: value for key, value in field.items() if not (is_empty(value) or value == {})}
             if fixed
             else {key: field[key] for key in _FROZEN}
         )

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from contracts.field_rules import is_empty
 from contracts.types import Condition, FieldDefinition
 
 OfDocuments = Mapping[str, Sequence[Condition]]
@@ -136,9 +137,9 @@ def holds(condition: Condition, value: Any) -> bool:
     wanted = condition.value
     match condition.action:
         case "empty" | "unchecked":
-            return _empty(value)
+            return is_empty(value)
         case "not_empty" | "checked":
-            return not _empty(value)
+            return not is_empty(value)
         case "equal":
             return _equal(value, wanted)
         case "not_equal":
@@ -152,10 +153,6 @@ def holds(condition: Condition, value: Any) -> bool:
         case "less_than":
             return _compared(value, wanted) < 0
     return True
-
-
-def _empty(value: Any) -> bool:
-    return value is None or value is False or value == "" or value == []
 
 
 def _equal(value: Any, wanted: Any) -> bool:
@@ -172,7 +169,7 @@ def _contains(value: Any, wanted: Any) -> bool:
 
 def _compared(value: Any, wanted: Any) -> int:
     """-1, 0 or 1; 0 when the two cannot be compared. Dates are ISO texts and compare as such."""
-    if _empty(value) or isinstance(value, list | bool):
+    if is_empty(value) or isinstance(value, list | bool):
         return 0
     try:
         left, right = float(value), float(wanted)

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from contracts import paper
 from contracts.errors import ServiceError
+from contracts.field_rules import is_empty
 from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
 from contracts.stored_documents import StoredDocument
@@ -127,7 +128,7 @@ def entries(
         elif field.type is FieldType.STAMP:
             if value or stamped:
                 continue
-        elif value in (None, False, "", []) and field.type is not FieldType.PAYMENT:
+        elif is_empty(value) and field.type is not FieldType.PAYMENT:
             continue
         path = paths.get(field.uuid, f"fields.{field.name or field.uuid}")
         found.append(Entry(field, value, path, path, party))

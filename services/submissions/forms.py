@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from contracts import paper
 from contracts.errors import ServiceError, invalid, not_found
+from contracts.field_rules import is_empty
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
 from contracts.stored_documents import StoredDocument
@@ -304,7 +305,7 @@ def _shown_field(
 ) -> rpc.form.FormField | None:
     """A field of another party, as it stands on the page: no definition, no masked value, no files."""
     never_drawn = str(field.preferences.get("hidden", "")).lower() == "true"
-    if never_drawn or field.type is FieldType.FILE or (not is_static and value in (None, False, "", [])):
+    if never_drawn or field.type is FieldType.FILE or (not is_static and is_empty(value)):
         return None
     shown_value: Any = None if formats.is_masked(field) else value
     text = formats.display(field, value, account.locale, account.time_zone)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from contracts.blobs import BlobRef
+from contracts.field_rules import is_empty
 from contracts.rpc.rendering import (
     FieldValue,
     FilledAttachment,
@@ -202,7 +203,7 @@ def _on_paper(
         owner, value = owners.get(field.submitter_uuid), values.get(field.uuid)
         if owner is None:  # a party that is yet to be invited
             continue
-        if field.uuid in hidden or (value in (None, False, "", []) and field.type not in STATIC_TYPES):
+        if field.uuid in hidden or (is_empty(value) and field.type not in STATIC_TYPES):
             continue
         at = owner.completed_at or pending_at
         if field.type is FieldType.HEADING:

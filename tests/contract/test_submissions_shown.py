@@ -238,3 +238,22 @@ def test_the_line_of_a_completion_says_what_was_signed(desk: Desk) -> None:
     (another,) = lines(desk, other.id, "complete_form")
     assert another["values"] != line["values"]
     assert another["documents"] == line["documents"]
+
+
+def test_zero_is_a_value(desk: Desk) -> None:
+    """It is on the next signer's page and on the paper."""
+    paper = {"areas": [Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1)], "type": "number"}
+    agreed = template(
+        field(name="Deposit", uuid="deposit", **paper),
+        field(name="Fee", uuid="fee", default_value=0, readonly=True, **paper),
+        field("Second Party", name="Months", uuid="months", **paper),
+    )
+    made = desk.create(agreed, {"name": "Ann"}, {"name": "Bob"})
+    ann, bob = (one.slug for one in made.submitters)
+    desk.complete(ann, {"deposit": "0"})
+    assert {one.uuid: one.display for one in desk.form(bob).fields} == {"deposit": "0", "fee": "0", "months": None}
+    desk.complete(bob, {"months": 0})
+    (event,) = desk.events("sealing.due")
+    assert {one["field"]["uuid"]: one["value"] for one in event["data"]["values"]} == dict.fromkeys(
+        ("deposit", "fee", "months"), 0
+    )

@@ -76,6 +76,7 @@ def field(**more: object) -> dict[str, object]:
         ("p2", field(), field(type="number"), True),
         ("p2", field(), field(readonly=True), True),
         ("p2", field(readonly=True), field(readonly=True, default_value="1000000"), True),
+        ("p2", field(readonly=True), field(readonly=True, default_value=0), True),
         ("p2", field(type="heading"), field(type="heading", default_value="Other words"), True),
         ("p2", field(readonly=True, areas=[]), field(readonly=True, areas=[], default_value="x"), False),
     ],
