@@ -4,14 +4,14 @@ The order comes from the database of submissions, the statements are ours. Each 
 and ends in the digest of what is there now: what an admin accepts is that, and nothing that comes later.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from contracts import canonical_json, statements
 from contracts.audit_chain import START, next_hash
-from contracts.field_rules import PLACEHOLDER
+from contracts.field_rules import PLACEHOLDER, is_empty
 from contracts.rpc.rendering import FieldValue, GivenByParty, PartySummary, SealRequest, ToCheck, TrailEvent
 from contracts.statements import LineReference, Parts, Statement
 from contracts.types import STATIC_TYPES, FieldDefinition, SubmitterStatus
@@ -175,25 +175,8 @@ class _Compared:
 
 def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     """What goes onto the paper is what was compared: an order that says two different things is none of submissions."""
-    files = {one.uuid: one.file.sha256 for one in request.attachments}
-    definitions = {one["uuid"]: FieldDefinition.model_validate(one) for one in check.fields}
-    given = {one.submitter_id: one for one in check.parties}
-    for document in request.documents:
-        if check.documents.get(document.uuid, {}).get("sha256") != document.file.sha256:
-            yield _now(
-                f"the document {document.name} that is to be sealed is not that of the order", document.file.sha256
-            )
-    for one in request.values:
-        name = one.field.name or f"{one.field.type} {one.field.uuid}"
-        if not _is_defined(one.field, definitions.get(one.field.uuid)):
-            now = canonical_json.digest(one.field.model_dump(mode="json"))
-            yield _now(f"the field {name} is to be drawn otherwise than it is defined", now)
-        if one.submitter_id in given and one.field.type not in STATIC_TYPES:
-            value = _as_given(one, files)
-            if value != given[one.submitter_id].values.get(one.field.uuid):
-                yield _now(
-                    f"the value of the field {name} to be drawn is not the one given", canonical_json.digest(value)
-                )
+    yield from _documents_drawn(request, check)
+    yield from _values_drawn(request, check)
     reasons = {uuid: reason for one in check.parties for uuid, reason in one.reasons.items()}
     for note in request.notes:
         if note.reason and note.reason != reasons.get(note.field_uuid):
@@ -209,28 +192,94 @@ def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
             yield f"{_name(party)} is to be named otherwise than on the line of their completion"
 
 
-def _is_defined(drawn: FieldDefinition, defined: FieldDefinition | None) -> bool:
-    """Whether a field is drawn as it is defined: on the documents that are shown, its placeholders filled in."""
-    if defined is None or any(area not in defined.areas for area in drawn.areas):
+def _documents_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
+    for document in request.documents:
+        known = check.documents.get(document.uuid, {})
+        if (known.get("name"), known.get("sha256")) != (document.name, document.file.sha256):
+            yield _now(
+                f"the document {document.name} that is to be sealed is not that of the order", document.file.sha256
+            )
+    drawn = {document.uuid for document in request.documents}
+    for uuid, one in check.documents.items():
+        if uuid not in drawn and not one.get("conditions"):
+            yield f"the document {one['name']} is in the order and is not to be sealed"
+
+
+def _values_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
+    """Every value that is drawn was given by the party whose field it is; and what was given is drawn, unless conditions may
+    keep it off the paper, which only submissions can tell."""
+    files = {one.uuid: one.file.sha256 for one in request.attachments}
+    definitions = {one["uuid"]: FieldDefinition.model_validate(one) for one in check.fields}
+    owners = {one.party_uuid: one for one in check.parties}
+    named = {one.id: one for one in request.parties}
+    hidden = check.documents.keys() - {document.uuid for document in request.documents}
+    for one in request.values:
+        name, defined = _called(one.field), definitions.get(one.field.uuid)
+        owner = owners.get(defined.submitter_uuid) if defined else None
+        if not _is_defined(one.field, defined, named.get(one.submitter_id), request.submission_id, hidden):
+            now = canonical_json.digest(one.field.model_dump(mode="json"))
+            yield _now(f"the field {name} is to be drawn otherwise than it is defined", now)
+        if owner is None or owner.submitter_id != one.submitter_id:
+            yield f"the field {name} is to be drawn for somebody else than the party whose it is"
+        elif one.field.type not in STATIC_TYPES:
+            value = _as_given(one, files)
+            if value != owner.values.get(one.field.uuid):
+                yield _now(
+                    f"the value of the field {name} to be drawn is not the one given", canonical_json.digest(value)
+                )
+    drawn = {one.field.uuid for one in request.values}
+    for uuid, field in definitions.items():
+        owner = owners.get(field.submitter_uuid)
+        given = None if owner is None else owner.values.get(uuid)
+        is_hidden = field.conditions or (field.areas and all(area.attachment_uuid in hidden for area in field.areas))
+        if uuid not in drawn and not is_hidden and not (is_empty(given) and field.type not in STATIC_TYPES):
+            yield f"the field {_called(field)} is not to be drawn, and has a value"
+
+
+def _called(field: FieldDefinition) -> str:
+    return field.name or f"{field.type} {field.uuid}"
+
+
+def _is_defined(
+    drawn: FieldDefinition,
+    defined: FieldDefinition | None,
+    party: PartySummary | None,
+    submission_id: int,
+    hidden: Collection[str] = (),
+) -> bool:
+    """Whether a field is drawn as it is defined: wherever it is on the documents that are shown, its placeholders filled in."""
+    if defined is None or drawn.areas != [area for area in defined.areas if area.attachment_uuid not in hidden]:
         return False
     changes: dict[str, Any] = {"areas": defined.areas}
-    if isinstance(drawn.default_value, str) and _filled_in(drawn.default_value, str(defined.default_value or "")):
+    default = str(defined.default_value or "")
+    if isinstance(drawn.default_value, str) and _filled_in(drawn.default_value, default, party, submission_id):
         changes["default_value"] = defined.default_value
     return drawn.model_copy(update=changes) == defined
 
 
-def _filled_in(text: str, default: str) -> bool:
-    """Whether ``text`` is ``default`` with something in the places of its placeholders, and nothing else is another."""
-    first, *others = PLACEHOLDER.split(default)[::2]
-    if not others or not text.startswith(first):
+def _filled_in(text: str, default: str, party: PartySummary | None, submission_id: int) -> bool:
+    """Whether ``text`` is ``default`` with what is known of the party in place of its placeholders, something in those of date
+    and time, which submissions formats, and nothing else is another."""
+    words = {key: getattr(party, key, None) for key in ("role", "name", "email", "phone")} | {"id": submission_id}
+    pieces, place = [""], 0
+    for found in PLACEHOLDER.finditer(default):
+        pieces[-1] += default[place : found.start()]
+        if found[1] not in words:
+            pieces.append("")
+        elif (word := words[found[1]]) is not None:
+            pieces[-1] += str(word)
+        place = found.end()
+    first, *others = [*pieces[:-1], pieces[-1] + default[place:]]
+    if not others:
+        return text == first
+    if not text.startswith(first):
         return False
-    place = len(first)
+    at = len(first)
     for piece in others[:-1]:
-        found = text.find(piece, place)
-        if found < 0:
+        if (start := text.find(piece, at)) < 0:
             return False
-        place = found + len(piece)
-    return text.endswith(others[-1]) and place + len(others[-1]) <= len(text)
+        at = start + len(piece)
+    return text.endswith(others[-1]) and at + len(others[-1]) <= len(text)
 
 
 def _as_given(drawn: FieldValue, files: Mapping[str, str]) -> Any:

@@ -255,6 +255,31 @@ def reason_given(request: SealRequest) -> SealRequest:
     return request
 
 
+def value_not_drawn(request: SealRequest) -> SealRequest:
+    del request.values[0]
+    return request
+
+
+def value_of_a_stranger(request: SealRequest) -> SealRequest:
+    request.values[0] = request.values[0].model_copy(update={"submitter_id": 3, "value": "Mallory"})
+    return request
+
+
+def place_not_drawn(request: SealRequest) -> SealRequest:
+    request.values[0].field.areas.clear()
+    return request
+
+
+def document_not_sealed(request: SealRequest) -> SealRequest:
+    request.documents.clear()
+    return request
+
+
+def document_renamed(request: SealRequest) -> SealRequest:
+    request.documents[0].name = "Another agreement"
+    return request
+
+
 def definition_drawn(request: SealRequest) -> SealRequest:
     request.values[0].field.areas[0].x = 0.9
     return request
@@ -325,6 +350,11 @@ def party_removed(request: SealRequest) -> SealRequest:
         (reason_given, "the value of the field Signature is not the one that Ana Kowalska (Client) signed"),
         (definition_drawn, "the field Full name is to be drawn otherwise than it is defined"),
         (definition, "the field Full name is not defined as it was when Ana Kowalska (Client) signed"),
+        (value_not_drawn, "the field Full name is not to be drawn, and has a value"),
+        (value_of_a_stranger, "the field Full name is to be drawn for somebody else than the party whose it is"),
+        (place_not_drawn, "the field Full name is to be drawn otherwise than it is defined"),
+        (document_not_sealed, "the document Consulting agreement is in the order and is not to be sealed"),
+        (document_renamed, "the document Another agreement that is to be sealed is not that of the order"),
         (document_drawn, "the document Consulting agreement that is to be sealed is not that of the order"),
         (document, "the document Consulting agreement is not the one that Ana Kowalska (Client) signed"),
         (conditions, "name or conditions of the document d0 are not those that Ana Kowalska (Client) signed with"),
