@@ -111,6 +111,10 @@ def test_the_commands_that_it_prints_work(told: Told, tmp_path: Path) -> None:
     assert len(commands) >= 3
     for command in commands:
         subprocess.run(command, shell=True, cwd=folder, check=True, capture_output=True)
+    again = verify(folder / "verify.py")
+    assert again.returncode == 0, again.stdout
+    (folder / "sealed" / "audit-trail.pdf.signed").write_bytes(b"what a forger has a signature of")
+    assert "audit-trail.pdf.signed is not in the manifest" in verify(folder / "verify.py").stdout
 
 
 def test_another_root_is_refused(told: Told, tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ import hashlib
 import json
 import random
 import struct
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -238,6 +240,37 @@ def test_no_statement_is_left_out_of_what_is_said(
     manifest["parties"] = []
     (path / "manifest.json").write_text(json.dumps(manifest))
     assert faults(path, capsys) == ["party 34 completed, and the manifest does not have it"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, verify.__file__, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "[" * 100_000,
+        "[]",
+        "1" * 5_000,
+        '{"type": NaN}',
+        ("members", []),
+        ("parties", [{"submitter": [], "statements": []}]),
+        ("parties", [{"submitter": "34", "statements": []}]),
+        ("documents", [{"original": [], "shown": {}, "sealed": 1}]),
+        ("sealed_at", "9999-99-99T99:99:99.999Z"),
+        ("revocation", 1),
+    ],
+    ids=lambda one: str(one)[:40],
+)
+def test_a_hostile_manifest_is_refused_in_words(tmp_path: Path, blobs: BlobStore, hostile: Any) -> None:
+    path = folder(tmp_path / "evidence", blobs, lines())
+    if isinstance(hostile, tuple):
+        hostile = json.dumps({**json.loads((path / "manifest.json").read_text()), hostile[0]: hostile[1]})
+    (path / "manifest.json").write_text(hostile)
+    ended = run(str(path))
+    assert ended.returncode in (1, 2)
+    assert "WRONG" in ended.stdout
+    assert ended.stderr == ""
 
 
 # --- the ZIP ---------------------------------------------------------------------------------------------------------------
