@@ -24,16 +24,20 @@ from contracts.rpc.rendering import SealRequest
 from contracts.runtime import scrubbing
 from contracts.runtime.database import dialect_of, insert_for, insert_into, leave_work
 from contracts.runtime.outbox import emit, first_time, forget
+from contracts.runtime.tables import inbox
 from contracts.statements import Parts, SignedStatement
 from services.rendering import queries
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob, StatementRow
 
 JOBS_KEPT = timedelta(days=90)
 
+_ERASED = "erased submission"
+"""In the inbox, with the id of a submission in place of an event's."""
+
 
 def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: datetime) -> None:
     """One job per ``seal_id``, however often the event comes and under however many ids."""
-    if not first_time(session, "seal", envelope.id):
+    if not first_time(session, "seal", envelope.id) or _was_erased(session, request.submission_id, envelope):
         return
     job = {
         "seal_id": request.seal_id,
@@ -65,8 +69,8 @@ def _complete_order(session: Session, request: SealRequest, now: datetime) -> No
 
 
 def accept_statement(session: Session, envelope: Envelope, due: StatementDue, now: datetime) -> None:
-    """One row per statement, however often the event comes."""
-    if first_time(session, "statement", envelope.id):
+    """One row per statement, however often the event comes; none when the submission was erased before it came."""
+    if first_time(session, "statement", envelope.id) and not _was_erased(session, due.statement.submission, envelope):
         take_on_statement(session, due, now, envelope.request_id)
 
 
@@ -177,8 +181,10 @@ def remember_result(
 def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -> list[str]:
     """Forget a submission: its jobs' contents, which files were its, what was made from them. Returns blobs to remove.
 
-    A job under way loses its row's request and counts as ended; what it still writes is swept later.
+    A job under way loses its row's request and counts as ended; what it still writes is swept later. Events of each kind have
+    a queue of their own: what happened before this and comes after it is not taken on.
     """
+    first_time(session, _ERASED, str(erased.submission_id))
     if first_time(session, "erase", envelope.id):
         scrubbing.ask(session)
     forget(session, f"submission:{erased.submission_id}")
@@ -206,6 +212,13 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
     _forget(session, results)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))
     return keys
+
+
+def _was_erased(session: Session, submission_id: int, envelope: Envelope) -> bool:
+    """Whether the submission was erased after what the event says: one that a restore has brought back goes on."""
+    noted = sa.select(inbox.c.at).where(inbox.c.handler == _ERASED, inbox.c.event_id == str(submission_id))
+    at = session.scalar(noted)
+    return at is not None and at >= envelope.occurred_at
 
 
 def expire_results(session: Session, now: datetime, limit: int = 500) -> list[str]:

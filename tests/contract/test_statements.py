@@ -485,3 +485,15 @@ def test_nothing_is_left_of_the_statements_of_an_erased_submission(
     background.sweep(database, blobs)
     assert [one for one in blobs.everything() if one.key.startswith("statements/")] == []
     assert count(database, StatementRow) == 0
+
+
+def test_what_comes_after_its_submission_was_erased_is_not_taken_on(database: Database, request_: SealRequest) -> None:
+    """Events of two kinds come by two queues. A submission that a restore has brought back goes on."""
+    database.write(commands.erase, envelope(), Erased(submission_id=7), NOW)
+    ordered = envelope()
+    due(database, request_)
+    database.write(commands.accept_job, ordered, request_, NOW)
+    assert count(database, StatementRow) == count(database, SealJob) == 0
+    later = ordered.model_copy(update={"id": uuid7(), "occurred_at": datetime.now(UTC) + timedelta(hours=1)})
+    database.write(commands.accept_job, later, request_, NOW)
+    assert (count(database, SealJob), count(database, StatementRow)) == (1, 2)
