@@ -14,9 +14,10 @@ from contracts.audit_chain import START, next_hash
 from contracts.field_rules import PLACEHOLDER, is_empty
 from contracts.rpc.rendering import FieldValue, GivenByParty, PartySummary, SealRequest, ToCheck, TrailEvent
 from contracts.statements import LineReference, Parts, Statement
-from contracts.types import STATIC_TYPES, FieldDefinition, SubmitterStatus
+from contracts.types import STATIC_TYPES, FieldDefinition, SubmitterStatus, iso
 
-COMPLETIONS = ("complete_form", "api_complete_form")
+API_COMPLETION = "api_complete_form"
+COMPLETIONS = ("complete_form", API_COMPLETION)
 ACCEPT = "accept_differences"
 ROLLOUT = timedelta(days=1)
 """So long after the first statement could be made, a process of an older version may still have recorded a completion."""
@@ -86,11 +87,12 @@ def _all(request: SealRequest, known: Sequence[Known], since: datetime) -> Itera
 
 
 def _counts_as_completed(request: SealRequest, submitter_id: int) -> bool:
-    given = request.to_check.parties if request.to_check else ()
-    summary = next(one for one in request.parties if one.id == submitter_id)
-    return request.to_check is not None and (
-        summary.status == SubmitterStatus.COMPLETED or any(one.submitter_id == submitter_id for one in given)
-    )
+    """Whether the order says so: a party without fields never completes."""
+    if request.to_check is None:
+        return False
+    party = next(one for one in request.parties if one.id == submitter_id)
+    given = any(one.submitter_id == submitter_id for one in request.to_check.parties)
+    return given or party.status == SubmitterStatus.COMPLETED or party.completed_at is not None
 
 
 class _Compared:
@@ -181,15 +183,23 @@ def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     for note in request.notes:
         if note.reason and note.reason != reasons.get(note.field_uuid):
             yield _now("a reason for signing to be drawn is not the one given", canonical_json.digest(note.reason))
+    parties = {one.id: one for one in request.parties}
     for line in request.trail:
-        party = next((one for one in request.parties if one.id == line.submitter_id), None)
+        party = parties.get(line.submitter_id or 0)
         told = line.data.get("party") if line.event_type in COMPLETIONS else None
-        if (
-            party is not None
-            and told
-            and any(getattr(party, key) != told.get(key) for key in ("name", "email", "phone"))
-        ):
+        if party is not None and told and not _is_told(party, line, told):
             yield f"{_name(party)} is to be named otherwise than on the line of their completion"
+
+
+def _is_told(party: PartySummary, line: TrailEvent, told: Mapping[str, Any]) -> bool:
+    """Whether a party is who has completed by this line, when it says, and by the API user whom it names, if it names one."""
+    by_api = line.data.get("by") if line.event_type == API_COMPLETION else None
+    return (
+        all((getattr(party, key) or None) == (told.get(key) or None) for key in ("role", "name", "email", "phone"))
+        and party.completed_at is not None
+        and iso(party.completed_at) == iso(line.occurred_at)
+        and party.completed_by_api == by_api
+    )
 
 
 def _documents_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:

@@ -28,7 +28,7 @@ from services.rendering.statements import StatementWork
 from services.rendering.workshop import Workshop
 from tests.support.drawing import area, field_value
 from tests.support.seal_jobs import attempt, blobs, count, database, keys, order, settings, told, work_on, workshop
-from tests.support.sealing import BEGAN, seal_request
+from tests.support.sealing import BEGAN, EVENTS, seal_request, trail
 from tests.support.stated import changed, confirmed, of, stated
 from tests.support.tsa import Authority, authority
 
@@ -270,6 +270,11 @@ def place_not_drawn(request: SealRequest) -> SealRequest:
     return request
 
 
+def party_added(request: SealRequest) -> SealRequest:
+    request.parties.append(request.parties[0].model_copy(update={"id": 3, "name": "Mallory", "status": "pending"}))
+    return request
+
+
 def document_not_sealed(request: SealRequest) -> SealRequest:
     request.documents.clear()
     return request
@@ -353,6 +358,10 @@ def party_removed(request: SealRequest) -> SealRequest:
         (value_not_drawn, "the field Full name is not to be drawn, and has a value"),
         (value_of_a_stranger, "the field Full name is to be drawn for somebody else than the party whose it is"),
         (place_not_drawn, "the field Full name is to be drawn otherwise than it is defined"),
+        (
+            party_added,
+            "Mallory (Client) counts as completed, and no line of the audit trail says so",
+        ),
         (document_not_sealed, "the document Consulting agreement is in the order and is not to be sealed"),
         (document_renamed, "the document Another agreement that is to be sealed is not that of the order"),
         (document_drawn, "the document Consulting agreement that is to be sealed is not that of the order"),
@@ -383,6 +392,42 @@ def test_what_differs_is_named_and_not_sealed(
     found = failed(seal())
     assert any(one.startswith(words) for one in found), found
     assert differing() == before + 1
+
+
+@pytest.mark.parametrize(
+    ("party", "change"),
+    [
+        (0, {}),
+        (0, {"name": "Mallory"}),
+        (0, {"role": "Witness"}),
+        (0, {"email": None}),
+        (0, {"completed_at": BEGAN}),
+        (0, {"completed_at": None}),
+        (0, {"completed_by_api": "mallory@example.com"}),
+        (1, {"completed_by_api": None}),
+    ],
+    ids=str,
+)
+def test_a_party_is_named_as_on_the_line_of_their_completion(
+    database: Database, blobs: BlobStore, seal: Callable[[], dict[str, Any]], party: int, change: dict[str, Any]
+) -> None:
+    made = seal_request(blobs)
+    parties = {one.id: one.model_dump(include={"role", "name", "email", "phone"}) for one in made.parties}
+    made.trail = trail(
+        [
+            (who, kind, {**data, "party": parties[who]} if who is not None and kind.endswith("complete_form") else data)
+            for who, kind, data in EVENTS
+        ]
+    )
+    made = confirmed(made)
+    made.parties[party] = made.parties[party].model_copy(update=change)
+    order(database, made)
+    found = seal()
+    if not change:
+        assert found["type"] == "documents.sealed", found
+    else:
+        (one,) = failed(found)
+        assert one.endswith("is to be named otherwise than on the line of their completion")
 
 
 def test_a_completion_that_is_not_confirmed_is_not_sealed_once_all_processes_confirm(

@@ -181,6 +181,13 @@ def test_an_address_may_ask_so_often(pages: flask.Flask) -> None:
     assert pages.test_client().get("/verify").status_code == 200
 
 
+def test_receipts_are_not_tried_one_after_the_other(pages: flask.Flask) -> None:
+    client = pages.test_client()
+    answers = [client.get("/verify?receipt=x").status_code for _ in range(2 * verify._RECEIPTS)]
+    assert answers[: verify._RECEIPTS] == [404] * verify._RECEIPTS
+    assert 429 in answers
+
+
 def test_a_household_of_ipv6_counts_as_one(pages: flask.Flask) -> None:
     answers = [sent(pages, address=f"2001:db8::{number:x}").status_code for number in range(verify._FILES + 1)]
     assert answers[-1] == 429

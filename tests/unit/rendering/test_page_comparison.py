@@ -64,6 +64,8 @@ def test_another_page_is_refused_by_its_number() -> None:
         compare_pages(PAGE, with_content("0 0 0 rg 0 0 612 400 re f"), [1], LeftOut())
     with pytest.raises(Refused, match="Page 1 "):
         compare_pages(PAGE, pdf_files.document(WORDS, media=(0, 0, 500, 700)), [1], LeftOut())
+    with pytest.raises(Refused, match="Page 1 "):  # as it was, with more paper beside it
+        compare_pages(PAGE, pdf_files.document(WORDS, media=(0, 0, 700, 792)), [1], LeftOut())
 
 
 def test_a_page_that_intake_spoils_is_reported_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
