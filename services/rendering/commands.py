@@ -178,6 +178,11 @@ def remember_result(
     return queries.result(session, kind, digest) or answer
 
 
+def forget_result(session: Session, kind: str, digest: str) -> None:
+    """Forget an answer that has no files of its own."""
+    _forget(session, session.scalars(sa.select(Result).where(Result.kind == kind, Result.digest == digest)).all())
+
+
 def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -> list[str]:
     """Forget a submission: its jobs' contents, which files were its, what was made from them. Returns blobs to remove.
 

@@ -19,7 +19,7 @@ from contracts.evidence import Manifest, Member, Party, StatementFiles
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.blobstore import BlobMissing, BlobStore
 from contracts.runtime.database import Database
-from services.rendering import domain, queries, statements
+from services.rendering import commands, domain, queries, statements
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.renderer import Renderer
 from services.rendering.results import Made, Results
@@ -42,15 +42,24 @@ class Evidence:
         manifest = request.manifest
         names = {one.sealed: manifest.members[one.sealed].sha256 for one in manifest.documents}
         names[manifest.audit_trail] = request.audit_trail.sha256
-        unknown = self._database.read(queries.not_sealed_for, manifest.submission, [*names.values()])
-        if strange := [name for name, sha256 in names.items() if sha256 in unknown]:
-            raise invalid(f"{strange[0]} is not known as a file that was sealed here for this submission")
+        self._refuse_unknown(manifest.submission, names)
         known = self._statements(manifest.submission)
         digest = domain.digest_of(
             request.model_dump(mode="json"), {path: ref.sha256 for path, (_, ref) in known.items()}
         )
         kept = self._results.get(KIND, digest, lambda: self._make(request, known), sources=[*names.values()])
+        try:
+            self._refuse_unknown(manifest.submission, names)
+        except ServiceError:  # erased meanwhile
+            self._database.write(commands.forget_result, KIND, digest)
+            raise
         return SignedEvidence.model_validate(kept)
+
+    def _refuse_unknown(self, submission_id: int, names: Mapping[str, str]) -> None:
+        """``names``: the SHA-256 of each file that was sealed, by what it is called."""
+        unknown = self._database.read(queries.not_sealed_for, submission_id, [*names.values()])
+        if strange := [name for name, sha256 in names.items() if sha256 in unknown]:
+            raise invalid(f"{strange[0]} is not known as a file that was sealed here for this submission")
 
     def _statements(self, submission_id: int) -> dict[str, tuple[int, BlobRef]]:
         """The statements of a submission and their signatures: whose, and where they are kept, by path in the evidence."""

@@ -159,8 +159,26 @@ def test_it_is_kept_until_its_submission_is_erased(sign: Sign, trail: BlobRef, d
     first = sign(trail, "ec-p256")
     assert database.write(commands.expire_results, AT + timedelta(days=50 * 365)) == []
     assert sign(trail, "ec-p256") == first
+    erase(database)
+    assert (count(database, Result), count(database, ResultSource)) == (0, 0)
+
+
+def erase(database: Database) -> None:
     envelope = Envelope(
         id=uuid7(), type="submission.erased", source="submissions", subject="submission:12", occurred_at=AT, data={}
     )
     database.write(commands.erase, envelope, Erased(submission_id=12), AT)
+
+
+def test_nothing_is_kept_of_what_is_erased_while_it_is_made(
+    database: Database, blobs: BlobStore, trail: BlobRef
+) -> None:
+    class Slow(Renderer):
+        def seal_material(self, data: bytes, signatures: Any) -> SealMaterial:
+            erase(database)
+            return super().seal_material(data, signatures)
+
+    work = evidence.Evidence(database, blobs, Slow(), identity("rsa-3072"))  # type: ignore[arg-type]
+    with pytest.raises(ServiceError, match="is not known"):
+        work.signed(SignEvidence(manifest=manifest(trail), audit_trail=trail))
     assert (count(database, Result), count(database, ResultSource)) == (0, 0)
