@@ -271,6 +271,33 @@ def test_an_attempt_that_outlives_its_limit_is_taken_over(database: Database) ->
     assert said(database) == ["done done 2"]
 
 
+def test_an_attempt_that_ends_while_its_lease_is_being_prolonged_has_none(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nobody would take the row before that lease ends."""
+    began, release, prolong = threading.Event(), threading.Event(), database.write_unsynced
+
+    def attempt(_row: Job) -> Retry:
+        began.set()
+        release.wait(30)
+        return Retry("later", after=LONG)
+
+    def late(change: Callable[[Session], Any]) -> Any:
+        release.set()
+        wait_until(lambda: job(database, identifier).last_error == "later", what="the outcome")
+        return prolong(change)
+
+    identifier = database.write(add)
+    loop = work(database, attempt, lease=timedelta(milliseconds=1), limit=LONG)
+    loop.turn()
+    assert began.wait(30)
+    monkeypatch.setattr(database, "write_unsynced", late)
+    loop.turn()
+    loop.finish()
+    row = job(database, identifier)
+    assert (row.leased_until, row.leased_by) == (None, None)
+
+
 def test_what_another_process_has_taken_over_is_its_own(database: Database) -> None:
     """The first one stood still for longer than its lease; then it neither takes the lease back nor says how it ended."""
     began, release = threading.Event(), threading.Event()
