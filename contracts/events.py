@@ -243,12 +243,14 @@ class PreferencesGiven(Tolerant):
 
 
 class SealedDocument(Tolerant):
-    """``original_sha256`` of what was uploaded; ``file`` is the sealed PDF."""
+    """``original_sha256`` of what was uploaded; ``file`` is the sealed PDF; ``conformance``: what it claims to be and is,
+    such as ``PDF/A-2b`` (None: sealed by an older version, which did not say)."""
 
     uuid: str
     name: str
     file: BlobRef
     original_sha256: str
+    conformance: list[str] | None = None
 
 
 class DocumentsSealed(Tolerant):

@@ -332,6 +332,12 @@ class DocumentLink(Tolerant):
     sha256: str | None = None
 
 
+class SealedDocumentLink(DocumentLink):
+    """``conformance``: what the file claims to be and is, ``PDF/A-1a`` to ``PDF/A-4`` or ``PDF/UA-1``; None when not known."""
+
+    conformance: list[str] | None = None
+
+
 class SubmissionEvent(Tolerant):
     """One line of the audit trail (peer facts 1.2): ``send_email``, ``view_form``, ``complete_form``, ...
 
@@ -375,7 +381,7 @@ class Submitter(Tolerant):
     order: int | None = None
     embed_src: str | None = None
     values: dict[str, Any] = Field(default_factory=dict)
-    documents: list[DocumentLink] = Field(default_factory=list)
+    documents: list[SealedDocumentLink] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)
     preferences: dict[str, Any] = Field(default_factory=dict)
     decline_reason: str | None = None
@@ -422,7 +428,7 @@ class Submission(Tolerant):
     template: TemplateReference | None = None
     created_by_user: Person | None = None
     submitters: list[Submitter]
-    documents: list[DocumentLink] = Field(default_factory=list)
+    documents: list[SealedDocumentLink] = Field(default_factory=list)
     audit_log_url: str | None = None
     combined_document_url: str | None = None
     submission_events: list[SubmissionEvent] | None = None

@@ -103,6 +103,7 @@ class _Sealed:
     source: StoredDocument
     sha256: str
     size: int
+    conformance: list[str]
     _level: Future[str]
     _stored: Future[BlobRef]
 
@@ -126,6 +127,7 @@ class _Sealed:
             name=self.source.name,
             file=self.stored,
             original_sha256=self.source.original.sha256,
+            conformance=self.conformance,
         )
 
     def summary(self, level: str) -> dict[str, Any]:
@@ -310,7 +312,8 @@ class _Attempt:
         stored = others.submit(self._store, file, self._place_for_file())
         expected = {"pages": len(document.pages), "drawn": unsigned.answer["drawn"], "fields": self._fields}
         level = others.submit(self._sealer.check, file, **expected)
-        return _Sealed(document, hashlib.sha256(file).hexdigest(), len(file), level, stored)
+        digest, conformance = hashlib.sha256(file).hexdigest(), unsigned.answer["conformance"]
+        return _Sealed(document, digest, len(file), conformance, level, stored)
 
     def _audit_trail(
         self,

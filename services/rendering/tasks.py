@@ -21,7 +21,7 @@ from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, Notice, PageSize
 from services.rendering import domain
 from services.rendering.frames import Bytes
-from services.rendering.jobs import certificates, cms, fill, read_back, seal
+from services.rendering.jobs import archival_claim, certificates, cms, fill, read_back, seal
 from services.rendering.jobs.geometry import Rectangle
 from services.rendering.jobs.refused import Refused
 
@@ -151,7 +151,7 @@ def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Not
     request, document = _trial(pages, signed=signed)
     identity = _throw_away_identity()
     with _trouble("The PDF cannot be sealed"):
-        reserved, drawn = _fill_and_reserve(
+        reserved, drawn, _ = _fill_and_reserve(
             data, document, request, {}, _signature_text(identity.name), identity.signer.size, None
         )
         envelope = identity.signer.envelope(identity.signer.sign(reserved.digest))
@@ -240,10 +240,11 @@ def fill_and_reserve(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     request = FillRequest.model_validate(arguments["request"])
     document = next(one for one in request.documents if one.uuid == arguments["document"])
     data, attachments, rest = _with_attachments(request, parts)
-    reserved, drawn = _fill_and_reserve(
+    reserved, drawn, claim = _fill_and_reserve(
         data, document, request, attachments, _text(arguments), arguments["size"], _material(arguments, rest)
     )
-    return {**_reserved(reserved), "drawn": [_plain(one) for one in drawn]}, [reserved.data]
+    answer = {**_reserved(reserved), "drawn": [_plain(one) for one in drawn], "conformance": claim.names}
+    return answer, [reserved.data]
 
 
 def audit_trail(
@@ -283,6 +284,7 @@ def fill_draft(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     data, attachments, _ = _with_attachments(request, parts)
     with pikepdf.open(io.BytesIO(data)) as pdf:
         fill.fill_into(pdf, document, request, attachments)
+        archival_claim.withdraw(pdf)
         pdf.docinfo["/Title"] = f"{document.name} (draft)"
         pdf.docinfo["/Subject"] = "Draft: not completed, not sealed"
         pdf.docinfo["/Creator"] = "Countersign"
@@ -299,17 +301,19 @@ def _fill_and_reserve(
     text: seal.SignatureText,
     size: int,
     material: seal.ValidationMaterial | None,
-) -> tuple[seal.Reserved, list[fill.Drawn]]:
+) -> tuple[seal.Reserved, list[fill.Drawn], archival_claim.Claim]:
     with pikepdf.open(io.BytesIO(data)) as pdf:
         if not document.signed:
             drawn = fill.fill_into(pdf, document, request, attachments)
-            pdf.docinfo["/Creator"] = "Countersign"
-            return seal.reserve(pdf, text, size, material), drawn
+            if (claim := archival_claim.claim_of(pdf)) == archival_claim.NOTHING:
+                pdf.docinfo["/Creator"] = "Countersign"  # the metadata of others say the same in two places
+            return seal.reserve(pdf, text, size, material), drawn, claim
         from services.rendering.jobs import seal_signed
 
         overlays = fill.overlay_pdf(pdf, document, request, attachments)
         drawn = fill.drawn_values(pdf, document, request, attachments)
-    return seal_signed.reserve(data, overlays, text, size, material), drawn
+        claim = archival_claim.sealed_claim(pdf)
+    return seal_signed.reserve(data, overlays, text, size, material), drawn, claim
 
 
 def _with_attachments(request: FillRequest, parts: Sequence[bytes]) -> tuple[bytes, dict[str, bytes], Sequence[bytes]]:

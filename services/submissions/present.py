@@ -10,11 +10,11 @@ from typing import Any
 
 from contracts.types import (
     Consent,
-    DocumentLink,
     FieldDefinition,
     FieldType,
     Order,
     Person,
+    SealedDocumentLink,
     SealingStatus,
     Submission,
     SubmissionEvent,
@@ -129,7 +129,7 @@ def submission(shown: Shown) -> Submission:
     )
 
 
-def submitter(one: Any, shown: Shown, documents: list[DocumentLink], *, alone: bool = False) -> Submitter:
+def submitter(one: Any, shown: Shown, documents: list[SealedDocumentLink], *, alone: bool = False) -> Submitter:
     """``alone``: as the submitter reads give him, with template, events and his fields."""
     return Submitter(
         id=one.id,
@@ -180,10 +180,15 @@ def template_reference(row: Any) -> TemplateReference | None:
     )
 
 
-def result_links(row: Any, links: FileLinks) -> list[DocumentLink]:
+def result_links(row: Any, links: FileLinks) -> list[SealedDocumentLink]:
     """The sealed documents; none until the submission is completed."""
     return [
-        DocumentLink(name=one["name"], url=links.to_pdf(one["file"], one["name"]), sha256=one["file"]["sha256"])
+        SealedDocumentLink(
+            name=one["name"],
+            url=links.to_pdf(one["file"], one["name"]),
+            sha256=one["file"]["sha256"],
+            conformance=one.get("conformance"),
+        )
         for one in (row.results or {}).get("documents", ())
     ]
 

@@ -149,6 +149,7 @@ def test_a_job_ends_with_sealed_documents_and_an_audit_trail(
     work_on(database, SealWork(settings(keys), blobs, workshop.renderer, workshop.sealer, database))
     sealed = sealed_event(database)
     assert (sealed.submission_id, sealed.seal_id, sealed.pades_level, sealed.report) == (7, "seal-1", "B-B", [])
+    assert [one.conformance for one in sealed.documents] == [[] for _ in sealed.documents]
     assert [one.uuid for one in sealed.documents] == ["d0", "d1"]
     assert [one.original_sha256 for one in sealed.documents] == [one.original.sha256 for one in request.documents]
     contract = blobs.get(sealed.documents[0].file)

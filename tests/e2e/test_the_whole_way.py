@@ -100,6 +100,7 @@ def test_two_signers_in_order_get_a_sealed_agreement(
 
     assert submission["submitters"][1]["values"]["Price"] == 1234.5
     assert submission["pades_level"] == "B-B"
+    assert [document["conformance"] for document in submission["documents"]] == [[]]
     bodies = [json.loads(each.body) for each in receiver.requests]
     assert [body["event_type"] for body in bodies] == [
         "submission.created",

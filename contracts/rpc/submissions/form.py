@@ -10,7 +10,7 @@ from contracts.rpc import Rpc
 from contracts.rpc.rendering import FillRequest
 from contracts.rpc.submissions.codes import CodeAsked
 from contracts.rpc.submissions.visit import Visit
-from contracts.types import Attachment, Condition, DocumentLink, FieldDefinition, PageSize, Tolerant
+from contracts.types import Attachment, Condition, FieldDefinition, PageSize, SealedDocumentLink, Tolerant
 
 
 class OpenForm(Visit):
@@ -94,7 +94,7 @@ class SigningForm(Tolerant):
     documents: list[FormDocument] = Field(default_factory=list)
     fields: list[FormField] = Field(default_factory=list)
     attachments: list[Attachment] = Field(default_factory=list)
-    results: list[DocumentLink] = Field(default_factory=list)
+    results: list[SealedDocumentLink] = Field(default_factory=list)
     audit_log_url: str | None = None
     consent: ConsentAsked | None = None
     invites: list[PartyToInvite] = Field(default_factory=list)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any
 
@@ -12,9 +14,11 @@ from pikepdf import Array, Dictionary, Name, Stream
 
 from contracts.paper import CHECK_MARK
 from services.rendering.jobs import fonts
+from services.rendering.jobs.drawing_rules import DrawingRules
 from services.rendering.jobs.geometry import Rectangle, VisiblePage
 from services.rendering.jobs.image_objects import Picture, PictureEmbedder
 from services.rendering.jobs.shaping import Cluster, paragraphs
+from services.rendering.jobs.tagging import Mark
 from services.rendering.jobs.text import BLACK, Color, FontEmbedder, Layout, draw
 
 RED: Color = (0.85, 0.09, 0.09)
@@ -31,6 +35,7 @@ _MARK_SHARE = 0.78
 """How much of its square a check mark fills."""
 
 _BEHIND = "Behind"
+_NO_RULES = DrawingRules()
 
 
 def color_of(name: Any) -> Color | None:
@@ -58,12 +63,24 @@ def _check_mark(_primary: fonts.Font) -> tuple[Cluster, Any]:
 
 
 class Canvas:
-    """Collects the drawing of a page. ``fonts`` and ``pictures`` are shared by all pages of the document."""
+    """Collects the drawing of a page. ``fonts`` and ``pictures`` are shared by all pages of the document; in a ``tagged`` one
+    each part of the drawing must be marked."""
 
-    def __init__(self, page: VisiblePage, fonts_: FontEmbedder, pictures: PictureEmbedder) -> None:
+    def __init__(
+        self,
+        page: VisiblePage,
+        fonts_: FontEmbedder,
+        pictures: PictureEmbedder,
+        rules: DrawingRules = _NO_RULES,
+        *,
+        tagged: bool = False,
+    ) -> None:
         self.page = page
         self.pictures = pictures
+        self.rules = rules
         self.links: list[tuple[Rectangle, str]] = []
+        self.marks: list[Mark] = []
+        self._tagged = tagged
         self._fonts = fonts_
         self._content: list[bytes] = []
         self._images: dict[str, pikepdf.Object] = {}
@@ -72,6 +89,26 @@ class Canvas:
     @property
     def is_empty(self) -> bool:
         return not self._content
+
+    @property
+    def keeps_rules(self) -> bool:
+        return self.rules.transparency or not self._is_behind
+
+    @contextmanager
+    def marked(self) -> Iterator[list[Mark]]:
+        """Mark what is drawn within as the one thing that the list then says, or as an artifact when it is empty."""
+        start, marks = len(self._content), list[Mark]()
+        yield marks
+        if not self._tagged or len(self._content) == start:
+            return
+        if marks:
+            kind = "Figure" if marks[0].alternative else "P"
+            opening = f"/{kind} <</MCID {len(self.marks)}>> BDC\n"
+            self.marks.append(marks[0])
+        else:
+            opening = "/Artifact BMC\n"
+        self._content.insert(start, opening.encode("ascii"))
+        self._content.append(b"EMC\n")
 
     def text(self, placed: Layout, x: float, y: float) -> None:
         """The lower left corner of the layout's box comes to (x, y)."""
@@ -131,6 +168,8 @@ class Canvas:
             resources.XObject = Dictionary({f"/{name}": reference for name, reference in self._images.items()})
         if self._is_behind:
             resources.ExtGState = Dictionary({f"/{_BEHIND}": Dictionary(BM=Name.Multiply)})
+        if self.rules.colors is not None:
+            resources.ColorSpace = self.rules.colors
         form = Stream(pdf, zlib.compress(b"".join(self._content)))
         form.Filter = Name.FlateDecode
         form.stream_dict.update(
@@ -158,6 +197,7 @@ class Canvas:
                     Rect=Array([_plain(value) for value in self.page.to_default_space(area)]),
                     Border=Array([0, 0, 0]),
                     F=4,
+                    Contents=pikepdf.String(url),
                     A=Dictionary(S=Name.URI, URI=pikepdf.String(url)),
                 )
             )

@@ -74,8 +74,9 @@ class FontEmbedder:
     ``resources`` is the ``/Font`` dictionary for the resources of every page or form that holds such text.
     """
 
-    def __init__(self, pdf: pikepdf.Pdf) -> None:
-        self._pdf = pdf
+    def __init__(self, pdf: pikepdf.Pdf, *, cid_sets: bool = False) -> None:
+        """``cid_sets``: the font descriptors list the glyphs, as PDF/A-1 wants it (ISO 19005-1, 6.3.5)."""
+        self._pdf, self._cid_sets = pdf, cid_sets
         self._used: dict[Font, _Used] = {}
         self.resources = pdf.make_indirect(Dictionary())
 
@@ -99,6 +100,9 @@ class FontEmbedder:
         for used in self._used.values():
             writer = _write_cff if used.font.is_cff else _write_truetype
             writer(self._pdf, used)
+            if self._cid_sets:
+                described = used.reference.DescendantFonts[0].FontDescriptor
+                described.CIDSet = _compressed(self._pdf, _cid_set(used.widths))
 
     def _use(self, font: Font) -> _Used:
         name = f"F{len(self._used) + 1}"
@@ -246,6 +250,15 @@ def _write_font(
     reference.Encoding = Name("/Identity-H")
     reference.DescendantFonts = Array([pdf.make_indirect(descendant)])
     reference.ToUnicode = _compressed(pdf, _to_unicode(used.texts))
+
+
+def _cid_set(codes: Iterable[int]) -> bytes:
+    """A bit for each CID (ISO 32000-1, table 124); 0 is always there."""
+    present = {0, *codes}
+    bits = bytearray(max(present) // 8 + 1)
+    for code in present:
+        bits[code // 8] |= 0x80 >> code % 8
+    return bytes(bits)
 
 
 def _subset(font: Font, glyphs: set[int]) -> tuple[bytes, dict[int, int]]:

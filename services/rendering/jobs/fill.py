@@ -18,8 +18,9 @@ from contracts.paper import document_id, page_footer
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, Area
-from services.rendering.jobs.archival_claim import tell_the_truth
+from services.rendering.jobs.archival_claim import tell_the_truth, withdraw
 from services.rendering.jobs.canvas import Canvas
+from services.rendering.jobs.drawing_rules import rules_for
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.field_drawing import draw_field
 from services.rendering.jobs.flatten import flatten
@@ -29,6 +30,7 @@ from services.rendering.jobs.isolation import isolate
 from services.rendering.jobs.page_footer import draw_footer
 from services.rendering.jobs.places import FieldRefused, Filling, Shown, name_of
 from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.tagging import Mark, Tagging, is_tagged
 
 _FORM_NAME = "/CountersignFill"
 
@@ -51,27 +53,36 @@ def fill_into(
 ) -> list[Drawn]:
     """Flatten ``pdf`` and draw the document's values onto its pages. ``attachments``: the bytes of the request's
     attachments by uuid. Raises Refused naming the field; nothing of ``pdf`` is to be used then."""
-    tell_the_truth(pdf)
+    claim = tell_the_truth(pdf)
     flatten(pdf)
-    fonts, pictures = FontEmbedder(pdf), PictureEmbedder(pdf)
+    rules = rules_for(pdf, claim)
+    tagging = Tagging(pdf) if is_tagged(pdf) else None
+    fonts = FontEmbedder(pdf, cid_sets=rules.cid_sets)
+    pictures = PictureEmbedder(pdf, transparency=rules.transparency)
     filling = filling_of(request, attachments)
     drawn: list[Drawn] = []
     by_page = _by_page(document, request)
     footer = page_footer(request.account, request.submission_slug)
     if footer:
-        pdf.docinfo["/DocumentID"] = document_id(request.submission_slug)
+        if claim.part != 4:  # which has no document information
+            pdf.docinfo["/DocumentID"] = document_id(request.submission_slug)
         by_page.update({number: [] for number in range(1, len(pdf.pages) + 1) if number not in by_page})
     for number, items in sorted(by_page.items()):
         page = _page(pdf, number, items)
-        canvas = Canvas(visible_page(page), fonts, pictures)
+        canvas = Canvas(visible_page(page), fonts, pictures, rules, tagged=tagging is not None)
         if footer:
-            draw_footer(canvas, footer)
+            with canvas.marked():
+                draw_footer(canvas, footer)
         drawn += _draw_all(canvas, number, items, filling)
         if not canvas.is_empty:
-            _lay_over(pdf, page, canvas)
+            _lay_over(pdf, page, canvas, tagging)
         if canvas.links:
-            _annotate(pdf, page, canvas)
+            _annotate(pdf, page, canvas, tagging)
+        if not canvas.keeps_rules:
+            withdraw(pdf)
     fonts.finish()
+    if tagging:
+        tagging.finish()
     return drawn
 
 
@@ -165,21 +176,34 @@ def _no_such_page(number: int, items: list[tuple[FieldValue, Area]]) -> Refused:
 
 def _draw_all(canvas: Canvas, number: int, items: list[tuple[FieldValue, Area]], filling: Filling) -> Iterator[Drawn]:
     for item, area in items:
-        shown: Shown | None = draw_field(canvas, item, area, filling)
+        box = canvas.page.to_default_space(area_to_rectangle(area, canvas.page))
+        with canvas.marked() as marks:
+            shown: Shown | None = draw_field(canvas, item, area, filling)
+            if shown is not None:
+                marks.append(_mark(name_of(item.field), shown, box))
         if shown is not None:
-            box = canvas.page.to_default_space(area_to_rectangle(area, canvas.page))
             picture = shown.picture and (shown.picture[0], canvas.page.to_default_space(shown.picture[1]))
             yield Drawn(item.field.uuid, number, box, shown.text, picture)
 
 
-def _lay_over(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas) -> None:
+def _mark(name: str, shown: Shown, box: Rectangle) -> Mark:
+    """How the value is tagged: pictures and lines are figures, which say what they are instead of what is in them."""
+    if shown.text and not shown.picture:
+        return Mark(name, "", box)
+    return Mark(name, f"{name}: {shown.text}" if shown.text else name, box)
+
+
+def _lay_over(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas, tagging: Tagging | None) -> None:
     """Put the drawing on top of the page's content."""
     isolate(pdf, page)
     resources = _own_resources(page)
     name = next(
         name for count in range(len(resources.XObject) + 1) if (name := f"{_FORM_NAME}{count}") not in resources.XObject
     )
-    resources.XObject[name] = canvas.form(pdf)
+    form = pdf.make_indirect(canvas.form(pdf))
+    resources.XObject[name] = form
+    if tagging:
+        tagging.content(page, form, canvas.marks)
     page.obj.Contents.append(pdf.make_stream(f"q {name} Do Q".encode()))
 
 
@@ -192,10 +216,14 @@ def _own_resources(page: pikepdf.Page) -> pikepdf.Dictionary:
     return page.obj.Resources
 
 
-def _annotate(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas) -> None:
+def _annotate(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas, tagging: Tagging | None) -> None:
     present = page.obj.get("/Annots")
     kept = list(present) if isinstance(present, pikepdf.Array) else []
-    page.obj.Annots = Array([*kept, *canvas.annotations(pdf)])
+    links = canvas.annotations(pdf)
+    page.obj.Annots = Array([*kept, *links])
+    if tagging:
+        for link in links:
+            tagging.annotation(page, link, "Link")
 
 
 def _sheet(sheet: pikepdf.Pdf, canvas: Canvas) -> bytes:

@@ -17,6 +17,8 @@ _RESOLUTION = 300
 _SMALL_ENOUGH = 1_000_000
 _JPEG_QUALITY = 90
 _OPAQUE = (255, 255)
+_FAINT = 16
+"""Of 255: what is less opaque is not seen."""
 
 
 class NotAPicture(Exception):
@@ -36,17 +38,17 @@ class Picture:
 def digest_of(image: Stream) -> str:
     """SHA-256 of an image XObject's colours and of its transparency, as they are in the file."""
     digest = hashlib.sha256(image.read_raw_bytes())
-    mask = image.get("/SMask")
+    mask = image.get("/SMask", image.get("/Mask"))
     if isinstance(mask, Stream):
         digest.update(mask.read_raw_bytes())
     return digest.hexdigest()
 
 
 class PictureEmbedder:
-    """Puts pictures into one document."""
+    """Puts pictures into one document. Without ``transparency`` each pixel is opaque, blended with white, or not there."""
 
-    def __init__(self, pdf: pikepdf.Pdf) -> None:
-        self._pdf = pdf
+    def __init__(self, pdf: pikepdf.Pdf, *, transparency: bool = True) -> None:
+        self._pdf, self._transparency = pdf, transparency
         self._made: dict[tuple[bytes, Color | None, bool, int], Picture] = {}
 
     def place(
@@ -91,7 +93,9 @@ class PictureEmbedder:
             buffer = io.BytesIO()
             pixels.save(buffer, "JPEG", quality=_JPEG_QUALITY)
             return self._jpeg(buffer.getvalue(), pixels)
-        if alpha is not None:
+        if alpha is not None and not self._transparency:
+            pixels = Image.composite(pixels, Image.new("RGB", pixels.size, "white"), alpha)
+        elif alpha is not None:
             # What is not seen is made black: it compresses to nothing.
             pixels = Image.composite(
                 pixels, Image.new("RGB", pixels.size), alpha.point(lambda value: 255 if value else 0)
@@ -99,11 +103,29 @@ class PictureEmbedder:
         gray = _as_gray(pixels)
         stream = self._compressed((gray or pixels).tobytes())
         self._describe(stream, pixels.size, Name.DeviceGray if gray else Name.DeviceRGB)
-        if alpha is not None:
+        if alpha is not None and self._transparency:
             mask = self._compressed(alpha.tobytes())
             self._describe(mask, alpha.size, Name.DeviceGray)
             stream.SMask = mask
+        elif alpha is not None:
+            stream.Mask = self._stencil(alpha)
         return Picture(stream, *pixels.size, digest_of(stream))
+
+    def _stencil(self, alpha: Image.Image) -> Stream:
+        """An explicit mask (ISO 32000-2, 8.9.6.3): ones are not painted."""
+        unseen = alpha.point(lambda value: 255 if value < _FAINT else 0).convert("1", dither=Image.Dither.NONE)
+        mask = self._compressed(unseen.tobytes())
+        mask.stream_dict.update(
+            Dictionary(
+                Type=Name.XObject,
+                Subtype=Name.Image,
+                Width=alpha.width,
+                Height=alpha.height,
+                ImageMask=True,
+                BitsPerComponent=1,
+            )
+        )
+        return mask
 
     def _compressed(self, data: bytes) -> Stream:
         stream = Stream(self._pdf, zlib.compress(data))

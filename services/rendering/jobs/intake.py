@@ -19,7 +19,7 @@ from contracts.rpc.rendering import TagField
 from contracts.types import Area, Notice, PageSize
 from services.rendering.jobs.active_content import remove_active_content
 from services.rendering.jobs.annotations import draw_missing_appearances, is_without_appearance
-from services.rendering.jobs.archival_claim import claim_of, sealed_claim
+from services.rendering.jobs.archival_claim import claim_of, tell_the_truth
 from services.rendering.jobs.cut_off import check_complete
 from services.rendering.jobs.damaged_pictures import blank, damaged_pictures
 from services.rendering.jobs.drawn_forms import check_drawn_forms
@@ -181,7 +181,8 @@ def _prepare_unsigned(
 
 
 def _claimed(pdf: pikepdf.Pdf, name: str) -> list[Notice]:
-    before, after = claim_of(pdf), sealed_claim(pdf)
+    """Before anything is drawn: afterwards nobody sees that it was not there."""
+    before, after = claim_of(pdf), tell_the_truth(pdf)
     if before == after:
         return []
     message = f"The PDF claims to be {before}; sealed it claims " + (
@@ -276,7 +277,7 @@ def _prepare_signed(
     fonts = mend_fonts(pdf, document=name)
     report += [notice for notice in fonts if notice.code != "font_mended"]
     found = find_tags(saved(pdf) if fonts else data, pages, document=name)
-    report += content_notices(pdf, found.textless, document=name)
+    report += content_notices(pdf, found.textless, document=name, signed=True)
     fields = tag_fields(found.tags, document=name, report=found.report) + fields
     if found.tags:
         message = "The text of the field tags stays visible, because removing it would break the signatures."

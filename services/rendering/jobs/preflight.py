@@ -11,6 +11,7 @@ from contracts.types import Notice
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, media_box
 from services.rendering.jobs.pdf_values import items_of, name_of
 from services.rendering.jobs.tag_values import clean
+from services.rendering.jobs.tagging import is_tagged
 
 _FONTS_EVERYWHERE = re.compile(
     r"/(?:Arial|Courier|CourierNew|Helvetica|Symbol|Times|TimesNewRoman|ZapfDingbats)(?:PS|MT|PSMT|[,-].*)?"
@@ -75,12 +76,15 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join("-".join(map(str, run)) for run in runs)
 
 
-def content_notices(pdf: pikepdf.Pdf, textless: Sequence[int], *, document: str) -> list[Notice]:
+def content_notices(pdf: pikepdf.Pdf, textless: Sequence[int], *, document: str, signed: bool = False) -> list[Notice]:
     """Tagged for accessibility, pages that are nothing but pictures, fonts that are not in the file. ``textless``: the pages
     (from 1) on which no reader finds any text."""
     notices = []
     if "/StructTreeRoot" in pdf.Root:
-        message = "The PDF is tagged for accessibility; its tags stay, but what is filled in is not part of them."
+        also = is_tagged(pdf) and not signed
+        message = "The PDF is tagged for accessibility; its tags stay, " + (
+            "and what is filled in is tagged, too." if also else "but what is filled in is not part of them."
+        )
         notices.append(Notice(code="tagged", message=message, document=document))
     used = _Used()
     without_text = set(textless)

@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pikepdf
-from pikepdf import Array, Dictionary, Name, String
+from pikepdf import Array, Dictionary, Name, Stream, String
+
+from services.rendering.jobs.tagging import Tagging, is_tagged
 
 _SAVE: dict[str, Any] = {
     # Streams are written as they came: decoding and packing them again is most of the time that a save takes.
@@ -26,6 +28,7 @@ _SAVE: dict[str, Any] = {
 _TOKEN_BYTES = 24
 _INVISIBLE = Array([0, 0, 0, 0])
 _PRINT_AND_LOCKED = 4 + 128
+_SPOKEN_NAME = "Electronic seal"
 _SIGNATURES_EXIST_APPEND_ONLY = 3
 
 
@@ -99,7 +102,9 @@ def _signature(pdf: pikepdf.Pdf, text: SignatureText, gap: list[int], contents: 
 
 
 def _add_signature_field(pdf: pikepdf.Pdf, signature: pikepdf.Object) -> None:
+    """It is as PDF/A wants it, with an appearance in which nothing is to be seen, and as PDF/UA does: named and tagged."""
     page = pdf.pages[0].obj
+    nothing = Stream(pdf, b"", Type=Name.XObject, Subtype=Name.Form, BBox=_INVISIBLE, Resources=Dictionary())
     form = pdf.Root.get("/AcroForm")
     if not isinstance(form, Dictionary):
         form = pdf.Root.AcroForm = pdf.make_indirect(Dictionary())
@@ -109,6 +114,8 @@ def _add_signature_field(pdf: pikepdf.Pdf, signature: pikepdf.Object) -> None:
             Subtype=Name.Widget,
             FT=Name.Sig,
             T=String(_free_name(form)),
+            TU=String(_SPOKEN_NAME),
+            AP=Dictionary(N=pdf.make_indirect(nothing)),
             Rect=_INVISIBLE,
             F=_PRINT_AND_LOCKED,
             P=page,
@@ -118,6 +125,10 @@ def _add_signature_field(pdf: pikepdf.Pdf, signature: pikepdf.Object) -> None:
     # New arrays, because the old ones may be shared between pages, or be no arrays at all.
     form.Fields = Array([*_items(form.get("/Fields")), widget])
     page.Annots = Array([*_items(page.get("/Annots")), widget])
+    if is_tagged(pdf):
+        tagging = Tagging(pdf)
+        tagging.annotation(pdf.pages[0], widget, "Form")
+        tagging.finish()
     form.SigFlags = _SIGNATURES_EXIST_APPEND_ONLY
     # Viewers would draw fields anew, which changes what was signed.
     for key in ("/NeedAppearances", "/XFA"):

@@ -7,7 +7,7 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name, String
 
-from services.rendering.jobs.archival_claim import Claim, claim_of, sealed_claim, tell_the_truth
+from services.rendering.jobs.archival_claim import NOTHING, claim_of, sealed_claim, tell_the_truth
 from services.rendering.jobs.fill import fill_into
 from tests.support import pdf_files
 from tests.support.drawing import field_value, request, stored
@@ -62,12 +62,14 @@ def test_actions_in_arrays_go_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("part", "level", "components", "sealed"),
     [
-        (1, "B", 3, ""),
-        (1, "A", 3, ""),
+        (1, "B", 3, "PDF/A-1b"),
+        (1, "A", 3, "PDF/A-1b"),
         (2, "B", 3, "PDF/A-2b"),
         (2, "U", 3, "PDF/A-2u"),
-        (3, "A", 3, "PDF/A-3b"),
-        (2, "B", 4, ""),
+        (3, "A", 3, "PDF/A-3u"),
+        (2, "B", 4, "PDF/A-2b"),
+        (9, "B", 3, ""),
+        (1, "U", 3, ""),
         (4, "F", 3, ""),
     ],
 )
@@ -89,10 +91,22 @@ def test_the_report_says_what_is_claimed_no_longer() -> None:
         ]
 
     assert told(archival(2, "B")) == []
-    assert told(archival(1, "B")) == ["The PDF claims to be PDF/A-1b; sealed it claims that no longer."]
+    assert told(archival(1, "B")) == []
+    assert told(archival(4, "F")) == ["The PDF claims to be PDF/A-4f; sealed it claims that no longer."]
     assert told(archival(2, "A", more="<pdfuaid:part>1</pdfuaid:part>")) == [
-        "The PDF claims to be PDF/A-2a and PDF/UA; sealed it claims to be PDF/A-2b."
+        "The PDF claims to be PDF/A-2a and PDF/UA-1; sealed it claims to be PDF/A-2u."
     ]
+
+
+def test_what_we_draw_where_the_document_draws_nothing_is_not_archival() -> None:
+    pdf = archival(2, "B")
+    note = Dictionary(Type=Name.Annot, Subtype=Name.Highlight, Rect=Array([9, 9, 99, 99]), F=4)
+    note.QuadPoints = Array([9, 99, 99, 99, 9, 9, 99, 9])
+    pdf.pages[0].obj.Annots = Array([pdf.make_indirect(note)])
+    prepared = take(pdf_files.saved(pdf, fix_metadata_version=False))
+    assert codes(prepared) == ["claim_changed", "annotation_drawn"]
+    with opened(prepared) as kept:
+        assert claim_of(kept) == NOTHING, "the stored file has an appearance by now"
 
 
 def test_a_file_that_claims_nothing_is_left_alone() -> None:
@@ -100,6 +114,6 @@ def test_a_file_that_claims_nothing_is_left_alone() -> None:
         with pikepdf.open(io.BytesIO(PAGES)) as pdf:
             if metadata is not None:
                 pdf.Root.Metadata = pdf.make_stream(metadata)
-            assert claim_of(pdf) == sealed_claim(pdf) == Claim(None, "", accessible=False)
+            assert claim_of(pdf) == sealed_claim(pdf) == NOTHING
             tell_the_truth(pdf)
             assert metadata is None or pdf.Root.Metadata.read_bytes() == metadata
