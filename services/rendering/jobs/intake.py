@@ -35,7 +35,8 @@ from services.rendering.jobs.geometry import (
     state_plainly,
     visible_page,
 )
-from services.rendering.jobs.page_comparison import LeftOut, compare_pages, drawn_from, tag_areas
+from services.rendering.jobs.page_comparison import LeftOut, compare_pages
+from services.rendering.jobs.page_sources import page_sources
 from services.rendering.jobs.pdf_values import items_of, number_of, text_of
 from services.rendering.jobs.preflight import content_notices, page_notices
 from services.rendering.jobs.refused import Refused
@@ -44,7 +45,7 @@ from services.rendering.jobs.signature_fields import is_repaired
 from services.rendering.jobs.stream_limits import StreamLimits, check_streams
 from services.rendering.jobs.tag_merging import tag_fields
 from services.rendering.jobs.tag_removal import remove_tags as remove_tag_text
-from services.rendering.jobs.tags import MOST_FIELDS, Surroundings, find_tags
+from services.rendering.jobs.tags import MOST_FIELDS, Surroundings, find_tags, tag_areas
 from services.rendering.jobs.xfa import DYNAMIC_XFA, drop_xfa, is_dynamic
 
 SMALLEST_PAGE, LARGEST_PAGE = 3.0, 14_400.0
@@ -132,7 +133,7 @@ def _prepare_unsigned(
     flatten: bool,
     surroundings: Surroundings | None,
 ) -> Prepared:
-    sent = drawn_from(pdf)
+    sent = page_sources(pdf)
     report = _mended_notices(pdf, signatures, damaged=damaged, name=name)
     report += page_notices(pdf, pages, document=name)
     report += _claimed(pdf, name)
@@ -168,7 +169,7 @@ def _prepare_unsigned(
         sealed = saved(pdf)
     doubtful = [
         number
-        for number, (before, after) in enumerate(zip(sent, drawn_from(pdf), strict=True), 1)
+        for number, (before, after) in enumerate(zip(sent, page_sources(pdf), strict=True), 1)
         if damaged or before != after or number in annotated
     ]
     free = (

@@ -1,100 +1,44 @@
 """Whether the pages that are going to be sealed look as the pages that were sent, whatever intake has done to the file.
 
-A page is drawn twice, from the bytes that were sent and from those that would be sealed, unless all that it is drawn from is
-byte for byte the same: small at first, and sharper where something differs there. Fields, tags that were taken out, and what
-we have drawn ourselves in place of a reader are left out; of the latter something must be there where something was.
+A page is drawn twice, from the bytes that were sent and from those that would be sealed: small at first, and sharper where
+something differs. Pages that are drawn from the same objects are not compared at all (``page_sources``).
 """
 
-import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any, cast
+from typing import cast
 
-import pikepdf
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_raw
-from PIL import Image, ImageChops, ImageDraw, ImageFilter
+from PIL import Image, ImageChops, ImageFilter
 
 from contracts.types import Area, Notice
-from services.rendering.jobs.geometry import Rectangle, rectangle_to_area, visible_page
 from services.rendering.jobs.pdfium_text import open_document
 from services.rendering.jobs.refused import Refused
-from services.rendering.jobs.tags import FoundTag
 
-_SMALL, _SHARP = 0.4, 1.6
-"""Pixels per point."""
-_MOST_SMALL, _MOST_SHARP = 400, 2_400
-"""Pixels of the longer side."""
-_SEEN_SMALL, _SEEN_SHARP = 20, 24
-"""Of 255: what differs less is nothing, or the edge of a letter."""
+_AROUND = 1.5
+"""Points around a field or a tag that belong to it."""
 _FEWEST = 6
 """Pixels of the sharp picture that differ; fewer are noise."""
 _MOST_CHANGED = 0.05
 """Of a page, above which it is another page."""
-_AROUND = 1.5
-"""Points around a field or a tag that belong to it."""
-_REFERENCE = re.compile(rb"(\d+) (\d+) R\b")
+_LIGHTEST, _DARKEST = ImageFilter.MaxFilter(3), ImageFilter.MinFilter(3)
+_NEAR, _NEAREST = ImageFilter.MaxFilter(9), Image.Resampling.NEAREST
 
 Box = tuple[int, int, int, int]
-Objects = dict[tuple[int, int], tuple[bytes, list[tuple[int, int]]]]
 
 
 @dataclass
 class LeftOut:
-    """``free``: where anything may differ; ``redrawn``: where we draw what readers draw each in their own way."""
+    """``free``: fields and tags, where anything may differ; ``redrawn``: where we draw in place of a reader, each of which has
+    its own way: something must be seen where something was."""
 
     free: list[Area] = field(default_factory=list)
     redrawn: list[Area] = field(default_factory=list)
 
-
-def drawn_from(pdf: pikepdf.Pdf) -> list[bytes]:
-    """For each page a digest of all that it is drawn from, but for annotations: two that are the same look the same. Object
-    numbers are in it: only the same open file can be compared with itself."""
-    objects: Objects = {}
-    for item in pdf.objects:
-        if not isinstance(item, pikepdf.Object):
-            continue  # a number or a truth value, which nobody changes where it is
-        text, data = _written(item)
-        references = [(int(number), int(generation)) for number, generation in _REFERENCE.findall(text)]
-        objects[item.objgen] = blake2b(text + b"\0" + data, digest_size=16).digest(), references
-    layers = _reached([pdf.Root.get("/OCProperties")], objects)
-    found = []
-    for page in pdf.pages:
-        roots = [page.obj.get("/Contents"), page.resources, page.obj.get("/Group")]
-        geometry = repr(visible_page(page)).encode()
-        found.append(blake2b(geometry + layers + _reached(roots, objects), digest_size=16).digest())
-    return found
-
-
-def _written(item: pikepdf.Object) -> tuple[bytes, bytes]:
-    if isinstance(item, pikepdf.Stream):
-        return item.stream_dict.unparse(), item.read_raw_bytes()
-    return item.unparse(resolved=True), b""
-
-
-def _reached(roots: Iterable[Any], objects: Objects) -> bytes:
-    """A digest of all objects that can be come to from ``roots``."""
-    digest, seen, waiting = blake2b(digest_size=16), set(), []
-    for root in roots:
-        if not isinstance(root, pikepdf.Object):
-            digest.update(b"none")
-        elif root.is_indirect:
-            waiting.append(root.objgen)
-        else:
-            text = root.unparse()
-            digest.update(text)
-            waiting += [(int(number), int(generation)) for number, generation in _REFERENCE.findall(text)]
-    while waiting:
-        at = waiting.pop()
-        if at not in seen and at in objects:
-            seen.add(at)
-            one, references = objects[at]
-            digest.update(one)
-            waiting += references
-    return digest.digest()
+    def on(self, page: int) -> "LeftOut":
+        return LeftOut(*([area for area in areas if area.page == page] for areas in (self.free, self.redrawn)))
 
 
 def compare_pages(
@@ -116,59 +60,45 @@ def compare_pages(
             pdfium_raw.FPDF_SetFormFieldHighlightAlpha(before.formenv, 0)
         for number in pages:
             try:
-                changed = _changed(before[number - 1], after[number - 1], number, left_out)
+                place, share = _difference(before[number - 1], after[number - 1], left_out.on(number))
             except pdfium.PdfiumError:
                 continue  # a page that cannot be drawn has other troubles, which are told elsewhere
-            if changed is None:
-                continue
-            place, share = changed
             if share > _MOST_CHANGED:
                 raise Refused(
                     f"Page {number} of the PDF would not look as it was sent: {share:.0%} of it would differ."
                 )
-            left, top, right, bottom = (round(value) for value in place)
-            message = (
-                f"The page looks different from what was sent, in the area from {left} to {right} points from its left "
-                f"edge and {top} to {bottom} points from its upper edge."
-            )
-            report.append(Notice(code="look_changed", message=message, document=document, page=number))
+            if share:
+                left, top, right, bottom = (round(value) for value in place)
+                message = (
+                    f"The page looks different from what was sent, in the area from {left} to {right} points from its "
+                    f"left edge and {top} to {bottom} points from its upper edge."
+                )
+                report.append(Notice(code="look_changed", message=message, document=document, page=number))
     return report
 
 
-def _changed(
-    before: pdfium.PdfPage, after: pdfium.PdfPage, number: int, left_out: LeftOut
-) -> tuple[tuple[float, float, float, float], float] | None:
+def _difference(before: pdfium.PdfPage, after: pdfium.PdfPage, left_out: LeftOut) -> tuple[tuple[float, ...], float]:
     """Where the pages differ (left, top, right, bottom in points from the upper left corner), and how much of the page."""
-    free, redrawn = ([area for area in areas if area.page == number] for areas in (left_out.free, left_out.redrawn))
-    size = before.get_width(), before.get_height()
-    if (after.get_width(), after.get_height()) != size:
-        return (0.0, 0.0, *size), 1.0
-
-    def different(asked: float, most: int, seen: int, *, part: Box | None = None) -> tuple[Box | None, float, int]:
-        """The box around what differs in pixels, pixels per point, and how many pixels."""
-        scale = min(asked, most / max(size))
-        one, other = _picture(before, scale), _picture(after, scale)
-        found = Image.new("L", one.size)
-        if part is None:
-            found = _difference(one, other, seen)
-        else:
-            found.paste(_beyond_edges(one.crop(part), other.crop(part), seen), part[:2])
-        _fill(found, redrawn, scale, 0)
-        _fill(found, [area for area in redrawn if _is_lost(one, other, area, scale)], scale, 255)
-        _fill(found, free, scale, 0)
-        return found.getbbox(), scale, found.histogram()[255]
-
-    box, small, _ = different(_SMALL, _MOST_SMALL, _SEEN_SMALL)
-    if box is None:
-        return None
-    times = min(_SHARP, _MOST_SHARP / max(size)) / small
-    left, top, right, bottom = box
-    part = int(left * times) - 8, int(top * times) - 8, int(right * times) + 8, int(bottom * times) + 8
-    box, sharp, count = different(_SHARP, _MOST_SHARP, _SEEN_SHARP, part=part)
-    if box is None or count < _FEWEST:
-        return None
-    left, top, right, bottom = box
-    return (left / sharp, top / sharp, right / sharp, bottom / sharp), count / (size[0] * size[1] * sharp * sharp)
+    width, height = before.get_width(), before.get_height()
+    if (after.get_width(), after.get_height()) != (width, height):
+        return (0.0, 0.0, width, height), 1.0
+    suspected: Image.Image | None = None
+    for scale, most, compare in (_SMALL, _SHARP):
+        scale = min(scale, most / max(width, height))
+        one, other = (_picture(page, scale) for page in (before, after))
+        differing = compare(one, other)
+        if suspected is not None:
+            differing = ImageChops.darker(differing, suspected.filter(_NEAR).resize(differing.size, _NEAREST))
+        for lost, box in sorted((_is_lost(one, other, box), box) for box in _boxes(left_out.redrawn, one.size, scale)):
+            differing.paste(255 if lost else 0, box)
+        for box in _boxes(left_out.free, one.size, scale):
+            differing.paste(0, box)
+        suspected, place = differing, differing.getbbox()
+        if place is None:
+            return (), 0.0
+    count = differing.histogram()[255]
+    share = count / (width * height * scale * scale) if count >= _FEWEST else 0.0
+    return tuple(edge / scale for edge in place or ()), share
 
 
 def _picture(page: pdfium.PdfPage, scale: float) -> Image.Image:
@@ -177,78 +107,46 @@ def _picture(page: pdfium.PdfPage, scale: float) -> Image.Image:
     return picture
 
 
-def _difference(one: Image.Image, other: Image.Image, seen: int) -> Image.Image:
-    """White where they differ by more than ``seen``."""
-    return _above(ImageChops.difference(one, other), seen)
+def _differing(one: Image.Image, other: Image.Image) -> Image.Image:
+    """White where they differ."""
+    return _white(ImageChops.difference(one, other), 20)
 
 
-def _beyond_edges(one: Image.Image, other: Image.Image, seen: int) -> Image.Image:
-    """White where a pixel differs by more than ``seen`` from all of its neighbours in the other picture."""
-    sides = [
-        ImageChops.lighter(
-            ImageChops.subtract(a, b.filter(ImageFilter.MaxFilter(3))),
-            ImageChops.subtract(b.filter(ImageFilter.MinFilter(3)), a),
-        )
+def _differing_beyond_edges(one: Image.Image, other: Image.Image) -> Image.Image:
+    """White where a pixel differs from all of its neighbours in the other picture."""
+    differences = [
+        ImageChops.lighter(ImageChops.subtract(a, b.filter(_LIGHTEST)), ImageChops.subtract(b.filter(_DARKEST), a))
         for a, b in ((one, other), (other, one))
     ]
-    return _above(ImageChops.lighter(*sides), seen)
+    return _white(ImageChops.lighter(*differences), 24)
 
 
-def _above(difference: Image.Image, seen: int) -> Image.Image:
+def _white(difference: Image.Image, seen: int) -> Image.Image:
     red, green, blue = difference.split()
     strongest = ImageChops.lighter(ImageChops.lighter(red, green), blue)
     return strongest.point([0] * seen + [255] * (256 - seen))
 
 
-def _fill(picture: Image.Image, areas: Sequence[Area], scale: float, value: int) -> None:
-    pen = ImageDraw.Draw(picture)
-    for area in areas:
-        pen.rectangle(_box(area, picture.size, scale), fill=value)
-
-
-def _is_lost(one: Image.Image, other: Image.Image, area: Area, scale: float) -> bool:
+def _is_lost(one: Image.Image, other: Image.Image, box: Box) -> bool:
     """Something is to be seen there in ``one``, and nothing in ``other``."""
-    box = _box(area, one.size, scale)
-    outer = (max(box[0], 0), max(box[1], 0), min(box[2] + 1, one.width), min(box[3] + 1, one.height))
-    if outer[0] >= outer[2] or outer[1] >= outer[3]:
-        return False
-    return _contrast(one.crop(outer)) > 64 and _contrast(other.crop(outer)) <= 8
+    return _contrast(one.crop(box)) > 64 and _contrast(other.crop(box)) <= 8
 
 
 def _contrast(picture: Image.Image) -> int:
-    low, high = cast("tuple[int, int]", picture.convert("L").getextrema())
-    return high - low
+    darkest, lightest = cast("tuple[int, int]", picture.convert("L").getextrema())
+    return lightest - darkest
 
 
-def _box(area: Area, size: tuple[int, int], scale: float) -> tuple[int, int, int, int]:
-    """In pixels, both ends included."""
+def _boxes(areas: Iterable[Area], size: tuple[int, int], scale: float) -> Iterator[Box]:
+    """The areas in pixels, with a little around them, as far as they are on the page."""
     (width, height), around = size, _AROUND * scale + 1
-    left, top = int(area.x * width - around), int(area.y * height - around)
-    return (
-        left,
-        top,
-        max(int((area.x + area.w) * width + around), left),
-        max(int((area.y + area.h) * height + around), top),
-    )
+    for area in areas:
+        left, top = max(int(area.x * width - around), 0), max(int(area.y * height - around), 0)
+        right = min(int((area.x + area.w) * width + around) + 1, width)
+        bottom = min(int((area.y + area.h) * height + around) + 1, height)
+        if left < right and top < bottom:
+            yield left, top, right, bottom
 
 
-def tag_areas(tag: FoundTag) -> Iterator[Area]:
-    """Where the text of a tag stands, or stood. How high its letters are is taken from how far they are apart, or from their
-    boxes where they were not drawn in a row."""
-    for box in tag.boxes if not tag.lines else ():
-        more = 0.4 * min(box.width, box.height)
-        around = Rectangle(box.left - more, box.bottom - more, box.right + more, box.top + more)
-        yield rectangle_to_area(around, tag.visible, page=tag.page)
-    for line in tag.lines:
-        (x0, y0), (x1, y1) = line.first, line.last
-        length = math.dist(line.first, line.last)
-        em = min(max(2 * length / max(line.fewest, 1), 8.0), 200.0)
-        along = ((x1 - x0) / length * em, (y1 - y0) / length * em) if length else (em, 0.0)
-        corners = [
-            (x + along[0] * ahead - along[1] * up, y + along[1] * ahead + along[0] * up)
-            for x, y, ahead in ((x0, y0, -0.2), (x1, y1, 1.0))
-            for up in (-0.4, 1.0)
-        ]
-        xs, ys = zip(*corners, strict=True)
-        rectangle = tag.visible.from_default_space(Rectangle(min(xs), min(ys), max(xs), max(ys)))
-        yield rectangle_to_area(rectangle, tag.visible, page=tag.page)
+_SMALL, _SHARP = (0.4, 400, _differing), (1.6, 2_400, _differing_beyond_edges)
+"""Pixels per point, the most pixels of the longer side, and how pictures are compared."""

@@ -5,6 +5,7 @@ that cannot be read is reported with its page and text; it never disappears sile
 matter: see ``tag_removal``.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -194,3 +195,25 @@ def _line_boxes(text: PageText, characters: Sequence[tuple[int, int]], visible: 
         else:
             lines.append(part)
     return [line for line in lines if line.width > 0 and line.height > 0]
+
+
+def tag_areas(tag: FoundTag) -> Iterator[Area]:
+    """Where the text of a tag stands, or stood. How high its letters are is taken from how far they are apart, or from their
+    boxes where they were not drawn in a row."""
+    for box in tag.boxes if not tag.lines else ():
+        more = 0.4 * min(box.width, box.height)
+        around = Rectangle(box.left - more, box.bottom - more, box.right + more, box.top + more)
+        yield rectangle_to_area(around, tag.visible, page=tag.page)
+    for line in tag.lines:
+        (x0, y0), (x1, y1) = line.first, line.last
+        length = math.dist(line.first, line.last)
+        em = min(max(2 * length / max(line.fewest, 1), 8.0), 200.0)
+        along = ((x1 - x0) / length * em, (y1 - y0) / length * em) if length else (em, 0.0)
+        corners = [
+            (x + along[0] * ahead - along[1] * up, y + along[1] * ahead + along[0] * up)
+            for x, y, ahead in ((x0, y0, -0.2), (x1, y1, 1.0))
+            for up in (-0.4, 1.0)
+        ]
+        xs, ys = zip(*corners, strict=True)
+        rectangle = tag.visible.from_default_space(Rectangle(min(xs), min(ys), max(xs), max(ys)))
+        yield rectangle_to_area(rectangle, tag.visible, page=tag.page)

@@ -10,7 +10,8 @@ from pikepdf import Array, Dictionary, Name
 
 from contracts.types import Area
 from services.rendering.jobs import intake
-from services.rendering.jobs.page_comparison import LeftOut, compare_pages, drawn_from
+from services.rendering.jobs.page_comparison import LeftOut, compare_pages
+from services.rendering.jobs.page_sources import page_sources
 from services.rendering.jobs.refused import Refused
 from tests.support import pdf_files
 from tests.support.intake import changed, codes, take
@@ -131,9 +132,9 @@ def note(pdf: pikepdf.Pdf) -> pikepdf.Object:
 )
 def test_all_that_a_page_is_drawn_from_counts(change: Callable[[pikepdf.Pdf], None]) -> None:
     with pikepdf.open(io.BytesIO(PAGE)) as pdf:
-        before = drawn_from(pdf)
-        assert drawn_from(pdf) == before
+        before = page_sources(pdf)
+        assert page_sources(pdf) == before
         pdf.docinfo["/Title"] = "Another"
-        assert drawn_from(pdf) == before
+        assert page_sources(pdf) == before
         change(pdf)
-        assert drawn_from(pdf) != before
+        assert page_sources(pdf) != before

@@ -9,11 +9,15 @@ from PIL import Image, ImageChops
 
 from contracts.field_boxes import FieldBox
 from services.rendering.jobs.fill import fill_into
+from services.rendering.jobs.flatten import flatten
 from services.rendering.jobs.geometry import visible_page
 from services.rendering.jobs.pages import MOST_PIXELS, draw_page
 from services.rendering.jobs.refused import Refused
 from tests.support import pdf_files
 from tests.support.drawing import area, blank_pdf, field_value, request, stored
+from tests.support.intake import take
+from tests.support.odd_files import ODD
+from tests.support.pixels import compared
 
 
 def drawn(data: bytes, page: int = 1, width: int = 400) -> Image.Image:
@@ -22,6 +26,17 @@ def drawn(data: bytes, page: int = 1, width: int = 400) -> Image.Image:
 
 def red(picture: Image.Image) -> tuple[int, int, int, int] | None:
     return picture.getchannel("G").point(lambda value: 255 if value < 128 else 0).getbbox()
+
+
+@pytest.mark.parametrize("name", [name for name, (make, _) in ODD.items() if make().startswith(b"%PDF")])
+def test_what_is_shown_is_what_will_be_sealed(name):
+    """The picture is of the stored file; what sealing makes of that, without values, looks the same."""
+    data = ODD[name][0]()
+    stored_file = take(data).file
+    with pikepdf.open(io.BytesIO(stored_file)) as pdf:
+        flatten(pdf)
+        sealed = pdf_files.saved(pdf)
+    assert compared(drawn(stored_file, width=800), drawn(sealed, width=800)).share < 0.001
 
 
 @pytest.mark.parametrize("width", [1, 333, 1400, 2000])
