@@ -4,17 +4,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from docx.exceptions import PythonDocxError
+from lxml import etree
+
 from contracts.types import Notice
 from services.rendering.jobs import docx_variables
-from services.rendering.jobs.docx_cleaning import clean, stories
+from services.rendering.jobs.docx_cleaning import clean
 from services.rendering.jobs.docx_formatting import DocxTag, docx_tags
-from services.rendering.jobs.docx_package import read_package
+from services.rendering.jobs.docx_package import open_package
 from services.rendering.jobs.docx_tokens import isolate
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.tag_values import clean as shown
 
 LONGEST_REPORT = 50
-_BROKEN = (AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+_BROKEN = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    PythonDocxError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    etree.LxmlError,
+)
 
 
 @dataclass
@@ -38,9 +51,9 @@ def prepare_docx(data: bytes, variables: Mapping[str, Any] | None, *, name: str,
 
 
 def _prepare(data: bytes, variables: Mapping[str, Any] | None, name: str, most_bytes: int) -> ReadyDocx:
-    package = read_package(data, name=name, most_bytes=most_bytes)
+    package = open_package(data, name=name, most_bytes=most_bytes)
     clean(package, name=name)
-    roots = list(stories(package))
+    roots = package.stories()
     odd = [text for root in roots for text in isolate(root)]
     wanted = docx_variables.schema(roots)
     if variables is None:

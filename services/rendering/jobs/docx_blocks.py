@@ -150,13 +150,13 @@ def _paragraphs(block: Block, container: Any, marks: list[Any]) -> Sections:
     for token in marks:
         if token.getparent().getparent().tag != PARAGRAPH or token.getparent().getparent().getparent() is not container:
             raise _crossing(block, "it must begin and end in the same text, cell or row")
-    before, rest = _cut(marks[0])
+    before, rest = cut(marks[0].getparent())
     anchor = container.makeelement(f"{W}proofErr")
     before.addnext(anchor)
     found = Sections(container, [], anchor, mark=str(next(_numbers)))
     open_ends = []
     for token in marks[1:]:
-        ending, following = _cut(token)
+        ending, following = cut(token.getparent())
         siblings = list(container)
         between = siblings[siblings.index(rest) + 1 : siblings.index(ending)]
         nodes = [rest, *between] if ending is rest else [rest, *between, ending]
@@ -170,31 +170,29 @@ def _paragraphs(block: Block, container: Any, marks: list[Any]) -> Sections:
                 nodes.remove(piece)
         found.parts.append(nodes)
         rest = following
-    found.before, found.after, found.whole = _remaining(container, before), _remaining(container, rest), all(open_ends)
+    found.before, found.after, found.whole = remaining(before), remaining(rest), all(open_ends)
     return found
 
 
-def _cut(token: Any) -> tuple[Any, Any]:
-    """Split the token's paragraph there; both pieces, the second one new. The token goes. What ends a section of the document
-    stays with the last piece."""
-    run = token.getparent()
+def cut(run: Any) -> tuple[Any, Any]:
+    """Split the paragraph of ``run``, which goes; both pieces, the second one new. What ends a section of the document stays
+    with the last piece."""
     paragraph = run.getparent()
     second = paragraph.makeelement(PARAGRAPH)
-    properties = paragraph.find(PARAGRAPH_PROPERTIES)
-    if properties is not None:
-        second.append(copy.deepcopy(properties))
-        for section in properties.findall(f"{W}sectPr"):
-            properties.remove(section)
-    for follower in list(run.itersiblings()):
-        second.append(follower)
+    if paragraph.pPr is not None:
+        second.append(copy.deepcopy(paragraph.pPr))
+        for section in paragraph.pPr.findall(f"{W}sectPr"):
+            paragraph.pPr.remove(section)
+    second.extend(list(run.itersiblings()))
     paragraph.remove(run)
     paragraph.addnext(second)
     return paragraph, second
 
 
-def _remaining(container: Any, piece: Any) -> Any | None:
+def remaining(piece: Any) -> Any | None:
+    """A piece of a paragraph that was cut, or None when nothing was in it: it goes."""
     if is_bare(piece) and not _ends_section(piece):
-        container.remove(piece)
+        piece.getparent().remove(piece)
         return None
     return piece
 
@@ -212,11 +210,7 @@ def _append(target: Any, source: Any) -> None:
         if child.tag != PARAGRAPH_PROPERTIES:
             target.append(child)
         elif (section := child.find(f"{W}sectPr")) is not None:
-            properties = target.find(PARAGRAPH_PROPERTIES)
-            if properties is None:
-                properties = target.makeelement(PARAGRAPH_PROPERTIES)
-                target.insert(0, properties)
-            properties.append(section)
+            target.get_or_add_pPr().append(section)
     if source.getparent() is not None:
         source.getparent().remove(source)
 

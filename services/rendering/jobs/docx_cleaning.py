@@ -1,20 +1,14 @@
 """The text of a DOCX as it is meant to be signed: revisions accepted, nothing in it that loads or runs something."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from contracts.types import Notice
 from services.rendering.jobs.docx_html import insert_document
-from services.rendering.jobs.docx_names import OFFICE, PARAGRAPH, RELATIONSHIP_ID, RUN, TEXT_BOX, VML, W
-from services.rendering.jobs.docx_package import STORIES, Package, is_story
+from services.rendering.jobs.docx_names import PARAGRAPH, RELATIONSHIP_ID, RUN, TEXT_BOX, W, names
+from services.rendering.jobs.docx_package import STORIES, Package
 from services.rendering.jobs.refused import Refused
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_HARMLESS_FIELDS = _words(
+_HARMLESS_FIELDS = names(
     "= ADVANCE AUTHOR AUTONUM AUTONUMLGL AUTONUMOUT BIBLIOGRAPHY CITATION COMMENTS COMPARE CREATEDATE DATE DOCPROPERTY"
     " DOCVARIABLE EDITTIME EQ"
     " FORMCHECKBOX FORMDROPDOWN FORMTEXT HYPERLINK IF INDEX INFO KEYWORDS LASTSAVEDBY"
@@ -27,14 +21,13 @@ _DELETED = (f"{W}del", f"{W}moveFrom")
 _INSERTED = (f"{W}ins", f"{W}moveTo")
 _REVISION_MARKS = tuple(
     f"{W}{name}"
-    for name in _words(
+    for name in names(
         "rPrChange pPrChange sectPrChange tblPrChange tblGridChange trPrChange tcPrChange tblPrExChange numberingChange"
         " moveFromRangeStart moveFromRangeEnd moveToRangeStart moveToRangeEnd cellIns cellDel cellMerge"
     )
 )
 _PROPERTIES = frozenset({f"{W}rPr", f"{W}trPr", f"{W}tcPr", f"{W}pPr", f"{W}sectPr"})
-_NEVER = (f"{W}subDoc", f"{W}altChunk", f"{W}control", f"{OFFICE}OLEObject", f"{W}objectEmbed", f"{W}objectLink")
-_COMMENTS = tuple(f"{W}{name}" for name in _words("commentReference commentRangeStart commentRangeEnd annotationRef"))
+_COMMENTS = tuple(f"{W}{name}" for name in names("commentReference commentRangeStart commentRangeEnd annotationRef"))
 _NOTES = {f"{W}footnoteReference": "footnotes", f"{W}endnoteReference": "endnotes"}
 _HEADERS = (f"{W}headerReference", f"{W}footerReference")
 _SETTINGS = (f"{W}mailMerge", f"{W}attachedTemplate", f"{W}trackRevisions", f"{W}linkStyles", f"{W}saveThroughXslt")
@@ -42,24 +35,17 @@ _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallba
 _CHOICE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Choice"
 
 
-def stories(package: Package) -> Iterator[Any]:
-    """The roots of the text, of headers, footers and notes."""
-    yield from (root for root in package.of_kind(*STORIES) if is_story(root))
-
-
 def clean(package: Package, *, name: str) -> None:
     """Changes the parts; what the author should know is added to the report."""
     _include(package, name)
     revised = commented = False
-    for root in stories(package):
+    for root in package.stories():
         revised |= _accept_revisions(root)
         commented |= _remove_all(root, _COMMENTS)
         _drop_fallbacks(root)
         _disarm_fields(root)
-    for root in package.trees.values():
-        _drop_addresses(root)
     for settings in package.of_kind("settings"):
-        _remove_all(settings, _SETTINGS)
+        _remove_all(settings.element, _SETTINGS)
     _drop_references(package)
     if commented:
         message = "Comments were left out: they are no part of the document's text."
@@ -72,13 +58,14 @@ def clean(package: Package, *, name: str) -> None:
 def _include(package: Package, name: str) -> None:
     """Puts the documents that this one includes (``w:altChunk``) where it does: their text, with formatting as simple as that
     of a variable's value."""
-    if not package.chunks:
-        return
-    for part, root in package.trees.items():
-        for place in list(root.iter(f"{W}altChunk")):
-            chunk = package.chunks.get((part, place.get(RELATIONSHIP_ID, "")))
+    included = False
+    for part in package.of_kind(*STORIES):
+        for place in list(part.element.iter(f"{W}altChunk")):
+            chunk = package.chunks.get((part.partname.membername, place.get(RELATIONSHIP_ID, "")))
             if chunk is None:
+                _remove(place)
                 continue
+            included = True
             paragraph = place.makeelement(PARAGRAPH)
             run = place.makeelement(RUN)
             paragraph.append(run)
@@ -87,6 +74,8 @@ def _include(package: Package, name: str) -> None:
                 insert_document(chunk.data, run, is_html=chunk.kind == "html")
             except Refused as refused:
                 raise Refused("The document that the DOCX includes (altChunk) is too large or too deep.") from refused
+    if not included:
+        return
     message = "A document that is included in this one is shown with its text and simple formatting, without pictures."
     package.report.append(Notice(code="included_document", message=message, document=name))
 
@@ -162,31 +151,20 @@ def _is_harmless(instruction: str) -> bool:
     return word in _HARMLESS_FIELDS or word.startswith("=")
 
 
-def _drop_addresses(root: Any) -> None:
-    """Pictures come from parts of the file; an address beside them would be fetched."""
-    for element in list(root.iter(*_NEVER)):
-        _remove(element)
-    for element in root.iter(f"{VML}*"):
-        for key in list(element.attrib):
-            if key.rpartition("}")[2] in ("src", "href", "althref"):
-                del element.attrib[key]
-
-
 def _drop_references(package: Package) -> None:
     """LibreOffice refuses a document that refers to notes, headers or footers that are not there."""
-    missing = tuple(name for name, kind in _NOTES.items() if not package.of_kind(kind))
-    for root in stories(package):
-        if missing:
-            _remove_all(root, missing)
-    there = package.relationship_ids(package.main)
-    for reference in list(package.trees[package.main].iter(*_HEADERS)):
-        if reference.get(RELATIONSHIP_ID) not in there:
+    missing = tuple(name for name, kind in _NOTES.items() if not any(package.of_kind(kind)))
+    for root in package.stories():
+        _remove_all(root, missing)
+    main = package.document.part
+    for reference in list(main.element.iter(*_HEADERS)):
+        if reference.get(RELATIONSHIP_ID) not in main.rels:
             _remove(reference)
 
 
 def _remove_all(root: Any, names: tuple[str, ...]) -> bool:
     """True when there were any."""
-    found = list(root.iter(*names))
+    found = list(root.iter(*names)) if names else []
     for element in found:
         _remove(element)
     return bool(found)

@@ -55,7 +55,7 @@ class _Styles:
         self._by_id: dict[str, Any] = {}
         self._default: Any = None
         self._document: Any = None
-        for root in package.of_kind("styles"):
+        for root in (part.element for part in package.of_kind("styles")):
             for style in root.iter(f"{W}style"):
                 self._by_id.setdefault(style.get(f"{W}styleId", ""), style)
                 if style.get(f"{W}type") == "paragraph" and style.get(f"{W}default") in ("1", "true", "on"):

@@ -12,19 +12,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import tinyhtml5
+from docx.enum.text import WD_PARAGRAPH_ALIGNMENT as WD_ALIGN
+from docx.oxml.table import CT_Tbl
+from docx.shared import RGBColor, Twips
+from docx.text.font import Font
+from docx.text.parfmt import ParagraphFormat
 from PIL import ImageColor
 
-from services.rendering.jobs.docx_blocks import is_bare
-from services.rendering.jobs.docx_names import (
-    CELL,
-    PARAGRAPH,
-    PARAGRAPH_PROPERTIES,
-    ROW,
-    RUN_PROPERTIES,
-    TABLE,
-    VALUE,
-    W,
-)
+from services.rendering.jobs.docx_blocks import cut, remaining
+from services.rendering.jobs.docx_names import PARAGRAPH, PARAGRAPH_PROPERTIES, TABLE, VALUE, W
 from services.rendering.jobs.docx_tokens import bare_run
 from services.rendering.jobs.docx_values import as_text, text_runs
 from services.rendering.jobs.refused import Refused
@@ -42,11 +38,11 @@ _UNSEEN = frozenset(
 )
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _LENGTH = re.compile(r"(\d{1,4}(?:\.\d+)?)(px|pt|)")
-_ALIGN = {"left": "left", "right": "right", "center": "center", "justify": "both"}
+_ALIGN = {name: WD_ALIGN[name.upper()] for name in ("left", "right", "center", "justify")}
 _SCHEMES = ("http", "https", "mailto", "tel")
 _TWIPS = {"px": 15, "pt": 20, "": 15}
-_INDENT = 360
-"""Twips (1/20 point)."""
+_INDENT = Twips(360)
+_TABLE_WIDTH = Twips(9000)
 
 
 def is_html(value: str) -> bool:
@@ -62,9 +58,9 @@ class _Look:
     italic: bool = False
     underline: bool = False
     strike: bool = False
-    color: str | None = None
+    color: RGBColor | None = None
     link: str | None = None
-    align: str | None = None
+    align: WD_ALIGN | None = None
     indent: int = 0
 
 
@@ -130,26 +126,15 @@ class HtmlValue:
                 if child.tag != PARAGRAPH_PROPERTIES:
                     run.addprevious(child)
                 elif len(paragraphs) == 1 and (align := child.find(f"{W}jc")) is not None:
-                    _properties(host, PARAGRAPH_PROPERTIES).append(copy.deepcopy(align))
+                    _set(host.get_or_add_pPr(), f"{W}jc", align.attrib)
         run.getparent().remove(run)
 
     def _insert_blocks(self, blocks: list[Any]) -> None:
-        host, run = self._paragraph, self._run
-        after = host.makeelement(PARAGRAPH)
-        properties = host.find(PARAGRAPH_PROPERTIES)
-        if properties is not None:
-            after.append(copy.deepcopy(properties))
-            for section in properties.findall(f"{W}sectPr"):
-                properties.remove(section)
-        after.extend(list(run.itersiblings()))
-        host.remove(run)
-        host.addnext(after)
+        before, after = cut(self._run)
         for block in blocks:
             after.addprevious(block)
-        if is_bare(host):
-            host.getparent().remove(host)
-        if is_bare(after) and after.find(f"{PARAGRAPH_PROPERTIES}/{W}sectPr") is None:
-            after.getparent().remove(after)
+        remaining(before)
+        remaining(after)
         for table in (block for block in blocks if block.tag == TABLE):
             _keep_apart(table)
 
@@ -243,31 +228,30 @@ class HtmlValue:
 
     def _new_paragraph(self, look: _Look, *, marked: bool) -> Any:
         paragraph = self._paragraph.makeelement(PARAGRAPH)
-        known = self._paragraph.find(PARAGRAPH_PROPERTIES)
-        if known is not None:
+        if (known := self._paragraph.pPr) is not None:
             paragraph.append(copy.deepcopy(known))
-            for section in paragraph[0].findall(f"{W}sectPr"):
-                paragraph[0].remove(section)
-        properties = _properties(paragraph, PARAGRAPH_PROPERTIES)
+            for section in paragraph.pPr.findall(f"{W}sectPr"):
+                paragraph.pPr.remove(section)
+        shape = ParagraphFormat(paragraph)
         if look.indent:
-            hanging = {f"{W}hanging": str(_INDENT)} if marked else {}
-            _set(properties, f"{W}ind", {f"{W}left": str(_INDENT * (look.indent + 1)), **hanging})
-            for numbering in properties.findall(f"{W}numPr"):
-                properties.remove(numbering)
-        if look.align:
-            _set(properties, f"{W}jc", {VALUE: look.align})
+            for name in (f"{W}ind", f"{W}numPr"):
+                for other in paragraph.get_or_add_pPr().findall(name):
+                    paragraph.pPr.remove(other)
+            shape.left_indent = Twips(_INDENT.twips * (look.indent + 1))
+            if marked:
+                shape.first_line_indent = Twips(-_INDENT.twips)
+        if look.align is not None:
+            shape.alignment = look.align
         return paragraph
 
     def _runs(self, text: str, look: _Look) -> list[Any]:
         model = bare_run(self._run)
-        properties = _properties(model, RUN_PROPERTIES)
-        for name, wanted in (("b", look.bold), ("i", look.italic), ("strike", look.strike)):
-            if wanted:
-                _set(properties, f"{W}{name}", {})
-        if look.underline:
-            _set(properties, f"{W}u", {VALUE: "single"})
+        font = Font(model)
+        for name in ("bold", "italic", "underline", "strike"):
+            if getattr(look, name):
+                setattr(font, name, True)
         if look.color:
-            _set(properties, f"{W}color", {VALUE: look.color})
+            font.color.rgb = look.color
         runs = text_runs(model, text, is_value=self._is_value)
         if not look.link:
             return runs
@@ -284,54 +268,41 @@ class HtmlValue:
             return None
         if columns > MOST_COLUMNS:
             raise Refused(f"A value of variables has a table with more than {MOST_COLUMNS} columns", field="variables")
-        table = self._paragraph.makeelement(TABLE)
-        properties = _properties(table, f"{W}tblPr")
-        _set(properties, f"{W}tblW", {f"{W}w": "5000", f"{W}type": "pct"})
-        styles = _styles(element)
-        outline = _border(styles.get("border", ""))
-        if outline:
-            _borders(properties, f"{W}tblBorders", outline)
-        grid = table.makeelement(f"{W}tblGrid")
-        grid.extend(grid.makeelement(f"{W}gridCol", {f"{W}w": str(9000 // columns)}) for _ in range(columns))
-        table.append(grid)
+        table = CT_Tbl.new_tbl(len(rows), columns, _TABLE_WIDTH)
+        _set(table.tblPr, f"{W}tblW", {f"{W}w": "5000", f"{W}type": "pct"})
+        if outline := _border(_styles(element).get("border", "")):
+            _borders(table.tblPr, f"{W}tblBorders", outline)
         inner = replace(_looks(element, look), indent=0)
-        for cells in rows:
-            row = table.makeelement(ROW)
-            row.extend(self._cell(cell, inner, depth + 2, row) for cell in cells)
-            missing = columns - sum(_span(cell) for cell in cells)
-            row.extend(self._empty_cell(row) for _ in range(missing))
-            table.append(row)
+        for cells, row in zip(rows, table.tr_lst, strict=True):
+            made = row.tc_lst
+            for spare in made[len(made) - sum(_span(cell) - 1 for cell in cells) :]:
+                row.remove(spare)
+            for cell, place in zip(cells, made, strict=False):
+                self._fill(place, cell, inner, depth + 2)
         return table
 
-    def _cell(self, element: Any, look: _Look, depth: int, row: Any) -> Any:
+    def _fill(self, cell: Any, element: Any, look: _Look, depth: int) -> None:
         self._elements += 1
-        cell = row.makeelement(CELL)
-        properties = _properties(cell, f"{W}tcPr")
-        if _span(element) > 1:
-            _set(properties, f"{W}gridSpan", {VALUE: str(_span(element))})
         styles = _styles(element)
+        if (span := _span(element)) > 1:
+            cell.grid_span = span
         if border := _border(styles.get("border", "")):
-            _borders(properties, f"{W}tcBorders", border)
+            _borders(cell.get_or_add_tcPr(), f"{W}tcBorders", border)
         if padding := _paddings(styles.get("padding", "")):
-            margins = properties.makeelement(f"{W}tcMar")
+            margins = cell.makeelement(f"{W}tcMar")
             for side, width in zip(("top", "right", "bottom", "left"), padding, strict=True):
                 _set(margins, f"{W}{side}", {f"{W}w": str(width), f"{W}type": "dxa"})
-            properties.append(margins)
+            cell.get_or_add_tcPr().append(margins)
         look = _looks(element, look)
         if element.tag == "th":
             look = replace(look, bold=True)
         writing = _Writing()
         self._write(element, look, writing, depth)
         self._flush(writing)
+        cell.clear_content()
         cell.extend(writing.blocks)
         if not writing.blocks or writing.blocks[-1].tag == TABLE:
-            cell.append(cell.makeelement(PARAGRAPH))
-        return cell
-
-    def _empty_cell(self, row: Any) -> Any:
-        cell = row.makeelement(CELL)
-        cell.append(cell.makeelement(PARAGRAPH))
-        return cell
+            cell.add_p()
 
 
 def _keep_apart(table: Any) -> None:
@@ -366,12 +337,11 @@ def _styles(element: Any) -> Mapping[str, str]:
     return found
 
 
-def _color(value: str) -> str | None:
+def _color(value: str) -> RGBColor | None:
     try:
-        red, green, blue = ImageColor.getrgb(value)[:3]
+        return RGBColor(*ImageColor.getrgb(value)[:3])
     except ValueError:
         return None
-    return f"{red:02X}{green:02X}{blue:02X}"
 
 
 def _address(url: str) -> str | None:
@@ -395,9 +365,14 @@ def _border(value: str) -> dict[str, str] | None:
         return None
     line = next((word for word in words if word in ("dotted", "dashed", "double")), "single")
     color = next(
-        (found for word in words if word not in ("solid", line) and (found := _color(word)) is not None), "000000"
+        (color for word in words if word not in ("solid", line) and (color := _color(word))), RGBColor(0, 0, 0)
     )
-    return {VALUE: line, f"{W}sz": str(round(min(max(points, 0.25), 12) * 8)), f"{W}space": "0", f"{W}color": color}
+    return {
+        VALUE: line,
+        f"{W}sz": str(round(min(max(points, 0.25), 12) * 8)),
+        f"{W}space": "0",
+        f"{W}color": str(color),
+    }
 
 
 def _borders(properties: Any, name: str, border: dict[str, str]) -> None:
@@ -430,15 +405,6 @@ def _rows_of(table: Any) -> list[list[Any]]:
 def _span(cell: Any) -> int:
     value = cell.get("colspan", "1").strip()
     return min(max(int(value), 1), MOST_COLUMNS) if value.isascii() and value.isdigit() else 1
-
-
-def _properties(element: Any, name: str) -> Any:
-    """The element's properties, which come first in it."""
-    found = element.find(name)
-    if found is None:
-        found = element.makeelement(name)
-        element.insert(0, found)
-    return found
 
 
 def _set(properties: Any, name: str, attributes: Mapping[str, str]) -> None:

@@ -17,3 +17,8 @@ PARAGRAPH_PROPERTIES, RUN_PROPERTIES = f"{W}pPr", f"{W}rPr"
 TABLE, ROW, CELL = f"{W}tbl", f"{W}tr", f"{W}tc"
 TEXT_BOX = f"{W}txbxContent"
 VALUE = f"{W}val"
+
+
+def names(text: str) -> frozenset[str]:
+    """Names with blanks between them."""
+    return frozenset(text.split())

@@ -1,7 +1,8 @@
-"""The parts of a DOCX: checked before anything reads them, and written anew without those that do not belong on paper.
+"""The package of a DOCX: checked here, and written anew without what does not belong on paper, before python-docx opens it.
 
-What is kept is what can be reached over relationships of known kinds; scripts, controls, embedded files, linked files and
-templates are left behind, and so is everything that points out of the file (threats T21, T36).
+python-docx opens, writes and knows Word's elements, and trusts the file that it is given. So it gets one that was written
+here (threats T21, T36): sizes are limited, what is kept can be reached over relationships of known kinds and nothing points
+out of the file; every XML part was read by our own parser, without entities, network or a document type.
 """
 
 import io
@@ -10,21 +11,38 @@ import re
 import struct
 import zipfile
 import zlib
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import docx
+from docx.document import Document
+from docx.opc.constants import CONTENT_TYPE
+from docx.opc.part import PartFactory, XmlPart
 from lxml import etree
 from PIL import Image
 
 from contracts.types import Notice
-from services.rendering.jobs.docx_names import CONTENT_TYPES, RELATIONSHIPS, STRICT, TRANSITIONAL, WORD
+from services.rendering.jobs.docx_names import (
+    CONTENT_TYPES,
+    OFFICE,
+    RELATIONSHIPS,
+    STRICT,
+    TRANSITIONAL,
+    VML,
+    WORD,
+    W,
+    names,
+)
 from services.rendering.jobs.pictures import MOST_PIXELS
 from services.rendering.jobs.refused import Refused
 
 MOST_PARTS = 2_000
 MOST_BYTES = 64 * 2**20
 MOST_XML_BYTES = 24 * 2**20
+MOST_LINKS = 5_000
+"""Relationships between parts: python-docx takes longer for each, the more there are."""
 MOST_MARKS = 800_000
 """``<`` in all XML parts together: twice the elements. A page of a contract has some five hundred."""
 
@@ -32,18 +50,26 @@ _ROOT = ""
 _TYPES = "[Content_Types].xml"
 _MAIN_TYPES = ("wordprocessingml.document.main+xml", "wordprocessingml.template.main+xml")
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_KEPT = _words(
+_KEPT = names(
     "officeDocument styles stylesWithEffects settings fontTable font numbering theme themeOverride header footer footnotes"
     " endnotes image hyperlink chart chartStyle chartColorStyle chartUserShapes diagramData diagramLayout"
     " diagramQuickStyle diagramColors diagramDrawing customXml customXmlProps core-properties extended-properties"
 )
-STORIES = frozenset({"officeDocument", "header", "footer", "footnotes", "endnotes"})
+_CONTENT_TYPES = {
+    "officeDocument": CONTENT_TYPE.WML_DOCUMENT_MAIN,
+    "header": CONTENT_TYPE.WML_HEADER,
+    "footer": CONTENT_TYPE.WML_FOOTER,
+    "footnotes": CONTENT_TYPE.WML_FOOTNOTES,
+    "endnotes": CONTENT_TYPE.WML_ENDNOTES,
+    "styles": CONTENT_TYPE.WML_STYLES,
+    "settings": CONTENT_TYPE.WML_SETTINGS,
+    "numbering": CONTENT_TYPE.WML_NUMBERING,
+    "core-properties": CONTENT_TYPE.OPC_CORE_PROPERTIES,
+}
+"""What python-docx chooses the class of a part by; it follows from the relationship, as in Word, and not from the file."""
+STORIES = ("officeDocument", "header", "footer", "footnotes", "endnotes")
 """Kinds of relationships whose parts hold text."""
+_LOADING = (f"{W}subDoc", f"{W}control", f"{OFFICE}OLEObject", f"{W}objectEmbed", f"{W}objectLink")
 _REFUSED = {
     "subDocument": "The DOCX is a master document: its parts are in other files.",
 }
@@ -84,42 +110,42 @@ class Chunk:
 
 @dataclass
 class Package:
-    """``trees``: the XML parts by name, ``others``: the rest; ``kinds``: by which relationship each was found; ``chunks``: what
-    parts include, by the part's name and the relationship's ID."""
+    """A DOCX that was checked and opened. ``chunks``: the documents that it includes, by the name of the part that does and
+    the relationship's ID."""
 
-    main: str
-    trees: dict[str, Any] = field(default_factory=dict)
-    others: dict[str, bytes] = field(default_factory=dict)
-    kinds: dict[str, str] = field(default_factory=dict)
-    chunks: dict[tuple[str, str], Chunk] = field(default_factory=dict)
-    report: list[Notice] = field(default_factory=list)
+    document: Document
+    chunks: dict[tuple[str, str], Chunk]
+    report: list[Notice]
 
-    def of_kind(self, *kinds: str) -> list[Any]:
-        """Roots of the XML parts of these kinds."""
-        return [self.trees[name] for name, kind in self.kinds.items() if kind in kinds and name in self.trees]
+    def of_kind(self, *kinds: str) -> Iterator[XmlPart]:
+        """The parts that relationships of these kinds lead to."""
+        types = [_CONTENT_TYPES[kind] for kind in kinds]
+        for part in self.document.part.package.iter_parts():
+            if isinstance(part, XmlPart) and part.content_type in types:
+                yield part
 
-    def relationship_ids(self, name: str) -> set[str]:
-        """By which the part may refer to others."""
-        relationships = self.trees.get(_relationships_of(name), ())
-        return {one.get("Id", "") for one in relationships}
+    def stories(self) -> list[Any]:
+        """The roots of the text, of headers, footers and notes."""
+        roots = [part.element for part in self.of_kind(*STORIES)]
+        return [root for root in roots if root.tag.startswith("{" + WORD)]
 
     def save(self) -> bytes:
-        """A DOCX of what is there."""
         output = io.BytesIO()
-        with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for name in sorted(self.trees, key=lambda name: name != _TYPES):
-                archive.writestr(
-                    name, etree.tostring(self.trees[name], xml_declaration=True, encoding="UTF-8", standalone=True)
-                )
-            for name, data in self.others.items():
-                archive.writestr(name, data)
+        self.document.save(output)
         return output.getvalue()
 
 
-def read_package(data: bytes, *, name: str, most_bytes: int) -> Package:
+# python-docx has no class of its own for notes.
+PartFactory.part_type_for.update({CONTENT_TYPE.WML_FOOTNOTES: XmlPart, CONTENT_TYPE.WML_ENDNOTES: XmlPart})
+
+
+def open_package(data: bytes, *, name: str, most_bytes: int) -> Package:
     """Raises Refused for what is no DOCX, is damaged, or would be too much to look at."""
     _check_start(data, most_bytes)
-    return _Reader(_unpacked(data), name).read()
+    check = _Check(_unpacked(data), name)
+    package, chunks, report = check.package(), check.chunks, check.report
+    del check  # With all that it read: python-docx needs the room.
+    return Package(docx.Document(package), chunks, report)
 
 
 def _check_start(data: bytes, most_bytes: int) -> None:
@@ -171,39 +197,51 @@ def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
         seen.add(name.lower())
 
 
-class _Reader:
+class _Check:
     def __init__(self, parts: dict[str, bytes], name: str) -> None:
         self._parts, self._document = parts, name
         self._names = {part.lower(): part for part in parts}
-        self._notices: dict[str, str] = {}
-        self._xml_bytes = self._marks = 0
+        self._xml_bytes = self._marks = self._links = 0
         self._types: dict[str, str] = {}
+        self._kinds: dict[str, str] = {}
+        self._checked: dict[str, bytes] = {}
+        self._notices: dict[str, str] = {}
+        self.chunks: dict[tuple[str, str], Chunk] = {}
 
-    def read(self) -> Package:
+    @property
+    def report(self) -> list[Notice]:
+        return [Notice(code=code, message=text, document=self._document) for code, text in self._notices.items()]
+
+    def package(self) -> io.BytesIO:
+        """What may be opened, as a package of its own."""
         if _TYPES not in self._parts:
             raise Refused("The file is not a DOCX.")
-        types = self._parsed(_TYPES)
-        self._types = {
-            one.get("PartName" if one.get("PartName") else "Extension", "").lstrip("/").lower(): one.get(
-                "ContentType", ""
-            )
-            for one in types
-        }
-        package = Package(main=self._main_part())
-        package.trees[_TYPES] = types
+        for one in self._parsed(_TYPES):
+            key = one.get("PartName") or one.get("Extension", "")
+            self._types[key.lstrip("/").lower()] = one.get("ContentType", "")
+        main = self._main_part()
         waiting = [_ROOT]
         while waiting:
-            waiting += self._follow(waiting.pop(), package)
-        if package.kinds.get(package.main) != "officeDocument":
+            waiting += self._follow(waiting.pop())
+        if self._kinds.get(main) != "officeDocument":
             raise Refused("The DOCX is damaged: its text is missing.")
-        for override in list(types.iter(f"{CONTENT_TYPES}Override")):
-            part = override.get("PartName", "").lstrip("/")
-            if part not in package.trees and part not in package.others:
-                types.remove(override)
-        package.report = [
-            Notice(code=code, message=text, document=self._document) for code, text in self._notices.items()
-        ]
-        return package
+        types = etree.Element(f"{CONTENT_TYPES}Types")
+        for name, kind in self._kinds.items():
+            override = {"PartName": f"/{name}", "ContentType": self._content_type(name, kind)}
+            etree.SubElement(types, f"{CONTENT_TYPES}Override", override)
+        self._checked[_TYPES] = etree.tostring(types)
+        output = io.BytesIO()
+        with zipfile.ZipFile(output, "w") as archive:
+            for name, data in self._checked.items():
+                archive.writestr(name, data)
+        return output
+
+    def _content_type(self, name: str, kind: str) -> str:
+        stated = self._stated_type(name)
+        return _CONTENT_TYPES.get(kind) or ("application/xml" if stated in _CONTENT_TYPES.values() else stated)
+
+    def _stated_type(self, name: str) -> str:
+        return self._types.get(name.lower()) or self._types.get(name.lower().rpartition(".")[2], "")
 
     def _main_part(self) -> str:
         root = self._parsed("_rels/.rels") if "_rels/.rels" in self._parts else ()
@@ -218,7 +256,7 @@ class _Reader:
             raise Refused("The file is not a Word document (.docx).")
         return main
 
-    def _follow(self, source: str, package: Package) -> list[str]:
+    def _follow(self, source: str) -> list[str]:
         """Keep what ``source`` refers to and may keep; its names, for those that are new."""
         name = self._names.get(_relationships_of(source).lower())
         if name is None:
@@ -227,15 +265,21 @@ class _Reader:
         relationships = self._parsed(name)
         for one in list(relationships):
             if _kind(one) == "aFChunk":
-                package.chunks[source, one.get("Id", "")] = self._chunk(source, one)
+                self.chunks[source, one.get("Id", "")] = self._chunk(source, one)
             target = self._kept(source, one)
             if target is None:
                 relationships.remove(one)
-            elif target and target not in package.kinds:
-                package.kinds[target] = _kind(one)
-                self._keep(target, package)
-                found.append(target)
-        package.trees[_relationships_of(source)] = relationships
+            elif target:
+                self._links += 1
+                if self._links > MOST_LINKS:
+                    raise Refused(f"The parts of the DOCX refer to each other more than {MOST_LINKS:,} times.")
+                one.set("Target", f"/{target}")
+                if target not in self._kinds:
+                    self._keep(target, _kind(one))
+                    found.append(target)
+            else:
+                one.set("TargetMode", "External")
+        self._checked[_relationships_of(source)] = etree.tostring(relationships)
         return found
 
     def _kept(self, source: str, relationship: Any) -> str | None:
@@ -260,8 +304,7 @@ class _Reader:
         name = self._target(source, relationship)
         if name is None:
             raise Refused(_UNKNOWN_CHUNK)
-        stated = self._types.get(name.lower()) or self._types.get(name.lower().rpartition(".")[2], "")
-        kind = _CHUNK_TYPES.get(stated.partition(";")[0].strip().lower())
+        kind = _CHUNK_TYPES.get(self._stated_type(name).partition(";")[0].strip().lower())
         if kind is None:
             raise Refused(_UNKNOWN_CHUNK)
         self._count(self._parts[name])
@@ -272,15 +315,16 @@ class _Reader:
         joined = posixpath.normpath(posixpath.join("/", posixpath.dirname(source), path)).lstrip("/")
         return self._names.get(joined.lower())
 
-    def _keep(self, name: str, package: Package) -> None:
-        kind = package.kinds[name]
+    def _keep(self, name: str, kind: str) -> None:
+        self._kinds[name] = kind
         if kind == "image":
             _check_picture(self._parts[name])
-            package.others[name] = self._parts[name]
-        elif kind == "font":
-            package.others[name] = self._parts[name]
+        if kind in ("image", "font"):
+            self._checked[name] = self._parts[name]
         else:
-            package.trees[name] = self._parsed(name)
+            root = self._parsed(name)
+            _drop_addresses(root)
+            self._checked[name] = etree.tostring(root, encoding="UTF-8")
 
     def _parsed(self, name: str) -> Any:
         data = self._parts[name]
@@ -344,6 +388,12 @@ def _check_picture(data: bytes) -> None:
         raise Refused(f"A picture in the DOCX has more than {MOST_PIXELS // 1_000_000} million pixels.")
 
 
-def is_story(root: Any) -> bool:
-    """Whether the part is text in Word's own namespace."""
-    return isinstance(root.tag, str) and root.tag.startswith("{" + WORD)
+def _drop_addresses(root: Any) -> None:
+    """Pictures come from parts of the file; an address beside them would be fetched."""
+    for element in list(root.iter(*_LOADING)):
+        if (parent := element.getparent()) is not None:
+            parent.remove(element)
+    for element in root.iter(f"{VML}*"):
+        for key in list(element.attrib):
+            if key.rpartition("}")[2] in ("src", "href", "althref"):
+                del element.attrib[key]

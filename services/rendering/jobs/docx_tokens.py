@@ -43,13 +43,10 @@ def isolate(root: Any) -> list[str]:
     return odd
 
 
-def tokens(root: Any) -> Iterator[Any]:
-    """The token elements below ``root`` in the order of the text, without those in text boxes."""
-    for child in root:
-        if child.tag == TOKEN:
-            yield child
-        elif child.tag != TEXT_BOX:
-            yield from tokens(child)
+def own(root: Any, name: str) -> list[Any]:
+    """The elements of this name below ``root`` in the order of the text, without those in text boxes inside."""
+    box = root if root.tag == TEXT_BOX else next(root.iterancestors(TEXT_BOX), None)
+    return [one for one in root.iter(name) if one is not root and next(one.iterancestors(TEXT_BOX), None) is box]
 
 
 def placeholder(token: Any) -> Placeholder:
@@ -69,13 +66,13 @@ def read(inside: str, text: str) -> Placeholder | None:
 
 def own_texts(paragraph: Any) -> Iterator[tuple[Any, str]]:
     """``w:t`` elements (and what breaks a line, or a column) with their text, without those of text boxes inside."""
-    for child in paragraph:
-        if child.tag == TEXT:
-            yield child, child.text or ""
-        elif child.tag in _BREAKS and child.getparent().tag == RUN:
-            yield child, _BREAKS[child.tag]
-        elif child.tag not in (TEXT_BOX, PARAGRAPH):
-            yield from own_texts(child)
+    for element in paragraph.iter(TEXT, *_BREAKS):
+        if next(element.iterancestors(PARAGRAPH)) is not paragraph:
+            continue
+        if element.tag == TEXT:
+            yield element, element.text or ""
+        elif element.getparent().tag == RUN:
+            yield element, _BREAKS[element.tag]
 
 
 def _isolate_in(paragraph: Any) -> list[str]:

@@ -4,8 +4,11 @@ import math
 import re
 from typing import Any
 
-from services.rendering.jobs.docx_names import RUN_PROPERTIES, TEXT, VALUE, W
-from services.rendering.jobs.docx_tokens import bare_run, set_text
+from docx.shared import RGBColor
+from docx.text.font import Font
+
+from services.rendering.jobs.docx_names import RUN_PROPERTIES
+from services.rendering.jobs.docx_tokens import bare_run
 
 INERT_COLOR = (1, 0, 1)
 """Red, green and blue of braces that came with a value: as good as black, and no author's."""
@@ -33,32 +36,15 @@ def text_runs(model: Any, text: str, *, is_value: bool = True) -> list[Any]:
     turn what stands behind them."""
     runs = [bare_run(model)]
     for piece in _PIECES.split(_TURNING.sub("", text)):
-        if not piece:
-            continue
-        if is_value and piece[0] in "{}":
+        if is_value and piece[:1] in ("{", "}"):
             marked = bare_run(model)
-            _mark(marked)
-            _write(marked, piece)
+            Font(marked).color.rgb = RGBColor(*INERT_COLOR)
+            marked.add_t(piece)
             runs += [marked, bare_run(model)]
-        elif piece in "\n\t":
-            runs[-1].append(runs[-1].makeelement(f"{W}br" if piece == "\n" else f"{W}tab"))
-        else:
-            _write(runs[-1], piece)
+        elif piece == "\n":
+            runs[-1].add_br()
+        elif piece == "\t":
+            runs[-1].add_tab()
+        elif piece:
+            runs[-1].add_t(piece)
     return [run for run in runs if any(child.tag != RUN_PROPERTIES for child in run)]
-
-
-def _write(run: Any, text: str) -> None:
-    element = run.makeelement(TEXT)
-    set_text(element, text)
-    run.append(element)
-
-
-def _mark(run: Any) -> None:
-    properties = run.find(RUN_PROPERTIES)
-    if properties is None:
-        properties = run.makeelement(RUN_PROPERTIES)
-        run.insert(0, properties)
-    for known in properties.findall(f"{W}color"):
-        properties.remove(known)
-    color = properties.makeelement(f"{W}color", {VALUE: bytes(INERT_COLOR).hex()})
-    properties.append(color)

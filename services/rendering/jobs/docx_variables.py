@@ -13,7 +13,7 @@ from services.rendering.jobs.docx_blocks import Block, matched, mend, sections
 from services.rendering.jobs.docx_html import HtmlValue, is_html
 from services.rendering.jobs.docx_names import TEXT, TEXT_BOX
 from services.rendering.jobs.docx_scope import MISSING, Loops, Scope, Wanted, dotted, holds, loop_names
-from services.rendering.jobs.docx_tokens import END, FOR, IF, VARIABLE, placeholder, set_text, tokens
+from services.rendering.jobs.docx_tokens import END, FOR, IF, TOKEN, VARIABLE, own, placeholder, set_text
 from services.rendering.jobs.docx_values import as_text, text_runs
 from services.rendering.jobs.refused import Refused
 
@@ -30,7 +30,7 @@ def schema(stories: Sequence[Any]) -> dict[str, Any]:
     count = 0
     for root in stories:
         for part in [root, *root.iter(TEXT_BOX)]:
-            found = list(tokens(part))
+            found = own(part, TOKEN)
             count += len(found)
             if count > MOST_PLACEHOLDERS:
                 raise Refused(f"The DOCX has more than {MOST_PLACEHOLDERS:,} placeholders.")
@@ -74,7 +74,7 @@ def restore(stories: Sequence[Any]) -> None:
     """Placeholders become the text that they were."""
     for root in stories:
         for part in [root, *root.iter(TEXT_BOX)]:
-            for token in list(tokens(part)):
+            for token in own(part, TOKEN):
                 run = token.getparent()
                 text = run.makeelement(TEXT)
                 set_text(text, placeholder(token).text)
@@ -88,12 +88,12 @@ class _Filling:
 
     def expand(self, root: Any, scope: Scope) -> None:
         """Blocks from the outside in, then variables, then the text boxes inside."""
-        while blocks := matched(list(tokens(root))):
+        while blocks := matched(own(root, TOKEN)):
             for block in blocks:
                 self._resolve(block, scope)
-        for token in list(tokens(root)):
+        for token in own(root, TOKEN):
             self._put(token, scope)
-        for box in _outermost_boxes(root):
+        for box in own(root, TEXT_BOX):
             self.expand(box, scope)
 
     def _resolve(self, block: Block, scope: Scope) -> None:
@@ -149,10 +149,3 @@ def _listed(value: Any, text: str) -> list[Any]:
     if isinstance(value, list):
         return value
     raise Refused(f"{text} in the DOCX needs a list", field="variables")
-
-
-def _outermost_boxes(root: Any) -> list[Any]:
-    found = []
-    for child in root:
-        found += [child] if child.tag == TEXT_BOX else _outermost_boxes(child)
-    return found

@@ -1,17 +1,23 @@
 """DOCX to PDF with the real LibreOffice in a real child: what gets in, what cannot get out, what fields inherit."""
 
+import io
 import re
 import socket
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import docx.opc.oxml as opc_oxml
+import docx.oxml as docx_oxml
 import pypdfium2 as pdfium
 import pytest
+from docx import Document
+from lxml import etree
 
 from contracts.errors import ServiceError
 from services.rendering.jobs.docx import prepare_docx
@@ -284,6 +290,100 @@ def test_entities_are_refused(attack: str) -> None:
     parts["word/document.xml"] = head + b"?>" + attack.encode() + rest.replace(b"&amp;x;", b"")
     with pytest.raises(Refused, match=r"document type declaration|cannot be read"):
         prepare_docx(zipped(parts), None, name="x", most_bytes=2**24)
+
+
+LAUGHS = "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    "declared",
+    [
+        '<!DOCTYPE x [<!ENTITY i SYSTEM "file:///etc/hostname">]>',
+        f'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{LAUGHS}]>',
+        '<!DOCTYPE x SYSTEM "http://127.0.0.1/x.dtd">',
+        '<!DOCTYPE x [<!ENTITY % p SYSTEM "http://127.0.0.1/p.dtd">%p;<!ENTITY i "">]>',
+    ],
+)
+@pytest.mark.parametrize(
+    "name",
+    ["[Content_Types].xml", "_rels/.rels", "word/_rels/document.xml.rels", "word/styles.xml", "word/footnotes.xml"],
+)
+def test_no_part_with_a_document_type_gets_to_python_docx(name: str, declared: str, encoding: str) -> None:
+    parts = unzipped(docx(paragraph("x"), footnotes={2: paragraph("y")}))
+    words = parts[name].decode().rpartition("?>")[2].replace("><", "> <", 1)
+    inside = words.replace(">", ' x="&i;">', 1) if "aaaa" in declared else words.replace("> <", ">&i;<", 1)
+    parts[name] = f'<?xml version="1.0" encoding="{encoding}"?>{declared}{inside}'.encode(encoding)
+    with pytest.raises(Refused, match=r"document type declaration|cannot be read"):
+        prepare_docx(zipped(parts), None, name="x", most_bytes=2**24)
+
+
+@pytest.mark.parametrize("parse", [docx_oxml.parse_xml, opc_oxml.parse_xml])
+def test_the_parsers_of_python_docx_open_nothing_either(parse: Callable[[bytes], Any], tmp_path: Path) -> None:
+    """They never see such a file (above); if they did, nothing would come of it."""
+    secret = tmp_path / "secret"
+    secret.write_text("the secret words")
+    with _Listener() as listener:
+        address = f"http://127.0.0.1:{listener.port}/x"
+        for declared in (
+            f'<!ENTITY i SYSTEM "{secret}">',
+            f'<!ENTITY i SYSTEM "{address}">',
+            f'<!ENTITY % p SYSTEM "{address}">%p;',
+        ):
+            try:
+                root = parse(f"<!DOCTYPE x [{declared}]><x>&i;</x>".encode())
+            except etree.XMLSyntaxError:
+                continue
+            assert "secret" not in "".join(str(text) for text in root.itertext() if isinstance(text, str))
+        parse(f'<!DOCTYPE x SYSTEM "{address}"><x/>'.encode())
+        assert not listener.asked
+    for laughing in ("<x>&i;</x>", '<x y="&i;"/>'):
+        grown = b""
+        with suppress(etree.XMLSyntaxError):
+            grown = etree.tostring(parse(f'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">{LAUGHS}]>{laughing}'.encode()))
+        assert len(grown) < 10_000
+    with pytest.raises(etree.XMLSyntaxError):
+        parse(b"<x>" * 300 + b"</x>" * 300)
+
+
+def test_what_python_docx_gets_is_what_the_check_wrote() -> None:
+    """A type that is stated wrongly, a comment in the middle of a word, parts that nothing leads to, addresses that are written
+    in another way."""
+    parts = unzipped(docx(paragraph("{{Na", "me;type=date}}"), header=paragraph("Head")))
+    types = parts["[Content_Types].xml"].replace(b"header+xml", b"styles+xml").replace(b"styles.xml", b"Styles.xml")
+    document = parts["word/document.xml"].replace(b"me;type", b"m<!-- x -->e;t<?x y?>ype")
+    links = parts["word/_rels/document.xml.rels"].replace(b'"header.xml"', b'"./../WORD/he%61der.xml"')
+    more = {"word/unused.xml": b"<broken", "word/document.xml": document, "word/_rels/document.xml.rels": links}
+    ready = prepare_docx(zipped({**parts, "[Content_Types].xml": types, **more}), None, name="x", most_bytes=2**24)
+    assert [one.text for one in ready.tags] == ["Name;type=date"]
+    assert "word/unused.xml" not in unzipped(ready.file)
+    opened = Document(io.BytesIO(ready.file))
+    assert opened.sections[0].header.paragraphs[0].text == "Head"
+    assert opened.paragraphs[0].text == "{{Name;type=date}}"
+    assert opened.styles["Inner"].base_style.name == "Middle"
+
+
+def test_parts_that_refer_to_each_other_too_often_are_refused() -> None:
+    links = "".join(relationship("image", "media/x.png", id_=f"i{number}") for number in range(5_001))
+    with pytest.raises(Refused, match="5,000"):
+        prepare_docx(docx(relationships=links, parts={"word/media/x.png": b"x"}), None, name="x", most_bytes=2**24)
+
+
+def test_footnotes_and_endnotes_beside_each_other(renderer: Renderer) -> None:
+    ends = f'<w:endnotes xmlns:w="{WORD}"><w:endnote w:id="3">{paragraph("End [[x]] {{City;role=Buyer}}")}</w:endnote></w:endnotes>'
+    body = paragraph(
+        "Text", *[f'<w:r><w:{kind}Reference w:id="{id_}"/></w:r>' for kind, id_ in (("footnote", 2), ("endnote", 3))]
+    )
+    prepared = made(
+        renderer, body, variables={"x": "X"}, footnotes={2: paragraph("Foot [[x]] {{Sign;type=signature;role=Seller}}")},
+        relationships=relationship("endnotes", "endnotes.xml"), parts={"word/endnotes.xml": ends.encode()},
+    )  # fmt: skip
+    text = " ".join(" ".join(texts(prepared.file)).split())
+    assert ("Text" in text, "Foot X" in text, "End X" in text) == (True, True, True)
+    assert sorted((field.name, str(field.type), field.role) for field in prepared.fields) == [
+        ("City", "text", "Buyer"),
+        ("Sign", "signature", "Seller"),
+    ]
 
 
 def test_nothing_is_fetched_and_no_file_is_read(renderer: Renderer, tmp_path: Path) -> None:
