@@ -8,13 +8,13 @@ from contracts import statements
 from contracts.errors import ServiceError
 from contracts.events import StatementSigned
 from contracts.rpc.rendering import SealRequest
-from contracts.rpc.submissions.receipts import FindReceipt, FoundReceipt
+from contracts.rpc.submissions.receipts import FindReceipt, FindSealed, FoundReceipt, FoundSealed
 from contracts.runtime.clock import uuid7
 from contracts.statements import SignedStatement, Statement
 from contracts.types import Area, SealingStatus
 from services.rendering import differences
 from services.rendering.differences import Known
-from services.submissions import followups
+from services.submissions import evidence, followups
 from services.submissions import statements as noted
 from tests.support.submissions import NOW, Desk, blob, field, refusal, template, two_signers
 
@@ -91,6 +91,24 @@ def test_what_a_receipt_stands_for(desk: Desk) -> None:
         assert refusal(lambda text=text: find(desk, text)).code == "not_found"
     desk.remove(made.id, permanently=True)
     assert refusal(lambda: find(desk, receipts[0])).code == "not_found"
+
+
+def test_parties_are_named_to_whoever_has_the_sealed_file_alone(desk: Desk) -> None:
+    made = desk.create()
+    for one in made.submitters:
+        desk.complete(one.slug)
+    files = desk.seal(made.id)
+
+    def found(submission_id: int, sha256: str) -> FoundSealed:
+        return desk.database.read(evidence.sealed_file, FindSealed(submission_id=submission_id, sha256=sha256))
+
+    document = files.documents[0].file.sha256
+    assert found(made.id, document).document == files.documents[0].name
+    assert [one.completed_at for one in found(made.id, document).parties] == [desk.now] * 2
+    for submission_id, sha256 in ((made.id, "0" * 64), (made.id, ""), (10**9, document)):
+        strange = FindSealed(submission_id=submission_id, sha256=sha256)
+        refused = refusal(lambda strange=strange: desk.database.read(evidence.sealed_file, strange))
+        assert refused.code == "not_found"
 
 
 def test_what_is_signed_of_an_erased_submission_is_removed(desk: Desk) -> None:
