@@ -16,7 +16,6 @@ from contracts.types import SubmitterStatus, iso
 from services.submissions import addresses, trail
 from services.submissions.models import SubmissionRow, SubmitterRow, TrailRow
 
-_DONE = (trail.COMPLETE_FORM, trail.API_COMPLETE_FORM)
 _VISITS = (trail.VIEW_FORM, trail.START_FORM, trail.COMPLETE_FORM)
 _REPLACED = (trail.REPLACE_LINK, trail.WRONG_RECIPIENT)
 _SENT = (trail.SEND_EMAIL, trail.SEND_SMS)
@@ -45,7 +44,7 @@ def parties(submitters: Sequence[SubmitterRow], lines: Sequence[TrailRow]) -> li
 def submission(row: SubmissionRow, lines: Sequence[TrailRow]) -> ToldSubmission:
     """Tell what the submission is called, and from when until when it ran."""
     made = next((line for line in lines if line.event_type == trail.CREATE_SUBMISSION), None)
-    done = [line.occurred_at for line in lines if line.event_type in _DONE]
+    done = [line.occurred_at for line in lines if line.event_type in trail.COMPLETIONS]
     name = row.name if made is None or "parties" not in made.data else made.data.get("name")
     for line in lines if made is not None and "parties" in made.data else ():
         for one in line.data.get("changes", ()) if line.event_type == trail.UPDATE_SUBMISSION else ():
@@ -61,7 +60,7 @@ def _with_this_link(own: Sequence[TrailRow]) -> Sequence[TrailRow]:
 
 def _told(own: Sequence[TrailRow]) -> dict[str, Any]:
     """The columns of a submitter as their lines tell them; empty when an older version wrote the lines that count."""
-    done = next((line for line in own if line.event_type in _DONE), None)
+    done = next((line for line in own if line.event_type in trail.COMPLETIONS), None)
     naming = done or next((line for line in reversed(own) if "party" in line.data), None)
     who: Mapping[str, Any] | None = naming.data.get("party") if naming else None
     if who is None:

@@ -266,9 +266,8 @@ class _Sections:
         return [(label, value) for label, value in facts if value]
 
     def _completion(self, party: PartySummary) -> TrailEvent | None:
-        kinds = ("complete_form", "api_complete_form")
-        own = (one for one in self._request.trail if one.submitter_id == party.id and one.event_type in kinds)
-        return next(own, None)
+        done = (one for one in self._request.trail if one.event_type in differences.COMPLETIONS)
+        return next((one for one in done if one.submitter_id == party.id), None)
 
     def _let_in_by(self, party: PartySummary) -> str:
         """How this party was let in to the form that it completed. Lines of older versions do not say it."""
