@@ -22,9 +22,12 @@ _ARCHIVAL, _ACCESSIBLE = (
 )
 _NAMED = rb"""xmlns:([\w.-]+)\s*=\s*["']%s["']"""
 _VALUE = rb"""%s:%s(?:(?:\s[^<>]*)?>\s*(\w+)\s*<|\s*=\s*["'](\w+)["'])"""
-_CLAIM = rb"""\s*(?:<%s:\w+(?:\s[^<>]*)?>[^<>]*</%s:\w+\s*>|\b%s:\w+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'))"""
+_CLAIM = rb"""(?<!\s)\s*(?:<%s:\w+(?:\s[^<>]*)?>[^<>]*</%s:\w+\s*>|\b%s:\w+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'))"""
+"""With the blanks before it, looked at from their first one only: packets of XMP are padded with thousands of them."""
+
 _LEVEL = rb"""(%s:conformance(?:(?:\s[^<>]*)?>\s*|\s*=\s*["']))\w+"""
 _LARGEST = 4 * 1024 * 1024
+_MOST_PREFIXES = 8
 _LEVELS = {1: "AB", 2: "ABU", 3: "ABU"}
 
 
@@ -109,8 +112,9 @@ def _write(pdf: pikepdf.Pdf, claim: Claim) -> None:
     pdf.Root.Metadata.write(xmp)
 
 
-def _prefixes(xmp: bytes, usual: bytes, namespace: bytes) -> set[bytes]:
-    return {usual, *re.findall(_NAMED % re.escape(namespace), xmp)}
+def _prefixes(xmp: bytes, usual: bytes, namespace: bytes) -> list[bytes]:
+    """Under which the namespace is known, which is hardly ever another one than the usual; each is looked for in the whole."""
+    return [*dict.fromkeys([usual, *re.findall(_NAMED % re.escape(namespace), xmp)])][:_MOST_PREFIXES]
 
 
 def _without(xmp: bytes, prefix: bytes) -> bytes:

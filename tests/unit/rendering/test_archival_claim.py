@@ -7,7 +7,7 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name, String
 
-from services.rendering.jobs.archival_claim import NOTHING, claim_of, sealed_claim, tell_the_truth
+from services.rendering.jobs.archival_claim import NOTHING, claim_of, sealed_claim, tell_the_truth, withdraw
 from services.rendering.jobs.fill import fill_into
 from tests.support import pdf_files
 from tests.support.drawing import field_value, request, stored
@@ -117,3 +117,15 @@ def test_a_file_that_claims_nothing_is_left_alone() -> None:
             assert claim_of(pdf) == sealed_claim(pdf) == NOTHING
             tell_the_truth(pdf)
             assert metadata is None or pdf.Root.Metadata.read_bytes() == metadata
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "more", [" " * 1_000_000, "".join(f' xmlns:a{n}="http://www.aiim.org/pdfa/ns/id/"' for n in range(40_000))]
+)
+def test_a_hostile_packet_keeps_nobody_busy(more: str) -> None:
+    """From each blank to the last one, a megabyte of padding took hours: such a file came in, and could not be sealed."""
+    pdf = archival(1, "B", more=more)
+    withdraw(pdf)
+    assert claim_of(pdf) == NOTHING
+    assert len(pdf.Root.Metadata.read_bytes()) > 900_000
