@@ -121,7 +121,9 @@ def test_a_file_that_claims_nothing_is_left_alone() -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
-    "more", [" " * 1_000_000, "".join(f' xmlns:a{n}="http://www.aiim.org/pdfa/ns/id/"' for n in range(40_000))]
+    "more",
+    [" " * 1_000_000, "".join(f' xmlns:a{n}="http://www.aiim.org/pdfa/ns/id/"' for n in range(40_000))],
+    ids=["padding", "names"],
 )
 def test_a_hostile_packet_keeps_nobody_busy(more: str) -> None:
     """From each blank to the last one, a megabyte of padding took hours: such a file came in, and could not be sealed."""
