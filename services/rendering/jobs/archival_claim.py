@@ -63,7 +63,9 @@ def claim_of(pdf: pikepdf.Pdf) -> Claim:
 
 def sealed_claim(pdf: pikepdf.Pdf) -> Claim:
     """What ``pdf`` may claim when it is filled in and sealed."""
-    part, level, accessible = claim_of(pdf)
+    claim = part, level, accessible = claim_of(pdf)
+    if claim == NOTHING:
+        return NOTHING
     annotations = [
         one
         for page in pdf.pages

@@ -86,9 +86,11 @@ def _difference(before: pdfium.PdfPage, after: pdfium.PdfPage, left_out: LeftOut
     for scale, most, compare in (_SMALL, _SHARP):
         scale = min(scale, most / max(width, height))
         one, other = (_picture(page, scale) for page in (before, after))
-        differing = compare(one, other)
+        part: Box | None = (0, 0, *one.size)
         if suspected is not None:
-            differing = ImageChops.darker(differing, suspected.filter(_NEAR).resize(differing.size, _NEAREST))
+            part = suspected.filter(_NEAR).resize(one.size, _NEAREST).getbbox()
+        differing = Image.new("L", one.size)
+        differing.paste(compare(one.crop(part), other.crop(part)), part)
         for lost, box in sorted((_is_lost(one, other, box), box) for box in _boxes(left_out.redrawn, one.size, scale)):
             differing.paste(255 if lost else 0, box)
         for box in _boxes(left_out.free, one.size, scale):
