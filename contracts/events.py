@@ -244,7 +244,7 @@ class PreferencesGiven(Tolerant):
 
 class SealedDocument(Tolerant):
     """``original_sha256`` of what was uploaded; ``file`` is the sealed PDF; ``conformance``: what it claims to be and is,
-    such as ``PDF/A-2b`` (None: sealed by an older version, which did not say)."""
+    such as ``PDF/A-2b`` (None: not known, as others have signed what it claims, or an older version sealed it)."""
 
     uuid: str
     name: str

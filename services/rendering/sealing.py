@@ -103,7 +103,7 @@ class _Sealed:
     source: StoredDocument
     sha256: str
     size: int
-    conformance: list[str]
+    conformance: list[str] | None
     _level: Future[str]
     _stored: Future[BlobRef]
 

@@ -240,10 +240,10 @@ def fill_and_reserve(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     request = FillRequest.model_validate(arguments["request"])
     document = next(one for one in request.documents if one.uuid == arguments["document"])
     data, attachments, rest = _with_attachments(request, parts)
-    reserved, drawn, claim = _fill_and_reserve(
+    reserved, drawn, conformance = _fill_and_reserve(
         data, document, request, attachments, _text(arguments), arguments["size"], _material(arguments, rest)
     )
-    answer = {**_reserved(reserved), "drawn": [_plain(one) for one in drawn], "conformance": claim.names}
+    answer = {**_reserved(reserved), "drawn": [_plain(one) for one in drawn], "conformance": conformance}
     return answer, [reserved.data]
 
 
@@ -301,19 +301,19 @@ def _fill_and_reserve(
     text: seal.SignatureText,
     size: int,
     material: seal.ValidationMaterial | None,
-) -> tuple[seal.Reserved, list[fill.Drawn], archival_claim.Claim]:
+) -> tuple[seal.Reserved, list[fill.Drawn], list[str] | None]:
+    """``conformance`` comes last: what the file claims to be and is; None where others have signed what it claims."""
     with pikepdf.open(io.BytesIO(data)) as pdf:
         if not document.signed:
             drawn = fill.fill_into(pdf, document, request, attachments)
             if (claim := archival_claim.claim_of(pdf)) == archival_claim.NOTHING:
                 pdf.docinfo["/Creator"] = "Countersign"  # the metadata of others say the same in two places
-            return seal.reserve(pdf, text, size, material), drawn, claim
+            return seal.reserve(pdf, text, size, material), drawn, claim.names
         from services.rendering.jobs import seal_signed
 
         overlays = fill.overlay_pdf(pdf, document, request, attachments)
         drawn = fill.drawn_values(pdf, document, request, attachments)
-        claim = archival_claim.sealed_claim(pdf)
-    return seal_signed.reserve(data, overlays, text, size, material), drawn, claim
+    return seal_signed.reserve(data, overlays, text, size, material), drawn, None
 
 
 def _with_attachments(request: FillRequest, parts: Sequence[bytes]) -> tuple[bytes, dict[str, bytes], Sequence[bytes]]:

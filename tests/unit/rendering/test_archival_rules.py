@@ -15,6 +15,7 @@ from contracts.types import Account
 from services.rendering import tasks
 from services.rendering.jobs.intake import prepare
 from tests.support import archival_files as files
+from tests.support import pdf_files
 from tests.support.archival_rules import broken_rules, claimed
 from tests.support.drawing import area, attachment, field_value, request, signature_png, stored
 from tests.support.intake import changed
@@ -37,7 +38,7 @@ def everything() -> list[FieldValue]:
     ]
 
 
-def sealed(data: bytes, *values: FieldValue) -> tuple[bytes, list[str]]:
+def sealed(data: bytes, *values: FieldValue) -> tuple[bytes, list[str] | None]:
     """The file when it has come in, was filled in and sealed, and what the answer says that it is."""
     prepared = prepare(data, name="lease")
     document = stored([(page.width, page.height) for page in prepared.pages]).model_copy(
@@ -118,6 +119,11 @@ def test_levels_that_cannot_be_kept_are_claimed_no_longer(level: str) -> None:
 def test_a_stamp_that_lets_the_page_show_through_is_transparent(level: str, left: list[str]) -> None:
     data, conformance = sealed(files.by_weasyprint(level), field_value("stamp", None, preferences=STAMP))
     assert (conformance, claimed(data), broken_rules(data)) == (left, left, [])
+
+
+def test_of_a_file_that_others_have_signed_nothing_is_said() -> None:
+    data, conformance = sealed(pdf_files.signed(files.by_weasyprint("PDF/A-2b")))
+    assert (conformance, claimed(data)) == (None, ["PDF/A-2b"])
 
 
 def test_a_namespace_may_have_another_prefix() -> None:

@@ -10,6 +10,7 @@ from pikepdf import Array, Dictionary, Name
 
 from contracts.types import Area
 from services.rendering.jobs import intake
+from services.rendering.jobs.flatten import flatten
 from services.rendering.jobs.page_comparison import LeftOut, compare_pages
 from services.rendering.jobs.page_sources import page_sources
 from services.rendering.jobs.refused import Refused
@@ -58,6 +59,23 @@ def test_fields_are_left_out_and_what_is_drawn_anew_must_be_there() -> None:
     assert len(reported(line, PAGE, LeftOut(free=[elsewhere]))) == 1
     assert len(reported(line, PAGE, LeftOut(redrawn=[here]))) == 1
     assert reported(line, with_content("0.9 w 74 101 m 190 102 l S"), LeftOut(redrawn=[here])) == []
+
+
+@pytest.mark.parametrize("content", [b"0 0 1 rg 0 0 200 30 re f", None], ids=["its own appearance", "a reader"])
+def test_a_form_field_that_is_lost_is_seen(content: bytes | None) -> None:
+    """Whatever shows it: its own appearance, or a reader that draws its value."""
+    here = LeftOut(redrawn=[Area(x=0.1, y=0.17, w=0.5, h=0.08, page=1)])
+    field = pdf_files.field("Tx", "name", V=pikepdf.String("Ana"), DA=pikepdf.String("/Helv 12 Tf 0 g"))
+    sent = pdf_files.with_form(field, media=(0, 0, 612, 792))
+    if content:
+        sent = changed(sent, lambda pdf: pdf.Root.AcroForm.Fields[0].__setitem__("/AP", appearance(pdf, content)))
+    assert len(reported(sent, pdf_files.document("", media=(0, 0, 612, 792)), here)) == 1
+    assert reported(sent, changed(sent, flatten), here) == []
+
+
+def appearance(pdf: pikepdf.Pdf, content: bytes) -> Dictionary:
+    form = pdf.make_stream(content, Type=Name.XObject, Subtype=Name.Form, BBox=Array([0, 0, 200, 30]))
+    return Dictionary(N=form)
 
 
 def test_another_page_is_refused_by_its_number() -> None:
