@@ -37,6 +37,8 @@ class Tagging:
     """Adds elements to the structure tree; ``finish`` writes it."""
 
     def __init__(self, pdf: pikepdf.Pdf) -> None:
+        if not pdf.Root.StructTreeRoot.is_indirect:  # elements lead back to it
+            pdf.Root.StructTreeRoot = pdf.make_indirect(pdf.Root.StructTreeRoot)
         self._pdf, self._root = pdf, pdf.Root.StructTreeRoot
         self._numbers = {whole_of(number): value for number, value in entries(self._root.get("/ParentTree"), "/Nums")}
         self._next = max([whole_of(self._root.get("/ParentTreeNextKey")), *(number + 1 for number in self._numbers)])
@@ -45,7 +47,7 @@ class Tagging:
         kids = _kids(self._root)
         alone = kids[0] if len(kids) == 1 else None
         self._top: Any = self._root
-        if isinstance(alone, Dictionary) and alone.get("/S") == Name.Document:
+        if isinstance(alone, Dictionary) and alone.is_indirect and alone.get("/S") == Name.Document:
             self._top = alone
         self._kids = [(self._first_page(kid), kid) for kid in _kids(self._top)]
 
@@ -105,8 +107,8 @@ class Tagging:
         for _ in range(_DEEPEST):
             if not isinstance(element, Dictionary):
                 break
-            if "/Pg" in element:
-                return self._pages.get(element.Pg.objgen, 0)
+            if isinstance(page := element.get("/Pg"), Dictionary):
+                return self._pages.get(page.objgen, 0)
             kids = _kids(element)
             element = kids[0] if kids else None
         return 0
