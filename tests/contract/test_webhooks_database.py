@@ -15,12 +15,12 @@ from contracts.errors import ServiceError
 from contracts.events import Admins, Erased
 from contracts.rpc import webhooks as rpc
 from contracts.runtime import migrations, retrying, tables
-from contracts.runtime.background import Done, Retry
+from contracts.runtime.background import Done, Park, Retry
 from contracts.runtime.clock import uuid7
 from contracts.runtime.database import Database
 from services.webhooks import commands, domain, queries
 from services.webhooks.deliver import Deliverer
-from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent, Webhook
+from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent
 from tests.support.receiver import Receiver
 from tests.support.webhooks import (
     ADMIN,
@@ -143,7 +143,7 @@ def test_deliveries_of_a_subject_wait_for_each_other_and_not_for_other_subjects(
     first, second, other = deliveries(database, made.id)
     assert [row(database, each.id).state for each in (first, second, other)] == ["due", "waiting", "due"]
     attempt = Attempt(delivery_id=first.id, attempted_at=NOW, status=204, duration_ms=1)
-    finish(database, first.id, Done(lambda session, it: commands.delivered(session, it, attempt, NOW)))
+    finish(database, first.id, Done(lambda session, it: commands.delivered(session, it, attempt)))
     assert row(database, second.id).state == "due"
 
 
@@ -160,7 +160,7 @@ def test_planning_and_finishing_at_once_forget_nobody(database: Database) -> Non
                     finish(
                         database,
                         each.id,
-                        Done(lambda session, it, attempt=attempt: commands.delivered(session, it, attempt, NOW)),
+                        Done(lambda session, it, attempt=attempt: commands.delivered(session, it, attempt)),
                     )
                     finished.add(each.id)
 
@@ -308,11 +308,10 @@ def test_five_days_of_failure_disable_but_one_success_clears(database: Database)
     for hours in (0, 60, 119):
         fail(NOW + timedelta(hours=hours))
         assert not disabled()
-    success = Attempt(delivery_id=delivery.id, attempted_at=NOW, status=200, duration_ms=1)
-    database.write(lambda session: session.get(Webhook, made.id) and session.add(success))
-    database.write(
-        lambda session: session.execute(sa.update(Webhook).where(Webhook.id == made.id).values(failing_since=None))
-    )
+    record(database, envelope(1, subject="submission:2"))
+    other = deliveries(database, made.id)[-1]
+    success = Attempt(delivery_id=other.id, attempted_at=NOW, status=200, duration_ms=1)
+    finish(database, other.id, Done(lambda session, it: commands.delivered(session, it, success)))
     for hours in (130, 200, 249):
         fail(NOW + timedelta(hours=hours))
         assert not disabled()
@@ -325,7 +324,7 @@ def test_an_exhausted_delivery_lets_the_next_go_and_can_be_sent_again(database: 
     made = new_webhook(database)
     record(database, envelope(1), envelope(2))
     first, second = deliveries(database, made.id)
-    database.write(lambda session: commands.exhausted(session, session.get(Delivery, first.id), NOW))
+    finish(database, first.id, Park("the schedule is at its end", commands.exhausted))
     assert deliveries(database, made.id)[0].state == "exhausted"
     assert row(database, second.id).state == "due"
     again = rpc.ResendDelivery(request_id="again", actor=ADMIN, webhook_id=made.id, id=first.id)

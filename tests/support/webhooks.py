@@ -10,6 +10,7 @@ import pytest
 from contracts.events import Envelope
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.background import Done, Outcome, Park
+from contracts.runtime.clock import now
 from contracts.runtime.database import Database
 from contracts.types import Actor, Role
 from services.webhooks import commands, queries
@@ -99,5 +100,6 @@ def finish(database: Database, delivery_id: int, outcome: Outcome) -> None:
             delivery.state = "done"
         if isinstance(outcome, Park):
             delivery.state = "parked"
+        commands.follow_up(session, [delivery], now())
 
     database.write(write)
