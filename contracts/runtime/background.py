@@ -18,7 +18,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -300,6 +300,8 @@ class DueWork(Loop):
             sa.select(row.next_attempt_at).where(is_due(row), is_free(row)).order_by(row.next_attempt_at).limit(1)
         )
         self._lease_rows = self._leasing()
+        self._rows = self._by_keys().with_for_update()
+        self._free_rows = self._by_keys().with_for_update(skip_locked=True)
         self._next_due = sa.select(sa.func.min(row.next_attempt_at)).where(is_due(row), row.next_attempt_at > MOMENT)
 
     def turn(self) -> float:
@@ -401,6 +403,12 @@ class DueWork(Loop):
             .values(attempts=row.attempts + 1, **lease)
             .returning(row)
             .execution_options(synchronize_session=False)
+        )
+
+    def _by_keys(self) -> Any:
+        keys: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
+        return sa.select(self._row).where(
+            self._key[0].in_(keys) if len(self._key) == 1 else sa.tuple_(*self._key).in_(keys)
         )
 
     def _due_keys(self) -> Any:
@@ -541,12 +549,6 @@ class DueWork(Loop):
         for attempt in kept:
             attempt.prolong_at = moment + lease * _PROLONGED_AFTER
 
-    def _among(self, keys: Collection[Any]) -> sa.ColumnElement[bool]:
-        if len(self._key) == 1:
-            (column,) = self._key
-            return sa.and_(column.in_([key for (key,) in keys]))
-        return sa.tuple_(*self._key).in_(keys)
-
     def _is(self, attempt: _UnderWay) -> sa.ColumnElement[bool]:
         return sa.and_(*(column == value for column, value in zip(self._key, attempt.key, strict=True)))
 
@@ -554,8 +556,9 @@ class DueWork(Loop):
         """The rows' states then; None where one of several is locked by somebody else, or has gone."""
         keys = {ended.attempt.key for ended in together}
         several = len(keys) > 1
-        chosen = sa.select(self._row).where(self._among(keys)).with_for_update(skip_locked=several)
-        rows = {sa.inspect(row).identity: row for row in session.scalars(chosen)}
+        chosen = {"keys": [key if len(key) > 1 else key[0] for key in keys]}
+        found = session.scalars(self._free_rows if several else self._rows, chosen)
+        rows = {sa.inspect(row).identity: row for row in found}
         states: list[str | None] = []
         written = []
         for ended in together:

@@ -72,20 +72,21 @@ class LaneChoice:
         self._lanes, self._lease = lanes, lease
         self._probes = max(1, concurrency // 4)
         self._began: dict[Any, float] = {}
-        self._key = sa.inspect(row).primary_key[0]
-        # Built once: that takes SQLAlchemy longer than having them done.
-        self._heads = _heads(row, lanes.column)
+        # Built once, and of the table: building them, and what is done for rows that are objects, takes SQLAlchemy longer than
+        # having them done.
+        table = sa.inspect(row).local_table
+        due, lane = table.c, table.c[lanes.column.key]
+        key = table.primary_key.columns[0]
+        self._heads = _heads(due, lane)
         self._under_way = (
-            sa.select(
-                lanes.column, sa.func.count(), sa.func.sum(sa.case((row.leased_until <= _SLOW_BEFORE, 1), else_=0))
-            )
-            .where(row.leased_by.is_not(None), is_due(row), row.leased_until > LEASES_OVER)
-            .group_by(lanes.column)
+            sa.select(lane, sa.func.count(), sa.func.sum(sa.case((due.leased_until <= _SLOW_BEFORE, 1), else_=0)))
+            .where(due.leased_by.is_not(None), is_due(due), due.leased_until > LEASES_OVER)
+            .group_by(lane)
         )
         self._first = (
-            sa.select(self._key)
-            .where(is_due(row), lanes.column == _LANE, _may_be_tried(row), is_free(row))
-            .order_by(row.next_attempt_at, self._key)
+            sa.select(key)
+            .where(is_due(due), lane == _LANE, _may_be_tried(due), is_free(due))
+            .order_by(due.next_attempt_at, key)
             .limit(MOST)
             .with_for_update(skip_locked=True)
         )

@@ -289,8 +289,7 @@ def follow_up(session: Session, deliveries: Sequence[Delivery], now: datetime) -
     session.flush()
     if well := {one.webhook_id for one in deliveries if one.outcome == "delivered"}:
         # Only if it failed: deliveries of one receiver, made side by side, would else wait for each other here.
-        failing = sa.update(Webhook).where(Webhook.id.in_(well), Webhook.failing_since.is_not(None))
-        session.execute(failing.values(failing_since=None))
+        session.execute(_WELL, {"well": list(well)})
     _release_next(session, [one for one in deliveries if one.outcome is not None], now)
 
 
@@ -456,26 +455,36 @@ def _release_next(session: Session, ended: Sequence[Delivery], now: datetime) ->
         leave_work(session, Delivery.__tablename__)
 
 
-_ENDED, _FOLLOWING = aliased(Delivery), aliased(Delivery)
+# Built once, and of the tables: building them, and what is done for rows that are objects, takes SQLAlchemy longer than having
+# them done.
+_WEBHOOKS: Any = Webhook.__table__
+_DELIVERIES: Any = Delivery.__table__
+_FAILS = _WEBHOOKS.c.failing_since.is_not(None)
+_WELL = (
+    sa.update(_WEBHOOKS)
+    .where(_WEBHOOKS.c.id.in_(sa.bindparam("well", expanding=True)), _FAILS)
+    .values(failing_since=None)
+)
+_ENDED, _FOLLOWING = _DELIVERIES.alias().c, _DELIVERIES.alias().c
 _NEXT = (
     sa.select(_FOLLOWING.id)
     .where(_FOLLOWING.stream == _ENDED.stream, _FOLLOWING.outcome.is_(None), _FOLLOWING.position > _ENDED.position)
     .order_by(_FOLLOWING.position)
     .limit(1)
-    .correlate(_ENDED)
+    .correlate(_ENDED.id.table)
     .scalar_subquery()
 )
 _NOW = sa.bindparam("now", type_=UtcDateTime)
 _RELEASE_NEXT = (
-    sa.update(Delivery)
+    sa.update(_DELIVERIES)
     .where(
-        Delivery.state == "waiting",
-        Delivery.id.in_(sa.select(_NEXT).where(_ENDED.id.in_(sa.bindparam("ended", expanding=True)))),
+        _DELIVERIES.c.state == "waiting",
+        _DELIVERIES.c.id.in_(sa.select(_NEXT).where(_ENDED.id.in_(sa.bindparam("ended", expanding=True)))),
     )
     .values(
-        state="due", next_attempt_at=sa.case((Delivery.next_attempt_at > _NOW, _NOW), else_=Delivery.next_attempt_at)
+        state="due",
+        next_attempt_at=sa.case((_DELIVERIES.c.next_attempt_at > _NOW, _NOW), else_=_DELIVERIES.c.next_attempt_at),
     )
-    .execution_options(synchronize_session=False)
 )
 """One that waits has not been tried yet."""
 
@@ -519,8 +528,12 @@ def _lock_streams(session: Session, streams: Sequence[str]) -> None:
     Whoever locks several does it by the ids of their webhooks, so that no two wait for each other.
     """
     if session.get_bind().dialect.name == "postgresql":
-        locks = "SELECT pg_advisory_xact_lock(hashtext(stream)) FROM unnest(CAST(:streams AS text[])) AS stream"
-        session.execute(sa.text(locks), {"streams": list(streams)})
+        session.execute(_LOCK_STREAMS, {"streams": list(streams)})
+
+
+_LOCK_STREAMS = sa.text(
+    "SELECT pg_advisory_xact_lock(hashtext(stream)) FROM unnest(CAST(:streams AS text[])) AS stream"
+)
 
 
 def _load(session: Session, webhook_id: int) -> Webhook:

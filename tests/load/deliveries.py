@@ -5,11 +5,14 @@ own on loopback. 25 agreements a second with two signers are 200 deliveries a se
 """
 
 import asyncio
+import contextlib
 import multiprocessing
+import socket
 import sys
 import tempfile
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ from tests.support.loops import running
 from tests.support.migrated import migrated
 from tests.support.postgres import PrivatePostgres
 from tests.support.secret_settings import LINK_SECRET
+from tests.support.suite import wait_until
 
 LIVE = 49
 EVENTS_OF_AGREEMENT = 8
@@ -72,6 +76,12 @@ def hang(port: int) -> None:
         await server.serve_forever()
 
     asyncio.run(serve())
+
+
+def accepts(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
 
 
 def settings(database: Database) -> Settings:
@@ -196,13 +206,14 @@ def throughput(database: Database, title: str, *, dead: int = 0, backlog: int = 
     port, arrived = free_port(), context.Value("i", 0)
     receivers = [context.Process(target=receive, args=(port, arrived), daemon=True)]
     database.write(lambda session: session.execute(sa.delete(Delivery)))
-    for number in range(dead):
-        silent = free_port()
-        receivers.append(context.Process(target=hang, args=(silent,), daemon=True))
-        plan(database, new_webhook(database, f"http://127.0.0.1:{silent}/"), backlog, 1, tag=f"{title}-{number}")
+    silent = [free_port() for _ in range(dead)]
+    for number, listening in enumerate(silent):
+        receivers.append(context.Process(target=hang, args=(listening,), daemon=True))
+        plan(database, new_webhook(database, f"http://127.0.0.1:{listening}/"), backlog, 1, tag=f"{title}-{number}")
     for process in receivers:
         process.start()
-    time.sleep(1.5)
+    for listening in (port, *silent):
+        wait_until(partial(accepts, listening), what="a receiver")
     wanted = AGREEMENTS * EVENTS_OF_AGREEMENT
     plan(
         database,
@@ -212,6 +223,9 @@ def throughput(database: Database, title: str, *, dead: int = 0, backlog: int = 
         tag=f"{title}-live",
     )
     loop = deliver(database)
+    # As in the background process.
+    database.on_commit.append(lambda _tables: loop.wake())
+    sys.setswitchinterval(0.0005)
     began, cpu = time.monotonic(), time.process_time()
     with running(loop, poll=1.0):
         while arrived.value < wanted and time.monotonic() - began < 300:
