@@ -52,6 +52,9 @@ _PROLONGED_AFTER = 1 / 3
 _TOGETHER = 32
 """Outcomes in one transaction, which holds SQLite's write lock."""
 
+_GATHERING = 0.02
+"""Seconds for which an outcome waits at most for those of other attempts that are under way."""
+
 _ERROR_LENGTH = 2000
 
 
@@ -89,7 +92,7 @@ Record = Callable[[Session, Any], None]
 """Runs in the transaction that writes the outcome; gets the session and the row, loaded in it. emit() belongs here."""
 
 RecordAll = Callable[[Session, Sequence[Any]], None]
-"""Runs once in that transaction, after the records of its rows: for what costs the same for many of them as for one."""
+"""Runs in one transaction for several rows, which gets them: for what costs about the same for many as for one."""
 
 
 class Note(Protocol):
@@ -248,7 +251,8 @@ class DueWork(Loop):
     ``attempt`` gets the row, detached, outside any transaction. It returns Done, Retry or Park; an exception means Retry.
     After the n-th failed attempt the n-th time of ``schedule`` passes, +-20 %; after the last one the row is parked, and
     ``on_park`` runs in that transaction. ``Park`` runs its own ``record`` if it has one, else ``on_park``.
-    ``on_written`` gets the rows of all outcomes that one transaction writes, in it.
+    ``on_claimed`` runs in the transaction that claims rows, ``on_written`` in the one that writes their outcomes, after their
+    own records.
     ``lanes``: rows belong to somebody, and each gets a few places at once; without it the first due come first.
 
     An attempt that takes longer than ``lease`` may be made by another process as well. The first Done counts; the late outcome
@@ -275,6 +279,7 @@ class DueWork(Loop):
         concurrency: int = 1,
         lanes: Lanes | None = None,
         on_park: Record | None = None,
+        on_claimed: RecordAll | None = None,
         on_written: RecordAll | None = None,
         planned: bool = False,
     ) -> None:
@@ -288,10 +293,11 @@ class DueWork(Loop):
         self._lease, self._limit = lease, limit
         self._concurrency = concurrency
         self._lanes = None if lanes is None else LaneChoice(row, lanes, lease, concurrency)
-        self._on_park, self._on_written = on_park, on_written
+        self._on_park, self._on_claimed, self._on_written = on_park, on_claimed, on_written
         self._planned = planned
         self._running: dict[threading.Thread, _UnderWay] = {}
         self._ended: deque[_Ended] = deque()
+        self._all_ended = threading.Event()
         self._writing = threading.Lock()
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
@@ -382,6 +388,8 @@ class DueWork(Loop):
         lease = {"lease_ends": moment + self._lease, "holder": own_name()}
         rows = session.scalars(self._lease_rows, {**times, **chosen, **lease}).all()
         if rows:
+            if self._on_claimed is not None:
+                self._on_claimed(session, rows)
             pause = 0.0 if self._lanes is None or len(rows) == limit else self._pause(wait)
             return sorted(rows, key=lambda row: row.next_attempt_at), pause
         soonest = session.scalar(self._next_due, {"moment": moment})
@@ -477,12 +485,22 @@ class DueWork(Loop):
         """
         ended = _Ended(this, outcome)
         self._ended.append(ended)
+        self._gather()
         with self._writing:
+            self._all_ended.clear()
             while not ended.tried:
                 self._write_together([self._ended.popleft() for _ in range(min(len(self._ended), _TOGETHER))])
         if ended.apart:
             self._write_apart(ended)
         return ended.state
+
+    def _gather(self) -> None:
+        """Wait a moment for the outcomes of other attempts, while there are any under way."""
+        under_way = sum(not attempt.over for attempt in list(self._running.values()))
+        if len(self._ended) < under_way:
+            self._all_ended.wait(_GATHERING)
+        else:
+            self._all_ended.set()
 
     def _write_together(self, together: Sequence[_Ended]) -> None:
         """What keeps this from being written keeps only one of them from it, unless it is the database."""

@@ -12,7 +12,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.database import Database
 from contracts.runtime.lanes import Lanes
 from services.webhooks import commands, domain
-from services.webhooks.deliver import Deliverer
+from services.webhooks.deliver import Deliverer, prepare
 from services.webhooks.gaps import Gaps, problems
 from services.webhooks.models import Delivery, Webhook
 from services.webhooks.settings import Settings
@@ -26,7 +26,7 @@ __all__ = ["loops", "problems"]
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop]:
     """A few deliveries at a time per webhook, about different subjects: a dead receiver holds up nobody else, and order is
     kept."""
-    deliverer = Deliverer(settings, database)
+    deliverer = Deliverer(settings)
     return [
         DueWork(
             "deliver",
@@ -42,6 +42,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop
                 failing=sa.select(Webhook.id, Webhook.failing_since).where(Webhook.failing_since.is_not(None)),
             ),
             on_park=commands.exhausted,
+            on_claimed=prepare,
             on_written=lambda session, deliveries: commands.follow_up(session, deliveries, now()),
         ),
         Gaps(database, shared_client(settings.amqp_url)),

@@ -1,21 +1,19 @@
 """One attempt to deliver one event to one webhook: signed, guarded, bounded. What came of it is written by ``commands``."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 from standardwebhooks.webhooks import Webhook as Signer
 
-from contracts.errors import ServiceError
 from contracts.runtime import observe
 from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.database import Database
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
 from services.webhooks import commands, domain
-from services.webhooks.models import Attempt, Delivery, LoggedEvent, Webhook
+from services.webhooks.models import Attempt, Delivery, LoggedEvent, Request, Webhook
 from services.webhooks.settings import Settings
 
 log = observe.logger(__name__)
@@ -26,46 +24,28 @@ NOT_CALLED_PAUSE = timedelta(seconds=3)
 """Until a receiver that we could not call, for a reason of ours, is called after all."""
 
 
-@dataclass(frozen=True)
-class Receiver:
-    """Where a delivery goes. ``secret`` is the caller's own header."""
-
-    id: int
-    url: str
-    secret: dict[str, str]
-    signing_secret: str
-
-
-_RECEIVER = (Webhook.id.label("webhook_id"), Webhook.url, Webhook.secret, Webhook.signing_secret)
-
-
 class Deliverer:
     """Makes attempts; each is repeatable, the receiver tells repeats by the ``webhook-id`` header."""
 
-    def __init__(self, settings: Settings, database: Database) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._database = database
         self._outbound = Outbound.configured(settings)
 
     def attempt(self, delivery: Delivery) -> Outcome:
-        """Send once; the outcome says whether it is done, to be tried again (and when), or given up."""
-        try:
-            prepared = self._database.read(_prepare, delivery.id)
-        except ServiceError as error:
-            return Retry(error.message, NOT_CALLED_PAUSE, counts=False)
-        if prepared is None:
+        """Send once what ``prepare`` found; the outcome says whether it is done, to be tried again (and when), or given up."""
+        request = delivery.request
+        if request is None:
             return Done()
-        webhook, body = prepared
         began, started = now(), time.monotonic()
         attempt = Attempt(delivery_id=delivery.id, attempted_at=began)
         try:
-            verdict = self._send(webhook, delivery, body, attempt, began)
+            verdict = self._send(request, delivery.message_id, attempt, began)
         except OutboundNotCalled as error:
             return Retry(error.reason, NOT_CALLED_PAUSE, counts=False)
         attempt.duration_ms = int((time.monotonic() - started) * 1000)
         log.info(
             "webhook.attempted",
-            webhook_id=webhook.id,
+            webhook_id=request.webhook_id,
             event_id=delivery.event_id,
             event_type=delivery.event_type,
             attempt=delivery.attempts,
@@ -80,14 +60,12 @@ class Deliverer:
         """Close connections to receivers that are not called any more."""
         self._outbound.close_idle()
 
-    def _send(
-        self, webhook: Receiver, delivery: Delivery, body: bytes, attempt: Attempt, moment: datetime
-    ) -> domain.Verdict:
+    def _send(self, request: Request, message_id: str, attempt: Attempt, moment: datetime) -> domain.Verdict:
         try:
             answer = self._outbound.post(
-                webhook.url,
-                body,
-                headers(webhook, delivery.message_id, body, moment),
+                request.url,
+                request.body,
+                headers(request, message_id, moment),
                 connect_timeout=self._settings.webhook_connect_timeout,
                 total_timeout=self._settings.webhook_total_timeout,
                 keep_alive=True,
@@ -125,32 +103,43 @@ class Deliverer:
         return Retry(reason, verdict.wait, record)
 
 
-def headers(webhook: Receiver, message_id: str, body: bytes, moment: datetime) -> dict[str, str]:
+def headers(request: Request, message_id: str, moment: datetime) -> dict[str, str]:
     """The Standard Webhooks headers and the caller's own one."""
     return {
-        **webhook.secret,
+        **request.secret,
         "Content-Type": "application/json",
         "User-Agent": USER_AGENT,
         "webhook-id": message_id,
         "webhook-timestamp": str(int(moment.timestamp())),
-        "webhook-signature": Signer(webhook.signing_secret).sign(message_id, moment, body.decode()),
+        "webhook-signature": Signer(request.signing_secret).sign(message_id, moment, request.body.decode()),
     }
 
 
-_WHAT = (
-    sa.select(Delivery.outcome, Delivery.body, LoggedEvent.body.label("logged"), *_RECEIVER)
-    .join(Webhook, Webhook.id == Delivery.webhook_id)
-    .join(LoggedEvent, LoggedEvent.position == Delivery.position, isouter=True)
-    .where(Delivery.id == sa.bindparam("delivery"))
+_DELIVERIES, _WEBHOOKS, _EVENTS = (
+    model.metadata.tables[model.__tablename__] for model in (Delivery, Webhook, LoggedEvent)
+)
+_REQUESTS = (  # built once: that takes SQLAlchemy longer than having it done
+    sa.select(
+        _DELIVERIES.c.id,
+        _WEBHOOKS.c.id.label("webhook_id"),
+        _WEBHOOKS.c.url,
+        _WEBHOOKS.c.secret,
+        _WEBHOOKS.c.signing_secret,
+        sa.func.coalesce(_DELIVERIES.c.body, _EVENTS.c.body).label("body"),
+    )
+    .join(_WEBHOOKS, _WEBHOOKS.c.id == _DELIVERIES.c.webhook_id)
+    .join(_EVENTS, _EVENTS.c.position == _DELIVERIES.c.position, isouter=True)
+    .where(_DELIVERIES.c.id.in_(sa.bindparam("ids", expanding=True)), _DELIVERIES.c.outcome.is_(None))
 )
 
 
-def _prepare(session: Session, delivery_id: int) -> tuple[Receiver, bytes] | None:
-    """The receiver and the bytes to send, or None when the delivery or its webhook has gone meanwhile."""
-    found = session.execute(_WHAT, {"delivery": delivery_id}).one_or_none()
-    if found is None or found.outcome is not None:
-        return None
-    body = found.logged if found.body is None else found.body
-    if body is None:
-        return None
-    return Receiver(found.webhook_id, found.url, found.secret, found.signing_secret), body.encode()
+def prepare(session: Session, deliveries: Sequence[Delivery]) -> None:
+    """Read what these deliveries send, and to whom: nothing for one that has ended meanwhile."""
+    found = session.execute(_REQUESTS, {"ids": [delivery.id for delivery in deliveries]})
+    requests = {
+        row.id: Request(row.webhook_id, row.url, row.secret, row.signing_secret, row.body.encode())
+        for row in found
+        if row.body is not None
+    }
+    for delivery in deliveries:
+        delivery.request = requests.get(delivery.id)

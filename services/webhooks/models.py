@@ -1,5 +1,6 @@
 """Tables of the webhooks service: the event log, the webhooks, what was delivered and how."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -117,11 +118,22 @@ class LoggedEvent(Base):
     )
 
 
+@dataclass(frozen=True)
+class Request:
+    """What a delivery sends, and to whom. ``secret`` is the caller's own header."""
+
+    webhook_id: int
+    url: str
+    secret: dict[str, str]
+    signing_secret: str
+    body: bytes
+
+
 class Delivery(DueRow, Base):
     """One event for one webhook. ``message_id`` is the ``webhook-id`` header of every attempt.
 
     ``stream`` is webhook and subject: within it, deliveries are made in order. A row that must wait for an earlier one
-    has the state ``waiting``. ``outcome`` is None while it is under way.
+    has the state ``waiting``. ``outcome`` is None while it is under way. ``request`` is no column: ``deliver.prepare`` sets it.
     """
 
     __tablename__ = "deliveries"
@@ -137,6 +149,9 @@ class Delivery(DueRow, Base):
     test: Mapped[bool] = mapped_column(sa.Boolean)
     outcome: Mapped[str | None] = mapped_column(sa.Text)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+    __allow_unmapped__ = True
+    request: Request | None = None
 
     @classmethod
     def may_be_retried(cls) -> sa.ColumnElement[bool]:

@@ -25,6 +25,7 @@ from tests.support.receiver import Receiver
 from tests.support.webhooks import (
     ADMIN,
     NOW,
+    claimed,
     database,
     deliveries,
     envelope,
@@ -189,8 +190,8 @@ def test_an_attempt_carries_the_logged_bytes_and_verifies(database: Database) ->
         made = new_webhook(database, receiver.url, secret={"X-Our-Key": "s3cret"})
         record(database, envelope(1))
         (delivery,) = deliveries(database, made.id)
-        deliverer = Deliverer(settings(database), database)
-        finish(database, delivery.id, deliverer.attempt(row(database, delivery.id)))
+        deliverer = Deliverer(settings(database))
+        finish(database, delivery.id, deliverer.attempt(claimed(database, delivery.id)))
     (received,) = receiver.requests
     logged = database.read(lambda session: session.scalar(sa.select(LoggedEvent.body)))
     assert received.body == logged.encode()
@@ -208,10 +209,10 @@ def test_every_attempt_sends_the_same_id_and_bytes(database: Database) -> None:
         made = new_webhook(database, receiver.url)
         record(database, envelope(1))
         (delivery,) = deliveries(database, made.id)
-        deliverer = Deliverer(settings(database), database)
+        deliverer = Deliverer(settings(database))
         outcomes = []
         for _ in range(3):
-            outcome = deliverer.attempt(row(database, delivery.id))
+            outcome = deliverer.attempt(claimed(database, delivery.id))
             finish(database, delivery.id, outcome)
             outcomes.append(type(outcome))
     assert outcomes == [Retry, Retry, Done]
@@ -226,7 +227,7 @@ def test_retry_after_is_passed_on(database: Database) -> None:
         made = new_webhook(database, receiver.url)
         record(database, envelope(1))
         (delivery,) = deliveries(database, made.id)
-        outcome = Deliverer(settings(database), database).attempt(row(database, delivery.id))
+        outcome = Deliverer(settings(database)).attempt(claimed(database, delivery.id))
     assert isinstance(outcome, Retry)
     assert outcome.after == timedelta(seconds=77)
 
@@ -237,7 +238,7 @@ def test_a_private_address_is_not_called(database: Database) -> None:
         record(database, envelope(1))
         (delivery,) = deliveries(database, made.id)
         closed = settings(database).model_copy(update={"allowed_private_networks": ""})
-        outcome = Deliverer(closed, database).attempt(row(database, delivery.id))
+        outcome = Deliverer(closed).attempt(claimed(database, delivery.id))
         finish(database, delivery.id, outcome)
         assert isinstance(outcome, Retry)
         assert receiver.requests == []
@@ -249,7 +250,7 @@ def test_410_disables_and_tells_the_owner(database: Database) -> None:
         made = new_webhook(database, receiver.url)
         record(database, envelope(1), envelope(2))
         first, _ = deliveries(database, made.id)
-        finish(database, first.id, Deliverer(settings(database), database).attempt(row(database, first.id)))
+        finish(database, first.id, Deliverer(settings(database)).attempt(claimed(database, first.id)))
     disabled = database.read(queries.webhook, rpc.GetWebhook(actor=ADMIN, id=made.id))
     assert disabled.disabled_at is not None
     assert [each.state for each in deliveries(database, made.id)] == ["exhausted", "cancelled"]
@@ -278,7 +279,7 @@ def test_all_admins_are_told_whoever_made_the_webhook(database: Database) -> Non
         made = new_webhook(database, receiver.url)
         record(database, envelope(1))
         (first,) = deliveries(database, made.id)
-        finish(database, first.id, Deliverer(settings(database), database).attempt(row(database, first.id)))
+        finish(database, first.id, Deliverer(settings(database)).attempt(claimed(database, first.id)))
     (body,) = database.read(lambda session: session.scalars(sa.select(tables.outbox.c.body)).all())
     assert json.loads(body)["data"]["admins"] == ["ada@example.com", "grace@example.com"]
 
@@ -362,7 +363,7 @@ def test_the_test_button_sends_the_newest_completed_submitter(database: Database
         record(database, envelope(1), envelope(2))
         database.write(commands.test, press, NOW)
         (delivery,) = deliveries(database, made.id)
-        finish(database, delivery.id, Deliverer(settings(database), database).attempt(row(database, delivery.id)))
+        finish(database, delivery.id, Deliverer(settings(database)).attempt(claimed(database, delivery.id)))
         database.write(commands.erase, uuid7(), Erased(submission_id=1), NOW)
         with pytest.raises(ServiceError, match="No completed submitter found"):  # nothing is left to tell of them
             database.write(commands.test, press.model_copy(update={"request_id": "t2"}), NOW)
@@ -376,7 +377,7 @@ def test_an_erased_submission_keeps_no_personal_data(database: Database) -> None
         made = new_webhook(database, receiver.url)
         record(database, envelope(1), envelope(2), envelope(4))
         (first, _) = deliveries(database, made.id)
-        finish(database, first.id, Deliverer(settings(database), database).attempt(row(database, first.id)))
+        finish(database, first.id, Deliverer(settings(database)).attempt(claimed(database, first.id)))
         database.write(commands.erase, uuid7(), Erased(submission_id=1), NOW)
         record(database, envelope(3))
 

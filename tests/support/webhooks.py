@@ -14,6 +14,7 @@ from contracts.runtime.clock import now
 from contracts.runtime.database import Database
 from contracts.types import Actor, Role
 from services.webhooks import commands, queries
+from services.webhooks.deliver import prepare
 from services.webhooks.models import Delivery
 from services.webhooks.settings import Settings
 from tests.support.migrated import migrated
@@ -86,6 +87,17 @@ def row(database: Database, delivery_id: int) -> Delivery:
         return found
 
     return database.read(load)
+
+
+def claimed(database: Database, delivery_id: int) -> Delivery:
+    """The row as an attempt gets it."""
+
+    def read(session: Any) -> Delivery:
+        found: Delivery = session.get_one(Delivery, delivery_id)
+        prepare(session, [found])
+        return found
+
+    return database.read(read)
 
 
 def finish(database: Database, delivery_id: int, outcome: Outcome) -> None:
