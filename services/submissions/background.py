@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 
 from prometheus_client import Gauge
-from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.runtime import observe
@@ -98,7 +97,7 @@ class Expiry:
         found = self._database.read(followups.due_to_expire, moment, self._after, EXPIRED_AT_ONCE)
         self._after = found[-1] if found else None
         try:
-            self._database.write(self._expire, [number for _at, number in found])
+            self._expire([number for _at, number in found])
         except Exception as error:
             if isinstance(error, ServiceError) and error.code == "unavailable":
                 self._after = None
@@ -106,14 +105,14 @@ class Expiry:
             log.warning("expiry.one_by_one", exc_info=error)
             for _at, number in found:
                 try:
-                    self._database.write(self._expire, [number])
+                    self._expire([number])
                 except Exception as cause:
                     log.exception("expiry.failed", submission=number, exc_info=cause)
         return bool(found)
 
-    def _expire(self, session: Session, numbers: list[int]) -> None:
-        for number in numbers:
-            followups.expire(session, number, self._site, now())
+    def _expire(self, numbers: list[int]) -> None:
+        if numbers:
+            self._database.write(followups.expire, numbers, self._site, now())
 
 
 def site_of(settings: Settings) -> Site:

@@ -1,5 +1,6 @@
 """What follows from other services' events and from time passing. Each may come late, twice or out of order."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -229,16 +230,17 @@ def due_to_expire(
     return [(expire_at, number) for expire_at, number in session.execute(wanted.limit(limit)) if expire_at is not None]
 
 
-def expire(session: Session, submission_id: int, site: Site, now: datetime) -> bool:
-    """Expire one submission, if that is still due once its row is locked. True when it was."""
-    found = store.lock(session, submission_id)
-    if found is None:
-        return False
-    at = store.moment(found, now)
-    state, happened = domain.expire(found.state, at)
-    store.save(found, state, at)
-    announce.announce(Telling(found, site, at), happened)
-    return bool(happened)
+def expire(session: Session, submission_ids: Sequence[int], site: Site, now: datetime) -> int:
+    """Expire these submissions, those of which it is still due once their rows are locked. Returns how many."""
+    expired = 0
+    for found in store.lock_all(session, submission_ids):
+        at = store.moment(found, now)
+        state, happened = domain.expire(found.state, at)
+        if happened:
+            store.save(found, state, at)
+            announce.announce(Telling(found, site, at), happened)
+            expired += 1
+    return expired
 
 
 def waiting_for_seal(session: Session, now: datetime, patience: timedelta) -> list[int]:

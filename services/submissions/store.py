@@ -1,10 +1,11 @@
 """Rows to the state machine and back. Whoever changes a submission locks its row first: everything about it is in turn."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -23,6 +24,8 @@ from services.submissions.models import (
     TemplateRow,
 )
 from services.submissions.values import ATTACHED
+
+R = TypeVar("R", SubmitterRow, AttachmentRow)
 
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
@@ -102,6 +105,37 @@ def lock(session: Session, submission_id: int) -> Loaded | None:
     return _locked(session, _BY_ID, submission_id)
 
 
+def lock_all(session: Session, submission_ids: Sequence[int]) -> list[Loaded]:
+    """Lock several submissions, those that there are, with everything that events say of them: in a handful of statements,
+    however many they are."""
+    keys = {"keys": submission_ids}
+    rows = list(session.scalars(_BY_IDS, keys, execution_options=_ANEW))
+    submitters = _by_submission(session.scalars(_SUBMITTERS_OF_ALL, keys, execution_options=_ANEW))
+    attachments = _by_submission(attachments_of(session, submission_ids))
+    snapshots = {one.submission_id: one for one in session.scalars(_SNAPSHOTS, keys)}
+    used = {row.template_id for row in rows if row.template_id is not None}
+    templates = {one.id: one for one in session.scalars(_TEMPLATES, {"keys": list(used)})}
+    return [
+        Loaded(
+            session,
+            row,
+            submitters[row.id],
+            state_of(row, submitters[row.id]),
+            templates.get(row.template_id),
+            _snapshot=snapshots[row.id],
+            _attachments=attachments[row.id],
+        )
+        for row in rows
+    ]
+
+
+def _by_submission(rows: Iterable[R]) -> dict[int, list[R]]:
+    found: dict[int, list[R]] = defaultdict(list)
+    for row in rows:
+        found[row.submission_id].append(row)
+    return found
+
+
 def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
     """As ``lock``, for an API user who wants to change it: 404 when he may not see it, 403 when he may only see it."""
     visible = session.scalar(
@@ -169,9 +203,17 @@ _KEY: sa.BindParameter[Any] = sa.bindparam("key")
 _KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
 _ANEW = {"populate_existing": True}
 _BY_ID = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _KEY))
+_BY_IDS = for_update(sa.select(SubmissionRow).where(SubmissionRow.id.in_(_KEYS)).order_by(SubmissionRow.id))
 _MINE = sa.select(SubmitterRow.submission_id).where(SubmitterRow.slug == _KEY).scalar_subquery()
 _BY_SLUG = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _MINE))
 _SUBMITTERS = sa.select(SubmitterRow).where(SubmitterRow.submission_id == _KEY).order_by(SubmitterRow.position)
+_SUBMITTERS_OF_ALL = (
+    sa.select(SubmitterRow)
+    .where(SubmitterRow.submission_id.in_(_KEYS))
+    .order_by(SubmitterRow.submission_id, SubmitterRow.position)
+)
+_SNAPSHOTS = sa.select(SnapshotRow).where(SnapshotRow.submission_id.in_(_KEYS))
+_TEMPLATES = sa.select(TemplateRow).where(TemplateRow.id.in_(_KEYS))
 _ATTACHMENTS = (
     sa.select(AttachmentRow)
     .where(AttachmentRow.submission_id.in_(_KEYS))

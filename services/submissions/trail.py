@@ -136,13 +136,16 @@ def append(found: Loaded, lines: Sequence[Line], at: datetime) -> list[Appended]
             }
         )
     if rows:
-        found.session.execute(sa.insert(TrailRow), rows)
+        found.session.execute(_APPEND, rows)
     return [Appended(one["position"], one["submitter_id"], one["event_type"], one["data"], one["hash"]) for one in rows]
 
 
 def erase(session: Session, submission_id: int) -> None:
     """Drop what the lines say of people. Types, times and hashes stay: they prove what was printed."""
     session.execute(sa.update(TrailRow).where(TrailRow.submission_id == submission_id).values(data={}))
+
+
+_APPEND = sa.insert(TrailRow.metadata.tables[TrailRow.__tablename__])
 
 
 def lines_of(session: Session, submission_ids: Sequence[int]) -> list[TrailRow]:

@@ -248,7 +248,7 @@ def test_nobody_is_invited_to_what_is_over_until_it_lives_again(desk: AddressDes
     new = desk.update_submitter(old.id, email="bob@example.com")
     assert (new.slug != old.slug, desk.count("invitation.due")) == (True, 1)
     if end == "expired":
-        desk.database.write(followups.expire, made.id, SITE, desk.now)
+        desk.database.write(followups.expire, [made.id], SITE, desk.now)
         desk.update(made.id, expire_at=desk.now + timedelta(hours=1))
     else:
         desk.update(made.id, archived=False)
