@@ -53,7 +53,7 @@ _TOGETHER = 32
 """Outcomes in one transaction, which holds SQLite's write lock."""
 
 _GATHERING = 0.02
-"""Seconds for which an outcome waits at most for those of other attempts that are under way."""
+"""Seconds for which an outcome waits at most for those of attempts that were begun with its own."""
 
 _ERROR_LENGTH = 2000
 
@@ -135,6 +135,22 @@ class Park:
 Outcome = Done | Retry | Park
 
 
+class _Wave:
+    """Attempts that were begun together. Their outcomes wait a moment for each other, and so do the claims that follow."""
+
+    def __init__(self, attempts: int) -> None:
+        self._under_way = deque(range(attempts))
+        self._all_ended = threading.Event()
+
+    def gather(self) -> None:
+        """Called by each when it has ended."""
+        self._under_way.pop()
+        if self._under_way:
+            self._all_ended.wait(_GATHERING)
+        else:
+            self._all_ended.set()
+
+
 @dataclass
 class _UnderWay:
     """An attempt that this process makes. ``prolong_at`` and ``ends`` are monotonic seconds: when its lease is prolonged next,
@@ -143,6 +159,7 @@ class _UnderWay:
 
     key: Any
     attempts: int
+    wave: _Wave
     prolong_at: float
     ends: float
     held: bool = True
@@ -297,7 +314,6 @@ class DueWork(Loop):
         self._planned = planned
         self._running: dict[threading.Thread, _UnderWay] = {}
         self._ended: deque[_Ended] = deque()
-        self._all_ended = threading.Event()
         self._writing = threading.Lock()
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
@@ -317,8 +333,9 @@ class DueWork(Loop):
         self._hold_leases()
         free = self._concurrency - self._busy()
         rows, pause = self._due(free, told) if free > 0 else ([], self.poll_seconds)
+        wave = _Wave(len(rows))
         for row in rows:
-            attempt = self._begun(row)
+            attempt = self._begun(row, wave)
             thread = threading.Thread(target=self._work, args=(row, attempt), name=f"{self.name}-attempt", daemon=True)
             self._running[thread] = attempt
             thread.start()
@@ -328,13 +345,13 @@ class DueWork(Loop):
         for thread in list(self._running):
             thread.join()
 
-    def _begun(self, row: Any) -> _UnderWay:
+    def _begun(self, row: Any, wave: _Wave) -> _UnderWay:
         moment, lease = time.monotonic(), self._lease.total_seconds()
         key = sa.inspect(row).identity
         if self._limit is None:
-            return _UnderWay(key, row.attempts, prolong_at=moment + lease, ends=moment + lease)
+            return _UnderWay(key, row.attempts, wave, prolong_at=moment + lease, ends=moment + lease)
         ends = moment + self._limit.total_seconds()
-        return _UnderWay(key, row.attempts, prolong_at=moment + lease * _PROLONGED_AFTER, ends=ends)
+        return _UnderWay(key, row.attempts, wave, prolong_at=moment + lease * _PROLONGED_AFTER, ends=ends)
 
     def _busy(self) -> int:
         """Attempts under way. One that has outlived its lease no longer takes a place, up to a limit."""
@@ -438,6 +455,7 @@ class DueWork(Loop):
             except Exception as error:
                 _log_failure("due_work.raised", error, work=self.name, row=this.key)
                 outcome = Retry(_words(error))
+            this.wave.gather()
             state = self._written(this, outcome)
             duration = round((time.monotonic() - started) * 1000, 1)
             log.info(
@@ -485,27 +503,17 @@ class DueWork(Loop):
         """
         ended = _Ended(this, outcome)
         self._ended.append(ended)
-        self._gather()
         with self._writing:
-            self._all_ended.clear()
             while not ended.tried:
                 self._write_together([self._ended.popleft() for _ in range(min(len(self._ended), _TOGETHER))])
         if ended.apart:
             self._write_apart(ended)
         return ended.state
 
-    def _gather(self) -> None:
-        """Wait a moment for the outcomes of other attempts, while there are any under way."""
-        under_way = sum(not attempt.over for attempt in list(self._running.values()))
-        if len(self._ended) < under_way:
-            self._all_ended.wait(_GATHERING)
-        else:
-            self._all_ended.set()
-
     def _write_together(self, together: Sequence[_Ended]) -> None:
         """What keeps this from being written keeps only one of them from it, unless it is the database."""
         try:
-            self._keep_states(together, self._database.write(self._write_outcomes, together))
+            self._keep_states(together, self._database.write(self._write_outcomes, together, wait=False))
         except Exception as error:
             keys = [ended.attempt.key for ended in together]
             _log_failure("due_work.outcome_failed", error, work=self.name, rows=keys)
@@ -517,7 +525,7 @@ class DueWork(Loop):
 
     def _write_apart(self, ended: _Ended) -> None:
         try:
-            self._keep_states([ended], self._database.write(self._write_outcomes, [ended]))
+            self._keep_states([ended], self._database.write(self._write_outcomes, [ended], wait=True))
             return
         except Exception as error:
             _log_failure("due_work.outcome_failed", error, work=self.name, row=ended.attempt.key)
@@ -525,7 +533,7 @@ class DueWork(Loop):
                 return
             instead = replace(ended, outcome=Retry(_words(error)))
         try:
-            self._keep_states([ended], self._database.write(self._write_outcomes, [instead]))
+            self._keep_states([ended], self._database.write(self._write_outcomes, [instead], wait=True))
         except Exception as again:
             _log_failure("due_work.outcome_failed", again, work=self.name, row=ended.attempt.key)
 
@@ -570,18 +578,17 @@ class DueWork(Loop):
     def _is(self, attempt: _UnderWay) -> sa.ColumnElement[bool]:
         return sa.and_(*(column == value for column, value in zip(self._key, attempt.key, strict=True)))
 
-    def _write_outcomes(self, session: Session, together: Sequence[_Ended]) -> list[str | None]:
-        """The rows' states then; None where one of several is locked by somebody else, or has gone."""
+    def _write_outcomes(self, session: Session, together: Sequence[_Ended], *, wait: bool) -> list[str | None]:
+        """The rows' states then; without ``wait`` None where one is locked by somebody else, or has gone."""
         keys = {ended.attempt.key for ended in together}
-        several = len(keys) > 1
         chosen = {"keys": [key if len(key) > 1 else key[0] for key in keys]}
-        found = session.scalars(self._free_rows if several else self._rows, chosen)
+        found = session.scalars(self._rows if wait else self._free_rows, chosen)
         rows = {sa.inspect(row).identity: row for row in found}
         states: list[str | None] = []
         written = []
         for ended in together:
             row = rows.get(ended.attempt.key)
-            if row is None and several:
+            if row is None and not wait:
                 states.append(None)
                 continue
             # While the row is locked: whoever has it next, to hold it, must see that there is nothing to hold any more.

@@ -148,6 +148,22 @@ def test_deliveries_of_a_subject_wait_for_each_other_and_not_for_other_subjects(
     assert row(database, second.id).state == "due"
 
 
+def test_what_ends_together_lets_the_next_of_each_subject_go(database: Database) -> None:
+    made = new_webhook(database)
+    for sequence in (1, 2, 3):
+        record(database, *(envelope(sequence, subject=f"submission:{number}") for number in (1, 2, 3)))
+    first = [each.id for each in deliveries(database, made.id)[:3]]
+
+    def end(session: Session) -> None:
+        ended = [session.get_one(Delivery, number) for number in first]
+        ended[0].outcome, ended[1].outcome = "delivered", "exhausted"  # the third one is tried again
+        commands.follow_up(session, ended, NOW)
+
+    database.write(end)
+    states = [row(database, each.id).state for each in deliveries(database, made.id)[3:]]
+    assert states == ["due", "due", "waiting"] + ["waiting"] * 3
+
+
 def test_planning_and_finishing_at_once_forget_nobody(database: Database) -> None:
     """While one delivery is being finished the next is planned: each must see the other, or the next one waits for ever."""
     made = new_webhook(database)
