@@ -201,7 +201,18 @@ def _values(bound: Any, values: dict[str, Any]) -> Any:
     return tuple(found[key] for key in bound.positiontup) if bound.positional else found
 
 
-def throughput(database: Database, title: str, *, dead: int = 0, backlog: int = 0) -> None:
+def _another(url: str, begin: Any, stop: Any) -> None:
+    observe.setup("load", "ERROR")
+    database = Database(url)
+    loop = deliver(database)
+    database.on_commit.append(lambda _tables: loop.wake())
+    sys.setswitchinterval(webhooks.SWITCH_INTERVAL)
+    begin.wait()
+    with running(loop, poll=1.0):
+        stop.wait()
+
+
+def throughput(database: Database, title: str, *, dead: int = 0, backlog: int = 0, replicas: int = 1) -> None:
     context = multiprocessing.get_context("spawn")
     port, arrived = free_port(), context.Value("i", 0)
     receivers = [context.Process(target=receive, args=(port, arrived), daemon=True)]
@@ -210,7 +221,10 @@ def throughput(database: Database, title: str, *, dead: int = 0, backlog: int = 
     for number, listening in enumerate(silent):
         receivers.append(context.Process(target=hang, args=(listening,), daemon=True))
         plan(database, new_webhook(database, f"http://127.0.0.1:{listening}/"), backlog, 1, tag=f"{title}-{number}")
-    for process in receivers:
+    begin, stop = context.Event(), context.Event()
+    url = database.url.render_as_string(False)
+    others = [context.Process(target=_another, args=(url, begin, stop), daemon=True) for _ in range(replicas - 1)]
+    for process in receivers + others:
         process.start()
     for listening in (port, *silent):
         wait_until(partial(accepts, listening), what="a receiver")
@@ -225,7 +239,8 @@ def throughput(database: Database, title: str, *, dead: int = 0, backlog: int = 
     loop = deliver(database)
     # As in the background process.
     database.on_commit.append(lambda _tables: loop.wake())
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(webhooks.SWITCH_INTERVAL)
+    begin.set()
     began, cpu = time.monotonic(), time.process_time()
     with running(loop, poll=1.0):
         while arrived.value < wanted and time.monotonic() - began < 300:
@@ -233,10 +248,12 @@ def throughput(database: Database, title: str, *, dead: int = 0, backlog: int = 
         took, cpu = time.monotonic() - began, time.process_time() - cpu
         for process in receivers:
             process.kill()
+    stop.set()
+    for process in others:
+        process.join()
     rate = arrived.value / took
-    print(
-        f"  {title}: {arrived.value} deliveries in {took:.1f} s, {rate:.0f}/s, {cpu / arrived.value * 1000:.1f} ms of processor each"
-    )
+    each = f", {cpu / arrived.value * 1000:.1f} ms of processor each" if not others else ""
+    print(f"  {title}: {arrived.value} deliveries in {took:.1f} s, {rate:.0f}/s{each}", flush=True)
 
 
 def main() -> None:
@@ -259,6 +276,7 @@ def main() -> None:
                 explain(Database(many))
                 migrated("webhooks", own)
                 throughput(Database(own), "one receiver")
+                throughput(Database(own), "one receiver, two processes", replicas=2)
                 throughput(Database(own), f"beside {DEAD} that hang with 10,000 each", dead=DEAD, backlog=10_000)
         finally:
             cluster.stop()
