@@ -17,6 +17,7 @@ import pypdfium2
 from pikepdf import Dictionary
 from PIL import Image, ImageDraw, ImageFont
 
+from contracts import conditions
 from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, FillRequest, PartySummary
 from contracts.stored_documents import StoredDocument
@@ -26,7 +27,7 @@ from services.rendering.jobs import certificates, cms, fill, intake, seal
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.signature_image import draw_signature
 from services.rendering.jobs.text import Style, draw, layout
-from services.submissions import conditions, filling
+from services.submissions import filling
 from services.submissions import values as rules
 from services.templates.domain import DocumentFields, Limits, define
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from contracts import canonical_json, statements
+from contracts import canonical_json, conditions, statements
 from contracts.audit_chain import START, next_hash
 from contracts.field_rules import PLACEHOLDER, is_empty
 from contracts.rpc.rendering import FieldValue, GivenByParty, PartySummary, SealRequest, ToCheck, TrailEvent
@@ -177,8 +177,10 @@ class _Compared:
 
 def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     """What goes onto the paper is what was compared: an order that says two different things is none of submissions."""
-    yield from _documents_drawn(request, check)
-    yield from _values_drawn(request, check)
+    definitions = {one["uuid"]: FieldDefinition.model_validate(one) for one in check.fields}
+    hidden = _hidden(request, check, definitions)
+    yield from _documents_drawn(request, check, hidden)
+    yield from _values_drawn(request, check, definitions, hidden)
     reasons = {uuid: reason for one in check.parties for uuid, reason in one.reasons.items()}
     for note in request.notes:
         if note.reason and note.reason != reasons.get(note.field_uuid):
@@ -202,7 +204,16 @@ def _is_told(party: PartySummary, line: TrailEvent, told: Mapping[str, Any]) -> 
     )
 
 
-def _documents_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
+def _hidden(request: SealRequest, check: ToCheck, definitions: Mapping[str, FieldDefinition]) -> set[str]:
+    """The fields and documents that conditions hide, as the definitions and values say that were compared."""
+    values = {uuid: value for one in check.parties for uuid, value in one.values.items()}
+    # Conditions are about files as the service that ordered it names them; that these are those given is compared, too.
+    values |= {one.field.uuid: one.value for one in request.values if one.field.type not in STATIC_TYPES}
+    documents = conditions.of_documents({"uuid": uuid, **one} for uuid, one in check.documents.items())
+    return conditions.hidden(definitions.values(), documents, values)
+
+
+def _documents_drawn(request: SealRequest, check: ToCheck, hidden: Collection[str]) -> Iterator[str]:
     for document in request.documents:
         known = check.documents.get(document.uuid, {})
         if (known.get("name"), known.get("sha256")) != (document.name, document.file.sha256):
@@ -211,18 +222,20 @@ def _documents_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
             )
     drawn = {document.uuid for document in request.documents}
     for uuid, one in check.documents.items():
-        if uuid not in drawn and not one.get("conditions"):
+        if uuid not in drawn and uuid not in hidden:
             yield f"the document {one['name']} is in the order and is not to be sealed"
+        if uuid in drawn and uuid in hidden:
+            yield f"the document {one['name']} is to be sealed, and its conditions hide it"
 
 
-def _values_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
-    """Every value that is drawn was given by the party whose field it is; and what was given is drawn, unless conditions may
-    keep it off the paper, which only submissions can tell."""
+def _values_drawn(
+    request: SealRequest, check: ToCheck, definitions: Mapping[str, FieldDefinition], hidden: Collection[str]
+) -> Iterator[str]:
+    """Every value that is drawn was given by the party whose field it is; and what was given is drawn, unless conditions hide
+    it."""
     files = {one.uuid: one.file.sha256 for one in request.attachments}
-    definitions = {one["uuid"]: FieldDefinition.model_validate(one) for one in check.fields}
     owners = {one.party_uuid: one for one in check.parties}
     named = {one.id: one for one in request.parties}
-    hidden = check.documents.keys() - {document.uuid for document in request.documents}
     for one in request.values:
         name, defined = _called(one.field), definitions.get(one.field.uuid)
         owner = owners.get(defined.submitter_uuid) if defined else None
@@ -241,9 +254,10 @@ def _values_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     for uuid, field in definitions.items():
         owner = owners.get(field.submitter_uuid)
         given = None if owner is None else owner.values.get(uuid)
-        is_hidden = field.conditions or (field.areas and all(area.attachment_uuid in hidden for area in field.areas))
-        if uuid not in drawn and not is_hidden and not (is_empty(given) and field.type not in STATIC_TYPES):
+        if uuid not in drawn and uuid not in hidden and not (is_empty(given) and field.type not in STATIC_TYPES):
             yield f"the field {_called(field)} is not to be drawn, and has a value"
+        if uuid in drawn and uuid in hidden:
+            yield f"the field {_called(field)} is to be drawn, and its conditions hide it"
 
 
 def _called(field: FieldDefinition) -> str:
@@ -258,7 +272,7 @@ def _is_defined(
     hidden: Collection[str] = (),
 ) -> bool:
     """Whether a field is drawn as it is defined: wherever it is on the documents that are shown, its placeholders filled in."""
-    if defined is None or drawn.areas != [area for area in defined.areas if area.attachment_uuid not in hidden]:
+    if defined is None or drawn.areas != conditions.on_shown_documents(defined, hidden).areas:
         return False
     changes: dict[str, Any] = {"areas": defined.areas}
     default = str(defined.default_value or "")

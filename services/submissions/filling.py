@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from contracts import conditions
 from contracts.errors import ServiceError
 from contracts.markdown_text import plain_title
 from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
-from services.submissions import conditions, placeholders
+from services.submissions import placeholders
 from services.submissions import values as rules
 
 Faults = list[tuple[FieldDefinition, str]]

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
-from contracts import paper
+from contracts import conditions, paper
 from contracts.errors import ServiceError
 from contracts.field_rules import is_empty
 from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
 from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType
-from services.submissions import branding, conditions, filling, placeholders
+from services.submissions import branding, filling, placeholders
 from services.submissions import values as rules
 from services.submissions.identity_checks import VERIFIED
 from services.submissions.models import SnapshotRow, SubmitterRow

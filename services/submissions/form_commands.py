@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from contracts import conditions
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
@@ -14,7 +15,6 @@ from contracts.types import Attachment, FieldType
 from services.submissions import (
     addresses,
     commands,
-    conditions,
     consent,
     domain,
     filling,

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts import paper
+from contracts import conditions, paper
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.field_rules import is_empty
 from contracts.rpc import submissions as rpc
@@ -19,7 +19,6 @@ from contracts.types import Account, FieldDefinition, FieldType
 from services.submissions import (
     branding,
     code_commands,
-    conditions,
     consent,
     domain,
     filling,

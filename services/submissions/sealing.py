@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from contracts import conditions
 from contracts.blobs import BlobRef
 from contracts.field_rules import is_empty
 from contracts.rpc.rendering import (
@@ -17,7 +18,7 @@ from contracts.rpc.rendering import (
 )
 from contracts.stored_documents import StoredDocument
 from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType
-from services.submissions import branding, conditions, filling, placeholders, told_parties, trail
+from services.submissions import branding, filling, placeholders, told_parties, trail
 from services.submissions import values as rules
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
 from services.submissions.site import Site

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts import conditions
 from contracts.errors import ServiceError, not_found
 from contracts.runtime.database import for_update
 from contracts.types import Actor, FieldDefinition, FieldType, Order, SealingStatus, SubmissionStatus, SubmitterStatus
-from services.submissions import addresses, conditions, domain
+from services.submissions import addresses, domain
 from services.submissions.access import require_writer, visible_to
 from services.submissions.models import (
     AttachmentRow,

@@ -310,7 +310,7 @@ def document(request: SealRequest) -> SealRequest:
 
 def conditions(request: SealRequest) -> SealRequest:
     assert request.to_check is not None
-    request.to_check.documents["d0"]["conditions"] = [{"field_uuid": "x"}]
+    request.to_check.documents["d0"]["conditions"] = [{"field_uuid": "x", "action": "empty"}]
     return request
 
 
@@ -428,6 +428,26 @@ def test_a_party_is_named_as_on_the_line_of_their_completion(
     else:
         (one,) = failed(found)
         assert one.endswith("is to be named otherwise than on the line of their completion")
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_conditions_decide_what_is_on_paper(
+    database: Database, blobs: BlobStore, seal: Callable[[], dict[str, Any]], hidden: bool
+) -> None:
+    """Whoever forges an order neither leaves off what the conditions show nor draws what they hide."""
+    places = [area(0.1, y, 0.4, 0.03, attachment_uuid="d0") for y in (0.6, 0.7)]
+    asked = field_value("text", "no" if hidden else "yes", places[0], name="Guarantee?")
+    when = {"field_uuid": asked.field.uuid, "action": "equal", "value": "yes"}
+    guarantee = field_value("text", "5 years", places[1], name="Guarantee", conditions=[when])
+    whole = confirmed(seal_request(blobs, values=[asked, guarantee]))
+    without = changed(whole, values=whole.values[:1])
+    honest, forged = (without, whole) if hidden else (whole, without)
+    order(database, forged)
+    (found,) = failed(seal())
+    what = "is to be drawn, and its conditions hide it" if hidden else "is not to be drawn, and has a value"
+    assert found == f"the field Guarantee {what}"
+    order(database, changed(honest, seal_id="seal-2"))
+    assert seal()["type"] == "documents.sealed"
 
 
 def test_a_completion_that_is_not_confirmed_is_not_sealed_once_all_processes_confirm(

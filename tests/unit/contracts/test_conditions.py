@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from contracts.conditions import grouped, hidden, holds, of_documents, on_shown_documents, settled
 from contracts.types import Area, Condition, FieldDefinition
-from services.submissions.conditions import grouped, hidden, holds, of_documents, on_shown_documents, settled
 
 
 def field(uuid: str, *conditions: Condition) -> FieldDefinition:
