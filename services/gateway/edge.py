@@ -109,7 +109,6 @@ class Edge:
             await own(scope, body.receive, send)
         elif self._is_page(path):
             body.limit, body.memory = self._settings.max_file_size + _PAGE_OVERHEAD, self._of_strangers
-            body.check()
             await self._pages(scope, body.receive, send)
         else:
             _as_api(scope, path)
@@ -177,6 +176,8 @@ class _Body:
     async def receive(self) -> Message:
         if self._complete:
             return await self._receive()
+        if not self.counted:
+            self.check()
         message = await self._in_time()
         if message["type"] == "http.disconnect":
             raise ServiceError("bad_request", "The body of the request is not complete")

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from contracts.errors import ServiceError
+from services.gateway.pages.bodies import REFUSED
 from services.gateway.validation import read_body
 
 PIECE = 256 * 1024
@@ -44,7 +46,7 @@ class Pages:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1000})
             return
-        environ = _environ(scope, await read_body(receive))
+        environ = await _received(scope, receive)
         # One context for all pieces: the request id goes along.
         context = contextvars.copy_context()
         answer, piece, more = await self._in_thread(context.run, self._begin, environ)
@@ -91,6 +93,17 @@ def _piece(answer: _Answer) -> tuple[bytes, bool]:
         raise
     answer.close()
     return b"".join(found), False
+
+
+async def _received(scope: Any, receive: Any) -> dict[str, Any]:
+    """The environment with the body. A page says in its own words when there is too much of it, so the application is asked all
+    the same, and is told when it reads the body (``REFUSED``)."""
+    try:
+        return _environ(scope, await read_body(receive))
+    except ServiceError as error:
+        if error.code not in ("too_large", "unavailable"):
+            raise
+        return {**_environ(scope, b""), REFUSED: error}
 
 
 def _environ(scope: Any, body: bytes) -> dict[str, Any]:

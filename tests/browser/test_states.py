@@ -81,10 +81,51 @@ def test_this_is_not_me_asks_once_more_and_ends_the_link(
     signer.press("This is not me")
     expect(heading(page)).to_have_text("This link is no longer valid")
     expect(page.get_by_text("thank you, you do not need to do anything more")).to_be_visible()
+    page.reload()
+    expect(heading(page)).to_have_text("This link is no longer valid")
+    expect(page.get_by_text("thank you, you do not need to do anything more")).to_be_visible()
     events = suite.api("GET", f"/submissions/{first['submission_id']}")["submission_events"]
     assert [one["data"]["reason"] for one in events if one["event_type"] == "wrong_recipient"] == [
         "I only share the mailbox"
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "title"),
+    [
+        ("completed", "Thank you, First Person. You have signed."),
+        ("declined", "This document was declined"),
+        ("expired", "The time to sign is over"),
+        ("archived", "This document was withdrawn"),
+    ],
+)
+def test_who_says_it_is_not_them_when_all_is_over_reads_how_it_ended(
+    suite: RunningSuite, open_page: OpenPage, watch: Watch, state: str, title: str
+) -> None:
+    watch.expected.append("422")
+    first, second = two_parties(suite)
+    number, page = first["submission_id"], open_page(f"/s/{first['slug']}", PHONE)
+    signer = Signer(page)
+    signer.press("This is not me")
+    if state == "completed":
+        suite.api("PUT", f"/submitters/{first['id']}", {"completed": True, "values": {"A": "by the sender"}})
+    elif state == "declined":
+        suite.page("POST", f"/s/{second['slug']}/decline", {"request_id": "declined", "reason": ""})
+    elif state == "expired":
+        ends = now() + timedelta(seconds=3)
+        suite.api("PUT", f"/submissions/{number}", {"expire_at": iso(ends)})
+        wait_until(lambda: now() > ends, what="the expiry")
+    else:
+        suite.api("DELETE", f"/submissions/{number}")
+    signer.press("This is not me")
+    expect(heading(page)).to_have_text(title)
+    expect(page.get_by_role("button", name="This is not me")).to_have_count(0)
+    page.reload()
+    expect(heading(page)).to_have_text(title)
+    expect(page.get_by_role("button", name="This is not me")).to_have_count(0)
+    assert suite.api("GET", f"/submitters/{first['id']}")["slug"] == first["slug"]
+    events = suite.api("GET", f"/submissions/{number}")["submission_events"]
+    assert not [one for one in events if one["event_type"] in ("wrong_recipient", "replace_link")]
 
 
 def test_a_page_that_is_open_with_the_link_of_the_old_address_saves_and_signs_nothing(

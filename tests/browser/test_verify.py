@@ -7,7 +7,7 @@ import pytest
 import requests
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import DESKTOP, PHONE, OpenPage
+from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
 from tests.browser.forms import field, one_signer
 from tests.browser.test_small_phone import SMALL, WIDER
 from tests.support.suite import RunningSuite, wait_until
@@ -65,6 +65,17 @@ def test_a_chosen_file_is_recognised(sealed: dict[str, Any], open_page: OpenPage
     choose(page, "changed.pdf", sealed["file"] + b"\n% more\n")
     expect(page.get_by_role("heading", level=1)).to_have_text("Changed after it was sealed")
     assert page.evaluate(WIDER) == []
+
+
+def test_a_file_that_is_too_large_is_said_in_words(sealed: dict[str, Any], open_page: OpenPage, watch: Watch) -> None:
+    """More of it than the gateway takes in at all."""
+    watch.expected.append("413")
+    page = open_page("/verify", PHONE)
+    choose(page, "large.pdf", bytes(30 * 2**20))
+    expect(page.get_by_role("alert")).to_have_text("This file is larger than 25 MB.")
+    assert page.evaluate(WIDER) == []
+    choose(page, "lease.pdf", sealed["file"])
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sealed here, and unchanged")
 
 
 def test_a_dropped_file_is_checked_at_once(sealed: dict[str, Any], open_page: OpenPage) -> None:

@@ -121,6 +121,15 @@ def test_what_is_no_pdf_is_said_in_words(sealed: Sealed, visitor: str) -> None:
     assert kind(page) is None
 
 
+@pytest.mark.parametrize("megabytes", [26, 40])
+def test_what_is_too_large_is_said_in_words(sealed: Sealed, visitor: str, megabytes: int) -> None:
+    """A little above MAX_FILE_SIZE the whole is received, far above it is not."""
+    page = checked(sealed, visitor, bytes(megabytes * 2**20), status=413)
+    assert "This file is larger than 25 MB" in page
+    assert "<title>Check a document</title>" in page
+    assert kind(page) is None
+
+
 def test_nothing_of_it_is_kept(sealed: Sealed, visitor: str) -> None:
     folder = sealed.suite.var_dir / "blobs" / "incoming"
     before = set(folder.glob("*")) if folder.exists() else set()

@@ -4,12 +4,16 @@ import io
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cached_property
 from typing import IO, Any
 
 import flask
 
 from contracts.errors import ServiceError
 from services.gateway import json_body
+
+REFUSED = "countersign.refused"
+"""In a request's environment: the ServiceError for whoever reads its body, which was not taken."""
 
 JSON_LIMIT = 2_000_000
 MEGABYTE = 1024 * 1024
@@ -86,7 +90,14 @@ def invited(body: dict[str, Any]) -> list[dict[str, str]]:
 
 
 class InMemory(flask.Request):
-    """The body is in memory, and so are the files in it: a full disk is no matter of theirs."""
+    """The body is in memory, and so are the files in it: a full disk is no matter of theirs. Whoever reads one that was too
+    large gets the ServiceError that says so."""
+
+    @cached_property
+    def stream(self) -> IO[bytes]:
+        if (refused := self.environ.get(REFUSED)) is not None:
+            raise refused
+        return super().stream
 
     def _get_file_stream(self, *_: Any, **__: Any) -> IO[bytes]:
         return io.BytesIO()

@@ -9,8 +9,10 @@ import flask
 import pytest
 from structlog.testing import capture_logs
 
+from contracts.errors import ServiceError
 from services.gateway.edge import Edge
 from services.gateway.pages.app import serves
+from services.gateway.pages.bodies import InMemory
 from services.gateway.settings import Settings
 from services.gateway.validation import read_body
 from services.gateway.wsgi import Pages
@@ -47,6 +49,11 @@ async def api(scope: Any, receive: Any, send: Any) -> None:
 
 def flask_pages() -> flask.Flask:
     app = flask.Flask("pages of the tests")
+    app.request_class = InMemory
+
+    @app.errorhandler(ServiceError)
+    def refused(error: ServiceError) -> tuple[dict[str, str], int]:
+        return {"error": error.message, "code": error.code}, error.status
 
     @app.route("/s/<slug>", methods=["GET", "POST"])
     def page(slug: str) -> dict[str, Any]:
