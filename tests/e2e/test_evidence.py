@@ -157,7 +157,14 @@ def test_nothing_is_sealed_for_it(told: Told) -> None:
     evidence(told.suite, told.submission["id"])
     after = told.suite.api("GET", f"/submissions/{told.submission['id']}")
     assert [one["sha256"] for one in after["documents"]] == [one["sha256"] for one in before["documents"]]
-    assert len(after["submission_events"]) == len(before["submission_events"])
+
+    def lines(submission: dict[str, Any]) -> list[str]:
+        """Without those of mails, which are written once the mail server has taken them."""
+        return [
+            one["event_type"] for one in submission["submission_events"] if not one["event_type"].startswith("send_")
+        ]
+
+    assert lines(after) == lines(before)
 
 
 def test_each_changed_byte_is_found(told: Told, tmp_path: Path) -> None:

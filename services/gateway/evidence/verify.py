@@ -352,6 +352,11 @@ def _faults(data: bytes, manifest: Dict[str, Any], submitter: int, lines: List[D
                 told, stated = sorted(told), sorted(stated.values())
             if told != stated:
                 faults.append(f"{name}: another digest")
+        faults += [
+            f"{one['shown']} is another document"
+            for one in manifest["documents"]
+            if said["documents"].get(one["uuid"]) != manifest["members"][one["shown"]]["sha256"]
+        ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return [f"it cannot be read: {type(error).__name__} {error}"]
     return faults

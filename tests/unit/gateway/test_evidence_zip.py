@@ -133,6 +133,10 @@ def other_documents(told: list[str]) -> tuple[list[str], list[Statement]]:
     return told, [statement(told, documents={"u": "00" * 32})]
 
 
+def other_uuid(told: list[str]) -> tuple[list[str], list[Statement]]:
+    return told, [statement(told, documents={"w": hashlib.sha256(SHOWN).hexdigest()})]
+
+
 def other_moment(told: list[str]) -> tuple[list[str], list[Statement]]:
     return told, [statement(told).model_copy(update={"completed_at": AT.replace(minute=9)})]
 
@@ -170,6 +174,7 @@ def nobody_completed(told: list[str]) -> tuple[list[str], list[Statement]]:
         (changed_values_of_the_statement, "the values: another digest"),
         (other_shown, "what was shown: another digest"),
         (other_documents, "the documents: another digest"),
+        (other_uuid, "is another document"),
         (other_moment, "the completion was at another time"),
         (other_submission, "it is about another submission"),
         (other_line, "the line is not the completion"),
