@@ -7,11 +7,11 @@ import re
 from decimal import Decimal
 from typing import Any
 
-_NEEDS_CARE = re.compile(
-    r"(?:^|[:,\[])-?[0-9]+(?:\.0(?![0-9])|(?:\.[0-9]+)?e[+-]?[0-9]|(?<=[0-9]{22}))|[\U00010000-\U0010ffff]"
-)
+_ODD_NUMBER = re.compile(r"[:,\[]-?[0-9]+(?:\.0(?![0-9])|(?:\.[0-9]+)?e[+-]?[0-9]|(?<=[0-9]{22}))")
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 """Where Python's writer and RFC 8785 may differ: whole and very small or large numbers, minus zero, order of keys beyond the
-Basic Multilingual Plane. It may also stand in a text, which then only takes longer; not in digests, which are common."""
+Basic Multilingual Plane. They may also stand in a text, which then only takes longer; not in digests, which are common. Each
+begins with characters that the engine can look for: a form has hundreds of fields, and a digest of each."""
 
 _LARGE = 10**21
 """From here on ECMAScript writes whole numbers with an exponent. PostgreSQL gives 1e22 back as a whole number."""
@@ -21,7 +21,8 @@ def encoded(value: Any) -> bytes:
     """Encode plain JSON values as RFC 8785 says: keys sorted by their UTF-16 units, numbers as ECMAScript writes them, no white
     space, UTF-8. Raises ValueError for what JSON has no form for (NaN, infinities)."""
     text = _dumps(value)
-    return (_carefully(value) if _NEEDS_CARE.search(text) else text).encode()
+    needs_care = _ODD_NUMBER.search(f":{text}") or (not text.isascii() and _BEYOND_BMP.search(text))
+    return (_carefully(value) if needs_care else text).encode()
 
 
 def digest(value: Any) -> str:
@@ -29,8 +30,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(encoded(value)).hexdigest()
 
 
-def _dumps(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def _carefully(value: Any) -> str:
