@@ -129,6 +129,14 @@ def test_submissions_follow_their_template(suite: RunningSuite, people: People) 
     assert may(people.editor, hidden) == [404] * 6
     assert may(people.viewer, shared) == [200, 200, 200, 403, 403, 403]
     assert may(people.viewer, hidden)[:3] == [404] * 3
+    # A viewer reads it, and gets nothing that they could sign with.
+    own, lists = f"/submissions/{shared['submission_id']}", ("/submissions?limit=100", "/submitters?limit=100")
+    assert shared["slug"] in suite.call("GET", own, key=people.colleague["api_key"]).text
+    for path in (own, f"{own}/documents", f"{own}/events", f"/submitters/{shared['id']}", *lists):
+        read = suite.call("GET", path, key=people.viewer["api_key"])
+        assert read.status_code == 200, path
+        assert shared["slug"] not in read.text, path
+        assert "/s/" not in read.text, path
     new = {"template_id": hidden_template["id"], "submitters": [{"email": "x@example.com"}]}
     assert people.asks(people.editor, "POST", "/submissions", new) == 404
     assert people.asks(people.viewer, "POST", "/submissions", new) == 403

@@ -5,6 +5,7 @@ judges by is what its clients saw, what the mail server and the telephones got, 
 ``stranger`` computes; never our database.
 """
 
+import json
 import re
 import sys
 import uuid
@@ -103,6 +104,7 @@ class Party:
     pages: list[Page] = field(default_factory=list)
     session: requests.Session = field(default_factory=requests.Session)
     signed: Page | None = None
+    receipt: str | None = None
     signed_by_api: dict[str, Any] | None = None
     named: dict[str, Any] = field(default_factory=dict)
 
@@ -123,9 +125,16 @@ class EvidenceMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ who is there
 
-    @initialize(order=st.sampled_from(["preserved", "random"]), sms=st.booleans(), codes=st.sampled_from([None, 0, 1]))
-    def send(self, order: str, sms: bool, codes: int | None) -> None:
+    @initialize(
+        order=st.sampled_from(["preserved", "random"]),
+        sms=st.booleans(),
+        codes=st.sampled_from([None, 0, 1]),
+        attack=st.sampled_from([None, "value", "name"]),
+    )
+    def send(self, order: str, sms: bool, codes: int | None, attack: str | None) -> None:
+        self.attack, self.attacked, self.as_signed = attack, "", dict[str, str]()
         self.journal: list[str] = []
+        self.added: list[dict[str, Any]] = []
         self.world.forget()
         self.template = self.world.copy_of_template()
         self.shared, self.edited = True, False
@@ -252,7 +261,7 @@ class EvidenceMachine(RuleBasedStateMachine):
 
     @rule(who=WHO, what=st.sampled_from(sorted([
         "name", "no name", "email", "same email", "phone", "no phone", "values", "read-only value", "default", "title",
-        "heading", "make read-only", "make fillable", "codes", "no codes", "metadata", "again", "again by sms", "read-only text",
+        "heading", "make read-only", "make fillable", "codes", "no codes", "metadata", "secret", "again", "again by sms", "read-only text",
     ])))  # fmt: skip
     def change_a_submitter(self, who: int, what: str) -> None:
         self.put(who, self.a_change(who, what))
@@ -295,6 +304,18 @@ class EvidenceMachine(RuleBasedStateMachine):
         else:
             chosen = page.fields()[0]["uuid"]
             self.save(page, {chosen: page.typed.setdefault(chosen, self.a_value(page.fields()[0]))})
+
+    @rule(who=WHO, place=PLACE, which=PLACE, what=st.sampled_from(["email", "phone", "not me"]))
+    def it_was_the_wrong_person(self, who: int, place: int, which: int, what: str) -> None:
+        """Somebody has typed something already: it goes with their link, and the trail says so."""
+        self.save_value(who, place, which)
+        saved = dict(self.parties[who].saved)
+        if what == "not me":
+            self.this_is_not_me(who, place, 1)
+        else:
+            self.put(who, self.a_change(who, what))
+        if saved and self.new("replace_link" if what != "not me" else "wrong_recipient"):
+            self.count("dropped")
 
     @rule(who=WHO, place=PLACE, what=st.sampled_from([*SHOWN, "completed"]), other=st.booleans())
     def complete_and_change_at_once(self, who: int, place: int, what: str, other: bool) -> None:
@@ -441,6 +462,7 @@ class EvidenceMachine(RuleBasedStateMachine):
         for one in said["attachments"]:
             one["sha256"] = stranger.sha256(self.call("GET", _path(one["url"]), session=party.session).content)
         party.pages.append(page)
+        assert not SECRET.search(str([one for one in said["fields"] if not one["mine"]])), "what a mask hides is shown"
         for one in page.fields():
             if one["uuid"] in party.saved:
                 assert one["value"] == party.saved[one["uuid"]], f"{one['name']} was lost"
@@ -489,7 +511,11 @@ class EvidenceMachine(RuleBasedStateMachine):
 
     def fill_in(self, page: Page, *, draws: bool) -> None:
         for one in page.fields():
-            if one["type"] == "text" and one["required"] and not page.answers()[one["uuid"]]:
+            if (
+                one["type"] == "text"
+                and (one["required"] or one["name"] == "Secret")
+                and not page.answers()[one["uuid"]]
+            ):
                 page.typed[one["uuid"]] = self.a_value(one)
             if one["type"] == "signature" and draws and not page.answers()[one["uuid"]]:
                 body = {"type": "signature", "text": "Me"}
@@ -511,6 +537,7 @@ class EvidenceMachine(RuleBasedStateMachine):
         if answer.status_code == 200:
             assert not party.done or party.signed is page
             assert page.slug == party.slug or at_once
+            party.receipt = answer.json()["receipt"]
             page.signed, party.signed, party.named = body["values"], page, {} if at_once else named
             self.count("signed")
         elif answer.status_code == 409:
@@ -576,6 +603,7 @@ class EvidenceMachine(RuleBasedStateMachine):
             "phone": {"phone": self.a_number()},
             "no phone": {"phone": None},
             "values": {"values": {editable: value}},
+            "secret": {"values": {editable: value} if seller else {"Secret": value.replace("V", "M")}},
             "read-only value": {"values": {fixed: number}},
             "read-only text": {
                 "fields": [{"name": "Attest" if seller else "Interest", "default_value": "He is {{name}}"}]
@@ -631,11 +659,14 @@ class EvidenceMachine(RuleBasedStateMachine):
         kinds = (
             {"api_complete_form"}
             if change.get("completed")
-            else {"invite_party_again"}
+            else {"invite_party_again", "update_submitter"}
             if set(change) <= {"send_email", "send_sms"}
             else {"update_submitter"}
         )
         self.compare(answer, kinds=kinds, by_sender=True)
+        order = ["replace_link", "drop_answers", "update_submitter", "invite_party", "invite_party_again"]
+        places = [order.index(one["event_type"]) for one in self.added if one["event_type"] in order]
+        assert places == sorted(places), [one["event_type"] for one in self.added]
         if other_slug:
             (line,) = self.new("replace_link")
             assert line["data"]["party"] == was
@@ -726,6 +757,7 @@ class EvidenceMachine(RuleBasedStateMachine):
             party = self.parties[who]
             if party.done:
                 continue
+            self.attack_the_database()
             page = self.opened(who)
             if page is None and party.codes:  # a code was sent a moment ago
                 self.put(who, {"require_email_2fa": False, "require_phone_2fa": False})
@@ -735,7 +767,58 @@ class EvidenceMachine(RuleBasedStateMachine):
             self.complete(page)
             assert party.signed is page
 
+    # ------------------------------------------------------------------ somebody has got into the database
+
+    def attack_the_database(self) -> None:
+        """Between the two signatures, whoever has the database of submissions changes what the first one gave, or who they
+        are. Of the second one's page only that much is believed which the first one signed."""
+        done = [one for one in self.parties if one.signed is not None]
+        if self.attack is None or self.attacked or len(done) != 1 or all(one.done for one in self.parties):
+            return
+        (party,) = done
+        page = party.signed
+        assert page is not None
+        own = {
+            one["uuid"]: one["name"] for one in page.fields() if one["type"] == "text" and page.answers()[one["uuid"]]
+        }
+        self.attacked = self.attack
+        self.count(f"attacked: {self.attack}")
+        self.as_signed = {one["uuid"]: page.shows()[one["uuid"]] for one in page.form["fields"] if one["mine"]}
+        if self.attack == "name":
+            self.world.change_row("submitters", party.id, name="Mallory")
+        elif own:
+            uuid = next(iter(own))
+            values = self.world.row("submitters", party.id)["field_values"]
+            self.changed_row = party, own[uuid], values
+            self.world.change_row("submitters", party.id, field_values={**values, uuid: "Mallory Ltd"})
+        else:
+            self.attacked = ""
+        self.known = self.look()
+
+    def put_back(self) -> None:
+        """What was changed is not sealed, and is named. Once it is as it was, it is sealed."""
+        party, name, values = self.changed_row
+
+        def failed() -> dict[str, Any] | None:
+            read: dict[str, Any] = self.api("GET", f"/submissions/{self.number}").json()
+            assert read["sealing_status"] != "sealed", "what nobody has signed is sealed"
+            return read if read["sealing_status"] == "failed" else None
+
+        whole = wait_until(failed, what="the sealing to be stopped")
+        known = party.named or party.party()
+        who = known.get("name") or known.get("email") or party.role
+        assert (
+            f"the value of the field {name} is not the one that {who} ({party.role}) signed" in whole["sealing_error"]
+        )
+        assert (whole["status"], whole["documents"], whole["audit_log_url"]) == ("pending", [], None)
+        self.world.change_row("submitters", party.id, field_values=values)
+        assert self.api("POST", f"/submissions/{self.number}/seal", {}).status_code == 200
+        self.count("stopped")
+
     def judge(self) -> None:
+        if self.attacked == "value":
+            self.put_back()
+
         def look() -> dict[str, Any] | None:
             read: dict[str, Any] = self.api("GET", f"/submissions/{self.number}", include="fields").json()
             assert read["sealing_status"] != "failed", read["sealing_error"]
@@ -747,7 +830,9 @@ class EvidenceMachine(RuleBasedStateMachine):
             self.count("sealed")
             self.judge_completions(whole)
             self.judge_paper(whole)
+            self.judge_evidence(whole)
         self.judge_messages(whole)
+        self.judge_what_others_read()
 
     def judge_completions(self, whole: dict[str, Any]) -> None:
         lines = {
@@ -808,6 +893,7 @@ class EvidenceMachine(RuleBasedStateMachine):
                 by_name = party.signed_by_api["values"]
                 own = [one for one in whole["fields"] if one["submitter_uuid"] == now["uuid"]]
                 wanted = {one["uuid"]: _text(by_name.get(one["name"])) for one in own if one["type"] != "heading"}
+            wanted |= {key: text for key, text in self.as_signed.items() if key in wanted}
             for key, text in wanted.items():
                 if fields[key]["type"] == "signature" or "mask" in fields[key]["preferences"]:
                     continue
@@ -819,14 +905,49 @@ class EvidenceMachine(RuleBasedStateMachine):
         assert "Signature is Valid" in stranger.signatures(trail)
         printed = stranger.text(trail)
         told = whole["submission_events"]
-        last = max(n for n, one in enumerate(told) if one["event_type"] in ("complete_form", "api_complete_form"))
+        ordered = ("complete_form", "api_complete_form", "retry_sealing")
+        last = max(number for number, one in enumerate(told) if one["event_type"] in ordered)
         assert told[last]["hash"] in printed
         for line in told[: last + 1]:
             for one in _addresses(line):
                 assert "".join(one.split()) in printed, f"{one} of {line['event_type']} is not on the trail"
+        for party in self.parties:
+            assert party.named.get("name", "").replace(" ", "") in printed
         assert not SECRET.search(printed), "what a mask hides is on the trail"
         assert not SECRET.search(" ".join(one.text for one in found)), "what a mask hides is on paper"
         assert not SECRET.search(str(told)), "what a mask hides is in a line"
+
+    def judge_evidence(self, whole: dict[str, Any]) -> None:
+        """Each completion is confirmed by one statement, whose receipt is the one that the signer was given."""
+
+        def look() -> requests.Response | None:
+            answer = self.api("GET", f"/submissions/{self.number}/evidence")
+            return answer if answer.status_code == 200 else None
+
+        found = stranger.evidence(wait_until(look, what="the evidence").content)
+        told = whole["submission_events"]
+        assert found.hashes == [one["hash"] for one in told[: len(found.hashes)]]
+        assert set(found.statements) == {one.id for one in self.parties}
+        for party in self.parties:
+            (data,) = found.statements[party.id]
+            said = json.loads(data)
+            assert party.receipt in (None, stranger.receipt(data))
+            assert (party.receipt is None) == (party.signed is None)
+            line = told[said["line"]["number"] - 1]
+            assert (line["submitter_id"], line["hash"]) == (party.id, said["line"]["hash"])
+            assert line["event_type"] in ("complete_form", "api_complete_form")
+            assert told[said["head"]["number"] - 1]["hash"] == said["head"]["hash"]
+            assert said["values"] == line["data"]["values"]
+            assert said["shown"] == (party.signed.token if party.signed is not None else None)
+            assert sorted(said["documents"].values()) == sorted(line["data"]["documents"])
+
+    def judge_what_others_read(self) -> None:
+        """Neither a viewer nor whoever takes the events gets what a mask hides, or a way to act."""
+        for where in range(6):
+            self.the_viewer_reads(where)
+        for kind in ("form/form.completed", "submission/submission.completed"):
+            page = self.api("GET", f"/events/{kind}", limit=100).text
+            assert not SECRET.search(page), "what a mask hides is in an event"
 
     def judge_messages(self, whole: dict[str, Any]) -> None:
         """Each address that something arrived at is named in a line, and no link went to whom it was not for."""

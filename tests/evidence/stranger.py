@@ -4,10 +4,13 @@ Canonical JSON is that of the ``rfc8785`` package, what a PDF says is poppler's 
 """
 
 import hashlib
+import io
+import json
 import re
 import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +19,7 @@ from typing import Any
 import rfc8785
 
 _PLACEHOLDER = re.compile(r"\{\{?\s*(id|role|name|email|phone)\s*\}\}?")
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _XHTML = "{http://www.w3.org/1999/xhtml}"
 
 
@@ -64,6 +68,43 @@ def hashes(lines: Iterable[Mapping[str, Any]]) -> list[str]:
         before = sha256(before.encode() + rfc8785.dumps(said))
         found.append(before)
     return found
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the ZIP of a sealed submission says: the hash of each line, and the bytes of the statements by submitter."""
+
+    hashes: list[str]
+    statements: dict[int, list[bytes]]
+
+
+def evidence(data: bytes) -> Evidence:
+    """Read the evidence ZIP: its members are those of its manifest, each statement is at its place."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["manifest.json"])
+    assert {name: one["sha256"] for name, one in manifest["members"].items()} == {
+        name: sha256(one) for name, one in members.items() if not name.startswith("manifest.json")
+    }
+    found, before = [], ""
+    for line in members[manifest["events"]["path"]].splitlines():
+        before = sha256(before.encode() + line)
+        found.append(before)
+    assert (len(found), before) == (manifest["events"]["lines"], manifest["events"]["head"])
+    statements: dict[int, list[bytes]] = {}
+    for party in manifest["parties"]:
+        number = party["submitter"]
+        statements[number] = [members[one["statement"]] for one in party["statements"]]
+        places = [f"statements/{number}-{sha256(one)}.json" for one in statements[number]]
+        assert places == [one["statement"] for one in party["statements"]]
+    return Evidence(found, statements)
+
+
+def receipt(statement: bytes) -> str:
+    """Compute the receipt of a statement: the first 100 bits of its SHA-256 in Crockford's base 32, by fours."""
+    number = int.from_bytes(hashlib.sha256(statement).digest()) >> 156
+    digits = [_CROCKFORD[number >> 5 * place & 31] for place in reversed(range(20))]
+    return "-".join("".join(digits[start : start + 4]) for start in range(0, 20, 4))
 
 
 @dataclass(frozen=True)

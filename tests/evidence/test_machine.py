@@ -32,3 +32,6 @@ def test_what_was_shown_is_sealed_and_who_was_written_to_is_named(world: World) 
     assert machine.counts["sealed"] >= 5
     assert machine.counts["changed meanwhile"] >= 1
     assert machine.counts["refused changes"] >= 1
+    assert machine.counts["dropped"] >= 1
+    assert machine.counts["stopped"] >= 1
+    assert machine.counts["attacked: name"] >= 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
+import sqlalchemy as sa
 
 from tests.support.agreement import agreement_pdf
 from tests.support.mail_server import MailServer
@@ -65,6 +66,8 @@ class World:
         except BaseException:
             self.stop()
             raise
+        url = self.suite.environment(self.suite.programs["submissions"])["SUBMISSIONS_DATABASE_URL"]
+        self.database = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
         self.numbers = itertools.count(1)
         self.used: set[str] = set()
         self.used_before: set[str] = set()
@@ -75,6 +78,8 @@ class World:
         self.template = self._template()
 
     def stop(self) -> None:
+        if hasattr(self, "database"):
+            self.database.dispose()
         if hasattr(self, "suite"):
             self.suite.stop()
         self.phones.close()
@@ -99,6 +104,21 @@ class World:
         """One call of the API."""
         headers = {"X-Auth-Token": who["api_key"]}
         return self.call(method, f"/api{path}", body, headers=headers, params=query)
+
+    def row(self, table: str, number: int) -> dict[str, Any]:
+        """A row of the database of submissions, as whoever has got into it reads it."""
+        columns = self._table(table)
+        with self.database.connect() as connection:
+            return dict(connection.execute(sa.select(columns).where(columns.c.id == number)).mappings().one())
+
+    def change_row(self, table: str, number: int, **values: Any) -> None:
+        """Change a row behind everybody's back."""
+        columns = self._table(table)
+        with self.database.begin() as connection:
+            connection.execute(sa.update(columns).where(columns.c.id == number).values(values))
+
+    def _table(self, name: str) -> sa.Table:
+        return sa.Table(name, sa.MetaData(), autoload_with=self.database)
 
     def messages(self) -> list[Message]:
         """What has arrived so far, as the servers saw it."""
