@@ -22,6 +22,163 @@ class Specimen:
         return f"{self.names[0]}.png"
 
 
+@dataclass(frozen=True)
+class Fault:
+    """Something that is not understood: how it is ``written`` (a tag, or the JSON of a field), what is ``said`` of it, and what
+    that ``means``."""
+
+    written: str
+    said: str
+    means: str
+
+
+@dataclass(frozen=True)
+class Ways:
+    """One field in each way of writing it."""
+
+    tag: str
+    html: str
+    json: str
+
+
+WAYS = [
+    Ways(
+        "{{Start;type=date;role=Tenant;format=DD.MM.YYYY;required=false}}",
+        '<date-field name="Start" role="Tenant" format="DD.MM.YYYY" required="false"></date-field>',
+        '{"name": "Start", "type": "date", "role": "Tenant", "required": false, "preferences": {"format": "DD.MM.YYYY"}}',
+    ),
+    Ways(
+        "{{Rent;type=number;role=Landlord;min=1;max=5000;format=eur;font-size=10.5}}",
+        '<number-field name="Rent" role="Landlord" min="1" max="5000" format="eur" font-size="10.5"></number-field>',
+        '{"name": "Rent", "type": "number", "role": "Landlord", "validation": {"min": 1, "max": 5000},'
+        ' "preferences": {"format": "eur", "font_size": 10.5}}',
+    ),
+    Ways(
+        "{{Colour;type=select;options=Red,Green;default=Green;title=Which one?}}",
+        '<select-field name="Colour" options="Red,Green" default="Green" title="Which one?"></select-field>',
+        '{"name": "Colour", "type": "select", "options": ["Red", "Green"], "default_value": "Green", "title": "Which one?"}',
+    ),
+    Ways(
+        "{{Signature;type=signature;role=Tenant;format=drawn;reasons=I agree,I was there}}",
+        '<signature-field name="Signature" role="Tenant" format="drawn" reasons="I agree,I was there"></signature-field>',
+        '{"name": "Signature", "type": "signature", "role": "Tenant",'
+        ' "preferences": {"format": "drawn", "reasons": ["I agree", "I was there"]}}',
+    ),
+]
+
+NO_TAGS = [
+    Fault("{{}}", "it is empty", "Nothing stands between the braces."),
+    Fault(
+        "{{;type=date}}",
+        "it has no name",
+        "A name comes first, or else the type: `{{type=date}}`.",
+    ),
+    Fault("{{Name;type=poem}}", "the type “poem” does not exist", "The types are those above."),
+    Fault(
+        "{{Name;type=kba}}",
+        "questions about a signer's past (KBA) are not offered",
+        "That type exists elsewhere; it has no equal here.",
+    ),
+    Fault(
+        "{{Name;role={A}}}",
+        "its role is more than a line of 60 characters without braces",
+        "Most likely the end of the tag is missing, and this is the text behind it.",
+    ),
+]
+"""They stay as text (``unknown_tag``)."""
+
+LEFT_OUT = [
+    Fault("{{A;colour=red}}", "the attribute “colour” is not known", "The attributes are those above."),
+    Fault("{{A;required}}", "“required” is not an attribute (name=value)", "Each has a value: `required=false`."),
+    Fault("{{A;role=B;role=C}}", "the attribute “role” is given twice; the last one counts", "Take one away."),
+    Fault("{{A;required=maybe}}", "“required” is neither true nor false (“maybe”)", "`true`, `yes`, `1`, `false`, `no`, `0`."),
+    Fault("{{A;type=number;min=low}}", "“min” is not a number (“low”)", "Digits, with a point for the fraction."),
+    Fault("{{A;type=number;min=1e13}}", "“min” is not a sensible number", "From -10^12 to 10^12."),
+    Fault("{{A;width=0}}", "“width” is not a sensible length", "Pixels, above 0 and up to 10,000."),
+    Fault("{{A;type=date;min=2026-02-30}}", "“min” is no day of the calendar", "Year, month, day of a day that exists."),
+    Fault("{{A;type=date;min=5}}", "“min” is no date as YYYY-MM-DD", "Bounds of dates are dates."),
+    Fault("{{A;type=number;min=2026-01-01}}", "“min” is no number", "Bounds of numbers are numbers."),
+    Fault("{{A;type=number;min=9;max=1}}", "“max” is below “min”", "Nothing could lie between them."),
+    Fault("{{A;type=number;step=0}}", "“step” is not above 0", "A step goes forward."),
+    Fault("{{A;type=payment;price=-1}}", "“price” is below 0", "0 or more."),
+    Fault("{{A;type=payment;payment_url=shop}}", "“payment_url” is no http or https URL", "The whole address."),
+    Fault("{{A;align=middle}}", "“align” is none of left, center, right", "One of these words."),
+    Fault("{{A;font=Comic}}", "“font” is none of Times, Helvetica, Courier", "One of these, or nothing."),
+    Fault("{{A;font_size=1}}", "“font_size” is not between 4 and 144", "Points, halves too."),
+    Fault("{{A;color=blueish}}", "“color” is no color", "`black`, `white`, `blue`, `red`, or `#` and 3 or 6 hex digits."),
+    Fault("{{A;type=signature;reasons=,}}", "“reasons” is not a list of 1 to 50 reasons", "Texts between commas."),
+    Fault("{{A;type=text;option=B}}", "“option” only belongs to radio and multiple fields", "Take it away, or change `type`."),
+    Fault("{{A;type=radio;option=}}", "“option” is empty", "The option that this tag is the mark of."),
+    Fault("{{A;type=date;default=soon}}", "the default “soon” does not fit the type", "As its `format`, or as YYYY-MM-DD."),
+    Fault("{{A;pattern=" + "x" * 257 + "}}", "“pattern” is longer than 256 characters", "Shorten it."),
+    Fault("{{A;title=" + "x" * 2001 + "}}", "“title” is longer than 2,000 characters", "Shorten it."),
+    Fault("{{A;type=radio;option=" + "x" * 256 + "}}", "“option” is longer than 255 characters", "Shorten it."),
+    Fault(
+        "{{A;type=select;options=" + ",".join(map(str, range(201))) + "}}", "“options” has more than 200 options",
+        "In JSON a field may have 500. Of `<option>` elements in HTML it says so of “the list of options”.",
+    ),
+    Fault("{{" + "x" * 256 + "}}", "the name is cut to 255 characters", "Shorten it; `title` and `description` may be long."),
+]  # fmt: skip
+"""The field is made without them (``tag_attribute``)."""
+
+REFUSED = [
+    Fault('{"type": "select"}', "options are required for a select field", "A choice needs something to choose from."),
+    Fault('{"type": "select", "options": [""]}', "options[0] must not be blank", "Take it away, or name it."),
+    Fault('{"type": "select", "options": ["A", "A"]}', "options[1] repeats the option 'A'", "Each option once."),
+    Fault('{"type": "number", "validation": {"min": "x"}}', "validation.min must be a number", "A number, or its digits."),
+    Fault('{"type": "number", "validation": {"min": 1e300}}', "validation.min is out of range", "From -10^12 to 10^12."),
+    Fault('{"type": "number", "validation": {"step": 0}}', "validation.step must be above 0", "A step goes forward."),
+    Fault('{"type": "date", "validation": {"min": 5}}', "validation.min must be a date as YYYY-MM-DD", "Whatever `format` is."),
+    Fault(
+        '{"type": "text", "validation": {"min": "x"}}', "validation.min must be a number or a date as YYYY-MM-DD",
+        "As its type is.",
+    ),
+    Fault(
+        '{"type": "number", "validation": {"min": 9, "max": 1}}', "validation.max must not be below min",
+        "Nothing could lie between them.",
+    ),
+    Fault(
+        '{"type": "text", "validation": {"min": "2026-01-01", "max": 1}}', "validation.max must be of the same kind as min",
+        "Two numbers, or two dates.",
+    ),
+    Fault(
+        '{"type": "text", "validation": {"pattern": "(?=x)"}}', "validation.pattern is not a pattern that can be used",
+        "HTML's `pattern` without look-around and back-references; what is wrong follows.",
+    ),
+    Fault('{"type": "text", "validation": {"pattern": 1}}', "validation.pattern must be a string", "Text in quotes."),
+    Fault('{"type": "text", "preferences": {"align": "middle"}}', "preferences.align must be one of", "The words follow."),
+    Fault('{"type": "text", "preferences": {"color": "x"}}', "preferences.color must be", "The colours follow."),
+    Fault('{"type": "text", "preferences": {"font_size": 1}}', "preferences.font_size must be between 4 and 144", "Points."),
+    Fault(
+        '{"type": "text", "preferences": {"mask": 1.5}}',
+        "preferences.mask must be true, false or a whole number of characters", "As `mask` above.",
+    ),
+    Fault('{"type": "text", "preferences": {"hidden": "x"}}', "preferences.hidden must be true or false", "Or their words."),
+    Fault('{"type": "payment", "preferences": {"price": -1}}', "preferences.price must not be below 0", "0 or more."),
+    Fault(
+        '{"type": "payment", "preferences": {"payment_url": "x"}}', "preferences.payment_url must be an http or https URL",
+        "The whole address.",
+    ),
+    Fault(
+        '{"type": "signature", "preferences": {"reasons": [""]}}', "preferences.reasons must be a list of at most",
+        "Numbers and lengths follow.",
+    ),
+    Fault(
+        '{"type": "date", "preferences": {"format": "x"}}', "preferences.format must be a date format such as DD/MM/YYYY",
+        "The signs are in `format` above.",
+    ),
+    Fault(
+        '{"type": "select", "options": ["A"], "default_value": "B"}', "default_value must be one of the options A",
+        "A default is something that could be chosen.",
+    ),
+    Fault('{"type": "checkbox", "default_value": "x"}', "default_value must be true or false", "As the type is."),
+    Fault(
+        '{"type": "verification", "default_value": "x"}',
+        "default_value cannot be given: only its signer can prove who he is", "Leave it away.",
+    ),
+]  # fmt: skip
+"""422 (``invalid``); ``details`` names the field before it."""
+
 TYPES = [
     Specimen(
         ("text",),

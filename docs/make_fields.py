@@ -22,7 +22,18 @@ from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, FillRequest, PartySummary
 from contracts.stored_documents import StoredDocument
 from contracts.types import STATIC_TYPES, Account, Area, FieldDefinition, FieldType, PageSize
-from docs.field_specimens import ATTRIBUTES, PAPER, PHOTO, SIGNATURE, TYPES, Specimen
+from docs.field_specimens import (
+    ATTRIBUTES,
+    LEFT_OUT,
+    NO_TAGS,
+    PAPER,
+    PHOTO,
+    REFUSED,
+    SIGNATURE,
+    TYPES,
+    WAYS,
+    Specimen,
+)
 from services.rendering.jobs import certificates, cms, fill, intake, seal
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.signature_image import draw_signature
@@ -47,14 +58,27 @@ DOCUMENT = "document"
 HEAD = """# Fields
 
 Made by `python -m docs.make_fields` from `docs/field_specimens.py`. Each picture has three parts: the tag in the document, the
-field that it becomes, and the sealed file. Tags stand in PDF and DOCX; in HTML they are elements with the same attributes
-(`font-size` for `font_size`) such as `<signature-field name="Signature">`; the JSON of a field has the same keys: `name`,
-`type`, `role`, `required`, `readonly`, `default_value`, `title`, `description`, `options`; `min`, `max`, `step` and `pattern`
-in `validation`, the rest in `preferences`.
+field that it becomes, and the sealed file.
 
-A tag is `{{Name;attribute=value;...}}`. Text that does not fit into its field is made smaller, then wrapped, then made smaller
-down to 4 points. What does not fit then, or has characters that no font can draw, is refused when it is entered, with the
-reason.
+## Three ways to make a field
+
+- **A tag** in the text of a PDF or Word document: `{{Name;attribute=value;...}}`. It may stand wherever text does: in tables,
+  headers, footnotes, text boxes, content controls, turned and vertical text. In Word a field takes over font, size and
+  alignment of its tag's text, unless the tag says otherwise; placeholders of variables (`[[name]]`) may stand in tags.
+- **An element** in HTML, as large as CSS makes it: `<signature-field name="Signature">`, with the same attributes
+  (`font-size` or `font_size`). Options may be `<option>` elements in it.
+- **JSON**, with the areas where it is: `name`, `type`, `role`, `required`, `readonly`, `default_value`, `title`, `description`,
+  `options`, `conditions`; `min`, `max`, `step`, `pattern` and `message` in `validation`, the rest in `preferences`.
+{ways}
+Tags of one name and role are one field with several areas, on whatever pages. A radio or multiple field may have a tag for each
+option.
+
+## Text that does not fit
+
+Text that does not fit into its field is made smaller, then wrapped, then made smaller down to 4 points. What does not fit
+then, or has characters that no font can draw, is refused when it is entered, with the reason.
+
+## What is a tag
 
 A tag is read as it stands on the page, in whatever order the page was drawn. These are none: a tag without an end on its
 page, or with a brace that does not pair up; one whose name or role ends with its paragraph and goes on in the next; one
@@ -62,6 +86,21 @@ without a name (it may be missing only where the tag begins with an attribute an
 whose role is longer than 60 characters or has braces in it. Their text stays on the page, and the [report](preflight.md)
 names them with their page.
 """
+
+
+FAULTS = [
+    ("Tags that are none", "They stay on the page; the report says why (`unknown_tag`).", NO_TAGS),
+    (
+        "Attributes that are left out",
+        "The report (`tag_attribute`) says of each what is wrong, “and was left out”; the field is made without it.",
+        LEFT_OUT,
+    ),
+    (
+        "JSON that is refused",
+        "The answer is 422 (`invalid`), and nothing is made; `details` names the field (`fields[0].options ...`) and says:",
+        REFUSED,
+    ),
+]
 
 
 def picture(specimen: Specimen) -> Image.Image:
@@ -199,11 +238,19 @@ def saved(pdf: pikepdf.Pdf) -> bytes:
 
 def page() -> str:
     """The whole page."""
-    lines = [HEAD, "\n## Types\n\n| Type | What it is |\n|---|---|"]
+    ways = "".join(f"\n```\n{one.tag}\n{one.html}\n{one.json}\n```\n" for one in WAYS)
+    lines = [HEAD.replace("{ways}", ways), "\n## Types\n\n| Type | What it is |\n|---|---|"]
     lines += [_row(one) for one in TYPES]
     lines.append("\n## Attributes of tags\n\n| Attribute | What it does |\n|---|---|")
     lines += [_row(one) for one in ATTRIBUTES]
+    for title, told, faults in FAULTS:
+        lines += [f"\n## {title}\n\n{told}\n\n| Written | What is said | What it means |\n|---|---|---|"]
+        lines += [f"| `{_short(one.written)}` | {one.said} | {one.means} |" for one in faults]
     return "\n".join(lines) + "\n"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:30]}...{text[-6:]}"
 
 
 def _row(one: Specimen) -> str:

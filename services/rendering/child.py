@@ -78,7 +78,9 @@ def main() -> None:
             rest = _Rest(connection)
             answer, files = _do(task, header["arguments"], parts, rest)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            frames.send(connection, {**answer, "waited": rest.waited, "memory": _peak_memory()}, files)
+            spent = hasattr(tasks, "is_spent") and tasks.is_spent()
+            answer = {**answer, "waited": rest.waited, "memory": _peak_memory(), "spent": spent}
+            frames.send(connection, answer, files)
             del parts, files, answer
     except frames.Closed:
         # The parent removes it, unless it died; what is left of it then, the next pool does.

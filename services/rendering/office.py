@@ -57,6 +57,15 @@ def convert(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
         target.unlink(missing_ok=True)
 
 
+def is_spent() -> bool:
+    """Whether a document brought fonts along. LibreOffice keeps them until it ends, and by whatever name they came they would
+    draw the next document, which is somebody else's: a 9 where it says 1. Where it puts them is up to the font's name."""
+    try:
+        return next(_folder.rglob("*.ttf"), None) is not None
+    except OSError:
+        return True
+
+
 def _save(source: Path, target: Path) -> None:
     document = _method(_kit, _KIT_LOAD, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)(
         _kit, source.as_uri().encode(), _LOAD_OPTIONS

@@ -88,11 +88,11 @@ class JobTimedOut(JobFailed):
 class ChildPool:
     """At most ``size`` children; ``warm`` of them are kept when there is nothing to do, others end after ``idle`` seconds.
 
-    ``memory`` bounds a child's address space in bytes. A child is replaced after ``jobs_per_child`` jobs, or when it has
-    ever held more than half of ``memory``. ``share`` is how many children may be at work for one caller whose jobs are not
-    known to be quick (all of them, when it is not given). ``environment`` is added to the little that a child gets of ours.
-    Each child has a folder of its own below ``TMPDIR`` (there, or Python's), which goes with the child. Thread-safe; under
-    eventlet call ``start`` after the patching.
+    ``memory`` bounds a child's address space in bytes. A child is replaced after ``jobs_per_child`` jobs, when it has
+    ever held more than half of ``memory``, or when it says that it is spent. ``share`` is how many children may be at work
+    for one caller whose jobs are not known to be quick (all of them, when it is not given). ``environment`` is added to the
+    little that a child gets of ours. Each child has a folder of its own below ``TMPDIR`` (there, or Python's), which goes with
+    the child. Thread-safe; under eventlet call ``start`` after the patching.
     """
 
     def __init__(
@@ -203,7 +203,8 @@ class ChildPool:
                     waited, outcome = time.monotonic() - asked, "failed"
                     child.begin(task, more, seconds)
                 answer, files = child.answer(task, seconds)
-                healthy, outcome, waited = not answer.get("exhausted"), _outcome(answer), answer["waited"]
+                outcome, waited = _outcome(answer), answer["waited"]
+                healthy = not (answer.get("exhausted") or answer["spent"])
                 return _result(task, answer), files
             except (JobCrashed, JobTimedOut) as error:
                 if outcome:

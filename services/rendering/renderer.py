@@ -161,6 +161,7 @@ class Renderer:
             "remove_tags": remove_tags,
             "flatten": False,
             "docx_tags": read["tags"],
+            "docx_fonts": read["fonts"],
             **self._limits,
         }
         answer, files = self._hostile("prepare_pdf", arguments, converted)

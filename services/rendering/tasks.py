@@ -23,6 +23,7 @@ from services.rendering import domain
 from services.rendering.frames import Bytes
 from services.rendering.jobs import archival_claim, certificates, cms, fill, read_back, seal
 from services.rendering.jobs.geometry import Rectangle
+from services.rendering.jobs.places import FieldRefused
 from services.rendering.jobs.refused import Refused
 
 Arguments = dict[str, Any]
@@ -55,7 +56,7 @@ _AROUND_A_PICTURE = 2**20
 
 def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """Normalise, find fields, and try whether it can be filled, sealed and read back. A picture becomes a PDF first.
-    ``docx_tags``: it was a DOCX."""
+    ``docx_tags`` and ``docx_fonts``: it was a DOCX."""
     from services.rendering.jobs.docx_formatting import DocxTag
     from services.rendering.jobs.docx_surroundings import DocxSurroundings
     from services.rendering.jobs.intake import Limits, prepare
@@ -71,6 +72,11 @@ def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
         surroundings=None if tags is None else DocxSurroundings([DocxTag(**tag) for tag in tags]),
     )
     notices = dry_run(prepared.file, prepared.pages, signed=prepared.signed)
+    if fonts := arguments.get("docx_fonts"):
+        from services.rendering.jobs.docx_fonts import font_notices
+
+        with pikepdf.open(io.BytesIO(prepared.file)) as pdf:
+            notices += font_notices(pdf, fonts, document=arguments["name"])
     result = {
         "pages": [page.model_dump() for page in prepared.pages],
         "fields": [field.model_dump(mode="json") for field in prepared.fields],
@@ -106,6 +112,7 @@ def prepare_docx(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     result = {
         "variables": ready.variables,
         "tags": [asdict(tag) for tag in ready.tags],
+        "fonts": ready.fonts,
         "report": [notice.model_dump() for notice in ready.report],
     }
     return result, [ready.file]
@@ -188,11 +195,16 @@ def _doubt(signature: VerifiedSignature) -> Notice:
 
 @contextmanager
 def _trouble(prefix: str) -> Iterator[None]:
-    """What goes wrong with a stranger's file on the way is the file's fault, and is said in one sentence."""
+    """What goes wrong with a stranger's file on the way is the file's fault, and is said in one sentence. The file's sender
+    knows nothing of the field that is tried."""
     try:
         yield
+    except FieldRefused as error:
+        raise Refused(f"{prefix}: what is filled in {error.reason}") from error
     except Refused:
         raise
+    except read_back.ValueMissing as error:
+        raise Refused(f"{prefix}: what is filled in on page {error.page} is not found in the sealed file") from error
     except read_back.SealBroken as error:
         raise Refused(f"{prefix}: {error}") from error
     except _LIBRARY_ERRORS as error:

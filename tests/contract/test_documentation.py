@@ -1,6 +1,7 @@
 """The READMEs stay true: their tables are compared with the code. Every setting, call and event is documented."""
 
 import importlib
+import json
 import re
 from pathlib import Path
 
@@ -9,20 +10,32 @@ from PIL import Image, ImageChops, ImageFilter
 
 from contracts import events
 from contracts.errors import STATUS, ServiceError
+from contracts.problems import Problems
 from contracts.rpc import REGISTRY, health, notifications, rendering, submissions, templates, webhooks  # noqa: F401 - all calls register
 from contracts.rpc import events as event_calls  # noqa: F401 - they register
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.marks import subscriptions_of
-from contracts.types import FieldType
+from contracts.types import Area, FieldType
 from docs import make_fields
-from docs.field_specimens import ATTRIBUTES, TYPES, Specimen
+from docs.field_specimens import ATTRIBUTES, LEFT_OUT, NO_TAGS, REFUSED, TYPES, WAYS, Fault, Specimen, Ways
 from services.gateway import errors, specification
-from services.rendering.jobs import docx_package, forms, intake, preflight, tag_grammar
+from services.rendering.jobs import convert, docx, docx_package, forms, intake, preflight, tag_grammar, tag_values
+from services.rendering.jobs.tag_grammar import parse_tag
+from services.templates import field_rules
+from tests.support import docx_files
 
 SPECIMENS = [one for one in (*TYPES, *ATTRIBUTES) if one.lines]
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = ["templates", "submissions", "rendering", "notifications", "webhooks"]
 SERVICES = [*WORKERS, "gateway"]
+
+
+NOT_ON_THE_PAGE = {
+    "is no date",  # of a default: told as one that does not fit the type
+    "must not have more than",
+    "must not be longer than",
+    "must be a URL: give pictures of one submission in submitters[].fields",
+}
 
 
 def first_column(text: str, heading: str) -> list[str]:
@@ -132,6 +145,57 @@ def test_the_pictures_of_fields_are_what_comes_out(one: Specimen) -> None:
     assert now.size == kept.size
     changed = ImageChops.difference(now, kept).filter(ImageFilter.BoxBlur(6))
     assert max(high for _, high in changed.getextrema()) < 40, "run python -m docs.make_fields"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("one", WAYS, ids=lambda one: one.tag)
+def test_a_field_is_the_same_in_each_way_of_writing_it(one: Ways) -> None:
+    tagged = intake.prepare(make_fields.document([one.tag]), name="x").fields
+    word = docx.prepare_docx(docx_files.docx(docx_files.paragraph(one.tag)), None, name="x", most_bytes=2**24).tags
+    element = convert.html_to_pdf(one.html)[1]
+    typed = [parse_tag(tag.text).tag.to_field(Area(x=0, y=0, w=0.1, h=0.1, page=1)) for tag in word]
+    wanted = json.loads(one.json)
+    for (made,) in (tagged, typed, element):
+        field = made.model_dump(mode="json")
+        assert {key: field[key] for key in wanted} == wanted
+
+
+@pytest.mark.parametrize("one", NO_TAGS, ids=lambda one: one.written)
+def test_what_is_said_of_tags_that_are_none(one: Fault) -> None:
+    with pytest.raises(tag_grammar.NotATag, match=re.escape(one.said)):
+        parse_tag(one.written[2:-2])
+
+
+@pytest.mark.parametrize("one", LEFT_OUT, ids=lambda one: one.said)
+def test_what_is_said_of_attributes_that_are_left_out(one: Fault) -> None:
+    (remark,) = parse_tag(one.written[2:-2]).remarks
+    assert remark.removeprefix("the attribute ").startswith(one.said.removeprefix("the attribute "))
+
+
+@pytest.mark.parametrize("one", REFUSED, ids=lambda one: one.said)
+def test_what_is_said_of_json_that_is_refused(one: Fault) -> None:
+    given, problems = json.loads(one.written), Problems()
+    kind = FieldType(given["type"])
+    choices = field_rules.options(given.get("options", []), [], kind, "", problems)
+    field_rules.validation(given.get("validation", {}), kind, "", problems)
+    field_rules.preferences(given.get("preferences", {}), kind, "", problems)
+    field_rules.default_value(given.get("default_value"), kind, choices, "", problems)
+    (problem,) = problems.found
+    assert f"{problem['field']} {problem['reason']}".removeprefix(".").startswith(one.said)
+
+
+def test_everything_that_is_said_of_tags_and_fields_is_explained() -> None:
+    """The sentences of the code, without what is filled in, beside those of the page."""
+    page = make_fields.page()
+    for module in (tag_values, tag_grammar, field_rules):
+        source = Path(module.__file__).read_text()
+        said = re.findall(
+            r'(?:raise (?:ValueError|NotATag)|remarks\.append|problems\.add)\(\s*(?:f?"\{?[^"]*"(?:\[[^\]]*\])?, )?f?"([^"]+)"',
+            source,
+        )
+        assert len(said) > 10
+        for sentence in said:
+            longest = max(re.split(r"[“”']?\{[^{}]*(?:\{[^}]*\})?[^}]*\}[“”']?", sentence), key=len).strip(" ,.:")
+            assert longest in page or longest in NOT_ON_THE_PAGE, sentence
 
 
 def test_the_runbook_names_every_metric_and_no_other() -> None:

@@ -59,7 +59,7 @@ def docx(
     header: str = "",
     footer: str = "",
     footnotes: Mapping[int, str] | None = None,
-    font: str = "Times New Roman",
+    font: str = "Liberation Serif",
     size: float = 12,
     parts: Mapping[str, bytes] | None = None,
     relationships: str = "",

@@ -10,6 +10,7 @@ from lxml import etree
 from contracts.types import Notice
 from services.rendering.jobs import docx_variables
 from services.rendering.jobs.docx_cleaning import clean
+from services.rendering.jobs.docx_fonts import asked_fonts
 from services.rendering.jobs.docx_formatting import DocxTag, docx_tags
 from services.rendering.jobs.docx_package import open_package
 from services.rendering.jobs.docx_tokens import isolate
@@ -32,11 +33,12 @@ _BROKEN = (
 
 @dataclass
 class ReadyDocx:
-    """``file`` is safe to convert. ``variables``: what the document asks for (JSON Schema by name)."""
+    """``file`` is safe to convert. ``variables``: what the document asks for (JSON Schema by name); ``fonts``: names."""
 
     file: bytes
     variables: dict[str, Any]
     tags: list[DocxTag]
+    fonts: list[str]
     report: list[Notice] = field(default_factory=list)
 
 
@@ -66,4 +68,4 @@ def _prepare(data: bytes, variables: Mapping[str, Any] | None, name: str, most_b
         )
         for text in list(dict.fromkeys(odd))[:LONGEST_REPORT]
     ]
-    return ReadyDocx(package.save(), wanted, docx_tags(package, roots), report)
+    return ReadyDocx(package.save(), wanted, docx_tags(package, roots), asked_fonts(package, roots), report)

@@ -252,8 +252,8 @@ def mend(root: Any) -> None:
         for key in [key for key in paragraph.attrib if key.startswith(_MARKS)]:
             del paragraph.attrib[key]
     for table in list(root.iter(TABLE)):
-        if table.find(ROW) is None and table.getparent() is not None:
+        if next(table.iter(ROW), None) is None and table.getparent() is not None:
             table.getparent().remove(table)
     for cell in [*root.iter(CELL), *root.iter(*_STORIES)]:
-        if cell.find(PARAGRAPH) is None or (cell.tag == CELL and cell[-1].tag == TABLE):
+        if next(cell.iter(PARAGRAPH), None) is None or (cell.tag == CELL and cell[-1].tag == TABLE):
             cell.append(cell.makeelement(PARAGRAPH))

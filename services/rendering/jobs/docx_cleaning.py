@@ -3,8 +3,18 @@
 from typing import Any
 
 from contracts.types import Notice
+from services.rendering.jobs.docx_blocks import is_bare, mend
 from services.rendering.jobs.docx_html import insert_document
-from services.rendering.jobs.docx_names import PARAGRAPH, RELATIONSHIP_ID, RUN, TEXT_BOX, W, names
+from services.rendering.jobs.docx_names import (
+    PARAGRAPH,
+    PARAGRAPH_PROPERTIES,
+    RELATIONSHIP_ID,
+    RUN,
+    TABLE,
+    TEXT_BOX,
+    W,
+    names,
+)
 from services.rendering.jobs.docx_package import STORIES, Package
 from services.rendering.jobs.refused import Refused
 
@@ -18,6 +28,7 @@ _HARMLESS_FIELDS = names(
 """Fields that take what they show from the document. Others keep the text that Word has stored for them."""
 
 _DELETED = (f"{W}del", f"{W}moveFrom")
+_DELETED_CELLS = {(f"{W}trPr", f"{W}del"), (f"{W}trPr", f"{W}moveFrom"), (f"{W}tcPr", f"{W}cellDel")}
 _INSERTED = (f"{W}ins", f"{W}moveTo")
 _REVISION_MARKS = tuple(
     f"{W}{name}"
@@ -83,13 +94,18 @@ def _include(package: Package, name: str) -> None:
 def _accept_revisions(root: Any) -> bool:
     """What was deleted goes, what was inserted stays. True when there was anything."""
     found = False
+    joined = [
+        mark.getparent().getparent().getparent()
+        for mark in root.iter(*_DELETED)
+        if mark.getparent().tag == f"{W}rPr" and mark.getparent().getparent().tag == f"{W}pPr"
+    ]
     for element in list(root.iter(*_DELETED, *_INSERTED, *_REVISION_MARKS)):
         parent = element.getparent()
         if parent is None:
             continue
         found = True
         if parent.tag in _PROPERTIES:
-            if parent.tag == f"{W}trPr" and element.tag in _DELETED:
+            if (parent.tag, element.tag) in _DELETED_CELLS:
                 _remove(parent.getparent())
             else:
                 parent.remove(element)
@@ -97,7 +113,23 @@ def _accept_revisions(root: Any) -> bool:
             _unwrap(element)
         else:
             parent.remove(element)
+    for paragraph in joined:
+        _join(paragraph)
+    if found:
+        mend(root)
     return found
+
+
+def _join(paragraph: Any) -> None:
+    """Its mark was deleted: its text stands at the beginning of the paragraph behind it, whose mark stays."""
+    behind = next(paragraph.itersiblings(PARAGRAPH, TABLE), None)
+    if behind is None or (behind.tag == TABLE and not is_bare(paragraph)):
+        return
+    if behind.tag == PARAGRAPH:
+        content = [child for child in paragraph if child.tag != PARAGRAPH_PROPERTIES]
+        place = 0 if behind.pPr is None else 1
+        behind[place:place] = content
+    _remove(paragraph)
 
 
 def _unwrap(element: Any) -> None:

@@ -40,6 +40,14 @@ class SealBroken(Exception):
     """The sealed file is not what it must be; the message says what is wrong, and with which field."""
 
 
+class ValueMissing(SealBroken):
+    """What was written onto ``page`` is not found there."""
+
+    def __init__(self, field: str, page: int) -> None:
+        super().__init__(f"Field '{field}': its value was not found on page {page} of the sealed file")
+        self.page = page
+
+
 def check(
     data: bytes, drawn: Sequence[Drawn], fields: Sequence[FieldDefinition], *, pages: int, certificate: bytes
 ) -> str:
@@ -106,9 +114,8 @@ def _check_pictures(
             raise _not_found(one, names)
 
 
-def _not_found(one: Drawn, names: dict[str, str]) -> SealBroken:
-    name = names.get(one.field_uuid, one.field_uuid)
-    return SealBroken(f"Field '{name}': its value was not found on page {one.page} of the sealed file")
+def _not_found(one: Drawn, names: dict[str, str]) -> ValueMissing:
+    return ValueMissing(names.get(one.field_uuid, one.field_uuid), one.page)
 
 
 def is_shown(drawn: str, found: str, *, turned: bool = False) -> bool:

@@ -4,7 +4,9 @@ import io
 import re
 import socket
 import struct
+import subprocess
 import threading
+import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,13 +16,16 @@ from typing import Any
 
 import docx.opc.oxml as opc_oxml
 import docx.oxml as docx_oxml
+import pikepdf
 import pypdfium2 as pdfium
 import pytest
 from docx import Document
+from fontTools.ttLib import TTFont
 from lxml import etree
 
 from contracts.errors import ServiceError
 from services.rendering.jobs.docx import prepare_docx
+from services.rendering.jobs.docx_fonts import AS_WIDE
 from services.rendering.jobs.refused import Refused
 from services.rendering.pool import ChildPool, JobFailed
 from services.rendering.renderer import Prepared, Renderer
@@ -180,7 +185,7 @@ def test_tags_in_letters_that_the_font_does_not_have(
         renderer.prepare_pdf(pdf, "letter", remove_tags=True, flatten=False),
     ):
         assert [(field.name, str(field.type), field.role) for field in prepared.fields] == fields
-        assert [notice.code for notice in prepared.report] == []
+        assert {notice.code for notice in prepared.report} <= {"fonts_substituted", "fonts_replaced"}
         assert not set("{};=") & set(texts(prepared.file)[0])
 
 
@@ -243,6 +248,234 @@ def test_tags_come_and_go_with_conditions_and_loops(renderer: Renderer) -> None:
         ("Signature of Ana", "Buyer"),
         ("Signature of Bo", "Seller"),
     ]
+
+
+# --- what Word documents have besides text -----------------------------------------------------------------------------------
+
+
+def control(content: str, properties: str = "") -> str:
+    """A content control."""
+    return f"<w:sdt><w:sdtPr>{properties}</w:sdtPr><w:sdtContent>{content}</w:sdtContent></w:sdt>"
+
+
+def test_content_controls_show_what_is_in_them(renderer: Renderer) -> None:
+    """In a paragraph, around paragraphs, rows and cells; and what Word shows in those that are chosen from."""
+    extension = 'xmlns:w14="http://schemas.microsoft.com/office/word/2010/wordml"'
+    rows = table(["[[for:rows]][[row]]", "-[[end]]"]).replace("<w:tr>", "<w:sdt><w:sdtContent><w:tr>")
+    cell = (
+        table(["CELL", "beside"])
+        .replace("<w:tc>", "<w:sdt><w:sdtContent><w:tc>", 1)
+        .replace("</w:tc>", "</w:tc></w:sdtContent></w:sdt>", 1)
+    )
+    prepared = made(
+        renderer,
+        paragraph("Inline ", control(run("{{Na") + run("me;type=date}} [[x]]")), " on"),
+        control(paragraph("{{Block;type=signature;role=Buyer}} of [[x]]") + paragraph("second")),
+        rows.replace("</w:tr>", "</w:tr></w:sdtContent></w:sdt>"),
+        cell.replace("CELL", "{{Cell;type=text}} in"),
+        table(["alone", "right"]).replace(paragraph("alone"), control(paragraph("alone"))),
+        paragraph("Box: ", control(run("☒"), f'<w14:checkbox {extension}><w14:checked w14:val="1"/></w14:checkbox>')),
+        paragraph("List: ", control(run("Two"), '<w:dropDownList><w:listItem w:displayText="One" w:value="1"/></w:dropDownList>')),
+        paragraph("Day: ", control(run("1 May"), '<w:date w:fullDate="2026-05-01T00:00:00Z"/>')),
+        variables={"x": "X", "rows": ["r1", "r2"]},
+    )  # fmt: skip
+    text = " ".join(texts(prepared.file)[0].split())
+    for words in (
+        "Inline X on",
+        "of X second",
+        "r1 - r2 -",
+        "in beside",
+        "alone right",
+        "Box: ☒",
+        "List: Two",
+        "Day: 1 May",
+    ):
+        assert words in text
+    assert [(field.name, str(field.type), field.role) for field in prepared.fields] == [
+        ("Name", "date", None),
+        ("Block", "signature", "Buyer"),
+        ("Cell", "text", None),
+    ]
+
+
+def test_a_text_box_that_is_there_twice_is_one(renderer: Renderer) -> None:
+    """Word writes a box as a drawing, and for Word of old as VML."""
+    inside = paragraph("{{In a box;type=date;role=Buyer}} of [[x]]")
+    shape = "http://schemas.microsoft.com/office/word/2010/wordprocessingShape"
+    drawing = "http://schemas.openxmlformats.org/drawingml/2006"
+    box = (
+        f'<w:r><mc:AlternateContent><mc:Choice Requires="wps" xmlns:wps="{shape}" xmlns:wp="{drawing}/wordprocessingDrawing" xmlns:a="{drawing}/main">'
+        '<w:drawing><wp:anchor distT="0" distB="0" distL="0" distR="0" simplePos="0" relativeHeight="2" behindDoc="0" locked="0" layoutInCell="1" allowOverlap="1">'
+        '<wp:simplePos x="0" y="0"/><wp:positionH relativeFrom="column"><wp:posOffset>1000000</wp:posOffset></wp:positionH>'
+        '<wp:positionV relativeFrom="paragraph"><wp:posOffset>500000</wp:posOffset></wp:positionV><wp:extent cx="3000000" cy="900000"/>'
+        '<wp:effectExtent l="0" t="0" r="0" b="0"/><wp:wrapNone/><wp:docPr id="1" name="Box"/><wp:cNvGraphicFramePr/><a:graphic>'
+        f'<a:graphicData uri="{shape}"><wps:wsp><wps:cNvSpPr txBox="1"/><wps:spPr><a:xfrm><a:off x="0" y="0"/><a:ext cx="3000000" cy="900000"/></a:xfrm>'
+        f'<a:prstGeom prst="rect"><a:avLst/></a:prstGeom></wps:spPr><wps:txbx><w:txbxContent>{inside}</w:txbxContent></wps:txbx><wps:bodyPr/></wps:wsp>'
+        f"</a:graphicData></a:graphic></wp:anchor></w:drawing></mc:Choice><mc:Fallback>{text_box(inside)[5:-6]}</mc:Fallback></mc:AlternateContent></w:r>"
+    )
+    prepared = made(renderer, paragraph("Text ", box), variables={"x": "X"})
+    assert " ".join(texts(prepared.file)[0].split()) == "Text of X"
+    (field,) = prepared.fields
+    assert (field.name, field.role, len(field.areas)) == ("In a box", "Buyer", 1)
+    assert field.areas[0].x > 0.2
+
+
+def test_east_asian_and_vertical_text(renderer: Renderer) -> None:
+    """Across with full-width signs and ruby; a section from top to bottom; cells turned to both sides."""
+    mincho = '<w:rFonts w:ascii="Noto Serif CJK JP" w:hAnsi="Noto Serif CJK JP" w:eastAsia="Noto Serif CJK JP"/><w:sz w:val="21"/>'
+    ruby = (
+        f"<w:r><w:ruby><w:rubyPr/><w:rt>{run('かん')}</w:rt><w:rubyBase>{run('漢', mincho)}</w:rubyBase></w:ruby></w:r>"
+    )
+    across = made(
+        renderer,
+        paragraph(run("甲方：{{签字;type=signature;role=甲方}}　乙方：{{姓名;role=乙方}}", mincho)),
+        paragraph(ruby, run("字", mincho)),
+    )
+    assert [(field.name, field.role, field.preferences["font_size"]) for field in across.fields] == [
+        ("签字", "甲方", 10.5),
+        ("姓名", "乙方", 10.5),
+    ]
+    assert "甲方：" in texts(across.file)[0]
+    assert {"かん", "漢", "字"} <= set(texts(across.file)[0].replace("かん", " かん ").replace("漢", " 漢 ").split())
+
+    parts = unzipped(
+        docx(
+            paragraph(run("縦書きの契約書 {{署名;type=signature;role=買主}} 以上", mincho)),
+            paragraph(run("氏名 {{氏名}}", mincho)),
+        )
+    )
+    parts["word/document.xml"] = parts["word/document.xml"].replace(
+        b"</w:sectPr>", b'<w:textDirection w:val="tbRl"/></w:sectPr>'
+    )
+    down = renderer.prepare_docx(zipped(parts), "letter", {}, remove_tags=True)
+    (first, second) = (field.areas[0] for field in down.fields)
+    assert [(field.name, field.role) for field in down.fields] == [("署名", "買主"), ("氏名", None)]
+    assert second.x < first.x, "lines follow from right to left"
+    assert "".join(texts(down.file)[0].split()) == "縦書きの契約書以上氏名"
+
+    high = table(["UP", "DOWN"]).replace("<w:tr>", '<w:tr><w:trPr><w:trHeight w:val="6000"/></w:trPr>')
+    for word, direction in (("UP", "btLr"), ("DOWN", "tbRl")):
+        start, _, rest = high.partition(f'</w:tcPr><w:p><w:r><w:t xml:space="preserve">{word}')
+        high = f'{start}<w:textDirection w:val="{direction}"/></w:tcPr><w:p><w:r><w:t xml:space="preserve">{{{{{word};type=date;role=B}}}}{rest}'
+    turned = made(renderer, high)
+    assert sorted((field.name, str(field.type), field.role) for field in turned.fields) == [
+        ("DOWN", "date", "B"),
+        ("UP", "date", "B"),
+    ]
+    assert texts(turned.file)[0] == ""
+
+
+@cache
+def brought_along(name: str, *, kind: str = "font") -> bytes:
+    """A document in a font of its own by this name, in which 1 looks like 9."""
+    opened = TTFont("/usr/share/fonts/truetype/liberation/LiberationMono-Regular.ttf")
+    for record in opened["name"].names:
+        if record.nameID in (1, 4, 6, 16):
+            record.string = name.replace(" ", "") if record.nameID == 6 else name
+    for characters in opened["cmap"].tables:
+        characters.cmap[ord("1")] = characters.cmap[ord("9")]
+    output = io.BytesIO()
+    opened.save(output)
+    data, key = bytearray(output.getvalue()), uuid.UUID("1DB42AE0-4D42-4B9A-9E4C-0F2A3B4C5D6E")
+    for place in range(32):  # ISO/IEC 29500-1, 17.8.1
+        data[place] ^= key.bytes[15 - place % 16]
+    office_names = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    fonts = (
+        f'<w:fonts xmlns:w="{WORD}" xmlns:r="{office_names}"><w:font w:name="{name}">'
+        f'<w:embedRegular r:id="f" w:fontKey="{{{str(key).upper()}}}"/></w:font></w:fonts>'
+    )
+    links = unzipped(docx(relationships=relationship(kind, "fonts/font1.odttf", id_="f")))[
+        "word/_rels/document.xml.rels"
+    ]
+    parts = unzipped(
+        docx(
+            paragraph(run("Pay 1,000 {{Sign;type=date}}", font(name))),
+            relationships=relationship("fontTable", "fontTable.xml"),
+            parts={"word/fontTable.xml": fonts.encode(), "word/_rels/fontTable.xml.rels": links.replace(b"own1", b"none"), "word/fonts/font1.odttf": bytes(data)},
+        )
+    )  # fmt: skip
+    odd = b'<Default Extension="odttf" ContentType="application/vnd.openxmlformats-officedocument.obfuscatedFont"/><Default '
+    parts["[Content_Types].xml"] = parts["[Content_Types].xml"].replace(b"<Default ", odd, 1)
+    return zipped(parts)
+
+
+def fonts_of(data: bytes) -> set[str]:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        return {str(one.BaseFont).partition("+")[2] for page in pdf.pages for one in page.resources.Font.values()}
+
+
+def test_fonts_that_are_embedded_in_the_document_are_used(renderer: Renderer) -> None:
+    prepared = renderer.prepare_docx(brought_along("Our Own"), "letter", {}, remove_tags=True)
+    assert fonts_of(prepared.file) == {"OurOwn"}
+    assert [field.name for field in prepared.fields] == ["Sign"]
+    assert prepared.report == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("Arial", "font"), ("Times New Roman", "font"), ("Arial", "image"), ("../Arial", "font")]
+)
+def test_no_document_is_set_in_the_fonts_of_another(renderer: Renderer, name: str, kind: str) -> None:
+    """LibreOffice keeps fonts until it ends: where it stays warm, the next document would be drawn with them."""
+    plain = docx(*[paragraph(run("Pay 1,000", font(one))) for one in (name.strip("./"), name, "Liberation Serif")])
+    before = renderer.prepare_docx(plain, "letter", {}, remove_tags=True)
+    renderer.prepare_docx(brought_along(name, kind=kind), "letter", {}, remove_tags=True)
+    after = renderer.prepare_docx(plain, "letter", {}, remove_tags=True)
+    assert fonts_of(after.file) == fonts_of(before.file) <= {"LiberationSans", "LiberationSerif"}
+
+
+def test_fonts_that_are_not_here_are_named_with_what_stands_for_them(renderer: Renderer) -> None:
+    def told(*fonts: str, text: str = "words") -> list[tuple[str, str]]:
+        look = '<w:rFonts w:ascii="{0}" w:hAnsi="{0}" w:eastAsia="{0}"/>'
+        prepared = made(renderer, *[paragraph(run(text, look.format(name))) for name in fonts])
+        return [(notice.code, notice.message.partition(": ")[2].partition(". ")[0]) for notice in prepared.report]
+
+    assert told("Liberation Sans", "Noto Sans") == []
+    assert told("Calibri", "Cambria", "Arial", "Times New Roman", "Courier New", "Arial Narrow") == [
+        (
+            "fonts_substituted",
+            "Calibri in Carlito, Cambria in Caladea, Arial in Liberation Sans, Times New Roman in Liberation Serif, Courier New in Liberation Mono, Arial Narrow in Liberation Sans Narrow",
+        )
+    ]
+    assert told("Garamond", "Arial") == [
+        ("fonts_substituted", "Arial in Liberation Sans"),
+        ("fonts_replaced", "Garamond"),
+    ]
+    assert told("SimSun", text="甲方") == [("fonts_replaced", "SimSun")]
+    assert told("x" * 500)[0] == ("fonts_replaced", "x" * 60)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"), [(name, instead) for name, instead in AS_WIDE.items() if "Light" not in name]
+)
+def test_what_stands_for_a_font_of_word_is_as_wide(name: str, instead: str) -> None:
+    """It is installed: fontconfig, which LibreOffice asks, knows it by the name that the report gives."""
+    found = subprocess.run(["fc-match", "--format=%{family}", name], check=True, capture_output=True, text=True).stdout
+    assert instead in found
+
+
+def test_paragraphs_rows_and_cells_that_were_deleted_are_gone(renderer: Renderer) -> None:
+    change = 'w:id="1" w:author="A" w:date="2026-01-01T00:00:00Z"'
+
+    def mark(kind: str) -> str:
+        return f"<w:rPr><w:{kind} {change}/></w:rPr>"
+
+    gone = f"<w:del {change}><w:r><w:delText>gone</w:delText></w:r></w:del>"
+    prepared = made(
+        renderer,
+        paragraph("One ", properties=mark("del")),
+        paragraph("and ", properties=mark("del")),
+        paragraph("two."),
+        paragraph(gone, properties=mark("del")),
+        paragraph(f"<w:moveFrom {change}>{run('moved')}</w:moveFrom>", properties=mark("moveFrom")),
+        paragraph("three", properties=mark("ins")),
+        paragraph(gone, properties=mark("del")),
+        table(["a", "b"], ["c", "d"]).replace("<w:tr>", f"<w:tr><w:trPr><w:del {change}/></w:trPr>", 1),
+        table(["e", "f"]).replace("</w:tcPr>", f"<w:cellDel {change}/></w:tcPr>", 1),
+        table(["whole", "table"]).replace("<w:tr>", f"<w:tr><w:trPr><w:del {change}/></w:trPr>"),
+        paragraph("end", f"<w:moveTo {change}>{run(' moved')}</w:moveTo>", properties=mark("moveTo")),
+    )
+    assert " ".join(texts(prepared.file)[0].split()) == "One and two. three c d f end moved"
+    assert [notice.code for notice in prepared.report] == ["revisions_accepted"]
 
 
 # --- what does not get in, and what does not get out ------------------------------------------------------------------------

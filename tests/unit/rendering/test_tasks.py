@@ -10,8 +10,10 @@ import pikepdf
 import pytest
 
 from contracts.runtime.blobstore import BlobStore
+from contracts.types import FieldDefinition, FieldType
 from services.rendering import domain, tasks
 from services.rendering.jobs import cms, fill, seal, verify
+from services.rendering.jobs.places import FieldRefused
 from services.rendering.jobs.refused import Refused
 from tests.support.intake import changed
 from tests.support.pdf_files import A4, LETTER, document, encrypted, field, line, signed, with_form
@@ -83,8 +85,19 @@ def test_what_may_not_be_added_to_is_refused_now(level: int, why: str) -> None:
 def test_a_file_whose_values_would_not_be_seen_is_refused_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the drawing had failed without a word: nobody finds out after everybody has signed."""
     monkeypatch.setattr(fill, "_lay_over", lambda *_: None)
-    with pytest.raises(Refused, match="cannot be sealed: Field 'trial': its value was not found on page 1"):
+    with pytest.raises(Refused, match="cannot be sealed: what is filled in on page 1 is not found in the sealed file"):
         prepare(document(line("x")))
+
+
+def test_nobody_is_told_of_the_field_that_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        tried = FieldDefinition(uuid="trial", submitter_uuid="trial", role="trial", name="trial", type=FieldType.TEXT)
+        raise FieldRefused(tried, "does not fit into its area")
+
+    monkeypatch.setattr(seal, "reserve", refuse)
+    with pytest.raises(Refused) as caught:
+        prepare(document(line("x")))
+    assert str(caught.value) == "The PDF cannot be sealed: what is filled in does not fit into its area"
 
 
 @pytest.mark.parametrize(
