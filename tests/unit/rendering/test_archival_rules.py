@@ -126,6 +126,24 @@ def test_of_a_file_that_others_have_signed_nothing_is_said() -> None:
     assert (conformance, claimed(data)) == (None, ["PDF/A-2b"])
 
 
+def test_a_draft_claims_nothing() -> None:
+    prepared = prepare(files.by_weasyprint("PDF/A-2b"), name="lease")
+    document = stored([(page.width, page.height) for page in prepared.pages])
+    order = request(field_value("text", "Ana"), documents=[document])
+    arguments = {"request": order.model_dump(mode="json"), "document": document.uuid}
+    _, (draft,) = tasks.fill_draft(arguments, [prepared.file])
+    assert (claimed(prepared.file), claimed(bytes(draft))) == (["PDF/A-2b"], [])
+
+
+def test_the_fourth_part_knows_no_document_information() -> None:
+    def add(pdf: pikepdf.Pdf) -> None:
+        pdf.trailer.Info = pdf.make_indirect(Dictionary(ModDate=String("D:20260101000000Z")))
+        pdf.Root.PieceInfo = Dictionary()
+
+    data, conformance = sealed(changed(files.by_weasyprint("PDF/A-4"), add))
+    assert (conformance, broken_rules(data)) == (["PDF/A-4"], [])
+
+
 def test_a_namespace_may_have_another_prefix() -> None:
     made = files.with_claim(files.by_weasyprint("PDF/A-2a"), b"pdfaid", b"archive")
     assert claimed(made) == ["PDF/A-2a"]
