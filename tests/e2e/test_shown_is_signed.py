@@ -53,7 +53,7 @@ def test_what_is_changed_under_the_signer_is_not_signed_until_they_have_seen_it(
     (line,) = [one for one in read["submission_events"] if one["event_type"] == "update_submitter"]
     assert line["data"]["by"] == suite.api("GET", "/user")["email"]
     changes = {one["what"]: (one["before"], one["after"]) for one in line["data"]["changes"]}
-    assert changes["fields.Amount"] == ({"default_value": 100}, {"default_value": "1000000"})
+    assert changes["fields.Amount"] == ({"default_value": 100}, {"default_value": 1000000})
 
     again = form(suite, seller["slug"])
     assert next(one["display"] for one in again["fields"] if one["name"] == "Amount") == "1000000"
