@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import orjson
@@ -92,11 +93,12 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         user=lambda user_id: database.read(queries.active_actor, user_id),
         identity_provider=_identity_provider(settings, context.outbound),
     )
+    interface = OpenApi(settings)
     own: dict[str, Application] = {
         "/healthz": Health(),
         "/readyz": Readiness(context),
-        "/openapi.json": OpenApi(settings),
-        "/api/openapi.json": OpenApi(settings),
+        "/openapi.json": interface,
+        "/api/openapi.json": interface,
         "/docs": Docs(),
     }
     if not settings.health_port:
@@ -180,7 +182,7 @@ def _ensure_first_admin(context: GatewayContext) -> None:
     settings = context.settings
     if settings.admin_email and settings.admin_api_key:
         key = context.keys.seal(settings.admin_api_key.get_secret_value())
-        password = keys.hash_password(None)
+        password = partial(keys.hash_password, None)
         if context.database.write(commands.ensure_first_admin, settings.admin_email, key, password, now()):
             log.info("gateway.first_admin")
     elif not context.database.read(queries.has_admin):

@@ -35,7 +35,7 @@ def add(database: Database, email: str, key: str, role: Role = Role.ADMIN) -> in
 
 
 def first_admin(database: Database, email: str, key: str) -> bool:
-    return database.write(commands.ensure_first_admin, email, KEYS.seal(key), "hash", NOW)
+    return database.write(commands.ensure_first_admin, email, KEYS.seal(key), lambda: "hash", NOW)
 
 
 def who(database: Database, key: str) -> Actor | None:

@@ -188,7 +188,7 @@ def test_nobody_archives_himself(database: Database) -> None:
 
 def test_the_first_admin_is_made_once_and_a_rotated_key_does_not_come_back(database: Database) -> None:
     def start(email: str, key: str) -> bool:
-        return database.write(commands.ensure_first_admin, email, RING.seal(key), "hash", NOW)
+        return database.write(commands.ensure_first_admin, email, RING.seal(key), lambda: "hash", NOW)
 
     assert start("admin@example.com", "first-key-of-the-operator")
     assert not start("admin@example.com", "first-key-of-the-operator")
