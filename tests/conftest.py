@@ -39,6 +39,10 @@ _LONGEST = (
     "equipped",
     "tests/chaos/test_no_answer.py",
     "tests/chaos/test_wiped_broker.py",
+    "tests/evidence/test_machine.py",
+    "tests/contract/test_backup.py",
+    "tests/contract/test_broker_roles.py",
+    "tests/contract/test_lists.py",
     "tests/contract/test_runtime_worker.py",
 )
 """What is given out first: suites, of which starting one takes 20 s of a processor, beside tests that mostly wait."""
