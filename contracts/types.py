@@ -9,7 +9,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from contracts.blobs import BlobRef
 
@@ -135,6 +142,7 @@ class Account(Tolerant):
     documents_copy_email_attach_documents: bool = True
     with_signature_id: bool = False
     with_file_links: bool = False
+    with_certification: bool = False
     sms_available: bool = False
     phone_codes_available: bool = False
     identity_checks_available: bool = False
@@ -245,11 +253,42 @@ class PageRequest(Tolerant):
     before: int | None = None
 
 
+_SAME_PLACE = 0.001
+"""Of a page's side: places are stored rounded."""
+
+
+class Box(Tolerant):
+    """Fractions of the visible page, origin top left."""
+
+    x: float
+    y: float
+    w: float
+    h: float
+
+    def is_at(self, area: "Area | Box") -> bool:
+        """The area is this place, but for rounding."""
+        mine, other = (self.x, self.y, self.w, self.h), (area.x, area.y, area.w, area.h)
+        return all(abs(a - b) <= _SAME_PLACE for a, b in zip(mine, other, strict=True))
+
+
 class PageSize(Tolerant):
-    """Width and height of the visible page, upright, in points."""
+    """Width and height of the visible page, upright, in points. ``places`` are the only ones where something may be filled
+    in, the form fields of a file whose signatures allow nothing else; None: everywhere."""
 
     width: float
     height: float
+    places: list[Box] | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        plain: dict[str, Any] = handler(self)
+        if plain.get("places") is None:
+            plain.pop("places", None)
+        return plain
+
+    def takes(self, area: Area) -> bool:
+        """A field may be put there."""
+        return self.places is None or any(place.is_at(area) for place in self.places)
 
 
 class TemplateDocument(Tolerant):

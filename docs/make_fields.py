@@ -85,6 +85,11 @@ page, or with a brace that does not pair up; one whose name or role ends with it
 without a name (it may be missing only where the tag begins with an attribute and says its type: `{{type=checkbox}}`); one
 whose role is longer than 60 characters or has braces in it. Their text stays on the page, and the [report](preflight.md)
 names them with their page.
+
+On a file that came signed a field whose area is a form field of the file goes into that form field, and others are the look
+of our signature. Where its signatures allow nothing but the form to be filled in, areas elsewhere are refused (`places` of a
+document's pages says where they can be), and a field without areas is asked for and shown in the audit trail alone, as what
+tags ask for is ([documents](documents.md)).
 """
 
 

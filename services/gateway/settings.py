@@ -116,6 +116,10 @@ class Settings(ServiceSettings):
         default=False,
         description="names of attached files on paper lead to the files, not to the page of the submission",
     )
+    account_with_certification: bool = Field(
+        default=False,
+        description="seals certify what they seal: readers call them broken after any change but a further signature",
+    )
     account_bcc_emails: str = Field(default="", description="addresses that get a copy of every completion mail")
 
     @field_validator(
@@ -211,6 +215,7 @@ class Settings(ServiceSettings):
             documents_copy_email_attach_documents=self.account_documents_copy_email_attach_documents,
             with_signature_id=self.account_with_signature_id,
             with_file_links=self.account_with_file_links,
+            with_certification=self.account_with_certification,
             bcc_emails=self.account_bcc_emails,
             sms_available=self.sms_url is not None or self.smtp_url is None,
             phone_codes_available=self.account_phone_otp_webhook_url is not None,

@@ -18,7 +18,7 @@ from contracts.blobs import BlobRef
 from contracts.field_boxes import FieldBox
 from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, PageFooter, SealRequest, VerifiedSignature
 from contracts.stored_documents import StoredDocument
-from contracts.types import Account, Area, FieldDefinition, FieldType, Notice, PageSize
+from contracts.types import Account, Area, Box, FieldDefinition, FieldType, Notice, PageSize
 from services.rendering import domain
 from services.rendering.frames import Bytes
 from services.rendering.jobs import archival_claim, certificates, cms, fill, read_back, seal
@@ -47,6 +47,8 @@ _LIBRARY_ERRORS = (
     ValueError,
 )
 _SMALLEST_TRIAL_PAGE = 36.0
+_TRIAL_ROOM = (40.0, 9.0)
+"""Points that the text takes at most, when it is small."""
 _AROUND_A_PICTURE = 2**20
 """What a PDF may have besides the data of a picture that are taken over."""
 
@@ -213,7 +215,8 @@ def _trouble(prefix: str) -> Iterator[None]:
 
 
 def _trial(pages: Sequence[PageSize], *, signed: bool) -> tuple[FillRequest, StoredDocument]:
-    """A request that writes a word into the middle of pages spread over the document."""
+    """A request that writes a word into the middle of pages spread over the document, or into the first place with room for
+    it where a page has only some."""
     document = StoredDocument(
         uuid="trial", name="trial", file=_NO_FILE, original=_NO_FILE, pages=list(pages), signed=signed
     )
@@ -222,7 +225,11 @@ def _trial(pages: Sequence[PageSize], *, signed: bool) -> tuple[FillRequest, Sto
         for number in domain.trial_pages(len(pages))
         if min(pages[number - 1].width, pages[number - 1].height) >= _SMALLEST_TRIAL_PAGE
     ]
-    areas = [Area(x=0.2, y=0.4, w=0.6, h=0.2, page=number, attachment_uuid="trial") for number in numbers]
+    areas = [
+        Area(x=box.x, y=box.y, w=box.w, h=box.h, page=number, attachment_uuid="trial")
+        for number in numbers
+        if (box := _trial_box(pages[number - 1])) is not None
+    ]
     field = FieldDefinition(
         uuid="trial", submitter_uuid="trial", role="trial", name="trial", type=FieldType.TEXT, areas=areas
     )
@@ -235,6 +242,13 @@ def _trial(pages: Sequence[PageSize], *, signed: bool) -> tuple[FillRequest, Sto
         values=[FieldValue(field=field, value=_TRIAL_TEXT, submitter_id=0)],
     )
     return request, document
+
+
+def _trial_box(page: PageSize) -> Box | None:
+    if page.places is None:
+        return Box(x=0.2, y=0.4, w=0.6, h=0.2)
+    wide, high = _TRIAL_ROOM
+    return next((one for one in page.places if one.w * page.width >= wide and one.h * page.height >= high), None)
 
 
 @cache
@@ -274,7 +288,8 @@ def audit_trail(
     rest, _ = yield
     with trail.finish([SealedSummary(**one) for one in rest["documents"]]) as pdf:
         pages = len(pdf.pages)
-        reserved = seal.reserve(pdf, text, arguments["size"], _material(arguments, parts[count:]))
+        material = _material(arguments, parts[count:])
+        reserved = seal.reserve(pdf, text, arguments["size"], material, certify=request.account.with_certification)
     return {**_reserved(reserved), "pages": pages}, [reserved.data]
 
 
@@ -320,11 +335,11 @@ def _fill_and_reserve(
             drawn = fill.fill_into(pdf, document, request, attachments)
             if (claim := archival_claim.claim_of(pdf)) == archival_claim.NOTHING:
                 pdf.docinfo["/Creator"] = "Countersign"  # the metadata of others say the same in two places
-            return seal.reserve(pdf, text, size, material), drawn, claim.names
+            certify = request.account.with_certification
+            return seal.reserve(pdf, text, size, material, certify=certify), drawn, claim.names
         from services.rendering.jobs import seal_signed
 
-        overlays = fill.overlay_pdf(pdf, document, request, attachments)
-        drawn = fill.drawn_values(pdf, document, request, attachments)
+        overlays, drawn = fill.additions(pdf, document, request, attachments)
     return seal_signed.reserve(data, overlays, text, size, material), drawn, None
 
 

@@ -115,10 +115,16 @@ def _moved(one: FieldDefinition, area: Area, gone: Mapping[str, Paper | None], n
     successor = gone[area.attachment_uuid]
     if successor is None:
         return None
-    if area.page <= len(successor.pages):
+    if area.page <= len(successor.pages) and successor.pages[area.page - 1].takes(area):
         return area.model_copy(update={"attachment_uuid": successor.uuid})
-    message = (
-        f"field {one.name!r} was on page {area.page}, which the new document does not have, and was left out there"
-    )
+    if area.page <= len(successor.pages):
+        message = (
+            f"field {one.name!r} was on page {area.page} where the new document has no form field, and its signatures "
+            "allow nothing else to be filled in; it was left out there"
+        )
+    else:
+        message = (
+            f"field {one.name!r} was on page {area.page}, which the new document does not have, and was left out there"
+        )
     notices.append(Notice(code="area_off_page", message=message, document=successor.name, page=area.page))
     return None

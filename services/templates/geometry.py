@@ -11,6 +11,10 @@ OVERHANG = 0.002
 """A box may stick out of the page by this fraction (a bit more than a point of Letter or A4): rounding, not a mistake."""
 
 _ONE = 1 + 1e-6
+_NOT_IN_FORM = (
+    "is not a form field of the document, whose signatures allow nothing else to be filled in (see places of its pages); "
+    "without areas the field is shown in the audit trail alone"
+)
 
 
 def placed(area: AreaInput, pages: list[PageSize], document_uuid: str, path: str, problems: Problems) -> Area | None:
@@ -39,6 +43,14 @@ def placed(area: AreaInput, pages: list[PageSize], document_uuid: str, path: str
         if start + length > side * (1 + OVERHANG):
             problems.add(f"{path}.{names[1]}", f"reaches beyond the edge of page {area.page} ({size})")
             return None
+    made = _placed(area, across, down, document_uuid)
+    if not page.takes(made):
+        problems.add(path, _NOT_IN_FORM)
+        return None
+    return made
+
+
+def _placed(area: AreaInput, across: float, down: float, document_uuid: str) -> Area:
     cell = None if area.cell_w is None or area.cell_w <= 0 else area.cell_w / across
     return _on_page(
         area.x / across, area.y / down, area.w / across, area.h / down, area.page, document_uuid, area.option, cell

@@ -31,6 +31,7 @@ OTHER = {
     "bcc_emails": "archive@acme.example, Ana Ray <ana@acme.example>",
     "with_signature_id": True,
     "with_file_links": True,
+    "with_certification": True,
     "company_name": "Acme",
     "logo_url": "https://acme.example/logo.png",
     "stamp_url": "https://acme.example/stamp.png",

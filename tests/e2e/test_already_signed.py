@@ -1,13 +1,16 @@
 """A PDF that is signed already keeps its signatures; and the tools that join and verify PDFs."""
 
 import base64
+import io
 from typing import Any
 
+import pikepdf
 import pytest
 
 from tests.support import pdf_files
 from tests.support.agreement import agreement_pdf, sign
 from tests.support.outcomes import completed, fetched, pdf_signatures, pdf_text
+from tests.support.strict_reader import judged
 from tests.support.suite import RunningSuite
 
 AREA = {"x": 0.1, "y": 0.6, "w": 0.4, "h": 0.04, "page": 1}
@@ -70,7 +73,63 @@ def test_somebody_elses_signature_stays_valid(suite: RunningSuite) -> None:
     assert "Zoë Ångström" in pdf_text(sealed)
     verdict = suite.api("POST", "/tools/verify", {"file": encoded(sealed)})
     assert verdict["checksum_status"] == "valid"
+    assert [one.permitted for one in judged(sealed)] == [True, True]
     assert [each["trust"] == "trusted" for each in verdict["signatures"]] == [False, True]
+
+
+def test_a_certified_file_is_filled_in_where_its_author_left_fields(suite: RunningSuite) -> None:
+    """What its author forbids is refused with the name of the field; what has no place in the form is on the trail."""
+    form = pdf_files.with_form(
+        pdf_files.field("Tx", "Name", (100, 600, 300, 630)), pdf_files.field("Sig", "Sign", (100, 500, 300, 560))
+    )
+    theirs = pdf_files.signed(form, certified=2)
+    template = suite.template(theirs)
+    assert {one["name"] for one in template["fields"]} == {"Name", "Sign"}
+    assert "form_only" in {one["code"] for one in template["report"]}
+    assert len(template["documents"][0]["pages"][0]["places"]) == 2
+    extra = {"name": "Place", "type": "text", "role": template["submitters"][0]["name"]}
+    refused = suite.api(
+        "PUT",
+        f"/templates/{template['id']}",
+        {"fields": [*template["fields"], {**extra, "areas": [AREA]}]},
+        status=422,
+    )
+    assert [one["field"] for one in refused["details"]] == ["fields[2].areas[0]"], refused
+    assert "is not a form field of the document" in refused["error"]
+    suite.api("PUT", f"/templates/{template['id']}", {"fields": [*template["fields"], extra]})
+    body = {"template_id": template["id"], "submitters": [{"email": "a@example.com"}], "send_email": False}
+    (signer,) = suite.api("POST", "/submissions", body)
+    sign(suite, signer["slug"], {"Name": "Zoë Ångström", "Place": "Göteborg"})
+    submission = completed(suite, signer["submission_id"])
+    sealed = fetched(submission["documents"][0]["url"])
+    assert sealed.startswith(theirs)
+    assert [one.permitted for one in judged(sealed)] == [
+        True,
+        True,
+        True,
+    ]  # theirs; ours, which is shown in a field of theirs
+    said = pdf_signatures(sealed)
+    assert "Invalid" not in said
+    assert "Zoë Ångström" in pdf_text(sealed)
+    assert "Göteborg" not in pdf_text(sealed)
+    trail = pdf_text(fetched(submission["audit_log_url"]))
+    assert "Göteborg" in trail
+    verdict = suite.api("POST", "/tools/verify", {"file": encoded(sealed)})
+    assert verdict["checksum_status"] == "valid"
+    assert len(verdict["signatures"]) == 2
+
+
+def test_a_seal_certifies_when_the_account_wants_it(suite: RunningSuite) -> None:
+    suite.api("PUT", "/account", {"with_certification": True})
+    try:
+        submission = signed_once(suite, agreement_pdf(["{{One}}"]), "One", "A value")
+    finally:
+        suite.api("PUT", "/account", {"with_certification": None})
+    for url in (submission["documents"][0]["url"], submission["audit_log_url"]):
+        (ours,) = judged(fetched(url))
+        assert ours.permitted
+        with pikepdf.open(io.BytesIO(fetched(url))) as pdf:
+            assert pdf.Root.Perms.DocMDP.Reference[0].TransformParams.P == 2
 
 
 def test_merge(suite: RunningSuite) -> None:

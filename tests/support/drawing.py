@@ -141,8 +141,11 @@ def poppler_text(data: bytes, folder: Path, *options: str) -> str:
 
 
 def picture_of(data: bytes, page: int = 1, scale: float = 1.0) -> Image.Image:
-    """The page as pdfium shows it; with ``scale`` 1 a pixel is a point."""
+    """The page as pdfium shows it, with its form fields; with ``scale`` 1 a pixel is a point."""
     document = pypdfium2.PdfDocument(data)
+    document.init_forms()
+    if document.formenv:
+        pypdfium2.raw.FPDF_SetFormFieldHighlightAlpha(document.formenv, 0)
     try:
         picture: Image.Image = document[page - 1].render(scale=scale).to_pil().convert("RGB")
         return picture

@@ -152,14 +152,17 @@ def field(kind: str, name: str, rectangle: Sequence[float] = (100, 600, 300, 630
     return Dictionary(FT=Name(f"/{kind}"), T=pikepdf.String(name), Rect=Array(list(rectangle)), **entries)
 
 
-def signed(data: bytes, *, certified: int | None = None, locks: str | None = None) -> bytes:
-    """With a signature by somebody else; ``certified`` is the DocMDP level, ``locks`` a FieldMDP action (All, Exclude)."""
+def signed(
+    data: bytes, *, certified: int | None = None, locks: str | None = None, locked: Sequence[str] = ("Other",)
+) -> bytes:
+    """With a signature by somebody else; ``certified`` is the DocMDP level, ``locks`` a FieldMDP action (All, Include, Exclude)
+    on the fields ``locked``."""
     from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
     from pyhanko.sign.fields import FieldMDPAction, FieldMDPSpec, MDPPerm, SigFieldSpec
     from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner
 
     writer, out = IncrementalPdfFileWriter(io.BytesIO(data)), io.BytesIO()
-    lock = FieldMDPSpec(FieldMDPAction(f"/{locks}"), ["Other"] if locks != "All" else None) if locks else None
+    lock = FieldMDPSpec(FieldMDPAction(f"/{locks}"), list(locked) if locks != "All" else None) if locks else None
     PdfSigner(
         PdfSignatureMetadata(
             field_name="Theirs",

@@ -2,13 +2,13 @@
 
 ``fill_into`` changes a document that nobody has signed yet; its form fields and annotations become page content first. Where
 the account wants it, every page says to which submission it belongs; the pages of what came signed are left as they are.
-``overlay_pdf`` makes the same drawing as transparent pages of their own, to be laid over a signed document by an
-incremental update. ``Drawn`` says what must be found again where, in the finished file.
+``additions`` makes the same drawing as transparent pages of their own, for the form fields of a signed document and for the
+look of our seal on it. ``Drawn`` says what must be found again where, in the finished file.
 """
 
 import io
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pikepdf
@@ -17,13 +17,16 @@ from pikepdf import Array, Dictionary, Name
 from contracts.paper import document_id, page_footer
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
-from contracts.types import IMAGE_TYPES, Area
+from contracts.types import IMAGE_TYPES, Area, Box
 from services.rendering.jobs.archival_claim import tell_the_truth, withdraw
 from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.drawing_rules import rules_for
 from services.rendering.jobs.embedding import FontEmbedder
+from services.rendering.jobs.existing_signatures import existing_signatures
 from services.rendering.jobs.field_drawing import draw_field
 from services.rendering.jobs.flatten import flatten
+from services.rendering.jobs.form_kinds import Widget, export_value, on_state
+from services.rendering.jobs.forms import fillable_widgets
 from services.rendering.jobs.geometry import Rectangle, area_to_rectangle, upright_page, visible_page
 from services.rendering.jobs.image_objects import PictureEmbedder
 from services.rendering.jobs.isolation import isolate
@@ -33,6 +36,8 @@ from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.tagging import Mark, Tagging, is_tagged
 
 _FORM_NAME = "/CountersignFill"
+_OVERHANG = 3.0
+"""Points that ink may reach out of its area."""
 
 
 @dataclass(frozen=True)
@@ -86,35 +91,84 @@ def fill_into(
     return drawn
 
 
-def overlay_pdf(
-    pdf: pikepdf.Pdf, document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]
-) -> dict[int, bytes]:
-    """For each page of the signed ``pdf`` that gets values a PDF of one page, transparent but for the values, in the default
-    user space of that page (its MediaBox is the same, ``/Rotate`` and ``/UserUnit`` are dealt with)."""
-    filling = filling_of(request, attachments)
-    result: dict[int, bytes] = {}
-    for number, items in sorted(_by_page(document, request).items()):
-        page = _page(pdf, number, items)
-        sheet = pikepdf.new()
-        canvas = Canvas(visible_page(page), FontEmbedder(sheet), PictureEmbedder(sheet))
-        list(_draw_all(canvas, number, items, filling))
-        if not canvas.is_empty:
-            result[number] = _sheet(sheet, canvas)
-    return result
+@dataclass(frozen=True)
+class FormValue:
+    """A value for a form field of a signed file: the field's object, the ``area`` it is drawn in, and what the field holds
+    from now on: a text, the name of a state (of a button), or texts (of a list); None where there is only a picture."""
+
+    field: tuple[int, int]
+    kind: str
+    area: Rectangle
+    value: str | list[str] | None
 
 
-def drawn_values(
+@dataclass(frozen=True)
+class Overlay:
+    """A drawing for a page of a signed file (from 1): ``sheet`` is a PDF of one page, transparent but for the values, in that
+    page's default user space (its MediaBox is the same, ``/Rotate`` and ``/UserUnit`` are dealt with). ``values`` are those of
+    form fields; without any the drawing is the look of the seal, which fills ``area``."""
+
+    page: int
+    sheet: bytes
+    area: Rectangle
+    values: tuple[FormValue, ...] = ()
+
+
+def additions(
     pdf: pikepdf.Pdf, document: StoredDocument, request: FillRequest, attachments: Mapping[str, bytes]
-) -> list[Drawn]:
-    """What ``overlay_pdf`` draws where, for reading it back."""
+) -> tuple[list[Overlay], list[Drawn]]:
+    """What is added to the signed ``pdf``: values whose area is an empty form field of the file go into that field, others
+    become the look of our seal. Links are left out, as annotations of their own would be a change that readers call broken."""
     filling = filling_of(request, attachments)
-    scratch = pikepdf.new()
-    fonts, pictures = FontEmbedder(scratch), PictureEmbedder(scratch)
+    visible = [visible_page(page) for page in pdf.pages]
+    fillable = fillable_widgets(pdf, visible, existing_signatures(pdf))
+    overlays: list[Overlay] = []
     drawn: list[Drawn] = []
     for number, items in sorted(_by_page(document, request).items()):
-        canvas = Canvas(visible_page(_page(pdf, number, items)), fonts, pictures)
-        drawn += _draw_all(canvas, number, items, filling)
-    return drawn
+        _page(pdf, number, items)
+        widgets = [(item, area, _widget_at(fillable.get(number, ()), area)) for item, area in items]
+        for of_form in (True, False):
+            sheet = pikepdf.new()
+            canvas = Canvas(visible[number - 1], FontEmbedder(sheet), PictureEmbedder(sheet))
+            shown: list[Drawn] = []
+            values: list[FormValue] = []
+            for item, area, widget in widgets:
+                if (widget is not None) is not of_form:
+                    continue
+                for one in _draw_all(canvas, number, [(item, area)], filling):
+                    shown.append(one)
+                    values += [_form_value(widget, one, item)] if widget else []
+            drawn += shown
+            if not canvas.is_empty:
+                box = _around([one.rectangle for one in shown], canvas.page.box)
+                overlays.append(Overlay(number, _sheet(sheet, canvas), box, tuple(values)))
+    return overlays, drawn
+
+
+def _widget_at(widgets: Sequence[Widget], area: Area) -> Widget | None:
+    boxes = ((one, Box(x=one.area.x, y=one.area.y, w=one.area.w, h=one.area.h)) for one in widgets)
+    return next((one for one, box in boxes if box.is_at(area)), None)
+
+
+def _form_value(widget: Widget, drawn: Drawn, item: FieldValue) -> FormValue:
+    value: str | list[str] | None = drawn.text
+    if widget.kind == "/Btn":
+        value = on_state(widget.annotation) or "/Yes"
+    elif widget.kind == "/Ch" and isinstance(item.value, list):
+        value = [export_value(widget, str(one)) for one in item.value]
+    elif widget.kind == "/Ch":
+        value = export_value(widget, str(item.value))
+    return FormValue(widget.annotation.objgen, widget.kind, drawn.rectangle, value)
+
+
+def _around(boxes: Sequence[Rectangle], page: Rectangle) -> Rectangle:
+    """The part of the page that the boxes take, with room for accents and descenders."""
+    return Rectangle(
+        max(min(box.left for box in boxes) - _OVERHANG, page.left),
+        max(min(box.bottom for box in boxes) - _OVERHANG, page.bottom),
+        min(max(box.right for box in boxes) + _OVERHANG, page.right),
+        min(max(box.top for box in boxes) + _OVERHANG, page.top),
+    )
 
 
 def faults(request: FillRequest) -> dict[str, str]:
@@ -235,8 +289,6 @@ def _sheet(sheet: pikepdf.Pdf, canvas: Canvas) -> bytes:
         Resources=Dictionary(XObject=Dictionary({f"{_FORM_NAME}0": canvas.form(sheet)})),
         Contents=sheet.make_stream(f"q {_FORM_NAME}0 Do Q".encode()),
     )
-    if canvas.links:
-        page.Annots = Array(canvas.annotations(sheet))
     sheet.pages.append(pikepdf.Page(sheet.make_indirect(page)))
     canvas.finish_fonts()
     buffer = io.BytesIO()

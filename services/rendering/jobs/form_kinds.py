@@ -37,7 +37,8 @@ _FONT_SIZE = re.compile(r"([\d.]+)\s+Tf")
 @dataclass
 class Widget:
     """A place of a form field on a page: ``inherited`` has what the field and its ancestors say, ``width`` is in points,
-    ``kid`` its place among the field's widgets, ``turned`` by how many degrees (counter-clockwise) it stands askew."""
+    ``kid`` its place among the field's widgets, ``turned`` by how many degrees (counter-clockwise) it stands askew, ``path``
+    the whole name as the file has it."""
 
     annotation: pikepdf.Dictionary
     key: Any
@@ -47,6 +48,7 @@ class Widget:
     width: float = 0.0
     kid: int = 0
     turned: int = 0
+    path: str = ""
 
     @property
     def kind(self) -> str:
@@ -120,7 +122,7 @@ def _button(field: TagField, widgets: Sequence[Widget], flags: int) -> bool:
     if flags & _PUSH_BUTTON:
         return False
     labels = items_of(widgets[0].inherited.get("/Opt"))
-    states = [_on_state(widget.annotation) for widget in widgets]
+    states = [_ESCAPED.sub(_unescaped, on_state(widget.annotation)[1:]) for widget in widgets]
     if not flags & _RADIO and len(set(states)) == 1:
         field.type = FieldType.CHECKBOX
         return True
@@ -151,6 +153,15 @@ def _signature(field: TagField, _widgets: Sequence[Widget], _flags: int) -> bool
     return True
 
 
+def export_value(widget: Widget, label: str) -> str:
+    """What the file calls a choice that is shown as ``label`` (12.7.5.4)."""
+    for item in items_of(widget.inherited.get("/Opt")):
+        pair = items_of(item)
+        if len(pair) == 2 and clean(text_of(pair[1]), LONGEST_VALUE) == label:
+            return text_of(pair[0])
+    return label
+
+
 def _label(widget: Widget, value: Any) -> str:
     """What a choice is called; it may stand for something else."""
     for item in items_of(widget.inherited.get("/Opt")):
@@ -160,15 +171,16 @@ def _label(widget: Widget, value: Any) -> str:
     return text_of(value)
 
 
-def _on_state(widget: pikepdf.Dictionary) -> str:
-    """The name of the appearance that shows the button on; ``Off`` is the other one (12.7.5.2.3)."""
+def on_state(widget: pikepdf.Dictionary) -> str:
+    """The name of the appearance that shows the button on, as the file has it; ``Off`` is the other one (12.7.5.2.3). Empty
+    when there is none."""
     appearances = widget.get("/AP")
     for key in ("/N", "/D"):
         shown = appearances.get(key) if isinstance(appearances, pikepdf.Dictionary) else None
         if isinstance(shown, pikepdf.Dictionary) and not isinstance(shown, pikepdf.Stream):
             names = [name for name in shown if name != "/Off"]
             if names:
-                return _ESCAPED.sub(_unescaped, str(names[0][1:]))
+                return str(names[0])
     return ""
 
 

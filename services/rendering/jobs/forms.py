@@ -10,6 +10,7 @@ import pikepdf
 
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, Notice
+from services.rendering.jobs.existing_signatures import ExistingSignatures
 from services.rendering.jobs.form_kinds import Widget, field_of, holds_value
 from services.rendering.jobs.geometry import Rectangle, VisiblePage, clip, rectangle_to_area
 from services.rendering.jobs.pdf_values import items_of, number_of, text_of, whole_of
@@ -44,6 +45,10 @@ _LEFT = {
         "is too small for anything to be read in it; it became no field",
         "are too small for anything to be read in them; they became no fields",
     ),
+    "form_field_closed": (
+        "cannot be filled in without breaking the signatures of the PDF; it became no field",
+        "cannot be filled in without breaking the signatures of the PDF; they became no fields",
+    ),
     "form_field_turned": (
         "is turned on its page; what is filled in stands upright there",
         "are turned on their pages; what is filled in stands upright there",
@@ -52,15 +57,23 @@ _LEFT = {
 
 
 def form_fields(
-    pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], *, document: str, report: list[Notice]
+    pdf: pikepdf.Pdf,
+    pages: Sequence[VisiblePage],
+    *,
+    document: str,
+    report: list[Notice],
+    signatures: ExistingSignatures | None = None,
 ) -> list[TagField]:
     """The empty fields of the form that are seen on a page, as fields of ours (peer facts 3.4). A field that holds a value
-    stays what it is; buttons that only run scripts are left out. ``report`` gets what became of all of them."""
+    stays what it is; buttons that only run scripts are left out, and so is what the file's ``signatures`` keep closed.
+    ``report`` gets what became of all of them."""
     told = _Told(document)
     fields: list[TagField] = []
     for widgets in _by_field(_widgets(pdf, pages, told)):
         if holds_value(widgets):
             told.add("form_field_kept", widgets[0])
+        elif signatures and _is_closed(widgets, signatures):
+            told.add("form_field_closed", widgets[0])
         elif (field := field_of(widgets)) is None:
             told.add("form_field_skipped", widgets[0])
         else:
@@ -71,6 +84,36 @@ def form_fields(
                 told.add("form_field_turned", widgets[0])
     report += told.notices(fields)
     return fields
+
+
+def fillable_widgets(
+    pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], signatures: ExistingSignatures
+) -> dict[int, list[Widget]]:
+    """The empty form fields of a signed file into which values can be written, by page (from 1). Their appearances are also
+    their fields: who compares versions of a signed file does not follow those that have several. Adobe's software shows
+    nothing of what is in the fields of a form that has an XFA part."""
+    form = pdf.Root.get("/AcroForm")
+    found: dict[int, list[Widget]] = {}
+    if not isinstance(form, pikepdf.Dictionary) or "/XFA" in form:
+        return found
+    for widgets in _by_field(_widgets(pdf, pages, _Told(""))):
+        widget = widgets[0]
+        if len(widgets) == 1 and _is_writable(widget, signatures) and not holds_value(widgets) and field_of(widgets):
+            found.setdefault(widget.area.page, []).append(widget)
+    return found
+
+
+def _is_closed(widgets: Sequence[Widget], signatures: ExistingSignatures) -> bool:
+    if signatures.form_only:
+        return len(widgets) > 1 or not _is_writable(widgets[0], signatures)
+    return any(signatures.locks(widget.path) for widget in widgets)
+
+
+def _is_writable(widget: Widget, signatures: ExistingSignatures) -> bool:
+    """A signature field with rules for its signature (12.7.5.5: a lock, seed values) is kept for somebody else's."""
+    annotation = widget.annotation
+    ruled = widget.kind == "/Sig" and ("/Lock" in annotation or "/SV" in annotation)
+    return annotation.is_indirect and "/T" in annotation and not ruled and not signatures.locks(widget.path)
 
 
 def has_form(pdf: pikepdf.Pdf) -> bool:
@@ -180,7 +223,8 @@ def _widget(
         own = [kid.objgen for kid in items_of(field.get("/Kids")) if isinstance(kid, pikepdf.Dictionary)]
         kids[key] = {kid: index for index, kid in enumerate(own)}
     kid = kids[key].get(annotation.objgen, len(kids[key]))
-    return Widget(annotation, key, _name(".".join(names)), inherited, _NOWHERE.model_copy(), kid=kid)
+    path = ".".join(names)
+    return Widget(annotation, key, _name(path), inherited, _NOWHERE.model_copy(), kid=kid, path=path)
 
 
 def _name(path: str) -> str:

@@ -9,14 +9,14 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pikepdf
 
 from contracts.rpc.rendering import TagField
-from contracts.types import Area, Notice, PageSize
+from contracts.types import Area, Box, Notice, PageSize
 from services.rendering.jobs.active_content import remove_active_content
 from services.rendering.jobs.annotations import draw_missing_appearances, is_without_appearance
 from services.rendering.jobs.archival_claim import claim_of, tell_the_truth
@@ -26,7 +26,8 @@ from services.rendering.jobs.drawn_forms import check_drawn_forms
 from services.rendering.jobs.existing_signatures import ExistingSignatures, existing_signatures
 from services.rendering.jobs.flatten import flatten as flatten_form
 from services.rendering.jobs.font_unicode import mend_fonts
-from services.rendering.jobs.forms import form_fields, has_form
+from services.rendering.jobs.form_kinds import Widget
+from services.rendering.jobs.forms import fillable_widgets, form_fields, has_form
 from services.rendering.jobs.geometry import (
     Rectangle,
     VisiblePage,
@@ -258,7 +259,10 @@ def _prepare_signed(
 ) -> Prepared:
     """Not a byte is changed; what would have been is said in the report."""
     if signatures.forbids:
-        raise Refused(f"The PDF is signed and nothing may be added to it: {signatures.forbids}.")
+        raise Refused(
+            f"The PDF is signed and nothing may be added to it: {signatures.forbids}. "
+            "Ask for a version without that restriction, or have a document of its own signed that refers to this one."
+        )
     if pdf.is_encrypted:
         raise Refused("The PDF is signed and encrypted: it cannot be decrypted without breaking its signatures.")
     if damaged or not _AFTER_END.fullmatch(data[data.rfind(b"%%EOF") + 5 :]):
@@ -273,13 +277,21 @@ def _prepare_signed(
     report += page_notices(pdf, pages, document=name)
     if "/XFA" in pdf.Root.get("/AcroForm", {}):
         report.append(_kept_xfa(pdf, data, name))
-    fields = form_fields(pdf, pages, document=name, report=report)
+    fields = form_fields(pdf, pages, document=name, report=report, signatures=signatures)
+    sizes = _sizes(pages)
+    if signatures.form_only:
+        report.append(_form_only(name))
+        _restrict(sizes, fillable_widgets(pdf, pages, signatures))
     # `pdf` is thrown away: its fonts are mended to read the tags.
     fonts = mend_fonts(pdf, document=name)
     report += [notice for notice in fonts if notice.code != "font_mended"]
     found = find_tags(saved(pdf) if fonts else data, pages, document=name)
     report += content_notices(pdf, found.textless, document=name, signed=True)
-    fields = tag_fields(found.tags, document=name, report=found.report) + fields
+    tags = tag_fields(found.tags, document=name, report=found.report)
+    if signatures.form_only:
+        for tag in tags:
+            tag.areas = []
+    fields = tags + fields
     if found.tags:
         message = "The text of the field tags stays visible, because removing it would break the signatures."
         report.append(Notice(code="tags_kept", message=message, document=name))
@@ -289,7 +301,21 @@ def _prepare_signed(
     if remove_active_content(pdf):  # `pdf` is thrown away: this only tells what there is.
         message = "Scripts, actions or attachments stay in the PDF, because removing them would break the signatures."
         report.append(Notice(code="active_content_kept", message=message, document=name))
-    return Prepared(data, _sizes(pages), fields, signed=True, report=report + found.report)
+    return Prepared(data, sizes, fields, signed=True, report=report + found.report)
+
+
+def _form_only(name: str) -> Notice:
+    message = (
+        "The signatures of the PDF allow nothing but its own form fields to be filled in; what is filled into other fields "
+        "is shown in the audit trail alone."
+    )
+    return Notice(code="form_only", message=message, document=name)
+
+
+def _restrict(sizes: Sequence[PageSize], fillable: Mapping[int, Sequence[Widget]]) -> None:
+    for number, size in enumerate(sizes, 1):
+        areas = [widget.area for widget in fillable.get(number, ())]
+        size.places = [Box(x=area.x, y=area.y, w=area.w, h=area.h) for area in areas]
 
 
 def _kept_xfa(pdf: pikepdf.Pdf, data: bytes, name: str) -> Notice:

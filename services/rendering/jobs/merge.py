@@ -114,7 +114,7 @@ def save(pdf: pikepdf.Pdf) -> bytes:
 
 def _drop_signatures(pdf: pikepdf.Pdf) -> int:
     """Take the signed fields out and leave what they show on the page; returns how many there were."""
-    signed = len(list(signature_fields.fields_of(pdf)))
+    signed = len({entry.contents for entry in signature_fields.fields_of(pdf)})  # one may be shown in several places
     if not signed:
         return 0
     for page in pdf.pages:

@@ -143,13 +143,13 @@ def _right_to_left(text: str) -> bool:
 
 
 def _with_annotations_on_pages(data: bytes) -> bytes:
-    """On a document that came signed, values are stamps, which pdfium does not count as text of the page."""
+    """On a document that came signed, values are the looks of form fields, which pdfium does not count as text of the page."""
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        stamps = {number: _stamps(page) for number, page in enumerate(pdf.pages)}
-        if not any(stamps.values()):
+        looks = {number: _shown_fields(page) for number, page in enumerate(pdf.pages)}
+        if not any(looks.values()):
             return data
         for number, page in enumerate(pdf.pages):
-            page.obj.Annots = pikepdf.Array(stamps[number])
+            page.obj.Annots = pikepdf.Array(looks[number])
         del pdf.Root.AcroForm
         pdf.flatten_annotations("all")
         output = io.BytesIO()
@@ -157,11 +157,12 @@ def _with_annotations_on_pages(data: bytes) -> bytes:
         return output.getvalue()
 
 
-def _stamps(page: pikepdf.Page) -> list[pikepdf.Object]:
+def _shown_fields(page: pikepdf.Page) -> list[pikepdf.Object]:
     annotations = page.obj.get("/Annots")
     if not isinstance(annotations, pikepdf.Array):
         return []
-    return [one for one in annotations if isinstance(one, pikepdf.Dictionary) and one.get("/Subtype") == "/Stamp"]
+    found = [one for one in annotations if isinstance(one, pikepdf.Dictionary) and one.get("/Subtype") == "/Widget"]
+    return [one for one in found if "/AP" in one]
 
 
 # --- signature ------------------------------------------------------------------------------------------------------------

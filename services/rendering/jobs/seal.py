@@ -29,6 +29,12 @@ _TOKEN_BYTES = 24
 _INVISIBLE = Array([0, 0, 0, 0])
 _PRINT_AND_LOCKED = 4 + 128
 _SPOKEN_NAME = "Electronic seal"
+_CERTIFICATION = Dictionary(
+    Type=Name.SigRef,
+    TransformMethod=Name.DocMDP,
+    TransformParams=Dictionary(Type=Name.TransformParams, V=Name("/1.2"), P=2),
+)
+"""ISO 32000-2, 12.8.2.2, level 2: what is allowed later is signing and filling in, of which there is nothing left."""
 _SIGNATURES_EXIST_APPEND_ONLY = 3
 
 
@@ -64,14 +70,26 @@ class Reserved:
     digest: bytes
 
 
-def reserve(pdf: pikepdf.Pdf, text: SignatureText, size: int, material: ValidationMaterial | None = None) -> Reserved:
-    """Add an invisible signature field for a signature of at most ``size`` octets, and save.
+def reserve(
+    pdf: pikepdf.Pdf,
+    text: SignatureText,
+    size: int,
+    material: ValidationMaterial | None = None,
+    *,
+    certify: bool = False,
+) -> Reserved:
+    """Add an invisible signature field for a signature of at most ``size`` octets, and save. ``certify``: readers are to call
+    the signature broken when anything is changed afterwards but that others sign, or fill in a form.
 
     ``pdf`` must not carry signatures of others: they would not survive this (see ``seal_signed``).
     """
     token = secrets.token_bytes(_TOKEN_BYTES)
     gap = [secrets.randbelow(9 * 10**9) + 10**9 for _ in range(3)]
-    _add_signature_field(pdf, _signature(pdf, text, gap, token + bytes(size - _TOKEN_BYTES)))
+    signature = _signature(pdf, text, gap, token + bytes(size - _TOKEN_BYTES))
+    _add_signature_field(pdf, signature)
+    if certify:
+        signature.Reference = Array([_CERTIFICATION])
+        pdf.Root.Perms = Dictionary(DocMDP=signature)
     _declare_extension(pdf)
     if material:
         pdf.Root.DSS = pdf.make_indirect(_security_store(pdf, material))

@@ -77,6 +77,8 @@ def rely(embedded: EmbeddedPdfSignature, status: Any, trust: Trust, moment: date
     certificate: x509.Certificate = status.signing_cert
     notes: list[Note] = []
     problem: AdESSubIndic | None = status.trust_problem_indic
+    if problem is not None and status.validation_path is None and certificate.self_signed != "no":
+        problem = AdESIndeterminate.NO_CERTIFICATE_CHAIN_FOUND  # pyHanko has a word of its own for those
     trusted = "trusted" if problem is None and status.validation_path is not None else "untrusted"
     if status.md_algorithm in _WEAK:
         notes.append(note("warning", f"Weak digest ({status.md_algorithm.upper()}): forgeries are feasible"))
@@ -98,7 +100,7 @@ def rely(embedded: EmbeddedPdfSignature, status: Any, trust: Trust, moment: date
         trusted = "expired" if over else "untrusted"
     if trusted == "trusted":
         notes.append(note("info", "The certificate leads to a root that is trusted here"))
-    elif status.trust_problem_indic == AdESIndeterminate.NO_CERTIFICATE_CHAIN_FOUND:
+    elif problem == AdESIndeterminate.NO_CERTIFICATE_CHAIN_FOUND:
         notes.append(note("warning", "The certificate does not lead to a root that is known here"))
     if problem is None:
         return Reliance(PASSED, None, trusted, notes)

@@ -44,6 +44,7 @@ from services.rendering.jobs.trust import FAILED, INDETERMINATE, PADES, Note, Tr
 TIME_STAMP = "ETSI.RFC3161"
 
 _PADDING = "The place that is kept for the signature holds more than the signature: it was put there afterwards"
+_NO_CMS = "its contents are no CMS"
 _SUPPORTED = {PADES, TIME_STAMP, "adbe.pkcs7.detached", "PBAD.PAdES"}
 
 
@@ -92,7 +93,7 @@ def verify(data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here:
         trick = trick or "Readers disagree about what this file holds"
     if not entries and trick and b"/ByteRange" in data:
         entries = [SignatureField("")]  # there was a signature, and nobody can read it any more
-    findings = list(_check_all(view, entries, anchors, now, trick))
+    findings = list(_once_each(entries, _check_all(view, entries, anchors, now, trick)))
     if trick is None:  # else it is said already that nothing counts, and why
         findings += _removed(data, entries, anchors, now)
     findings.sort(key=lambda finding: finding.order)
@@ -100,6 +101,16 @@ def verify(data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here:
     return Verification(
         checksum_status=_status(judged, sealed_here=sealed_here), sealed_here=sealed_here, signatures=judged
     )
+
+
+def _once_each(entries: Sequence[SignatureField], findings: Iterator[_Finding]) -> Iterator[_Finding]:
+    """A signature that is shown in several places is the value of as many fields; the first one names it."""
+    shown: set[bytes] = set()
+    for entry, finding in zip(entries, findings, strict=True):
+        if not finding.holds or entry.contents not in shown:
+            yield finding
+        if finding.holds:
+            shown.add(entry.contents)
 
 
 def _status(signatures: Sequence[VerifiedSignature], *, sealed_here: bool) -> str:
@@ -304,7 +315,8 @@ def _failed(entry: SignatureField, number: int, view: _View, error: Exception) -
     said = error.failure_message if isinstance(error, SignatureValidationError) else f"{type(error).__name__}: {error}"
     fault = str(error) if isinstance(error, _Malformed) else _fault(entry, view)
     if fault or isinstance(why, AdESFailure):
-        why = why or AdESFailure.FORMAT_FAILURE
+        if why is None or fault == _NO_CMS:
+            why = AdESFailure.FORMAT_FAILURE
         answer = _stated(entry, indication_of(why), why.standard_name, "invalid")
         content = f"The signature is malformed ({fault or said})"
     else:
@@ -322,7 +334,7 @@ def _fault(entry: SignatureField, view: _View) -> str | None:
         message = cms.ContentInfo.load(entry.contents)
         message.native  # noqa: B018 - reads all that is in it
     except ValueError:
-        return "its contents are no CMS"
+        return _NO_CMS
     if message["content_type"].native != "signed_data":
         return "its contents are no CMS of signed data"
     signers, certificates = message["content"]["signer_infos"], message["content"]["certificates"]

@@ -324,7 +324,7 @@ def test_a_signed_file_is_left_byte_for_byte(options):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"certified": 1}, "its author certified it against all changes"),
+        ({"certified": 1}, "its author allows no changes at all"),
         ({"locks": "All"}, "a signature locks its fields"),
         ({"locks": "Exclude"}, "a signature locks its fields"),
     ],

@@ -2,17 +2,23 @@
 
 import hashlib
 import io
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name, String
+from pyhanko.pdf_utils import generic
+from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+from pyhanko.sign.fields import SigFieldSpec
+from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner
 
-from services.rendering.jobs import cms, seal, verify
-from tests.support.pdf_files import add_page, document, encrypted, field, line, saved, with_form
+from services.rendering.jobs import cms, intake, seal, seal_signed, verify
+from tests.support.pdf_files import add_page, document, encrypted, field, line, saved, signed, stranger, with_form
 from tests.support.sealing import assert_sealed, pdf_text, pdfsig
 from tests.support.seals import NOW, finish, identity, sealed, text
+from tests.support.strict_reader import judged
 
 
 def shared_annotations() -> bytes:
@@ -156,3 +162,79 @@ def test_the_text_stays_readable(tmp_path: Path) -> None:
 
 def test_dates_are_written_in_utc() -> None:
     assert seal.pdf_date(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == "D:20260102030405+00'00'"
+
+
+# --- certification --------------------------------------------------------------------------------------------------------
+
+
+def certified(data: bytes) -> bytes:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        return finish(seal.reserve(pdf, text(), identity().signer.size, certify=True))
+
+
+def with_annotation(data: bytes) -> bytes:
+    """A stamp, by somebody who has the file open."""
+    writer = IncrementalPdfFileWriter(io.BytesIO(data))
+    page, _ = writer.find_page_for_modification(0)
+    stamp = {"/Type": "/Annot", "/Subtype": "/Stamp"}
+    entries = {generic.pdf_name(key): generic.pdf_name(value) for key, value in stamp.items()}
+    box = generic.ArrayObject(generic.NumberObject(number) for number in (10, 10, 90, 90))
+    writer.register_annotation(
+        page, writer.add_object(generic.DictionaryObject({**entries, generic.pdf_name("/Rect"): box}))
+    )
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def with_visible_signature(data: bytes) -> bytes:
+    spec, out = SigFieldSpec("Seen", on_page=0, box=(100, 100, 200, 150)), io.BytesIO()
+    PdfSigner(PdfSignatureMetadata(field_name="Seen"), signer=stranger(), new_field_spec=spec).sign_pdf(
+        IncrementalPdfFileWriter(io.BytesIO(data)), output=out
+    )
+    return out.getvalue()
+
+
+def test_a_certified_file_is_valid_for_others(tmp_path: Path) -> None:
+    data = certified(document(line("Agreement")))
+    assert_sealed(data, tmp_path)
+    (ours,) = judged(data)
+    assert ours.permitted
+    assert ours.whole_file
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert pdf.Root.Perms.DocMDP.objgen == pdf.Root.AcroForm.Fields[0].V.objgen
+    assert verify.verify(data, [identity().encoded[-1]], NOW).signatures[0].indication == "TOTAL-PASSED"
+
+
+def test_a_seal_certifies_only_where_that_is_asked_for() -> None:
+    with pikepdf.open(io.BytesIO(sealed(document(line("Agreement"))))) as pdf:
+        assert "/Perms" not in pdf.Root
+        assert "/Reference" not in pdf.Root.AcroForm.Fields[0].V
+
+
+@pytest.mark.parametrize(
+    ("change", "permitted", "certified_permitted"),
+    [(signed, True, True), (with_visible_signature, True, False), (with_annotation, False, False)],
+    ids=["a signature that is not seen", "a signature that is seen", "a stamp"],
+)
+def test_what_may_follow_a_seal(
+    change: Callable[[bytes], bytes], permitted: bool, certified_permitted: bool, tmp_path: Path
+) -> None:
+    """pdfsig looks at the signed bytes alone: for it each stays what it was."""
+    page = document(line("Agreement"))
+    for data, expected in ((sealed(page), permitted), (certified(page), certified_permitted)):
+        changed = change(data)
+        assert judged(changed)[0].permitted is expected
+        said = verify.verify(changed, [identity().encoded[-1]], NOW).signatures[0]
+        assert (said.indication, said.integrity) == ("TOTAL-PASSED" if expected else "TOTAL-FAILED", "valid")
+        assert "Signature is Valid" in pdfsig(changed, tmp_path)
+
+
+def test_a_certified_file_that_comes_back_can_be_sealed_again(tmp_path: Path) -> None:
+    """Its pages stay as they are, as the certification wants it."""
+    data = certified(document(line("Agreement")))
+    prepared = intake.prepare(data, name="agreement")
+    assert prepared.pages[0].places == []
+    again = finish(seal_signed.reserve(data, [], text(), identity().signer.size))
+    assert [one.permitted for one in judged(again)] == [True, True]
+    assert pdfsig(again, tmp_path).count("Signature is Valid") == 2

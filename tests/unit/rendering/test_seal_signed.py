@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pikepdf
 import pytest
+from pikepdf import Name
 
 from contracts.stored_documents import StoredDocument
-from services.rendering.jobs import fill, read_back, seal, seal_signed, verify
+from services.rendering.jobs import fill, intake, read_back, seal, seal_signed, verify
 from services.rendering.jobs.refused import Refused
 from tests.support import drawing
-from tests.support.pdf_files import A4, LETTER, document, field, line, signed, with_form
+from tests.support.pdf_files import A4, LETTER, document, field, line, saved, signed, with_form
 from tests.support.sealing import assert_clean, pdf_text, pdfsig
 from tests.support.seals import NOW, finish, identity, text
+from tests.support.strict_reader import judged
 
 
 def stored_for(data: bytes) -> StoredDocument:
@@ -24,8 +26,7 @@ def filled_and_sealed(data: bytes, *values: object) -> tuple[bytes, list[fill.Dr
     request = drawing.request(*values, documents=[stored_for(data)])  # type: ignore[arg-type]
     files = {"a1": drawing.signature_png()}
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        overlays = fill.overlay_pdf(pdf, request.documents[0], request, files)
-        drawn = fill.drawn_values(pdf, request.documents[0], request, files)
+        overlays, drawn = fill.additions(pdf, request.documents[0], request, files)
     return finish(seal_signed.reserve(data, overlays, text(), identity().signer.size)), drawn
 
 
@@ -55,10 +56,10 @@ def test_the_values_are_seen_printed_and_read_back(tmp_path: Path) -> None:
     names = [value.field for value in VALUES]
     assert read_back.check(data, drawn, names, pages=1, certificate=identity().encoded[0]) == "B-B"
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        stamps = [one for one in pdf.pages[0].Annots if one.Subtype == "/Stamp"]
-        assert len(stamps) == 1
-        assert stamps[0].F & 4, "printed"
-        assert stamps[0].F & 128, "locked"
+        (look,) = [one for one in pdf.pages[0].Annots if "/AP" in one]
+        assert (look.Subtype, look.FT) == ("/Widget", "/Sig"), "no annotation of another kind is added"
+        assert look.F & 4, "printed"
+        assert look.F & 128, "locked"
 
 
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])
@@ -69,8 +70,7 @@ def test_turned_and_cropped_pages(rotate: int) -> None:
     request = drawing.request(VALUES[0], documents=[drawing.stored([(shown.width, shown.height)])])
     data = signed(page)
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        overlays = fill.overlay_pdf(pdf, request.documents[0], request, {})
-        drawn = fill.drawn_values(pdf, request.documents[0], request, {})
+        overlays, drawn = fill.additions(pdf, request.documents[0], request, {})
     sealed = finish(seal_signed.reserve(data, overlays, text(), identity().signer.size))
     read_back.check(sealed, drawn, [], pages=1, certificate=identity().encoded[0])
     upright = drawing.picture_of(sealed)
@@ -80,18 +80,47 @@ def test_turned_and_cropped_pages(rotate: int) -> None:
     assert upright.crop((left, top, right, bottom)).convert("L").getextrema()[0] < 128
 
 
-def test_verify_tells_of_the_later_change_but_knows_its_own_work() -> None:
+def assert_permitted(data: bytes) -> None:
+    """Strict readers hold everything that was added for what the earlier signatures allow."""
+    said = judged(data)
+    assert all(one.permitted for one in said), said
+    assert said[-1].whole_file
+
+
+def test_a_strict_reader_permits_what_is_added_on_each_page(tmp_path: Path) -> None:
+    """The look of a signature has one place on one page: several fields show the same signature."""
+    theirs = signed(document(*(line(f"Page {number}") for number in (1, 2, 3)), media=LETTER))
+    first = drawing.field_value("initials", "a1", *(drawing.area(0.8, 0.9, 0.1, 0.05, page=n) for n in (1, 2, 3)))
+    data, drawn = filled_and_sealed(theirs, first, *VALUES)
+    assert_permitted(data)
+    assert read_back.check(data, drawn, [], pages=3, certificate=identity().encoded[0]) == "B-B"
+    for number in (1, 2, 3):
+        assert drawing.picture_of(data, number).crop((489, 712, 551, 753)).convert("L").getextrema()[0] < 128
+    verdict = verify.verify(data, [identity().encoded[-1]], NOW)
+    assert [(one.field, one.integrity, one.changed_after_signing) for one in verdict.signatures] == [
+        ("Theirs", "valid", False),
+        ("Seal 1", "valid", False),
+    ]
+    assert pdfsig(data, tmp_path).count("Signature is Valid") == 4
+
+
+def test_verify_finds_nothing_wrong_with_what_was_added() -> None:
     data, _ = filled_and_sealed(signed(document(line("Theirs"), media=LETTER)), *VALUES)
-    anchors = [identity().encoded[-1]]
-    elsewhere = verify.verify(data, anchors, NOW)
-    assert elsewhere.checksum_status == "invalid"
+    elsewhere = verify.verify(data, [identity().encoded[-1]], NOW)
+    assert elsewhere.checksum_status == "valid"
     theirs, ours = elsewhere.signatures
-    assert (theirs.integrity, theirs.changed_after_signing, theirs.indication) == ("valid", True, "TOTAL-FAILED")
+    assert (theirs.integrity, theirs.changed_after_signing, theirs.indication) == ("valid", False, "INDETERMINATE")
     assert (ours.indication, ours.covers_whole_document) == ("TOTAL-PASSED", True)
-    here = verify.verify(data, anchors, NOW, sealed_here=True)
-    assert here.checksum_status == "valid"
-    assert here.signatures[0].changed_after_signing
-    assert here.signatures[0].indication == "INDETERMINATE"
+
+
+def test_links_are_not_added() -> None:
+    """An annotation of its own would be a change that strict readers call broken."""
+    value = drawing.field_value("payment", "10", drawing.area(0.1, 0.2, 0.5, 0.04))
+    value.field.preferences = {"price": 10, "currency": "EUR", "payment_url": "https://pay.example.com/1"}
+    data, _ = filled_and_sealed(signed(document(line("Theirs"), media=LETTER)), value)
+    assert_permitted(data)
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert {str(one.Subtype) for one in pdf.pages[0].Annots} == {"/Widget"}
 
 
 def test_a_seal_alone_changes_nothing_for_the_others() -> None:
@@ -101,16 +130,140 @@ def test_a_seal_alone_changes_nothing_for_the_others() -> None:
     assert [signature.changed_after_signing for signature in verdict.signatures] == [False, False]
 
 
-@pytest.mark.parametrize(("level", "why"), [(1, "forbids all changes"), (2, "nothing but its own form")])
-def test_what_the_author_forbids_is_not_done(level: int, why: str) -> None:
-    data = signed(document(line("Certified"), media=LETTER), certified=level)
-    with pytest.raises(Refused, match=why):
-        filled_and_sealed(data, *VALUES)
+FORM = {
+    "Name": field("Tx", "Name", (100, 700, 300, 720)),
+    "Agreed": field("Btn", "Agreed", (100, 650, 120, 670)),
+    "Colour": field("Ch", "Colour", (100, 600, 300, 620), Ff=1 << 17),
+    "Sign": field("Sig", "Sign", (100, 500, 300, 560)),
+    "Countersign": field("Sig", "Countersign", (320, 500, 520, 560)),
+}
 
 
-def test_an_author_may_allow_annotations(tmp_path: Path) -> None:
-    data, _ = filled_and_sealed(signed(document(line("Certified"), media=LETTER), certified=3), *VALUES)
+def form() -> bytes:
+    """A text, a box to tick with its two looks, a list of values with labels, two signatures."""
+    with pikepdf.open(io.BytesIO(with_form(*(pikepdf.Dictionary(one) for one in FORM.values())))) as pdf:
+        _, agreed, colour, *_ = pdf.Root.AcroForm.Fields
+        states = {
+            name: pdf.make_stream(b"", Type=Name.XObject, Subtype=Name.Form, BBox=[0, 0, 20, 20]) for name in "YO"
+        }
+        agreed.AP = pikepdf.Dictionary(N=pikepdf.Dictionary({"/Y": states["Y"], "/Off": states["O"]}))
+        agreed.AS = Name.Off
+        colour.Opt = pikepdf.Array([pikepdf.Array(["r", "Red"]), pikepdf.Array(["b", "Blue"])])
+        return saved(pdf)
+
+
+def values_of(prepared: intake.Prepared, **values: object) -> list[object]:
+    """Values for the fields that were found in the form."""
+    fields = {one.name: one for one in prepared.fields}
+    return [
+        drawing.field_value(
+            str(fields[name].type),
+            value,
+            *(area.model_copy(update={"attachment_uuid": drawing.DOCUMENT}) for area in fields[name].areas),
+            name=name,
+            options=fields[name].options,
+        )
+        for name, value in values.items()
+    ]
+
+
+@pytest.mark.parametrize("certified", [None, 2, 3])
+def test_values_go_into_the_fields_that_the_first_signer_left(certified: int | None, tmp_path: Path) -> None:
+    theirs = signed(form(), certified=certified)
+    prepared = intake.prepare(theirs, name="form")
+    assert [one.code for one in prepared.report if "closed" in one.code or "form_only" in one.code] == (
+        ["form_only"] if certified else []
+    )
+    assert (prepared.pages[0].places is not None) is bool(certified)
+    values = values_of(prepared, Name="Zoë Łącka", Agreed=True, Colour="Blue", Sign="a1", Countersign="a1")
+    data, drawn = filled_and_sealed(theirs, *values)
+    assert_permitted(data)
+    assert read_back.check(data, drawn, [], pages=1, certificate=identity().encoded[0]) == "B-B"
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        name, agreed, colour, sign, countersign, *rest = pdf.Root.AcroForm.Fields
+        assert (str(name.V), agreed.V, agreed.AS, str(colour.V)) == ("Zoë Łącka", "/Y", "/Y", "b")
+        assert sign.V.objgen == countersign.V.objgen == rest[-1].V.objgen
+        assert [str(one["/T"]) for one in rest] == ["Theirs", "Seal 1"]
+        assert list(map(float, rest[-1].Rect)) == [0, 0, 0, 0], "what the form has no place for is not shown"
+    assert "Zoë Łącka" in pdf_text(data, tmp_path)
+    upright = drawing.picture_of(data)
+    for box in (
+        (100, 72, 300, 92),
+        (100, 122, 120, 142),
+        (100, 172, 300, 192),
+        (100, 232, 300, 292),
+        (320, 232, 520, 292),
+    ):
+        assert upright.crop(box).convert("L").getextrema()[0] < 128, box
+    said = pdfsig(data, tmp_path)
+    assert "Invalid" not in said
+    assert verify.verify(data, [identity().encoded[-1]], NOW).checksum_status == "valid"
+
+
+@pytest.mark.parametrize("certified", [2, 3])
+def test_a_file_that_leaves_no_fields_gets_a_signature_that_is_not_seen(certified: int) -> None:
+    theirs = signed(document(line("{{Sign;type=signature}}"), media=LETTER), certified=certified)
+    prepared = intake.prepare(theirs, name="certified")
+    assert prepared.pages[0].places == []
+    (tag,) = prepared.fields
+    assert (tag.name, tag.areas) == ("Sign", [])
+    data, _ = filled_and_sealed(theirs)
+    assert_permitted(data)
+    assert drawing.picture_of(data).tobytes() == drawing.picture_of(theirs).tobytes()
+
+
+def test_what_a_file_was_taken_in_for_by_an_earlier_version_can_still_be_sealed(tmp_path: Path) -> None:
+    """Those allowed annotations, as the author did: nobody's agreement gets stuck."""
+    theirs = signed(document(line("Certified"), media=LETTER), certified=3)
+    data, _ = filled_and_sealed(theirs, *VALUES)
     assert pdfsig(data, tmp_path).count("Signature is Valid") == 2
+
+
+def test_no_changes_at_all_is_refused_with_what_to_do() -> None:
+    with pytest.raises(Refused, match=r"allows no changes at all, and a signature is one\. Ask for a version without"):
+        intake.prepare(signed(document(line("Certified")), certified=1), name="certified")
+
+
+def test_fields_that_a_signature_locks_are_left_alone() -> None:
+    theirs = signed(form(), locks="Include")  # The field "Other", which is not there.
+    assert {one.name for one in intake.prepare(theirs, name="form").fields} == set(FORM)
+    locked = signed(form(), locks="Include", locked=("Name", "Sign"))
+    prepared = intake.prepare(locked, name="form")
+    assert {one.name for one in prepared.fields} == {"Agreed", "Colour", "Countersign"}
+    (closed,) = [one for one in prepared.report if one.code == "form_field_closed"]
+    assert "“Name” and “Sign”" in closed.message
+    data, _ = filled_and_sealed(locked, *values_of(prepared, Agreed=True, Countersign="a1"))
+    assert_permitted(data)
+
+
+def test_fields_with_several_places_are_drawn_by_the_seal_or_not_at_all() -> None:
+    """Readers that compare versions of a file do not follow them."""
+    with pikepdf.open(io.BytesIO(with_form(field("Tx", "Name"), field("Tx", "Other", (100, 500, 300, 530))))) as pdf:
+        first, second = pdf.Root.AcroForm.Fields
+        parent = pdf.make_indirect(pikepdf.Dictionary(FT=Name.Tx, T=pikepdf.String("Name"), Kids=[first, second]))
+        for kid in (first, second):
+            del kid["/T"], kid["/FT"]
+            kid.Parent = parent
+        pdf.Root.AcroForm.Fields = pikepdf.Array([parent])
+        twice = saved(pdf)
+    theirs = signed(twice)
+    data, _ = filled_and_sealed(theirs, *values_of(intake.prepare(theirs, name="form"), Name="Twice"))
+    assert_permitted(data)
+    prepared = intake.prepare(signed(twice, certified=2), name="form")
+    assert (prepared.fields, prepared.pages[0].places) == ([], [])
+    assert "form_field_closed" in {one.code for one in prepared.report}
+
+
+def test_nothing_is_written_into_a_form_of_which_adobe_shows_another_part() -> None:
+    with pikepdf.open(io.BytesIO(form())) as pdf:
+        pdf.Root.AcroForm.XFA = pdf.make_stream(b"<xdp:xdp xmlns:xdp='http://ns.adobe.com/xdp/'></xdp:xdp>")
+        with_xfa = saved(pdf)
+    theirs = signed(with_xfa)
+    data, _ = filled_and_sealed(theirs, *values_of(intake.prepare(theirs, name="form"), Name="Zoë"))
+    assert_permitted(data)
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert "/V" not in pdf.Root.AcroForm.Fields[0]
+    assert intake.prepare(signed(with_xfa, certified=2), name="form").pages[0].places == []
 
 
 def test_a_form_stays_a_form(tmp_path: Path) -> None:
@@ -126,7 +279,7 @@ def test_validation_material_goes_along() -> None:
     crl = who.revocation_list
     assert crl is not None
     material = seal.ValidationMaterial(who.encoded, (), [crl])
-    reserved = seal_signed.reserve(signed(document(line("x"))), {}, text(), who.signer.size, material)
+    reserved = seal_signed.reserve(signed(document(line("x"))), [], text(), who.signer.size, material)
     with pikepdf.open(io.BytesIO(finish(reserved, who))) as pdf:
         assert len(pdf.Root.DSS.Certs) == 2
         assert [item.read_bytes() for item in pdf.Root.DSS.CRLs] == [crl]
@@ -134,4 +287,4 @@ def test_validation_material_goes_along() -> None:
 
 def test_garbage_is_refused_not_crashed_on() -> None:
     with pytest.raises(Refused, match="cannot be added to"):
-        seal_signed.reserve(b"%PDF-1.7\nnothing", {}, text(), 3000)
+        seal_signed.reserve(b"%PDF-1.7\nnothing", [], text(), 3000)

@@ -76,10 +76,18 @@ def test_a_signature_that_cannot_be_checked_is_not_called_bad() -> None:
     assert "signature_invalid" not in codes(result)
 
 
-@pytest.mark.parametrize(("level", "why"), [(1, "certified it against all changes"), (2, "nothing but its own form")])
-def test_what_may_not_be_added_to_is_refused_now(level: int, why: str) -> None:
-    with pytest.raises(Refused, match=why):
-        prepare(signed(document(line("Certified"), media=LETTER), certified=level))
+def test_what_may_not_be_added_to_is_refused_now() -> None:
+    with pytest.raises(Refused, match="allows no changes at all"):
+        prepare(signed(document(line("Certified"), media=LETTER), certified=1))
+
+
+@pytest.mark.parametrize("rectangle", [(100, 600, 300, 630), (100, 600, 110, 610)])
+def test_a_certified_form_is_tried_out_in_its_own_fields(rectangle: tuple[int, ...]) -> None:
+    """As far as there is room for a word."""
+    result, _ = prepare(signed(with_form(field("Tx", "Name", rectangle)), certified=2))
+    (place,) = result["pages"][0]["places"]
+    assert place["x"] == pytest.approx(100 / 612)
+    assert "form_only" in codes(result)
 
 
 def test_a_file_whose_values_would_not_be_seen_is_refused_now(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +115,7 @@ def test_nobody_is_told_of_the_field_that_is_tried(monkeypatch: pytest.MonkeyPat
 def test_whatever_sealing_trips_over_is_one_sentence(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     """In words that are about the file; Python's are in the log."""
 
-    def trip(*_: object) -> None:
+    def trip(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(seal, "reserve", trip)
