@@ -116,11 +116,13 @@ def _between(data: bytes, entry: SignatureField) -> bytes:
 
 
 def fields_of(pdf: pikepdf.Pdf) -> Iterator[SignatureField]:
-    """The filled signature fields of an open document, parents before kids; rings and deep trees do no harm."""
+    """The filled signature fields of an open document, parents before kids; rings and deep trees do no harm. A signature that
+    is shown in several places has as many fields."""
     form = pdf.Root.get("/AcroForm")
     roots = form.get("/Fields") if isinstance(form, pikepdf.Dictionary) else None
     waiting = [(item, "", None) for item in _reversed(roots)]
     seen: set[tuple[int, int]] = set()
+    signatures: set[tuple[int, int]] = set()
     count = 0
     while waiting and count < _MOST_SIGNATURES:
         node, parent, kind = waiting.pop()
@@ -132,7 +134,8 @@ def fields_of(pdf: pikepdf.Pdf) -> Iterator[SignatureField]:
         kind = node.get("/FT", kind)
         value = node.get("/V")
         if kind == "/Sig" and isinstance(value, pikepdf.Dictionary):
-            count += 1
+            count += not value.is_indirect or value.objgen not in signatures
+            signatures.add(value.objgen)
             yield _entry(name, value)
         waiting.extend((kid, name, kind) for kid in _reversed(node.get("/Kids")))
 

@@ -44,6 +44,7 @@ from services.rendering.jobs.trust import FAILED, INDETERMINATE, PADES, Note, Tr
 TIME_STAMP = "ETSI.RFC3161"
 
 _PADDING = "The place that is kept for the signature holds more than the signature: it was put there afterwards"
+_NO_RANGE = "its byte range is none"
 _NO_CMS = "its contents are no CMS"
 _SUPPORTED = {PADES, TIME_STAMP, "adbe.pkcs7.detached", "PBAD.PAdES"}
 
@@ -93,7 +94,7 @@ def verify(data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here:
         trick = trick or "Readers disagree about what this file holds"
     if not entries and trick and b"/ByteRange" in data:
         entries = [SignatureField("")]  # there was a signature, and nobody can read it any more
-    findings = list(_once_each(entries, _check_all(view, entries, anchors, now, trick)))
+    findings = list(_check_all(view, entries, anchors, now, trick))
     if trick is None:  # else it is said already that nothing counts, and why
         findings += _removed(data, entries, anchors, now)
     findings.sort(key=lambda finding: finding.order)
@@ -101,16 +102,6 @@ def verify(data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here:
     return Verification(
         checksum_status=_status(judged, sealed_here=sealed_here), sealed_here=sealed_here, signatures=judged
     )
-
-
-def _once_each(entries: Sequence[SignatureField], findings: Iterator[_Finding]) -> Iterator[_Finding]:
-    """A signature that is shown in several places is the value of as many fields; the first one names it."""
-    shown: set[bytes] = set()
-    for entry, finding in zip(entries, findings, strict=True):
-        if not finding.holds or entry.contents not in shown:
-            yield finding
-        if finding.holds:
-            shown.add(entry.contents)
 
 
 def _status(signatures: Sequence[VerifiedSignature], *, sealed_here: bool) -> str:
@@ -128,12 +119,18 @@ def _status(signatures: Sequence[VerifiedSignature], *, sealed_here: bool) -> st
 def _check_all(
     view: _View, entries: list[SignatureField], anchors: Sequence[bytes], now: datetime, trick: str | None
 ) -> Iterator[_Finding]:
+    """A signature that is shown in several places is the value of as many fields; the first one names it."""
     seen: set[str] = set()
+    holding: set[bytes] = set()
     for number, entry in enumerate(entries):
         try:
             if entry.field in seen:
                 raise _Malformed("a second field of the same name")
             seen.add(entry.field)
+            if entry.contents in holding:
+                continue
+            if entry.sub_filter in _SUPPORTED and not _has_byte_range(entry, view.size):
+                raise _Malformed(_NO_RANGE)
             embedded = _embedded(view, entry)
             stated = str(embedded.sig_object.get("/SubFilter", "")).removeprefix("/")
             finding = (
@@ -143,6 +140,8 @@ def _check_all(
             )
         except Exception as error:  # a hostile signature raises about anything, and the next one still counts
             finding = _failed(entry, number, view, error)
+        if finding.holds:
+            holding.add(entry.contents)
         yield _tricked(finding, trick) if trick else finding
 
 
@@ -245,6 +244,9 @@ def _finding(
         notes.insert(0, note("error", problem[1]))
     else:
         notes.insert(0, note("info", "The signed content is intact"))
+        if status.modification_level == ModificationLevel.FORM_FILLING:
+            content = "Later signatures or values of form fields were added, which this signature allows"
+            notes.append(note("info", content))
     if stamp and not proven and entry.sub_filter != TIME_STAMP:
         notes.append(
             note("warning", "The time-stamp comes from an authority that is not known here: it proves no time")
@@ -327,9 +329,8 @@ def _failed(entry: SignatureField, number: int, view: _View, error: Exception) -
 
 def _fault(entry: SignatureField, view: _View) -> str | None:
     """What is wrong with the signature as it stands in the file, and needs no cryptography to be seen; None: nothing."""
-    numbers = entry.byte_range
-    if not numbers or len(numbers) % 2 or min(numbers) < 0 or entry.end > view.size:
-        return "its byte range is none"
+    if not _has_byte_range(entry, view.size):
+        return _NO_RANGE
     try:
         message = cms.ContentInfo.load(entry.contents)
         message.native  # noqa: B018 - reads all that is in it
@@ -343,6 +344,11 @@ def _fault(entry: SignatureField, view: _View) -> str | None:
     if not any(_named(signers[0]["sid"], one.chosen) for one in certificates if one.name == "certificate"):
         return "the certificate of its signer is not in it"
     return None
+
+
+def _has_byte_range(entry: SignatureField, size: int) -> bool:
+    numbers = entry.byte_range
+    return bool(numbers) and len(numbers) % 2 == 0 and min(numbers) >= 0 and entry.end <= size
 
 
 def _named(sid: cms.SignerIdentifier, certificate: x509.Certificate) -> bool:

@@ -27,9 +27,19 @@ from services.rendering.jobs import certificates, seal, signature_fields
 from services.rendering.jobs.certificates import SealIdentity
 from services.rendering.jobs.refused import Refused
 from services.rendering.jobs.verify import verify
-from tests.support.altered_files import hole, padded, without_signature
+from tests.support.altered_files import SHADOWS, hole, padded, without_signature
 from tests.support.intake import take
-from tests.support.pdf_files import document, encrypted, line, saved, signed, stranger, unlisted_cross_references
+from tests.support.pdf_files import (
+    document,
+    encrypted,
+    field,
+    line,
+    saved,
+    signed,
+    stranger,
+    unlisted_cross_references,
+    with_form,
+)
 from tests.support.sealing import pdfsig
 from tests.support.seals import NOW, finish, identity, sealed, text
 from tests.support.tsa import authority
@@ -310,7 +320,6 @@ TAMPERED = {
     "white space without end": GOOD + b" " * 20_000,
     "a lonely object behind the end": GOOD + b"\n99 0 obj\n<<>>\nendobj\n",
     "incremental saving without an end": bare_tail(GOOD),
-    "a page exchanged by an update": incremental(GOOD, b"BT /F1 12 Tf 72 700 Td (Agreed: 9 EUR) Tj ET"),
     "cut off at the end": GOOD[:-60],
     "cut off at the signature": GOOD[: END + 40],
     "byte range empty": byte_range_replaced(GOOD, b"[]"),
@@ -327,6 +336,25 @@ TAMPERED = {
 }
 
 
+UPDATED = {name: change(GOOD) for name, change in SHADOWS.items()}
+UPDATED["a page exchanged by an update"] = incremental(GOOD, b"BT /F1 12 Tf 72 700 Td (Agreed: 9 EUR) Tj ET")
+"""Well-formed changes behind the signature. Whether they are ours is decided by the file's own hash (``sealed_here``)."""
+
+
+@pytest.mark.parametrize("name", UPDATED)
+def test_a_later_change_of_what_is_seen_is_told(name: str, tmp_path: Path) -> None:
+    """The signed bytes are what they were, as pdfsig says."""
+    verdict = look(UPDATED[name])
+    assert verdict.checksum_status == "invalid"
+    signature = verdict.signatures[0]
+    assert (signature.integrity, signature.changed_after_signing) == ("valid", True)
+    assert (signature.indication, signature.sub_indication) == ("TOTAL-FAILED", "FORMAT_FAILURE")
+    assert not signature.covers_whole_document
+    other = pdfsig(UPDATED[name], tmp_path)
+    assert "Signature is Valid" in other
+    assert "- Total document signed" not in other
+
+
 @pytest.mark.parametrize("name", TAMPERED)
 def test_what_was_tampered_with_is_never_valid(name: str) -> None:
     verdict = look(TAMPERED[name])
@@ -339,9 +367,41 @@ def test_what_was_tampered_with_is_never_valid(name: str) -> None:
 @pytest.mark.parametrize("name", TAMPERED)
 def test_that_a_like_file_was_sealed_here_helps_no_forger(name: str) -> None:
     """``sealed_here`` only excuses additions that we made; integrity stays what it is."""
-    if name == "a page exchanged by an update":
-        return  # the very case: it is decided by the file's own hash, which the service looks up
     assert look(TAMPERED[name], here=True).checksum_status == "invalid"
+
+
+WHOLE = {
+    "our seal": GOOD,
+    "a signature behind it": signed(GOOD),
+    "somebody else's": signed(document(line("x"))),
+    "certified": signed(document(line("x")), certified=2),
+    "a form": signed(with_form(field("Tx", "Name")), certified=3),
+    "cross-references that do not list themselves": signed(unlisted_cross_references(line("x"))),
+}
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *TAMPERED, *UPDATED])
+def test_pdfsig_comes_to_the_same_verdict(name: str, tmp_path: Path) -> None:
+    """A file is valid here when each signature is for pdfsig, and the last one covers the whole file."""
+    data = {**WHOLE, **TAMPERED, **UPDATED}[name]
+    words = re.findall(r"Signature Validation: (.*)|- (Total|Not total) document signed", pdfsig(data, tmp_path))
+    verdicts, cover = [verdict for verdict, _ in words if verdict], [part for _, part in words if part]
+    whole = set(verdicts) == {"Signature is Valid."} and cover[-1:] == ["Total"]
+    assert (look(data).checksum_status == "valid") is whole is (name in WHOLE)
+
+
+@pytest.mark.parametrize("name", ["empty", "null", "negative", "beyond the file"])
+def test_a_byte_range_that_is_none_is_a_fault_of_the_format(name: str) -> None:
+    signature = only(look(TAMPERED[f"byte range {name}"]))
+    assert (signature.indication, signature.sub_indication) == ("TOTAL-FAILED", "FORMAT_FAILURE")
+
+
+def test_contents_that_are_no_signature_are_a_fault_of_the_format() -> None:
+    """Whatever broke them, no signing certificate is to be looked for."""
+    start, end = hole(GOOD)
+    data = GOOD[:start] + b"ff" + GOOD[start + 2 : end] + GOOD[end:]
+    signature = only(look(data))
+    assert (signature.indication, signature.sub_indication) == ("TOTAL-FAILED", "FORMAT_FAILURE")
 
 
 def test_words_for_what_happened() -> None:
@@ -350,7 +410,7 @@ def test_words_for_what_happened() -> None:
     assert (page.indication, page.sub_indication, page.integrity) == ("TOTAL-FAILED", "HASH_FAILURE", "invalid")
     assert (garbage.indication, garbage.sub_indication) == ("TOTAL-FAILED", "FORMAT_FAILURE")
     assert "content after the end" in said(garbage)
-    changed = only(look(TAMPERED["a page exchanged by an update"]))
+    changed = only(look(UPDATED["a page exchanged by an update"]))
     assert (changed.integrity, changed.changed_after_signing) == ("valid", True)
     assert (changed.indication, changed.sub_indication) == ("TOTAL-FAILED", "FORMAT_FAILURE")
     assert "changed after this signature" in said(changed)
