@@ -7,11 +7,12 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name, String
 
-from services.rendering.jobs import merge
+from services.rendering.jobs import fill, merge, seal_signed
 from services.rendering.jobs.refused import Refused
-from tests.support.pdf_files import add_page, document, encrypted, field, line, saved, signed, with_form
+from tests.support import drawing
+from tests.support.pdf_files import LETTER, add_page, document, encrypted, field, line, saved, signed, with_form
 from tests.support.sealing import assert_clean, pdf_text
-from tests.support.seals import sealed
+from tests.support.seals import finish, identity, sealed, text
 
 
 def merged(*files: bytes, title: str = "Both") -> tuple[bytes, list[str]]:
@@ -42,6 +43,23 @@ def test_the_same_file_twice(tmp_path: Path) -> None:
     with pikepdf.open(io.BytesIO(data)) as pdf:
         assert len({str(item.T) for item in pdf.Root.AcroForm.Fields}) == 2
     assert_clean(data, tmp_path)
+
+
+def test_what_our_seal_shows_on_a_signed_file_stays() -> None:
+    """It is one signature, however many places it has."""
+    theirs = signed(document(line("one"), line("two"), media=LETTER))
+    areas = [drawing.area(0.1, 0.2, 0.5, 0.04, page=page) for page in (1, 2)]
+    stored = drawing.stored([(612.0, 792.0)] * 2)
+    request = drawing.request(drawing.field_value("text", "filled", *areas), documents=[stored])
+    with pikepdf.open(io.BytesIO(theirs)) as pdf:
+        overlays, _ = fill.additions(pdf, stored, request, {})
+    data, warnings = merged(
+        document(line("plain")), finish(seal_signed.reserve(theirs, overlays, text(), identity().signer.size))
+    )
+    assert warnings == ["File 2: 2 signatures removed; a signature is only valid in its own file"]
+    assert [
+        drawing.picture_of(data, page).crop((61, 158, 367, 190)).convert("L").getextrema()[0] < 128 for page in (2, 3)
+    ] == [True] * 2
 
 
 @pytest.mark.parametrize("make", [sealed, signed])

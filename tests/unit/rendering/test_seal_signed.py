@@ -106,12 +106,12 @@ def test_a_strict_reader_permits_what_is_added_on_each_page(tmp_path: Path) -> N
 
 def test_initials_on_each_of_many_pages() -> None:
     """As many places as there are pages, and one signature."""
-    pages = range(1, 131)
+    pages = range(1, 106)
     theirs = signed(document(*(line(f"Page {number}") for number in pages), media=LETTER))
     initials = drawing.field_value("initials", "a1", *(drawing.area(0.8, 0.9, 0.1, 0.05, page=one) for one in pages))
     data, _ = filled_and_sealed(theirs, initials)
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        assert len(pdf.Root.AcroForm.Fields) == 131
+        assert len(pdf.Root.AcroForm.Fields) == 106
     verdict = verify.verify(data, [identity().encoded[-1]], NOW)
     assert verdict.checksum_status == "valid"
     assert [one.field for one in verdict.signatures] == ["Theirs", "Seal 1"]

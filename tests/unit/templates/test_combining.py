@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contracts.errors import ServiceError
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import FieldInput
-from contracts.types import Area, Condition, FieldDefinition, PageSize, Party
+from contracts.types import Area, Box, Condition, FieldDefinition, PageSize, Party
 from services.templates.combining import Paper, combined, joined, placed, without
 from services.templates.domain import Definition, DocumentFields, Limits, extended
 
@@ -123,6 +123,18 @@ def test_a_successor_gets_the_areas_as_far_as_it_has_their_pages() -> None:
     assert [(notice.code, notice.page, notice.document) for notice in left.notices] == [
         ("area_off_page", 3, "called new")
     ]
+
+
+def test_a_successor_gets_the_areas_that_are_form_fields_of_its_own() -> None:
+    """When its signatures allow nothing else to be filled in."""
+    page = PageSize(width=612, height=792, places=[Box(x=0.1, y=0.1, w=0.2, h=0.05)])
+    elsewhere = area("d1").model_copy(update={"y": 0.5})
+    fields = [one("There", "Buyer", area("d1")), one("Elsewhere", "Buyer", elsewhere)]
+    left = without(part("a", *fields), {"d1": Paper("new", "called new", [page])})
+    assert [field.name for field in left.fields] == ["There"]
+    (notice,) = left.notices
+    assert (notice.code, notice.page) == ("area_off_page", 1)
+    assert "no form field" in notice.message
 
 
 def test_new_fields_come_where_their_document_does() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc.templates import AreaInput, FieldInput
-from contracts.types import FieldDefinition, FieldType, PageSize
+from contracts.types import Box, FieldDefinition, FieldType, PageSize
 from services.templates.domain import Definition, DocumentFields, Limits, define
 
 LETTER = PageSize(width=612, height=792)
@@ -43,6 +43,31 @@ def test_points_become_fractions_of_their_page() -> None:
     assert place(x=61.2, y=79.2, w=306, h=198) == (0.1, 0.1, 0.5, 0.25)
     # One value above 1 is enough: the others are points then, however small.
     assert place(x=0.612, y=0.792, w=61.2, h=0.792) == (0.001, 0.001, 0.1, 0.001)
+
+
+def test_a_page_that_has_only_some_places() -> None:
+    """The form fields of a signed file. No areas at all is for the audit trail alone."""
+    page = PageSize(width=612, height=792, places=[Box(x=0.1, y=0.2, w=0.3, h=0.04)])
+
+    def placed(*areas: AreaInput) -> list[FieldDefinition]:
+        explicit = (FieldInput(name="Field", areas=list(areas)),)
+        return define(
+            [DocumentFields("d-1", "form", "documents[0]", "file", [page], explicit=explicit)], Limits()
+        ).fields
+
+    (there,) = placed(AreaInput(x=61.2, y=158.6, w=183.6, h=31.7))
+    assert (there.areas[0].x, there.areas[0].page) == (0.1, 1)
+    assert placed()[0].areas == []
+    for other in ({"x": 0.1, "y": 0.3, "w": 0.3, "h": 0.04}, {"x": 0.1, "y": 0.2, "w": 0.31, "h": 0.04}):
+        with pytest.raises(ServiceError) as caught:
+            placed(AreaInput(**other))
+        assert caught.value.details[0]["field"] == "documents[0].fields[0].areas[0]"
+        assert "is not a form field of the document" in caught.value.message
+
+
+def test_pages_say_their_places_only_when_there_are_some() -> None:
+    assert LETTER.model_dump() == {"width": 612, "height": 792}
+    assert PageSize(width=1, height=1, places=[]).model_dump(mode="json")["places"] == []
 
 
 def test_rounding_over_the_edge_is_cut_off() -> None:
