@@ -86,7 +86,8 @@ def _fill(writer: IncrementalPdfFileWriter, value: FormValue, look: Any) -> list
     if value.kind == "/Btn":
         state = pdf_name(str(value.value))
         before = field.get("/AP", {}).get("/N", {})
-        kept = {key: before.raw_get(key) for key in before if key != state}
+        states = () if isinstance(before, generic.StreamObject) else before  # Some have one look for both.
+        kept = {key: before.raw_get(key) for key in states if key != state}
         shown = generic.DictionaryObject({**kept, state: look})
         field[pdf_name("/V")] = field[pdf_name("/AS")] = state
     elif value.kind != "/Sig" and value.value is not None:

@@ -213,6 +213,22 @@ def test_values_go_into_the_fields_that_the_first_signer_left(certified: int | N
     assert verify.verify(data, [identity().encoded[-1]], NOW).checksum_status == "valid"
 
 
+@pytest.mark.parametrize("looks", ["none", "one"])
+def test_a_box_to_tick_without_looks_of_its_own(looks: str) -> None:
+    with pikepdf.open(io.BytesIO(with_form(FORM["Agreed"]))) as pdf:
+        if looks == "one":
+            pdf.Root.AcroForm.Fields[0].AP = pikepdf.Dictionary(
+                N=pdf.make_stream(b"", Type=Name.XObject, Subtype=Name.Form, BBox=[0, 0, 20, 20])
+            )
+        theirs = signed(saved(pdf), certified=2)
+    data, drawn = filled_and_sealed(theirs, *values_of(intake.prepare(theirs, name="form"), Agreed=True))
+    assert_permitted(data)
+    read_back.check(data, drawn, [], pages=1, certificate=identity().encoded[0])
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        agreed = pdf.Root.AcroForm.Fields[0]
+        assert (agreed.V, agreed.AS, set(agreed.AP.N.keys())) == ("/Yes", "/Yes", {"/Yes"})
+
+
 @pytest.mark.parametrize("certified", [2, 3])
 def test_a_file_that_leaves_no_fields_gets_a_signature_that_is_not_seen(certified: int) -> None:
     theirs = signed(document(line("{{Sign;type=signature}}"), media=LETTER), certified=certified)
