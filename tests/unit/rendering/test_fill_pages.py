@@ -9,7 +9,7 @@ import pytest
 from pikepdf import Array, Dictionary, Name
 
 from services.rendering.jobs import read_back
-from services.rendering.jobs.fill import drawn_values, faults, fill_into, overlay_pdf
+from services.rendering.jobs.fill import additions, faults, fill_into
 from services.rendering.jobs.reading import is_found
 from tests.support.drawing import (
     LETTER,
@@ -75,19 +75,19 @@ def test_an_overlay_has_the_coordinates_of_the_page_it_is_for(
     pdf = odd_page(rotation, crop, unit)
     item = field_value("text", "Łódź II", area(0.2, 0.3, 0.4, 0.05))
     filled = request(item, field_value("signature", SIGNATURE, area(0.5, 0.6, 0.2, 0.1)), attachments=ATTACHMENTS)
-    sheets = overlay_pdf(pdf, stored(), filled, FILES)
-    places = drawn_values(pdf, stored(), filled, FILES)
+    (overlay,), places = additions(pdf, stored(), filled, FILES)
     assert places == fill_into(odd_page(rotation, crop, unit), stored(), filled, FILES)
-    assert list(sheets) == [1]
-    assert is_found("Łódź II", text_in(sheets[1], 1, places[0].rectangle))
-    with pikepdf.open(io.BytesIO(sheets[1])) as sheet:
+    assert overlay.page == 1
+    assert is_found("Łódź II", text_in(overlay.sheet, 1, places[0].rectangle))
+    with pikepdf.open(io.BytesIO(overlay.sheet)) as sheet:
         box = [float(value) for value in sheet.pages[0].obj.MediaBox]
         assert box == pytest.approx(list(crop or (0, 0, *LETTER)))
 
 
 def test_only_pages_with_values_get_overlays() -> None:
     filled = request(field_value("text", "x", area(0.1, 0.1, 0.2, 0.02, page=3)), field_value("text", None))
-    assert list(overlay_pdf(blank_pdf(4), stored([LETTER] * 4), filled, {})) == [3]
+    overlays, _ = additions(blank_pdf(4), stored([LETTER] * 4), filled, {})
+    assert [one.page for one in overlays] == [3]
 
 
 @pytest.mark.parametrize(
