@@ -215,7 +215,7 @@ def test_values_go_into_the_fields_that_the_first_signer_left(certified: int | N
 
 @pytest.mark.parametrize("looks", ["none", "one"])
 def test_a_box_to_tick_without_looks_of_its_own(looks: str) -> None:
-    with pikepdf.open(io.BytesIO(with_form(FORM["Agreed"]))) as pdf:
+    with pikepdf.open(io.BytesIO(with_form(pikepdf.Dictionary(FORM["Agreed"])))) as pdf:
         if looks == "one":
             pdf.Root.AcroForm.Fields[0].AP = pikepdf.Dictionary(
                 N=pdf.make_stream(b"", Type=Name.XObject, Subtype=Name.Form, BBox=[0, 0, 20, 20])
