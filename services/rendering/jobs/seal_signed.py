@@ -85,16 +85,24 @@ def _fill(writer: IncrementalPdfFileWriter, value: FormValue, look: Any) -> list
     shown: Any = look
     if value.kind == "/Btn":
         state = pdf_name(str(value.value))
-        before = field.get("/AP", {}).get("/N", {})
-        states = () if isinstance(before, generic.StreamObject) else before  # Some have one look for both.
-        kept = {key: before.raw_get(key) for key in states if key != state}
-        shown = generic.DictionaryObject({**kept, state: look})
+        shown = writer.add_object(generic.DictionaryObject({**_looks_of(field), state: look}))
         field[pdf_name("/V")] = field[pdf_name("/AS")] = state
     elif value.kind != "/Sig" and value.value is not None:
         field[pdf_name("/V")] = _text(value.value)
     field[pdf_name("/AP")] = generic.DictionaryObject({pdf_name("/N"): shown})
     writer.mark_update(reference)
     return [field] if value.kind == "/Sig" else []
+
+
+def _looks_of(button: Any) -> dict[Any, Any]:
+    """Its looks by state; some have none, or one for all."""
+    try:
+        by_state = button["/AP"]["/N"]
+    except KeyError:
+        return {}
+    if isinstance(by_state, generic.StreamObject):
+        return {}
+    return {state: by_state.raw_get(state) for state in by_state}
 
 
 def _text(value: str | list[str]) -> Any:

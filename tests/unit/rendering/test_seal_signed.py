@@ -159,7 +159,8 @@ def form() -> bytes:
         states = {
             name: pdf.make_stream(b"", Type=Name.XObject, Subtype=Name.Form, BBox=[0, 0, 20, 20]) for name in "YO"
         }
-        agreed.AP = pikepdf.Dictionary(N=pikepdf.Dictionary({"/Y": states["Y"], "/Off": states["O"]}))
+        looks = pdf.make_indirect(pikepdf.Dictionary({"/Y": states["Y"], "/Off": states["O"]}))
+        agreed.AP = pdf.make_indirect(pikepdf.Dictionary(N=looks))
         agreed.AS = Name.Off
         colour.Opt = pikepdf.Array([pikepdf.Array(["r", "Red"]), pikepdf.Array(["b", "Blue"])])
         return saved(pdf)
