@@ -55,7 +55,7 @@ def test_what_the_suite_sealed_is_sealed_again(suite: RunningSuite) -> None:
     assert [each["integrity"] for each in verdict["signatures"]] == ["valid", "valid"]
     assert [each["covers_whole_document"] for each in verdict["signatures"]] == [False, True]
     # A byte of either revision changed is seen.
-    for place in (len(first) // 2, (len(first) + len(second)) // 2):
+    for place in (len(first) // 2, second.index(b"stream", len(first)) + 20):
         changed = bytearray(second)
         changed[place] ^= 1
         assert suite.api("POST", "/tools/verify", {"file": encoded(bytes(changed))})["checksum_status"] == "invalid"

@@ -98,7 +98,7 @@ def test_a_file_whose_values_would_not_be_seen_is_refused_now(monkeypatch: pytes
 
 
 def test_nobody_is_told_of_the_field_that_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         tried = FieldDefinition(uuid="trial", submitter_uuid="trial", role="trial", name="trial", type=FieldType.TEXT)
         raise FieldRefused(tried, "does not fit into its area")
 
