@@ -93,6 +93,12 @@ def test_who_is_not_known_here_is_not_trusted_but_intact() -> None:
     assert (signature.indication, signature.sub_indication) == ("INDETERMINATE", "NO_CERTIFICATE_CHAIN_FOUND")
 
 
+def test_a_self_signed_certificate_that_nobody_knows_has_no_chain() -> None:
+    signature = only(look(signed(document(line("x")))))
+    assert (signature.indication, signature.sub_indication) == ("INDETERMINATE", "NO_CERTIFICATE_CHAIN_FOUND")
+    assert "does not lead to a root that is known here" in said(signature)
+
+
 def test_a_cross_reference_stream_that_does_not_list_itself_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
