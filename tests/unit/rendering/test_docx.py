@@ -766,6 +766,20 @@ def test_a_document_that_includes_another_shows_its_text(renderer: Renderer) -> 
     assert [notice.code for notice in prepared.report] == ["included_document", "unclosed_tag"]
 
 
+def test_what_is_included_counts_as_text_of_the_document() -> None:
+    names = [f"chunk{number}.txt" for number in range(2)]
+    parts = unzipped(
+        docx(
+            relationships="".join(relationship("aFChunk", name, id_=name) for name in names),
+            parts={f"word/{name}": b"x" * 13 * 2**20 for name in names},
+        )
+    )
+    stated = b'<Default Extension="txt" ContentType="text/plain"/><Override'
+    parts["[Content_Types].xml"] = parts["[Content_Types].xml"].replace(b"<Override", stated, 1)
+    with pytest.raises(Refused, match="too much text"):
+        prepare_docx(zipped(parts), None, name="x", most_bytes=2**24)
+
+
 def strict(data: bytes) -> bytes:
     """The same document as Word saves it as Strict Open XML: other names of everything (ISO/IEC 29500-1, annex A)."""
     parts = unzipped(data)

@@ -68,6 +68,20 @@ def test_attributes(text, attribute, value):
     assert parsed.remarks == (["“readonly” is not an attribute (name=value)"] if text == "A;readonly" else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("Price;role=A", True),
+        ("Today;default_value={{date}}", True),
+        ("Price;role=A} and interest", False),
+        ("Price;role=A} and interest {of 5 percent", False),
+        ("Price;role={A", False),
+    ],
+)
+def test_what_ends_where_its_braces_do(text, whole):
+    assert tag_grammar.is_whole(text) is whole
+
+
 def test_the_date_of_completion():
     for text in ("type=datenow", "Today;type=datenow;default=2020-01-01;readonly=false"):
         tag = parse_tag(text).tag

@@ -598,6 +598,7 @@ def test_an_error_of_ours_says_nothing_about_the_signature(
     def fails(*_: object, **__: object) -> None:
         raise error
 
+    genuine = only(look(GOOD))
     monkeypatch.setattr(f"services.rendering.jobs.verify.{place}", fails)
     verdict = look(GOOD)
     signature = only(verdict)
@@ -606,6 +607,8 @@ def test_an_error_of_ours_says_nothing_about_the_signature(
     assert (signature.indication, signature.sub_indication) == ("INDETERMINATE", "GENERIC")
     assert "could not be checked" in said(signature)
     assert "malformed" not in said(signature)
+    assert genuine.certificate_sha256 is not None
+    assert signature.certificate_sha256 == genuine.certificate_sha256, "whose it seems to be is told all the same"
 
 
 def test_an_error_of_ours_hides_no_forgery(monkeypatch: pytest.MonkeyPatch) -> None:
