@@ -98,7 +98,7 @@ LEFT_OUT = [
     Fault("{{A;type=date;min=2026-02-30}}", "“min” is no day of the calendar", "Year, month, day of a day that exists."),
     Fault("{{A;type=date;min=5}}", "“min” is no date as YYYY-MM-DD", "Bounds of dates are dates."),
     Fault("{{A;type=number;min=2026-01-01}}", "“min” is no number", "Bounds of numbers are numbers."),
-    Fault("{{A;type=number;min=9;max=1}}", "“max” is below “min”", "Nothing could lie between them."),
+    Fault("{{A;type=number;min=9;max=1}}", "the attribute “max” is below “min”", "Nothing could lie between them."),
     Fault("{{A;type=number;step=0}}", "“step” is not above 0", "A step goes forward."),
     Fault("{{A;type=payment;price=-1}}", "“price” is below 0", "0 or more."),
     Fault("{{A;type=payment;payment_url=shop}}", "“payment_url” is no http or https URL", "The whole address."),
@@ -147,7 +147,7 @@ REFUSED = [
     ),
     Fault('{"type": "text", "validation": {"pattern": 1}}', "validation.pattern must be a string", "Text in quotes."),
     Fault('{"type": "text", "preferences": {"align": "middle"}}', "preferences.align must be one of", "The words follow."),
-    Fault('{"type": "text", "preferences": {"color": "x"}}', "preferences.color must be", "The colours follow."),
+    Fault('{"type": "text", "preferences": {"color": "x"}}', "preferences.color must be", "`black` and its like, or a hex colour such as #1a2b3c."),
     Fault('{"type": "text", "preferences": {"font_size": 1}}', "preferences.font_size must be between 4 and 144", "Points."),
     Fault(
         '{"type": "text", "preferences": {"mask": 1.5}}',

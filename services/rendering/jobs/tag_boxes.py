@@ -66,9 +66,9 @@ def field_box(
     parsed: ParsedTag, lines: Sequence[Rectangle], visible: VisiblePage, neighbours: Neighbours
 ) -> Rectangle | None:
     """Where the field goes, in upright points; None when the tag is not on the visible page. ``lines`` are the boxes of the
-    tag's text: one that is broken over lines is where most of it is."""
+    tag's text: one that is broken over lines is where most of it is, one that runs up or down the page is all of it."""
     tag = parsed.tag
-    line = max(lines, key=lambda one: one.width)
+    line = _column(lines) or max(lines, key=lambda one: one.width)
     pixel = visible.width / TAG_PIXELS
     width = parsed.width * pixel if parsed.width else line.width
     height = parsed.height * pixel if parsed.height else line.height
@@ -84,6 +84,16 @@ def field_box(
         more = _LEADING / 2 * line.height
         box = Rectangle(box.left, box.bottom - more, box.right, box.top + more)
     return clip(box, visible)
+
+
+def _column(lines: Sequence[Rectangle]) -> Rectangle | None:
+    """All of a tag whose letters stand one below the other, each in a box of its own: vertical and turned text."""
+    left, right = min(one.left for one in lines), max(one.right for one in lines)
+    bottom, top = min(one.bottom for one in lines), max(one.top for one in lines)
+    widest = max(one.width for one in lines)
+    if len(lines) > 2 and right - left < 2 * widest < top - bottom:
+        return Rectangle(left, bottom, right, top)
+    return None
 
 
 def _is_mark(parsed: ParsedTag) -> bool:

@@ -351,6 +351,7 @@ def test_east_asian_and_vertical_text(renderer: Renderer) -> None:
     (first, second) = (field.areas[0] for field in down.fields)
     assert [(field.name, field.role) for field in down.fields] == [("署名", "買主"), ("氏名", None)]
     assert second.x < first.x, "lines follow from right to left"
+    assert all(area.h * 842 > 30 > 20 > area.w * 595 for area in (first, second)), "as long as the tags"
     assert "".join(texts(down.file)[0].split()) == "縦書きの契約書以上氏名"
 
     high = table(["UP", "DOWN"]).replace("<w:tr>", '<w:tr><w:trPr><w:trHeight w:val="6000"/></w:trPr>')
@@ -363,6 +364,7 @@ def test_east_asian_and_vertical_text(renderer: Renderer) -> None:
         ("UP", "date", "B"),
     ]
     assert texts(turned.file)[0] == ""
+    assert all(area.h * 842 > 60 > 20 > area.w * 595 for field in turned.fields for area in field.areas)
 
 
 @cache
