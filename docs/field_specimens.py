@@ -147,7 +147,10 @@ REFUSED = [
     ),
     Fault('{"type": "text", "validation": {"pattern": 1}}', "validation.pattern must be a string", "Text in quotes."),
     Fault('{"type": "text", "preferences": {"align": "middle"}}', "preferences.align must be one of", "The words follow."),
-    Fault('{"type": "text", "preferences": {"color": "x"}}', "preferences.color must be", "`black` and its like, or a hex colour such as #1a2b3c."),
+    Fault(
+        '{"type": "text", "preferences": {"color": "x"}}', "preferences.color must be",
+        "A word, or a hex colour such as #1a2b3c.",
+    ),
     Fault('{"type": "text", "preferences": {"font_size": 1}}', "preferences.font_size must be between 4 and 144", "Points."),
     Fault(
         '{"type": "text", "preferences": {"mask": 1.5}}',
