@@ -462,8 +462,7 @@ def test_paragraphs_rows_and_cells_that_were_deleted_are_gone(renderer: Renderer
         return f"<w:rPr><w:{kind} {change}/></w:rPr>"
 
     gone = f"<w:del {change}><w:r><w:delText>gone</w:delText></w:r></w:del>"
-    prepared = made(
-        renderer,
+    body = [
         paragraph("One ", properties=mark("del")),
         paragraph("and ", properties=mark("del")),
         paragraph("two."),
@@ -475,7 +474,10 @@ def test_paragraphs_rows_and_cells_that_were_deleted_are_gone(renderer: Renderer
         table(["e", "f"]).replace("</w:tcPr>", f"<w:cellDel {change}/></w:tcPr>", 1),
         table(["whole", "table"]).replace("<w:tr>", f"<w:tr><w:trPr><w:del {change}/></w:trPr>"),
         paragraph("end", f"<w:moveTo {change}>{run(' moved')}</w:moveTo>", properties=mark("moveTo")),
-    )
+    ]
+    prepared = made(renderer, *body)
+    opened = Document(io.BytesIO(prepare_docx(docx(*body), None, name="x", most_bytes=2**24).file))
+    assert [one.text for one in opened.paragraphs] == ["One and two.", "three", "end moved"]
     assert " ".join(texts(prepared.file)[0].split()) == "One and two. three c d f end moved"
     assert [notice.code for notice in prepared.report] == ["revisions_accepted"]
 
