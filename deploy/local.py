@@ -39,7 +39,6 @@ RUN_PACKAGES = [
     "fonts-noto-cjk",
     "fonts-symbola",  # symbols and emoji as outlines
     "fonts-unifont",  # emoji that are younger
-    "fonts-dancingscript",  # typed signatures
 ]
 TEST_PACKAGES = [
     "postgresql",

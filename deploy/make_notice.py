@@ -3,22 +3,26 @@
     .venv/bin/python -m deploy.make_notice
 
 Python packages are those of `deploy/locks/all.txt`; their licences and notices are read from what is installed, which has to be
-what is locked. Debian packages are those that the Dockerfiles name. The repository itself holds no copy of others' work.
+what is locked. Debian packages are those that the Dockerfiles name. The only copies of others' work in the repository itself
+are the fonts of typed signatures, which say themselves what they are.
 """
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
+from fontTools.ttLib import TTFont
+
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "deploy" / "locks"
 PAGE = ROOT / "NOTICE"
+FONTS = ROOT / "services" / "rendering" / "fonts"
 DEBIAN_LICENCES = {
     "fonts-crosextra-caladea": "OFL-1.1",
     "fonts-crosextra-carlito": "OFL-1.1",
-    "fonts-dancingscript": "OFL-1.1",
     "fonts-liberation": "OFL-1.1",
     "fonts-noto-cjk": "OFL-1.1",
     "fonts-noto-core": "OFL-1.1",
@@ -55,6 +59,12 @@ Each image is built on `python:3.11-slim-bookworm`: Debian 12 and CPython (PSF-2
 they depend on; of the fonts the characters that a document needs are embedded in it:
 
 """
+FONTS_HEAD = """Fonts
+{line}
+In the image of rendering, unchanged, in services/rendering/fonts with their licence (OFL.txt); the pictures of typed signatures
+are drawn with them:
+
+"""
 NOTICES_HEAD = """Notices
 {line}
 Packages under the Apache License, Version 2.0, that come with a NOTICE of their own:
@@ -82,6 +92,32 @@ class Package:
                 f"{self.name} {found.version} is installed, and {self.version} is locked: install the lock"
             )
         return found
+
+
+@dataclass(frozen=True)
+class BundledFont:
+    """A font file of the repository; ``digest`` is its SHA-256 in hexadecimal, the rest is what the font says of itself."""
+
+    name: str
+    version: str
+    copyright: str
+    licence: str
+    digest: str
+
+
+def bundled_fonts() -> list[BundledFont]:
+    """Those of typed signatures, by name. Raises SystemExit for one that is not under the SIL Open Font License."""
+    found = []
+    for path in sorted(FONTS.glob("*.ttf")):
+        names = TTFont(path)["name"]
+        if "SIL Open Font License, Version 1.1" not in names.getDebugName(13):
+            raise SystemExit(
+                f"{path.name} is not under the SIL Open Font License: say in deploy/make_notice.py what it is under"
+            )
+        version = names.getDebugName(5).removeprefix("Version ").partition(";")[0]
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        found.append(BundledFont(path.stem, version, names.getDebugName(0), "OFL-1.1", digest))
+    return found
 
 
 def locked(lock: str) -> list[Package]:
@@ -137,6 +173,9 @@ def text() -> str:
             _table([(f"{package.name} {package.version}", "; ".join(licences(found))) for package, found in packages]),
             DEBIAN_HEAD.format(line=_LINE),
             _table([(name, DEBIAN_LICENCES[name]) for name in wanted]),
+            FONTS_HEAD.format(line=_LINE),
+            _table([(f"{font.name} {font.version}", font.licence) for font in bundled_fonts()]),
+            "".join(f"{font.name}: {font.copyright}\n" for font in bundled_fonts()) + "\n",
             NOTICES_HEAD.format(line=_LINE),
             "\n".join(f"--- {package.name}\n\n{notice}" for package, found in packages for notice in notices(found)),
         ]

@@ -23,7 +23,18 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from deploy.make_notice import DEBIAN_LICENCES, LOCKS, ROOT, Package, debian_packages, licences, locked, services
+from deploy.make_notice import (
+    DEBIAN_LICENCES,
+    LOCKS,
+    ROOT,
+    BundledFont,
+    Package,
+    bundled_fonts,
+    debian_packages,
+    licences,
+    locked,
+    services,
+)
 
 FOLDER = ROOT / "dist"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -43,6 +54,7 @@ def bill(lock: str) -> str:
     system = [
         _debian(name) for service in ([lock] if lock != "all" else services()) for name in debian_packages(service)
     ]
+    system += [_font(font) for font in bundled_fonts() if lock in ("rendering", "all")]
     bom.components.update([*known.values(), *system])
     for name, needed in dependencies(lock, packages).items():
         bom.register_dependency(known[name] if name else ours, [known[one] for one in sorted(needed)])
@@ -121,6 +133,20 @@ def _debian(name: str) -> Component:
     purl = PackageURL("deb", "debian", name, qualifiers={"distro": "debian-12"})
     stated = [LicenseFactory().make_from_string(DEBIAN_LICENCES[name])]
     return Component(name=name, purl=purl, bom_ref=str(purl), licenses=stated)
+
+
+def _font(font: BundledFont) -> Component:
+    purl = PackageURL("generic", name=font.name, version=font.version)
+    return Component(
+        type=ComponentType.FILE,
+        name=font.name,
+        version=font.version,
+        purl=purl,
+        bom_ref=str(purl),
+        copyright=font.copyright,
+        licenses=[LicenseFactory().make_from_string(font.licence)],
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=font.digest)],
+    )
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ from contracts.rpc import events as event_calls  # noqa: F401 - they register
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.marks import subscriptions_of
 from contracts.types import Area, FieldType
-from docs import make_fields
+from docs import make_fields, make_signatures
 from docs.field_specimens import ATTRIBUTES, LEFT_OUT, NO_TAGS, REFUSED, TYPES, WAYS, Fault, Specimen, Ways
 from services.gateway import errors, specification
 from services.rendering.jobs import convert, docx, docx_package, forms, intake, preflight, tag_grammar, tag_values
+from services.rendering.jobs.fonts import HANDS
 from services.rendering.jobs.tag_grammar import parse_tag
 from services.templates import field_rules
 from tests.support import docx_files
@@ -197,6 +198,22 @@ def test_everything_that_is_said_of_tags_and_fields_is_explained() -> None:
             longest = max(re.split(r"[“”']?\{[^{}]*(?:\{[^}]*\})?[^}]*\}[“”']?", sentence), key=len).strip(" ,.:")
             longest = longest.removesuffix(" and was left out")
             assert longest in page or longest in NOT_ON_THE_PAGE, sentence
+
+
+def test_every_hand_of_typed_signatures_is_on_its_page() -> None:
+    assert make_signatures.PAGE.read_text() == make_signatures.page(), "run python -m docs.make_signatures"
+    assert {font for one in make_signatures.SPECIMENS for font in make_signatures.used(one.name)} >= set(HANDS)
+    there = {path.stem for path in make_signatures.FOLDER.iterdir()}
+    assert there == {one.file for one in make_signatures.SPECIMENS}
+
+
+@pytest.mark.parametrize("one", make_signatures.SPECIMENS, ids=lambda one: one.file)
+def test_the_pictures_of_typed_signatures_are_what_comes_out(one: make_signatures.Specimen) -> None:
+    kept = Image.open(make_signatures.FOLDER / f"{one.file}.png").convert("L")
+    now = make_signatures.picture(one).convert("L")
+    assert now.size == kept.size
+    changed = ImageChops.difference(now, kept).filter(ImageFilter.BoxBlur(2))
+    assert changed.getextrema()[1] < 40, "run python -m docs.make_signatures"  # type: ignore[operator]
 
 
 def test_the_runbook_names_every_metric_and_no_other() -> None:

@@ -5,6 +5,7 @@ import pytest
 from deploy import make_notice
 from deploy.make_notice import DEBIAN_LICENCES, LOCKS, debian_packages, locked, services
 from deploy.suite import SERVICES
+from services.rendering.jobs.fonts import HANDS
 
 
 def test_the_notice_is_of_today() -> None:
@@ -23,6 +24,14 @@ def test_it_is_about_all_that_is_shipped() -> None:
         assert all(package.hashes for package in packages)
     assert {name for service in services() for name in debian_packages(service)} == set(DEBIAN_LICENCES)
     assert {"fonts-unifont", "libreoffice-writer"} <= set(debian_packages("rendering"))
+
+
+def test_every_font_of_the_repository_is_named_with_its_licence() -> None:
+    stated = {font.name: font.licence for font in make_notice.bundled_fonts()}
+    licence = (make_notice.FONTS / "OFL.txt").read_text()
+    for path in make_notice.FONTS.iterdir():
+        assert path.name == "OFL.txt" or (stated[path.stem] == "OFL-1.1" and path.name in licence)
+    assert set(HANDS) - set(stated) == {"NotoNastaliqUrdu-Regular"}
 
 
 def test_every_package_states_a_licence() -> None:

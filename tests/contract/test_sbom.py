@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deploy.make_notice import debian_packages, locked, services
+from deploy.make_notice import bundled_fonts, debian_packages, locked, services
 from deploy.make_sbom import bill
 
 
@@ -72,6 +72,8 @@ def test_it_holds_what_the_lock_holds(lock: str) -> None:
         assert components[package.name]["licenses"]
     wanted = debian_packages(lock) if lock != "all" else debian_packages("rendering")
     assert sorted(packages(made, "deb")) == wanted
+    with_fonts = lock in ("rendering", "all")
+    assert set(packages(made, "generic")) == {font.name for font in bundled_fonts() if with_fonts}
 
 
 def test_every_package_is_needed_by_another_or_by_us(lock: str) -> None:

@@ -3,8 +3,9 @@
 Times, Helvetica and Courier are drawn with the Liberation fonts, whose glyphs have the same widths. What those lack
 falls back to Noto (one font for each script), Noto CJK, Symbola for symbols and outline emoji, and Unifont for emoji
 that are younger than Symbola, so that a text is never drawn with a blank in it: ``undrawable`` names the characters
-that no font has. All of them are Debian packages (they stand in the Dockerfile); ``FONT_DIRS`` (folders, separated by ``:``)
-replaces the places where they are looked for.
+that no font has. All of these are Debian packages (they stand in the Dockerfile); ``FONT_DIRS`` (folders, separated by ``:``)
+replaces the places where they are looked for. The fonts of typed signatures are in ``services/rendering/fonts``: Debian has no
+such fonts for most scripts, and LibreOffice, which knows only what is installed, must not take them for a document's letters.
 
 A font is mapped into memory when it is first needed and stays open: one process serves many documents.
 """
@@ -19,35 +20,35 @@ from typing import Any, NamedTuple
 import uharfbuzz as hb
 from fontTools import unicodedata as scripts
 
+HANDS_FOLDER = Path(__file__).resolve().parents[1] / "fonts"
 DIRECTORIES = (
     "/usr/share/fonts/truetype/liberation",
     "/usr/share/fonts/truetype/noto",
     "/usr/share/fonts/opentype/noto",
     "/usr/share/fonts/truetype/ancient-scripts",
     "/usr/share/fonts/opentype/unifont",
-    "/usr/share/fonts/opentype/dancingscript",
-    "/usr/share/fonts/opentype/urw-base35",
-    "/usr/share/fonts/truetype/arphic",
-    "/usr/share/fonts/truetype/klee",
-    "/usr/share/fonts/truetype/nanum",
 )
 
 FAMILIES = {"Times": "LiberationSerif", "Helvetica": "LiberationSans", "Courier": "LiberationMono"}
 SCRIPT_FAMILY = "Dancing Script"
 """The family of typed signatures."""
 
-_WESTERN_HAND = "Z003-MediumItalic"
-_HANDS = {
-    "Arab": "NotoNastaliqUrdu-Regular",
-    "Hebr": "NotoRashiHebrew-Regular",
-    "Thai": "NotoLoopedThai-Regular",
-    "Hani": "ukai",
-    "Hira": "KleeOne-Regular",
-    "Kana": "KleeOne-Regular",
-    "Hang": "NanumPen",
+HANDS = {
+    "DancingScript-Regular": "Latin, with Vietnamese",
+    "Caveat-Regular": "Cyrillic",
+    "Mynerve-Regular": "Greek",
+    "Kalam-Regular": "Devanagari",
+    "Charm-Regular": "Thai",
+    "ArefRuqaa-Regular": "Arabic, Persian, Urdu",
+    "NotoNastaliqUrdu-Regular": "Pashto, Sindhi and other languages in Arabic letters",
+    "GveretLevin-Regular": "Hebrew",
+    "KleeOne-Regular": "Japanese, Chinese characters",
+    "ZhiMangXing-Regular": "Chinese, simplified characters",
+    "NanumPenScript-Regular": "Korean",
 }
-"""What a typed signature is written in where Dancing Script lacks its letters: fonts as from a hand, where they are installed.
-``_WESTERN_HAND`` has Latin Extended, Greek and Cyrillic."""
+"""Fonts as from a hand, by name, and what each is there for: a typed signature, or else each of its words, is written in the
+first that has all of its characters. Those after the first have Latin letters, too: of a name in two scripts nothing is in a
+font of its own."""
 
 _SYMBOLS = ("NotoSansSymbols-Regular", "NotoSansSymbols2-Regular", "NotoSansMath-Regular", "NotoMusic-Regular")
 _LAST = ("Symbola_hint",)
@@ -74,8 +75,8 @@ class FontsMissing(Exception):
 
 
 class Face(NamedTuple):
-    """How text should look: ``family`` is a key of ``FAMILIES`` or ``SCRIPT_FAMILY``; ``language`` (BCP 47) decides only
-    between the Chinese, Japanese and Korean shapes of a character."""
+    """How text should look: ``family`` is a key of ``FAMILIES``, or ``SCRIPT_FAMILY`` (which has one weight); ``language``
+    (BCP 47) decides only between the Chinese, Japanese and Korean shapes of a character."""
 
     family: str = "Helvetica"
     bold: bool = False
@@ -146,11 +147,17 @@ def primary(face: Face) -> Font:
 
 
 def font_for(text: str, face: Face) -> Font | None:
-    """The first font of the chain that has every visible character of ``text`` (a grapheme cluster), or None."""
-    visible = "".join(character for character in text if not is_invisible(character))
+    """The first font of the chain that has every visible character of ``text`` (a grapheme cluster, a word), or None."""
+    visible = _visible(text)
     if not visible:
         return primary(face)
     return next((font for font in _chain(visible, face) if font.has(visible)), None)
+
+
+def hand_for(text: str) -> Font | None:
+    """The first font of ``HANDS`` that has every visible character of a typed signature, or of one of its words, or None."""
+    visible = _visible(text)
+    return next((font for name in HANDS for font in _named(name) if font.has(visible)), None)
 
 
 def western_font(text: str, face: Face) -> Font:
@@ -186,6 +193,10 @@ def reset() -> None:
         cached.cache_clear()
 
 
+def _visible(text: str) -> str:
+    return "".join(character for character in text if not is_invisible(character) and not character.isspace())
+
+
 def _can_draw(character: str) -> bool:
     if character in NEWLINES or character == "\t" or is_invisible(character):
         return True
@@ -209,8 +220,6 @@ def _chain(text: str, face: Face) -> Iterator[Font]:
     script = next((code for code in map(scripts.script, text) if code not in {"Zyyy", "Zinh", "Zzzz"}), None)
     serifs = face.family in {"Times", SCRIPT_FAMILY}
     wide = unicodedata.east_asian_width(text[0]) in {"W", "F"}
-    if face.family == SCRIPT_FAMILY and script in _HANDS:
-        yield from _named(_HANDS[script])
     if script in _CJK_SCRIPTS or (script is None and wide):
         yield from _cjk(face, text, serifs)
     elif script is not None:
@@ -255,22 +264,20 @@ def _cjk_face(language: str, text: str) -> int:
 
 @cache
 def _western(family: str, bold: bool, italic: bool) -> tuple[Font, ...]:
-    """Fonts for Latin, Greek and Cyrillic, in order."""
-    kind = "NotoSerif" if family in {"Times", SCRIPT_FAMILY} else "NotoSans"
-    hand = _named(_WESTERN_HAND) if family == SCRIPT_FAMILY else ()
-    noto = _named(f"{kind}-{_style(bold, italic or family == SCRIPT_FAMILY)}")
-    return (_primary(family, bold, italic), *hand, *noto)
+    """Fonts for Latin, Greek and Cyrillic, in order; those of ``HANDS`` have other scripts as well."""
+    if family == SCRIPT_FAMILY:
+        return tuple(font for name in (*HANDS, "NotoSerif-Italic") for font in _named(name))
+    kind = "NotoSerif" if family == "Times" else "NotoSans"
+    return (_primary(family, bold, italic), *_named(f"{kind}-{_style(bold, italic)}"))
 
 
 @cache
 def _primary(family: str, bold: bool, italic: bool) -> Font:
     if family == SCRIPT_FAMILY:
-        found = list(_named(f"DancingScript-{'Bold' if bold else 'Regular'}"))
-    else:
-        found = list(_named(f"{FAMILIES[family]}-{_style(bold, italic)}"))
+        return _western(family, bold, italic)[0]
+    found = list(_named(f"{FAMILIES[family]}-{_style(bold, italic)}"))
     if not found:
-        needed = "fonts-dancingscript" if family == SCRIPT_FAMILY else "fonts-liberation"
-        raise FontsMissing(f"the fonts for {family} are missing: install the package {needed} or set FONT_DIRS")
+        raise FontsMissing(f"the fonts for {family} are missing: install the package fonts-liberation or set FONT_DIRS")
     return found[0]
 
 
@@ -300,7 +307,7 @@ def _files() -> dict[str, Path]:
     """Font files by lower-case name without suffix. A file in an earlier folder wins."""
     folders = [folder for folder in os.environ.get("FONT_DIRS", "").split(":") if folder] or DIRECTORIES
     found: dict[str, Path] = {}
-    for folder in folders:
+    for folder in (HANDS_FOLDER, *folders):
         for path in sorted(Path(folder).rglob("*")):
             if path.suffix.lower() in {".ttf", ".otf", ".ttc"}:
                 found.setdefault(path.stem.lower(), path)

@@ -23,6 +23,7 @@ _IS_SIMPLE = re.compile(f"[{_SIMPLE}{_SIMPLE_SIGNS}]*").fullmatch
 _WESTERN = re.compile(f"[{_SIMPLE}{_SIMPLE_SIGNS}\u0300-\u036f]")
 
 _NEWLINE = re.compile("\r\n|[\n\r\u2028\u2029]")
+_WORDS = re.compile(r"\s*\S+|\s+")
 _TAB = " " * 4
 # Embeddings and overrides (see bidi.py), soft hyphens, joiners of words: they say nothing to a reader.
 _DROPPED = re.compile("[\u00ad\u2060-\u2064\u202a-\u202e\u206a-\u206f\ufeff]")
@@ -89,7 +90,10 @@ def paragraphs(text: str, face: Face) -> list[Paragraph]:
     if bad := fonts.undrawable(text):
         raise Undrawable(bad)
     text = unicodedata.normalize("NFC", _DROPPED.sub("", text).replace("\t", _TAB))
-    western = fonts.western_font("".join(set(_WESTERN.findall(text))), face)
+    if face.family == fonts.SCRIPT_FAMILY:
+        western = fonts.hand_for(text) or fonts.primary(face)
+    else:
+        western = fonts.western_font("".join(set(_WESTERN.findall(text))), face)
     return [_paragraph(line, face, western) for line in _NEWLINE.split(text)]
 
 
@@ -128,9 +132,10 @@ def _simple(font: Font, character: str) -> Cluster:
 def _runs(text: str, levels: list[int], face: Face, western: Font) -> Iterator[tuple[int, int, Font]]:
     """Stretches of one font, level and script: what HarfBuzz can shape at once."""
     run: tuple[int, Font, int, str] | None = None
+    firsts = _of_words(text, face, western) if face.family == fonts.SCRIPT_FAMILY else [western] * len(text)
     for start, end in graphemes(text):
         cluster = text[start:end]
-        font = _font(cluster, face, western, run[1] if run else None)
+        font = _font(cluster, face, firsts[start], run[1] if run else None)
         if font is None:
             yield from _character_runs(text, start, end, face, run)
             run = None
@@ -145,6 +150,17 @@ def _runs(text: str, levels: list[int], face: Face, western: Font) -> Iterator[t
         run = (start, font, levels[start], script)
     if run is not None:
         yield run[0], len(text), run[1]
+
+
+def _of_words(text: str, face: Face, whole: Font) -> list[Font]:
+    """For each character of a typed signature the font that has all of its word: ``whole``, when that has all of the text."""
+    if whole is fonts.hand_for(text):
+        return [whole] * len(text)
+    return [
+        font
+        for word in _WORDS.findall(text)
+        for font in [fonts.hand_for(word) or fonts.font_for(word, face) or whole] * len(word)
+    ]
 
 
 def _character_runs(
@@ -165,7 +181,7 @@ def _font(cluster: str, face: Face, western: Font, previous: Font | None) -> Fon
     cut words into runs."""
     if cluster.isspace() or all(map(fonts.is_invisible, cluster)):
         return previous or western
-    if _WESTERN.match(cluster) and western.has(cluster):
+    if (face.family == fonts.SCRIPT_FAMILY or _WESTERN.match(cluster)) and western.has(cluster):
         return western
     return fonts.font_for(cluster, face)
 

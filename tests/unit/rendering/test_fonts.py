@@ -1,13 +1,14 @@
 """Which font draws which character, and what no font can draw."""
 
+import itertools
 import unicodedata
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from services.rendering.jobs import fonts
 from services.rendering.jobs.fonts import Face
+from services.rendering.jobs.shaping import paragraphs
 
 
 @pytest.fixture
@@ -63,10 +64,6 @@ def test_every_emoji_can_be_drawn() -> None:
         ("ไ", Face(), "NotoSansThai-Regular"),
         ("हि", Face(), "NotoSansDevanagari-Regular"),
         ("བ", Face(), "NotoSerifTibetan-Regular"),
-        ("ש", Face(fonts.SCRIPT_FAMILY), "NotoRashiHebrew-Regular"),
-        ("ش", Face(fonts.SCRIPT_FAMILY), "NotoNastaliqUrdu-Regular"),
-        ("ไ", Face(fonts.SCRIPT_FAMILY), "NotoLoopedThai-Regular"),
-        ("हि", Face(fonts.SCRIPT_FAMILY), "NotoSerifDevanagari-Regular"),
         ("☎", Face(), "NotoSansSymbols2-Regular"),
         ("😀", Face(), "Symbola_hint"),
         ("🥰", Face(), "unifont_upper"),
@@ -136,13 +133,46 @@ def test_font_dirs_replaces_the_usual_places(font_dirs: pytest.MonkeyPatch) -> N
     assert fonts.undrawable("Łódź 王") == ["王"]
 
 
-def test_a_typed_signature_takes_fonts_of_a_hand_that_are_installed(
-    font_dirs: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    signing = Face(fonts.SCRIPT_FAMILY)
-    (tmp_path / "Z003-MediumItalic.ttf").symlink_to("/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf")
-    font_dirs.setenv("FONT_DIRS", f"{tmp_path}:/usr/share/fonts/opentype/dancingscript:/usr/share/fonts/truetype/noto")
-    fonts.reset()
-    assert fonts.western_font("Łukasz Őry", signing).name == "Z003-MediumItalic"
-    assert fonts.western_font("Юлія Παπάς", signing).name == "Z003-MediumItalic"
-    assert fonts.western_font("Ana", signing).name == "DancingScript-Regular"
+def hands(name: str) -> list[str]:
+    """The fonts of a typed signature, each time that another begins."""
+    used = [one.font.name for line in paragraphs(name, Face(fonts.SCRIPT_FAMILY)) for one in line.clusters]
+    return [font for font, _ in itertools.groupby(used)]
+
+
+@pytest.mark.parametrize(
+    ("name", "font"),
+    [
+        ("Łukasz Őry-Szőcs", "DancingScript-Regular"),
+        ("Nguyễn Thị Phượng", "DancingScript-Regular"),
+        ("Юлія Ђорђевић", "Caveat-Regular"),
+        ("Αλεξάνδρα", "Mynerve-Regular"),
+        ("प्रिया शर्मा", "Kalam-Regular"),
+        ("ณัฐพงศ์ ใจดี", "Charm-Regular"),
+        ("محمد علی\u200cرضا", "ArefRuqaa-Regular"),
+        ("שרה הלוי", "GveretLevin-Regular"),
+        ("田中さくら", "KleeOne-Regular"),
+        ("张伟", "ZhiMangXing-Regular"),
+        ("김민준", "NanumPenScript-Regular"),
+        # Latin letters beside others are written in the font of the others.
+        ("Łukasz Коваль", "Caveat-Regular"),
+        ("Anna Παπάς", "Mynerve-Regular"),
+        ("Priya शर्मा", "Kalam-Regular"),
+        ("Kim 田中", "KleeOne-Regular"),
+    ],
+)
+def test_a_typed_signature_is_written_in_one_hand_that_has_all_of_it(name: str, font: str) -> None:
+    assert hands(name) == [font]
+
+
+def test_a_word_of_a_typed_signature_is_in_one_font_when_no_hand_has_all_of_it() -> None:
+    assert hands("Björn 김 Иванов") == ["DancingScript-Regular", "NanumPenScript-Regular", "Caveat-Regular"]
+    assert hands("Ivánka 😀 Őry") == ["DancingScript-Regular", "Symbola_hint", "DancingScript-Regular"]
+    assert hands("Ἀριστοτέλης") == ["NotoSerif-Italic"]
+
+
+def test_hands_are_for_signatures_only() -> None:
+    """What Noto lacks is not drawn as from a hand."""
+    drawn = {
+        one.font.name for text in ("Łódź 王 김 ש", "😀") for line in paragraphs(text, Face()) for one in line.clusters
+    }
+    assert not drawn & set(fonts.HANDS)

@@ -1,0 +1,91 @@
+"""Makes docs/signatures.md with docs/signatures/*.png: which letters of a typed signature are written in which font.
+
+.venv/bin/python -m docs.make_signatures
+"""
+
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+
+from services.rendering.jobs.fonts import HANDS, SCRIPT_FAMILY, Face
+from services.rendering.jobs.shaping import paragraphs
+from services.rendering.jobs.signature_image import draw_signature
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE, FOLDER = ROOT / "docs" / "signatures.md", ROOT / "docs" / "signatures"
+HIGH, WIDE, GREYS = 56, 460, 16
+HEAD = """# Typed signatures
+
+Made by `python -m docs.make_signatures`; each picture is the real output. A signature that is typed is written as from a hand:
+in the first of these fonts that has all of its letters. When none has, each word is written in the first that has all of
+the word; what is in none of them is drawn in Noto's upright or italic letters. The fonts are in `services/rendering/fonts`
+(SIL Open Font License), but for Noto Nastaliq, which is Debian's.
+
+"""
+
+
+class Specimen(NamedTuple):
+    """A name, what its picture is called, and what it shows where that is not the font's purpose alone."""
+
+    file: str
+    name: str
+    shows: str = ""
+
+
+SPECIMENS = (
+    Specimen("latin", "Łukasz Őry-Szőcs"),
+    Specimen("vietnamese", "Nguyễn Thị Phượng", "Vietnamese"),
+    Specimen("turkish", "İbrahim Şahingöz", "Turkish"),
+    Specimen("cyrillic", "Юлія Коваль"),
+    Specimen("kazakh", "Әсел Құрманғали", "Kazakh"),
+    Specimen("greek", "Αλεξάνδρα Παπαδοπούλου"),
+    Specimen("devanagari", "प्रिया शर्मा"),
+    Specimen("thai", "สมชาย ใจดี"),
+    Specimen("arabic", "محمد علي شريف"),
+    Specimen("persian", "پرستو گلچین", "Persian"),
+    Specimen("sindhi", "ڀٽائي"),
+    Specimen("hebrew", "שרה הלוי"),
+    Specimen("japanese", "田中さくら"),
+    Specimen("chinese", "王小明"),
+    Specimen("simplified", "张伟"),
+    Specimen("korean", "김민준"),
+    Specimen("latin-cyrillic", "Łukasz Коваль", "Two scripts that one font has"),
+    Specimen("latin-korean", "Björn 김", "Two scripts that no font has: one font for each word"),
+    Specimen("polytonic", "Ἀριστοτέλης", "Letters that are in none: Greek with breathings"),
+    Specimen("burmese", "အောင်ဆန်း", "Letters that are in none: Burmese"),
+)
+
+
+def used(name: str) -> list[str]:
+    """The fonts of a signature, each once, in reading order."""
+    return list(dict.fromkeys(one.font.name for line in paragraphs(name, Face(SCRIPT_FAMILY)) for one in line.clusters))
+
+
+def picture(specimen: Specimen) -> Image.Image:
+    """The signature as it is put into a field, on white."""
+    ink = Image.open(io.BytesIO(draw_signature(specimen.name)))
+    white = Image.new("RGBA", ink.size, "white")
+    white.alpha_composite(ink)
+    white.thumbnail((WIDE, HIGH), Image.Resampling.LANCZOS)
+    return white.convert("L").quantize(GREYS)
+
+
+def page() -> str:
+    """docs/signatures.md."""
+    rows = [
+        f"| {one.shows or HANDS[used(one.name)[0]]} | {', '.join(used(one.name))} "
+        f"| {one.name} | ![{one.file}](signatures/{one.file}.png) |\n"
+        for one in SPECIMENS
+    ]
+    return HEAD + "| Letters | Font | Name | Signature |\n|---|---|---|---|\n" + "".join(rows)
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for old in FOLDER.glob("*.png"):
+        old.unlink()
+    for specimen in SPECIMENS:
+        picture(specimen).save(FOLDER / f"{specimen.file}.png", optimize=True)
+    PAGE.write_text(page(), encoding="utf-8")
