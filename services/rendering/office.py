@@ -108,6 +108,7 @@ def _start(folder: Path, programs: Path) -> int:
 
 _folder = Path(os.environ["TMPDIR"])
 _programs = Path(os.environ["OFFICE_DIR"])
+os.environ["FONTCONFIG_FILE"] = str(Path(__file__).with_name("office_fonts.conf"))
 resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))
 _be_quiet()
 _kit = _start(_folder, _programs)

@@ -8,6 +8,8 @@ text of a ligature is written from left to right (pdftotext, pdfium and pdf.js a
 
 CFF fonts (the Chinese, Japanese and Korean ones) have no composites and their CIDs are fixed: there the rare cluster of
 several glyphs is drawn glyph by glyph, marked with ActualText.
+
+Emoji are pictures: they become the glyphs of Type 3 fonts, of 255 each.
 """
 
 import hashlib
@@ -25,6 +27,7 @@ from fontTools.ttLib.tables._g_l_y_f import Glyph, GlyphComponent
 from pikepdf import Array, Dictionary, Name, Stream
 
 from services.rendering.jobs.fonts import Font
+from services.rendering.jobs.image_objects import PictureEmbedder
 from services.rendering.jobs.shaping import Cluster
 
 _Key = tuple[tuple[tuple[int, int, int], ...], str, int]
@@ -50,6 +53,8 @@ _ROUND_TO_GRID = 0x0004
 _SYMBOLIC = 4
 _MOST_ENTRIES = 100
 """Of a ``bfchar`` block (Adobe Technical Note 5411)."""
+_MOST_PICTURES = 255
+"""Of a Type 3 font, whose codes are single bytes."""
 
 
 @dataclass
@@ -78,34 +83,56 @@ class FontEmbedder:
         """``cid_sets``: the font descriptors list the glyphs, as PDF/A-1 wants it (ISO 19005-1, 6.3.5)."""
         self._pdf, self._cid_sets = pdf, cid_sets
         self._used: dict[Font, _Used] = {}
+        self._full: list[_Used] = []
         self.resources = pdf.make_indirect(Dictionary())
 
     def show(self, clusters: Sequence[Cluster], right_to_left: Sequence[bool] | None, size: float) -> list[str]:
         """Operators that draw ``clusters`` from left to right, for use between BT and ET."""
         first = clusters[0].font if clusters else None
-        if first and right_to_left is None and not first.is_cff and all(one.font is first for one in clusters):
+        if (
+            first
+            and right_to_left is None
+            and not (first.is_cff or first.has_pictures)
+            and all(one.font is first for one in clusters)
+        ):
             used = self._used.get(first) or self._use(first)
             return [f"/{used.name} {size:g} Tf", _forward_codes(used, clusters)]  # most lines of most forms
         out: list[str] = []
         pairs = zip(clusters, right_to_left or repeat(False), strict=False)
         for font, group in groupby(pairs, key=lambda pair: pair[0].font):
-            used = self._used.get(font) or self._use(font)
             run = list(group)
+            if font.has_pictures:
+                out += [operators for cluster, backward in run for operators in self._picture(cluster, backward, size)]
+                continue
+            used = self._used.get(font) or self._use(font)
             out.append(f"/{used.name} {size:g} Tf")
             out += _CffText(used, size).show(run) if font.is_cff else [_codes(used, run)]
         return out
 
     def finish(self) -> None:
         """Write the font programs and everything around them into the document."""
-        for used in self._used.values():
-            writer = _write_cff if used.font.is_cff else _write_truetype
-            writer(self._pdf, used)
-            if self._cid_sets:
-                described = used.reference.DescendantFonts[0].FontDescriptor
-                described.CIDSet = _compressed(self._pdf, _cid_set(used.widths))
+        for used in [*self._full, *self._used.values()]:
+            if used.font.has_pictures:
+                _write_pictures(self._pdf, used)
+            else:
+                writer = _write_cff if used.font.is_cff else _write_truetype
+                writer(self._pdf, used)
+                if self._cid_sets:
+                    described = used.reference.DescendantFonts[0].FontDescriptor
+                    described.CIDSet = _compressed(self._pdf, _cid_set(used.widths))
+
+    def _picture(self, cluster: Cluster, is_backward: bool, size: float) -> list[str]:
+        """Operators for one emoji: in the font that has it already, or else in the last one, or in another when that is full."""
+        current = self._used.get(cluster.font) or self._use(cluster.font)
+        used = next((one for one in (*self._full, current) if cluster.key in _table(one, cluster, is_backward)), None)
+        if used is None and len(current.texts) == _MOST_PICTURES:
+            self._full.append(current)
+            current = self._use(cluster.font)
+        used = used or current
+        return [f"/{used.name} {size:g} Tf", f"<{_code(used, cluster, is_backward):02X}> Tj"]
 
     def _use(self, font: Font) -> _Used:
-        name = f"F{len(self._used) + 1}"
+        name = f"F{len(self._used) + len(self._full) + 1}"
         reference = self._pdf.make_indirect(Dictionary(Type=Name.Font))
         used = self._used[font] = _Used(font, name, reference)
         self.resources[f"/{name}"] = reference
@@ -131,8 +158,7 @@ def _forward_codes(used: _Used, clusters: Sequence[Cluster]) -> str:
 
 def _code(used: _Used, cluster: Cluster, is_backward: bool) -> int:
     text = cluster.text[::-1] if is_backward else cluster.text
-    # A single character reads the same both ways: one code serves.
-    table = used.backward if is_backward and len(text) > 1 else used.codes
+    table = _table(used, cluster, is_backward)
     code = table.get(cluster.key)
     if code is None:
         code = table[cluster.key] = len(used.texts) + 1
@@ -141,6 +167,11 @@ def _code(used: _Used, cluster: Cluster, is_backward: bool) -> int:
         used.glyphs[code] = cluster.glyphs
     (used.seen_backward if is_backward else used.seen)[cluster] = code
     return code
+
+
+def _table(used: _Used, cluster: Cluster, is_backward: bool) -> dict[_Key, int]:
+    """Where the code of a cluster is: a single character reads the same both ways."""
+    return used.backward if is_backward and len(cluster.text) > 1 else used.codes
 
 
 @dataclass
@@ -215,6 +246,34 @@ def _write_cff(pdf: pikepdf.Pdf, used: _Used) -> None:
     file.Subtype = Name.CIDFontType0C
     widths = "".join(f"{glyph}[{width}]" for glyph, width in sorted(used.widths.items()))
     _write_font(pdf, used, "/FontFile3", file, f"[{widths}]", "/CIDFontType0", None)
+
+
+def _write_pictures(pdf: pikepdf.Pdf, used: _Used) -> None:
+    """A Type 3 font (ISO 32000-2, 9.6.4) in whose procedures each glyph is an image."""
+    pictures, images = PictureEmbedder(pdf), Dictionary()
+    procedures, names = Dictionary(), []
+    for code, glyphs in used.glyphs.items():
+        drawing = [f"{used.widths[code]} 0 d0"]
+        for number, (glyph, x, y) in enumerate(glyphs):
+            file, (left, bottom, width, height) = used.font.picture(glyph)
+            if not file:
+                continue
+            images[f"/I{code}_{number}"] = pictures.place(file, points=(width, height)).reference
+            left, bottom = left + x * 1000 / used.font.units, bottom + y * 1000 / used.font.units
+            drawing.append(f"q {width:.2f} 0 0 {height:.2f} {left:.2f} {bottom:.2f} cm /I{code}_{number} Do Q")
+        procedures[f"/e{code}"] = _compressed(pdf, "\n".join(drawing).encode("ascii"))
+        names.append(f"/e{code}")
+    widths = " ".join(str(used.widths[code]) for code in used.glyphs)
+    font = pikepdf.Object.parse(
+        f"<< /Type /Font /Subtype /Type3 /FontBBox [0 {-round(used.font.descent)} {max(used.widths.values())} {round(used.font.ascent)}] /FontMatrix [0.001 0 0 0.001 0 0] /FirstChar 1 "
+        f"/LastChar {len(names)} /Widths [{widths}] "
+        f"/Encoding << /Type /Encoding /Differences [1 {' '.join(names)}] >> >>".encode("ascii")
+    )
+    font.CharProcs = procedures
+    font.Resources = Dictionary(XObject=images)
+    font.ToUnicode = _compressed(pdf, _to_unicode(used.texts, digits=2))
+    for key in font.keys():  # noqa: SIM118 - pikepdf objects iterate differently
+        used.reference[key] = font[key]
 
 
 def _write_font(
@@ -323,9 +382,9 @@ def _component(name: str, x: int, y: int) -> GlyphComponent:
     return component
 
 
-def _to_unicode(texts: dict[int, str]) -> bytes:
-    """A ToUnicode CMap (ISO 32000-2, 9.10.3)."""
-    entries = [f"<{code:04X}> {_utf16(text)}" for code, text in sorted(texts.items()) if text]
+def _to_unicode(texts: dict[int, str], digits: int = 4) -> bytes:
+    """A ToUnicode CMap (ISO 32000-2, 9.10.3) for codes of so many hexadecimal digits."""
+    entries = [f"<{code:0{digits}X}> {_utf16(text)}" for code, text in sorted(texts.items()) if text]
     blocks = []
     for start in range(0, len(entries), _MOST_ENTRIES):
         block = entries[start : start + _MOST_ENTRIES]
@@ -334,7 +393,7 @@ def _to_unicode(texts: dict[int, str]) -> bytes:
         "/CIDInit /ProcSet findresource begin\n12 dict begin\nbegincmap\n"
         "/CIDSystemInfo <</Registry (Adobe) /Ordering (UCS) /Supplement 0>> def\n"
         "/CMapName /Adobe-Identity-UCS def\n/CMapType 2 def\n"
-        "1 begincodespacerange\n<0000> <FFFF>\nendcodespacerange\n"
+        f"1 begincodespacerange\n<{'0' * digits}> <{'F' * digits}>\nendcodespacerange\n"
         + "".join(blocks)
         + "endcmap\nCMapName currentdict /CMap defineresource pop\nend\nend\n"
     ).encode()

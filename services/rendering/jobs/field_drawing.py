@@ -29,7 +29,7 @@ from services.rendering.jobs.shaping import graphemes
 from services.rendering.jobs.signatures import draw_signature_field, draw_stamp
 from services.rendering.jobs.text import BLACK, Layout, Style, Undrawable, layout, legible
 
-PAPERCLIP = "\U0001f4ce"
+PAPERCLIP = "\U0001f4ce\ufe0e"  # a sign of text, in the colour of the text
 
 _LONGEST_TEXT = 20_000
 """Characters; more do not go onto a page in a readable size, so they are not laid out to find that out."""

@@ -1,11 +1,12 @@
 """The fonts that text is drawn with, and which of them has which character.
 
 Times, Helvetica and Courier are drawn with the Liberation fonts, whose glyphs have the same widths. What those lack
-falls back to Noto (one font for each script), Noto CJK, Symbola for symbols and outline emoji, and Unifont for emoji
-that are younger than Symbola, so that a text is never drawn with a blank in it: ``undrawable`` names the characters
+falls back to Noto (one font for each script), Noto CJK, and Symbola for symbols; emoji are Noto's coloured pictures, or
+else Symbola's and Unifont's outlines, so that a text is never drawn with a blank in it: ``undrawable`` names the characters
 that no font has. All of these are Debian packages (they stand in the Dockerfile); ``FONT_DIRS`` (folders, separated by ``:``)
-replaces the places where they are looked for. The fonts of typed signatures are in ``services/rendering/fonts``: Debian has no
-such fonts for most scripts, and LibreOffice, which knows only what is installed, must not take them for a document's letters.
+replaces the places where they are looked for. The fonts of typed signatures and the coloured emoji are in
+``services/rendering/fonts``: Debian has no such fonts for most scripts, and LibreOffice, which knows only what is installed, must
+not take them for a document's letters (it draws nothing for a coloured emoji).
 
 A font is mapped into memory when it is first needed and stays open: one process serves many documents.
 """
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import uharfbuzz as hb
 from fontTools import unicodedata as scripts
 
-HANDS_FOLDER = Path(__file__).resolve().parents[1] / "fonts"
+OWN_FOLDER = Path(__file__).resolve().parents[1] / "fonts"
 DIRECTORIES = (
     "/usr/share/fonts/truetype/liberation",
     "/usr/share/fonts/truetype/noto",
@@ -52,8 +53,12 @@ font of its own."""
 
 _SYMBOLS = ("NotoSansSymbols-Regular", "NotoSansSymbols2-Regular", "NotoSansMath-Regular", "NotoMusic-Regular")
 _LAST = ("Symbola_hint",)
+_COLORED = "NotoColorEmoji"
+_EMOJI_SIGNS = frozenset("\ufe0f\u20e3") | frozenset(map(chr, (*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400))))
+"""With one of these a cluster is an emoji, also where its first character is not wide: the selector of the coloured form, the
+frame of a key, the letters of flags, skin tones."""
 _NEWEST_EMOJI = "unifont_upper"
-"""Drawn in coarse squares, but there: what came after 2016 is in no other free font of outlines."""
+"""Drawn in coarse squares, but there: for what came after the others."""
 _CJK_SCRIPTS = frozenset({"Hani", "Hira", "Kana", "Hang", "Bopo", "Hrkt"})
 # The faces of NotoSansCJK-*.ttc; the same character looks different in each country.
 _CJK_FACES = {"ja": 0, "ko": 1, "zh-CN": 2, "zh-TW": 3, "zh-HK": 4}
@@ -96,6 +101,8 @@ class Font:
         self.is_cff = "CFF " in tables
         # NotoSansCJK has CIDs of its own; in other CFF fonts the number of a glyph is its CID.
         self.is_cid_keyed = self.is_cff and "CJK" in path.stem
+        self.has_pictures = self.face.has_color_png
+        """Of its glyphs, in the place of outlines."""
         metrics = self.shaper.get_font_extents("ltr")
         self.ascent = metrics.ascender * 1000 / self.units
         self.descent = -metrics.descender * 1000 / self.units
@@ -130,6 +137,17 @@ class Font:
             advance = self._advances[glyph] = round(self.shaper.get_glyph_h_advance(glyph) * 1000 / self.units)
         return advance
 
+    def picture(self, glyph: int) -> tuple[bytes, tuple[float, float, float, float]]:
+        """The PNG of a glyph (empty for a blank) with left, bottom, width and height from its origin, in thousandths of the
+        font size."""
+        ink = self.shaper.get_glyph_extents(glyph)
+        file = self.shaper.get_glyph_color_png(glyph)
+        if not ink or not file.data:
+            return b"", (0.0, 0.0, 0.0, 0.0)
+        scale = 1000 / self.units
+        box = (ink.x_bearing, ink.y_bearing + ink.height, ink.width, -ink.height)
+        return bytes(file.data), (box[0] * scale, box[1] * scale, box[2] * scale, box[3] * scale)
+
     def extents(self, glyph: int) -> tuple[int, int]:
         """How far the ink reaches above and below the baseline; both 0 for a blank."""
         reach = self._extents.get(glyph)
@@ -151,6 +169,8 @@ def font_for(text: str, face: Face) -> Font | None:
     visible = _visible(text)
     if not visible:
         return primary(face)
+    if _is_emoji(text.strip()) and (colored := next((font for font in _named(_COLORED) if font.has(visible)), None)):
+        return colored
     return next((font for font in _chain(visible, face) if font.has(visible)), None)
 
 
@@ -195,6 +215,13 @@ def reset() -> None:
 
 def _visible(text: str) -> str:
     return "".join(character for character in text if not is_invisible(character) and not character.isspace())
+
+
+def _is_emoji(cluster: str) -> bool:
+    """As opposed to a sign of text: wide, or said to be one, and not said to be none. Unicode's emoji that are coloured without
+    a selector are the wide ones; other wide characters are not in a font of emoji."""
+    wide = unicodedata.east_asian_width(cluster[0]) == "W"
+    return "\ufe0e" not in cluster and (wide or not _EMOJI_SIGNS.isdisjoint(cluster))
 
 
 def _can_draw(character: str) -> bool:
@@ -307,7 +334,7 @@ def _files() -> dict[str, Path]:
     """Font files by lower-case name without suffix. A file in an earlier folder wins."""
     folders = [folder for folder in os.environ.get("FONT_DIRS", "").split(":") if folder] or DIRECTORIES
     found: dict[str, Path] = {}
-    for folder in (HANDS_FOLDER, *folders):
+    for folder in (OWN_FOLDER, *folders):
         for path in sorted(Path(folder).rglob("*")):
             if path.suffix.lower() in {".ttf", ".otf", ".ttc"}:
                 found.setdefault(path.stem.lower(), path)

@@ -178,9 +178,9 @@ def _character_runs(
 
 def _font(cluster: str, face: Face, western: Font, previous: Font | None) -> Font | None:
     """None when no font has all of the cluster. Blanks stay in the font of what stands before them, so that they do not
-    cut words into runs."""
+    cut words into runs; those of emoji would be as wide as an emoji."""
     if cluster.isspace() or all(map(fonts.is_invisible, cluster)):
-        return previous or western
+        return western if previous is None or previous.has_pictures else previous
     if (face.family == fonts.SCRIPT_FAMILY or _WESTERN.match(cluster)) and western.has(cluster):
         return western
     return fonts.font_for(cluster, face)
@@ -277,7 +277,7 @@ def _carrier(font: Font) -> str:
 
 
 def _with_plain_blanks(text: str, font: Font) -> str:
-    """Typographic blanks that the font lacks are drawn as an ordinary one. Skin tones are not drawn: outlines have no colour,
-    and the fonts' sign for a tone is a grey square."""
+    """Typographic blanks that the font lacks are drawn as an ordinary one. Skin tones are not drawn by outlines, which have no
+    colour: their sign for a tone is a grey square."""
     plain = "".join(" " if c.isspace() and not font.glyph(c) else c for c in text)
-    return _SKIN_TONE.sub("\ufe0f", plain)
+    return plain if font.has_pictures else _SKIN_TONE.sub("\ufe0f", plain)

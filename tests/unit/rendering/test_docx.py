@@ -26,6 +26,7 @@ from lxml import etree
 from contracts.errors import ServiceError
 from services.rendering.jobs.docx import prepare_docx
 from services.rendering.jobs.docx_fonts import AS_WIDE
+from services.rendering.jobs.fonts import OWN_FOLDER
 from services.rendering.jobs.refused import Refused
 from services.rendering.pool import ChildPool, JobFailed
 from services.rendering.renderer import Prepared, Renderer
@@ -34,13 +35,13 @@ from tests.support.docx_files import WORD, docx, paragraph, relationship, run, t
 OFFICE = Path("/usr/lib/libreoffice/program")
 
 
-def office(folder: Path, **more: Any) -> ChildPool:
+def office(folder: Path, environment: dict[str, str] | None = None, **more: Any) -> ChildPool:
     return ChildPool(
         size=1,
         warm=0,
         memory=1536 * 2**20,
         tasks="services.rendering.office",
-        environment={"TMPDIR": str(folder), "OFFICE_DIR": str(OFFICE)},
+        environment={"TMPDIR": str(folder), "OFFICE_DIR": str(OFFICE), **(environment or {})},
         **more,
     )
 
@@ -95,6 +96,24 @@ def test_pages_of_text_with_header_footer_footnote_table_and_box(renderer: Rende
         assert words in second
     assert [(round(page.width), round(page.height)) for page in prepared.pages] == [(595, 842)] * 2
     assert sorted(prepared.variables) == ["name", "rows"]
+
+
+def test_emoji_and_signs_are_drawn_whatever_fonts_are_installed(tmp_path: Path) -> None:
+    """LibreOffice prefers a font of coloured pictures, where there is one, and draws nothing for it."""
+    (shared := tmp_path / "data" / "fonts").mkdir(parents=True)
+    (shared / "NotoColorEmoji.ttf").symlink_to(OWN_FOLDER / "NotoColorEmoji.ttf")
+    (folder := tmp_path / "work").mkdir()
+    installed = {"XDG_DATA_HOME": str(shared.parent), "FONT_DIRS": f"{shared}:/usr/share/fonts"}
+    pools = ChildPool(size=1).start(), office(folder, environment=installed)
+    try:
+        prepared = made(Renderer(*pools, most_bytes=2**24, most_pages=10), paragraph(run("✔ 😀")))
+    finally:
+        for pool in pools:
+            pool.close()
+    with pikepdf.open(io.BytesIO(prepared.file)) as pdf:
+        used = {str(font.BaseFont) for font in pdf.pages[0].Resources.Font.values()}
+    assert used
+    assert not [name for name in used if "Color" in name]
 
 
 def test_fields_inherit_family_size_and_alignment_and_say_otherwise(renderer: Renderer) -> None:

@@ -227,8 +227,12 @@ def test_a_mark_never_begins_a_line(word: str, mark: str) -> None:
 
 
 def test_a_skin_tone_is_no_square_beside_its_hand() -> None:
-    [line] = layout("👍🏽👍🏿 ok", Style(size=20)).lines
-    assert [(cluster.text, len(cluster.glyphs)) for cluster in line.clusters[:2]] == [("👍🏽", 1), ("👍🏿", 1)]
+    """Outlines have no colour for it."""
+    [line] = layout("👍🏽\ufe0e👍🏿\ufe0e ok", Style(size=20)).lines
+    assert [(cluster.text, len(cluster.glyphs)) for cluster in line.clusters[:2]] == [
+        ("👍🏽\ufe0e", 1),
+        ("👍🏿\ufe0e", 1),
+    ]
     assert line.clusters[0].glyphs == line.clusters[1].glyphs
 
 
@@ -347,3 +351,26 @@ def test_a_blank_value_is_not_found() -> None:
     assert not is_found("12", "1")
     assert is_found("“a”", "”a“")
     assert not is_found("✔", "")
+
+
+def test_emoji_are_in_colour_and_read_as_they_were_written(tmp_path: Path) -> None:
+    """Also those of several characters: a skin tone, a flag, a family, the frame of a key."""
+    text = "Yes 😀 👍🏽 🇵🇱 👨‍👩‍👧 1️⃣ ok"
+    data = drawn(layout(text, Style(size=14), BOX.width, BOX.height))
+    [hue, strength, _] = picture_of(data, scale=4).convert("HSV").split()
+    colors = hue.histogram(strength.point(lambda value: 255 * (value > 100)))
+    assert sum(count > 20 for count in colors) > 20
+    assert squeezed(read(data)) == squeezed(text)
+    assert squeezed(poppler_text(data, tmp_path)) == squeezed(text)
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        [kind] = [font.Subtype for font in pdf.pages[0].Resources.Font.values() if font.Subtype == "/Type3"]
+        assert kind == "/Type3"
+
+
+def test_a_text_with_more_emoji_than_a_font_of_pictures_has_codes(tmp_path: Path) -> None:
+    emoji = [chr(code) for code in range(0x1F300, 0x1F52F) if unicodedata.east_asian_width(chr(code)) == "W"]
+    assert len(emoji) > 300
+    data = drawn(layout("".join(emoji) * 2, Style(size=6), BOX.width, BOX.height))
+    assert squeezed(poppler_text(data, tmp_path)) == "".join(emoji) * 2
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert len(pdf.pages[0].Resources.Font) == 2, "each picture is in the file once"
