@@ -122,7 +122,7 @@ class FontEmbedder:
                     described.CIDSet = _compressed(self._pdf, _cid_set(used.widths))
 
     def _picture(self, cluster: Cluster, is_backward: bool, size: float) -> list[str]:
-        """Operators for one emoji: in the font that has it already, or else in the last one, or in another when that is full."""
+        """Operators for one emoji: in the font that has it already, or else in the last one, or in another when it is full."""
         current = self._used.get(cluster.font) or self._use(cluster.font)
         used = next((one for one in (*self._full, current) if cluster.key in _table(one, cluster, is_backward)), None)
         if used is None and len(current.texts) == _MOST_PICTURES:
@@ -265,15 +265,16 @@ def _write_pictures(pdf: pikepdf.Pdf, used: _Used) -> None:
         names.append(f"/e{code}")
     widths = " ".join(str(used.widths[code]) for code in used.glyphs)
     font = pikepdf.Object.parse(
-        f"<< /Type /Font /Subtype /Type3 /FontBBox [0 {-round(used.font.descent)} {max(used.widths.values())} {round(used.font.ascent)}] /FontMatrix [0.001 0 0 0.001 0 0] /FirstChar 1 "
-        f"/LastChar {len(names)} /Widths [{widths}] "
+        "<< /Type /Font /Subtype /Type3 /FontMatrix [0.001 0 0 0.001 0 0] "
+        f"/FontBBox [0 {-round(used.font.descent)} {max(used.widths.values())} {round(used.font.ascent)}] "
+        f"/FirstChar 1 /LastChar {len(names)} /Widths [{widths}] "
         f"/Encoding << /Type /Encoding /Differences [1 {' '.join(names)}] >> >>".encode("ascii")
     )
     font.CharProcs = procedures
     font.Resources = Dictionary(XObject=images)
     font.ToUnicode = _compressed(pdf, _to_unicode(used.texts, digits=2))
-    for key in font.keys():  # noqa: SIM118 - pikepdf objects iterate differently
-        used.reference[key] = font[key]
+    for key, value in font.items():
+        used.reference[key] = value
 
 
 def _write_font(

@@ -5,8 +5,8 @@ falls back to Noto (one font for each script), Noto CJK, and Symbola for symbols
 else Symbola's and Unifont's outlines, so that a text is never drawn with a blank in it: ``undrawable`` names the characters
 that no font has. All of these are Debian packages (they stand in the Dockerfile); ``FONT_DIRS`` (folders, separated by ``:``)
 replaces the places where they are looked for. The fonts of typed signatures and the coloured emoji are in
-``services/rendering/fonts``: Debian has no such fonts for most scripts, and LibreOffice, which knows only what is installed, must
-not take them for a document's letters (it draws nothing for a coloured emoji).
+``services/rendering/fonts``: Debian has no such fonts for most scripts, and LibreOffice, which knows only what is installed,
+must not take them for a document's letters.
 
 A font is mapped into memory when it is first needed and stays open: one process serves many documents.
 """
