@@ -19,17 +19,57 @@ from services.rendering.jobs.canvas import Canvas
 from services.rendering.jobs.default_appearance import default_appearance
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.geometry import Matrix, Rectangle, VisiblePage
+from services.rendering.jobs.hidden_layers import hide_annotations_of_hidden_layers
 from services.rendering.jobs.image_objects import PictureEmbedder
-from services.rendering.jobs.pdf_values import number_of, rgb_of, text_of
+from services.rendering.jobs.isolation import isolate
+from services.rendering.jobs.pdf_values import items_of, name_of, number_of, rgb_of, text_of, whole_of
 from services.rendering.jobs.text import BLACK, Style, layout, legible
 
 _MULTILINE = 1 << 12
 _PASSWORD = 1 << 13
+_RADIO = 1 << 15
 _COMBO = 1 << 17
+_CHOSEN = (0.6, 0.75, 0.85)
+"""Acrobat's colour of what is chosen in a list."""
+_MARKS = {"8": "✘", "l": "●", "n": "■", "u": "◆", "H": "★"}
 _COMB = 1 << 24
 _MOST_CELLS = 500
 _INVISIBLE = 1 << 0
 """A flag for annotations of unknown types only (table 167), but qpdf obeys it for all."""
+_STANDARD = frozenset(
+    f"/{name}"
+    for name in [
+        "Text",
+        "Link",
+        "FreeText",
+        "Line",
+        "Square",
+        "Circle",
+        "Polygon",
+        "PolyLine",
+        "Highlight",
+        "Underline",
+        "Squiggly",
+        "StrikeOut",
+        "Caret",
+        "Stamp",
+        "Ink",
+        "Popup",
+        "FileAttachment",
+        "Sound",
+        "Movie",
+        "Screen",
+        "Widget",
+        "PrinterMark",
+        "TrapNet",
+        "Watermark",
+        "3D",
+        "Redact",
+        "Projection",
+        "RichMedia",
+    ]
+)
+"""Types of annotations (table 171)."""
 _PUSH_BUTTON = 1 << 16
 _DEEPEST_FIELD = 32
 _USUAL_SIZE = 12.0
@@ -44,22 +84,40 @@ def flatten(pdf: pikepdf.Pdf) -> None:
     annotated = [(page, _annotations(page)) for page in pdf.pages if "/Annots" in page.obj]
     if not has_form and not any(one.get("/Subtype") != Name.Link for _, found in annotated for one in found):
         return
+    # Fields of which no form knows have their value all the same.
+    _complete_appearances(pdf, form if has_form else Dictionary(), annotated)
     if has_form:
-        _complete_appearances(pdf, form, annotated)
         form["/NeedAppearances"] = False
-    for _, found in annotated:
+    for page, found in annotated:
         for annotation in found:
-            if annotation.get("/Subtype") == Name.Link and "/AP" in annotation:
-                del annotation["/AP"]
-            if annotation.get("/Subtype") == Name.Widget and isinstance(flags := annotation.get("/F"), int):
-                annotation["/F"] = flags & ~_INVISIBLE
-    draw_missing_appearances(pdf)  # of documents that came in before intake did it
+            _as_readers_show_it(annotation)
+        if any(annotation.get("/Subtype") != Name.Link for annotation in found):
+            isolate(pdf, page)  # qpdf's own brackets do not hold content that closes more than it opened
+    hide_annotations_of_hidden_layers(pdf)  # of documents that came in before intake did it, as what follows
+    draw_missing_appearances(pdf)
     if annotated:
         pdf.flatten_annotations("screen")
     for page, _ in annotated:
         _keep_links(page)
     if "/AcroForm" in pdf.Root:
         del pdf.Root["/AcroForm"]
+
+
+def _as_readers_show_it(annotation: pikepdf.Dictionary) -> None:
+    """Take away what readers overlook and qpdf does not: the flag for annotations of unknown types is for these alone, and
+    layers are asked for the annotation, not for its appearance. What has several looks and says not which has that for off.
+    The look of a link is not wanted: links stay."""
+    if annotation.get("/Subtype") == Name.Link and "/AP" in annotation:
+        del annotation["/AP"]
+    if name_of(annotation.get("/Subtype")) in _STANDARD and isinstance(flags := annotation.get("/F"), int):
+        annotation["/F"] = flags & ~_INVISIBLE
+    appearances = annotation.get("/AP")
+    look = appearances.get("/N") if isinstance(appearances, pikepdf.Dictionary) else None
+    if isinstance(look, Stream):
+        if "/OC" in look.stream_dict:
+            del look.stream_dict["/OC"]
+    elif isinstance(look, Dictionary) and "/AS" not in annotation and "/Off" in look:
+        annotation["/AS"] = Name.Off
 
 
 def _annotations(page: pikepdf.Page) -> list[pikepdf.Dictionary]:
@@ -165,8 +223,17 @@ class _Widget:
         canvas = self._canvas(width, height)
         self._draw_frame(canvas)
         if isinstance(is_on, Name) and is_on != Name.Off:
-            canvas.check_mark(Rectangle(0, 0, width, height), BLACK)
+            self._draw_mark(canvas, width, height)
         self._set_appearance(canvas)
+
+    def _draw_mark(self, canvas: Canvas, width: float, height: float) -> None:
+        """What its caption says in ZapfDingbats, where that is not a check mark; of radio buttons it is usually a dot."""
+        usual = "l" if self._flags() & _RADIO else "4"
+        mark = _MARKS.get(text_of(self._characteristics().get("/CA")) or usual)
+        if mark is None:
+            canvas.check_mark(Rectangle(0, 0, width, height), BLACK)
+        else:
+            canvas.text(layout(mark, Style(size=min(width, height), align="center"), width, height), 0, 0)
 
     def _complete_text(self, width: float, height: float, *, choice: bool) -> None:
         text = legible(self._text(choice=choice))
@@ -177,7 +244,7 @@ class _Widget:
         border = self._draw_frame(canvas)
         lines = bool(self._flags() & _MULTILINE) or (choice and not self._flags() & _COMBO)
         style = self._style(height, lines)
-        if not text.strip():
+        if (choice and not self._flags() & _COMBO and self._draw_list(canvas, style, border)) or not text.strip():
             pass
         elif cells := self._cells():
             self._draw_cells(canvas, text[:cells], style, width / cells, height, cells)
@@ -185,6 +252,27 @@ class _Widget:
             inset = 2 + border
             canvas.text(layout(text, style, max(width - 2 * inset, 1), height - (border if lines else 0)), inset, 0)
         self._set_appearance(canvas)
+
+    def _draw_list(self, canvas: Canvas, style: Style, border: float) -> bool:
+        """A list box shows its options, the chosen ones marked. False when one of these has no room: then they stand alone."""
+        values = [
+            one[0] if isinstance(one, Array) and len(one) == 2 else one for one in items_of(self._inherited("/Opt"))
+        ]
+        value = self._inherited("/V")
+        chosen = {str(one) for one in (value if isinstance(value, Array) else [value]) if one is not None}
+        first, line = max(whole_of(self._inherited("/TI")), 0), style.size * style.leading
+        width, height = canvas.page.width, canvas.page.height
+        shown = [str(one) for one in values[first : first + int((height - 2 * border) / line)]]
+        if not shown or not chosen <= set(shown):
+            return False
+        for index, one in enumerate(shown):
+            bottom = height - border - (index + 1) * line
+            if one in chosen:
+                canvas.fill(Rectangle(border, bottom, width - border, bottom + line), _CHOSEN)
+            named = legible(self._option(one))
+            placed = layout(named, replace(style, wrap=False, valign="center"), max(width - 2 * border - 4, 1), line)
+            canvas.text(placed, border + 2, bottom)
+        return True
 
     def _draw_push_button(self, width: float, height: float) -> None:
         canvas = self._canvas(width, height)

@@ -36,6 +36,7 @@ from services.rendering.jobs.geometry import (
     state_plainly,
     visible_page,
 )
+from services.rendering.jobs.hidden_layers import hide_annotations_of_hidden_layers
 from services.rendering.jobs.page_comparison import LeftOut, compare_pages
 from services.rendering.jobs.page_sources import page_sources
 from services.rendering.jobs.pdf_values import items_of, number_of, text_of
@@ -139,6 +140,7 @@ def _prepare_unsigned(
     report += page_notices(pdf, pages, document=name)
     report += _claimed(pdf, name)
     report += drop_xfa(pdf, data, document=name)
+    hidden = _places(hide_annotations_of_hidden_layers(pdf), pages)
     fields = [] if flatten else form_fields(pdf, pages, document=name, report=report)
     report += _removed_notices(remove_active_content(pdf), name)
     annotated, left_to_readers = _annotated(pdf), _left_to_readers(pdf)
@@ -175,6 +177,7 @@ def _prepare_unsigned(
     ]
     free = (
         arrows
+        + hidden
         + [area for one in fields for area in one.areas]
         + [area for tag in found.tags for area in tag_areas(tag)]
     )

@@ -3,6 +3,7 @@
 import io
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.support.intake import codes, opened, take
 TEXT = "BT /F1 12 Tf 72 702 Td (The seller may terminate at any time) Tj ET"
 QUADS = Array([72, 712, 260, 712, 72, 700, 260, 700])
 ZIGZAG = Array([80, 650, 120, 690, 190, 650])
+STAMP = Array([50, 500, 150, 530])
 RED, BLUE = Array([1, 0, 0]), Array([0, 0, 1])
 PIXELS = 2
 """Per point."""
@@ -165,3 +167,95 @@ def test_documents_of_earlier_versions_are_drawn_when_they_are_sealed() -> None:
         before = by_pdfium(pdf_files.document(TEXT, media=(0, 0, 400, 792)))
         flatten(pdf)
         assert drawn_at(by_pdfium(pdf_files.saved(pdf)), before)
+
+
+def stamped(change: Callable[[pikepdf.Pdf, pikepdf.Object], None]) -> bytes:
+    """A page with a red stamp, which ``change`` gets with its document."""
+    with pikepdf.open(io.BytesIO(pdf_files.document(TEXT, media=(0, 0, 400, 792)))) as pdf:
+        annotation = pdf.make_indirect(Dictionary(Type=Name.Annot, Subtype=Name.Stamp, Rect=STAMP, F=4))
+        annotation.AP = Dictionary(N=look(pdf, b"1 0 0 rg"))
+        pdf.pages[0].obj.Annots = Array([annotation])
+        change(pdf, annotation)
+        return pdf_files.saved(pdf)
+
+
+def look(pdf: pikepdf.Pdf, color: bytes) -> pikepdf.Stream:
+    form = pdf.make_stream(color + b" 0 0 100 30 re f")
+    form.stream_dict.update(Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=Array([0, 0, 100, 30])))
+    return form
+
+
+def layer(pdf: pikepdf.Pdf, **shown: str) -> pikepdf.Object:
+    """A layer that is listed in the document's configuration under the given keys."""
+    made = pdf.make_indirect(Dictionary(Type=Name.OCG, Name=String("Draft")))
+    config = Dictionary({f"/{key}": Name(f"/{value}") if value else Array([made]) for key, value in shown.items()})
+    pdf.Root.OCProperties = Dictionary(OCGs=Array([made]), D=config)
+    return made
+
+
+def condition(pdf: pikepdf.Pdf, layer: pikepdf.Object, **entries: Any) -> pikepdf.Object:
+    return pdf.make_indirect(Dictionary(Type=Name.OCMD, OCGs=Array([layer]), **entries))
+
+
+LAYERS: dict[str, tuple[Callable[[pikepdf.Pdf], pikepdf.Object], bool]] = {
+    "on": (lambda pdf: layer(pdf), True),
+    "off": (lambda pdf: layer(pdf, OFF=""), False),
+    "all are off": (lambda pdf: layer(pdf, BaseState="OFF"), False),
+    "all are off but this": (lambda pdf: layer(pdf, BaseState="OFF", ON=""), True),
+    "any of none on": (lambda pdf: condition(pdf, layer(pdf, OFF="")), False),
+    "all off": (lambda pdf: condition(pdf, layer(pdf, OFF=""), P=Name.AllOff), True),
+    "any off": (lambda pdf: condition(pdf, layer(pdf), P=Name.AnyOff), False),
+    "not": (lambda pdf: condition(pdf, made := layer(pdf, OFF=""), VE=Array([Name.Not, made])), True),
+    "and": (lambda pdf: condition(pdf, made := layer(pdf), VE=Array([Name.And, made, Array([Name.Not, made])])), False),
+}
+
+
+@pytest.mark.parametrize(("make", "is_seen"), LAYERS.values(), ids=LAYERS)
+def test_an_annotation_on_a_hidden_layer_is_hidden(
+    make: Callable[[pikepdf.Pdf], pikepdf.Object], is_seen: bool, tmp_path: Path
+) -> None:
+    """Poppler, which knows of layers, says what is to be seen; pdfium, which draws the preview, shows all annotations."""
+    data = stamped(lambda pdf, stamp: stamp.__setitem__("/OC", make(pdf)))
+    prepared, middle = take(data), (100 * PIXELS, (792 - 515) * PIXELS)
+    assert prepared.report == []
+    seen = [
+        by_poppler(data, tmp_path),
+        by_pdfium(prepared.file),
+        by_pdfium(sealed(data)),
+        by_poppler(sealed(data), tmp_path),
+    ]
+    assert [picture.getpixel(middle) == (255, 0, 0) for picture in seen] == [is_seen] * 4
+
+
+def test_hidden_layers_of_documents_of_earlier_versions_stay_hidden() -> None:
+    data = stamped(lambda pdf, stamp: stamp.__setitem__("/OC", layer(pdf, OFF="")))
+    with opened(data) as pdf:
+        flatten(pdf)
+        assert by_pdfium(pdf_files.saved(pdf)).getpixel((100 * PIXELS, (792 - 515) * PIXELS)) == (255, 255, 255)
+
+
+def states(pdf: pikepdf.Pdf, stamp: pikepdf.Object) -> None:
+    stamp.AP = Dictionary(N=Dictionary(On=look(pdf, b"0 0 1 rg"), Off=look(pdf, b"1 0 0 rg")))
+
+
+def appearance_on_a_hidden_layer(pdf: pikepdf.Pdf, stamp: pikepdf.Object) -> None:
+    stamp.AP.N.stream_dict.OC = layer(pdf, OFF="")
+
+
+def surplus(pdf: pikepdf.Pdf, stamp: pikepdf.Object) -> None:
+    pdf.pages[0].obj.Contents = pdf.make_stream(b"1 0 0 1 0 0 cm Q Q")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda pdf, stamp: stamp.__setitem__("/F", 1), states, appearance_on_a_hidden_layer, surplus],
+    ids=["flag for unknown types", "several looks", "layer of the appearance", "content that closes too much"],
+)
+def test_what_both_readers_show_of_an_annotation_stays(
+    change: Callable[[pikepdf.Pdf, pikepdf.Object], None], tmp_path: Path
+) -> None:
+    data = stamped(change)
+    assert codes(take(data)) == []
+    for draw in (by_pdfium, lambda file: by_poppler(file, tmp_path)):
+        shown = [draw(file).getpixel((100 * PIXELS, (792 - 515) * PIXELS)) for file in (data, sealed(data))]
+        assert shown == [(255, 0, 0)] * 2

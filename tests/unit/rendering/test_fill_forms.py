@@ -86,6 +86,41 @@ def test_a_ticked_box_without_appearance_stays_ticked() -> None:
     assert text_in(data, 1, (100, 500, 120, 520)) == ""
 
 
+@pytest.mark.parametrize(("caption", "mark"), [("8", "✘"), ("l", "●"), ("n", "■"), ("u", "◆"), ("H", "★"), ("4", "✔")])
+def test_a_ticked_box_shows_the_mark_that_its_caption_asks_for(caption: str, mark: str) -> None:
+    widget = Dictionary(FT=Name.Btn, T=pikepdf.String("b"), V=Name.Yes, AS=Name.Yes, Rect=Array([100, 600, 120, 620]))
+    widget.MK = Dictionary(CA=pikepdf.String(caption))
+    data, _ = fill(pdf=form_pdf(widget))
+    assert text_in(data, 1, (100, 600, 120, 620)).strip() == mark
+
+
+def test_a_list_shows_its_options_and_marks_what_is_chosen() -> None:
+    widget = Dictionary(FT=Name.Ch, T=pikepdf.String("c"), Rect=Array([100, 540, 300, 620]), V=pikepdf.String("b"))
+    widget.Opt = Array(
+        [pikepdf.String("One"), Array([pikepdf.String("b"), pikepdf.String("Two")]), pikepdf.String("Three")]
+    )
+    widget.DA = pikepdf.String("/Helv 12 Tf 0 g")
+    data, _ = fill(pdf=form_pdf(widget))
+    assert text_in(data, 1, (100, 540, 300, 620)).split() == ["One", "Two", "Three"]
+    picture = picture_of(data)
+    lines = [picture.getpixel((290, 792 - bottom)) for bottom in (613, 599, 584)]
+    assert [color == (255, 255, 255) for color in lines] == [True, False, True]
+
+
+def test_the_choice_of_a_list_too_long_for_its_box_is_seen() -> None:
+    widget = Dictionary(FT=Name.Ch, T=pikepdf.String("c"), Rect=Array([100, 590, 300, 620]), V=pikepdf.String("40"))
+    widget.Opt, widget.DA = Array([pikepdf.String(str(one)) for one in range(50)]), pikepdf.String("/Helv 12 Tf 0 g")
+    data, _ = fill(pdf=form_pdf(widget))
+    assert text_in(data, 1, (100, 590, 300, 620)).split() == ["40"]
+
+
+def test_the_value_of_a_field_that_no_form_knows_stays() -> None:
+    pdf = form_pdf(text_widget("Bergen"))
+    del pdf.Root["/AcroForm"]
+    data, _ = fill(pdf=pdf)
+    assert is_found("Bergen", text_in(data, 1, WIDGET))
+
+
 def test_a_comb_shows_each_character_in_its_cell() -> None:
     comb = text_widget("1234", Ff=1 << 24, MaxLen=10, DA=pikepdf.String("/Helv 10 Tf 0 g"))
     data, _ = fill(pdf=form_pdf(comb))
