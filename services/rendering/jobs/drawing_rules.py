@@ -7,11 +7,14 @@ the document's output intent is. Nothing is transparent where the part forbids i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pikepdf
 
-from services.rendering.jobs.archival_claim import Claim
 from services.rendering.jobs.pdf_values import items_of
+
+if TYPE_CHECKING:  # which draws as well
+    from services.rendering.jobs.archival_claim import Claim
 
 _COLORS = b"""<<
 /DefaultRGB [/CalRGB << /WhitePoint [0.9505 1 1.089] /Gamma [2.2 2.2 2.2]

@@ -26,6 +26,7 @@ from fontTools.ttLib import TTFont
 from fontTools.ttLib.tables._g_l_y_f import Glyph, GlyphComponent
 from pikepdf import Array, Dictionary, Name, Stream
 
+from services.rendering.jobs.drawing_rules import DrawingRules
 from services.rendering.jobs.fonts import Font
 from services.rendering.jobs.image_objects import PictureEmbedder
 from services.rendering.jobs.shaping import Cluster
@@ -79,9 +80,9 @@ class FontEmbedder:
     ``resources`` is the ``/Font`` dictionary for the resources of every page or form that holds such text.
     """
 
-    def __init__(self, pdf: pikepdf.Pdf, *, cid_sets: bool = False) -> None:
-        """``cid_sets``: the font descriptors list the glyphs, as PDF/A-1 wants it (ISO 19005-1, 6.3.5)."""
-        self._pdf, self._cid_sets = pdf, cid_sets
+    def __init__(self, pdf: pikepdf.Pdf, rules: DrawingRules | None = None) -> None:
+        """``rules`` say whether font descriptors list the glyphs, as PDF/A-1 wants it (ISO 19005-1, 6.3.5)."""
+        self._pdf, self._rules = pdf, rules or DrawingRules()
         self._used: dict[Font, _Used] = {}
         self._full: list[_Used] = []
         self.resources = pdf.make_indirect(Dictionary())
@@ -113,11 +114,11 @@ class FontEmbedder:
         """Write the font programs and everything around them into the document."""
         for used in [*self._full, *self._used.values()]:
             if used.font.has_pictures:
-                _write_pictures(self._pdf, used)
+                _write_pictures(self._pdf, used, self._rules)
             else:
                 writer = _write_cff if used.font.is_cff else _write_truetype
                 writer(self._pdf, used)
-                if self._cid_sets:
+                if self._rules.cid_sets:
                     described = used.reference.DescendantFonts[0].FontDescriptor
                     described.CIDSet = _compressed(self._pdf, _cid_set(used.widths))
 
@@ -248,9 +249,9 @@ def _write_cff(pdf: pikepdf.Pdf, used: _Used) -> None:
     _write_font(pdf, used, "/FontFile3", file, f"[{widths}]", "/CIDFontType0", None)
 
 
-def _write_pictures(pdf: pikepdf.Pdf, used: _Used) -> None:
+def _write_pictures(pdf: pikepdf.Pdf, used: _Used, rules: DrawingRules) -> None:
     """A Type 3 font (ISO 32000-2, 9.6.4) in whose procedures each glyph is an image."""
-    pictures, images = PictureEmbedder(pdf), Dictionary()
+    pictures, images = PictureEmbedder(pdf, transparency=rules.transparency), Dictionary()
     procedures, names = Dictionary(), []
     for code, glyphs in used.glyphs.items():
         drawing = [f"{used.widths[code]} 0 d0"]
@@ -272,6 +273,8 @@ def _write_pictures(pdf: pikepdf.Pdf, used: _Used) -> None:
     )
     font.CharProcs = procedures
     font.Resources = Dictionary(XObject=images)
+    if rules.colors is not None:
+        font.Resources.ColorSpace = rules.colors
     font.ToUnicode = _compressed(pdf, _to_unicode(used.texts, digits=2))
     for key, value in font.items():
         used.reference[key] = value

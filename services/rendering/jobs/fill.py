@@ -62,7 +62,7 @@ def fill_into(
     flatten(pdf)
     rules = rules_for(pdf, claim)
     tagging = Tagging(pdf) if is_tagged(pdf) else None
-    fonts = FontEmbedder(pdf, cid_sets=rules.cid_sets)
+    fonts = FontEmbedder(pdf, rules)
     pictures = PictureEmbedder(pdf, transparency=rules.transparency)
     filling = filling_of(request, attachments)
     drawn: list[Drawn] = []

@@ -229,7 +229,7 @@ def test_an_annotation_on_a_hidden_layer_is_hidden(
 
 def test_hidden_layers_of_documents_of_earlier_versions_stay_hidden() -> None:
     data = stamped(lambda pdf, stamp: stamp.__setitem__("/OC", layer(pdf, OFF="")))
-    with opened(data) as pdf:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
         flatten(pdf)
         assert by_pdfium(pdf_files.saved(pdf)).getpixel((100 * PIXELS, (792 - 515) * PIXELS)) == (255, 255, 255)
 
