@@ -28,7 +28,7 @@ STAMP = {"position": "background"}
 def everything() -> list[FieldValue]:
     """Each kind of thing that is drawn: text of several scripts, pictures, lines, marks, links."""
     return [
-        field_value("text", "Grüße, Žluťoučký, שלום, 漢字, नमस्ते", area(0.1, 0.3, 0.6, 0.04)),
+        field_value("text", "Grüße, Žluťoučký, שלום, 漢字, नमस्ते 😀", area(0.1, 0.3, 0.6, 0.04)),
         field_value("signature", "a1", area(0.1, 0.4, 0.3, 0.1)),
         field_value("checkbox", True, area(0.5, 0.4, 0.03, 0.03)),
         field_value("strikethrough", True, area(0.5, 0.5, 0.3, 0.03)),
