@@ -99,7 +99,7 @@ def prepare(
         warnings = pdf.get_warnings()
         damaged = bool(warnings)
         if _has_garbled_size(warnings):
-            raise Refused("A page of the PDF has a size that makes no sense.")
+            raise Refused("A page of the PDF has a size that makes no sense; print it to a new PDF and send that.")
         check_complete(pdf, warnings)
         check_streams(pdf, limits.streams)
         check_drawn_forms(pdf)
@@ -386,7 +386,9 @@ def _open(data: bytes, limits: Limits) -> Iterator[pikepdf.Pdf]:
             raise Refused(
                 "The PDF is encrypted for certificates or by a rights management; remove that first."
             ) from error
-        raise Refused("The PDF is damaged and could not be repaired.") from error
+        raise Refused(
+            "The PDF is damaged and could not be repaired. Where a reader still opens it, print it to a new PDF and send that."
+        ) from error
 
 
 def _check_pages(pdf: pikepdf.Pdf, limits: Limits) -> list[VisiblePage]:

@@ -14,9 +14,11 @@ _OPENERS = {"Q": {"q"}, "ET": {"BT"}, "EMC": {"BMC", "BDC"}}
 _COUNTED = {name.encode(): name for name in (*_CLOSES, *_OPENERS)}
 # Strings without strings in them, flat dictionaries, hexadecimal strings, names (ISO 32000-2, 7.2.3 and 7.3).
 _OPERANDS = re.compile(
-    rb"\((?:[^()\\]|\\.)*\)|<<[^<>()%]*>>|<[0-9A-Fa-f\s]*>|/[^\x00\t\n\x0b\f\r ()<>\[\]{}/%]*|[\[\]]", re.DOTALL
+    rb"\((?:[^()\\]|\\.)*\)|<<[^<>()%]*>>|<[0-9A-Fa-f\s]*>|/[^\x00\t\n\x0b\f\r ()<>\[\]{}/%]*", re.DOTALL
 )
-_UNUSUAL = re.compile(rb"[()<>{}%\x00\x0b]")
+_ARRAYS = re.compile(rb"\[[0-9+.\s-]*\]")
+"""Of numbers, when strings and names have been taken out. One that does not end takes in all that comes after it."""
+_UNUSUAL = re.compile(rb"[()<>{}\[\]%\x00\x0b]")
 
 
 def isolate(pdf: pikepdf.Pdf, page: pikepdf.Page) -> None:
@@ -44,7 +46,7 @@ def _plain_operators(streams: list[Stream]) -> list[str] | None:
         content = b"\n".join(stream.read_bytes() for stream in streams)
     except pikepdf.PdfError:
         return None
-    words = _OPERANDS.sub(b" ", content)
+    words = _ARRAYS.sub(b" ", _OPERANDS.sub(b" ", content))
     if _UNUSUAL.search(words) is not None:
         return None
     found = words.split()

@@ -27,6 +27,9 @@ OPERANDS = [
     "q\xa0",
     "BI /W 1 /H 1 /BPC 8 /CS /G ID q EI",
     "}",
+    "[",
+    "]",
+    "[ 1 -2.5",
     "<",
     "(",
     ")",
@@ -73,11 +76,12 @@ def test_what_is_open_is_closed(content: str, before: str, after: str) -> None:
     assert parts == [before, content, after]
 
 
-def test_content_without_an_end_is_drawn_on_its_own() -> None:
-    pdf, page = a_page("q (never closed")
+@pytest.mark.parametrize("content", ["q (never closed", "BT [ /never closed", "[(a) [-20 (b)] TJ"])
+def test_content_without_an_end_is_drawn_on_its_own(content: str) -> None:
+    pdf, page = a_page(content)
     isolation.isolate(pdf, page)
     assert [part.read_bytes() for part in page.obj.Contents] == [b"q /CountersignPage0 Do Q"]
-    assert page.resources.XObject.CountersignPage0.read_bytes() == b"q (never closed"
+    assert page.resources.XObject.CountersignPage0.read_bytes() == content.encode()
 
 
 def a_page(content: str) -> tuple[pikepdf.Pdf, pikepdf.Page]:
