@@ -158,6 +158,62 @@ def missing_font() -> bytes:
     return saved(pdf)
 
 
+def graphics() -> bytes:
+    """Blend modes, a soft mask with a transfer function, overprint, and colours of special inks, the last left as they are."""
+
+    def draw(pdf: pikepdf.Pdf) -> None:
+        invert = Dictionary(FunctionType=4, Domain=Array([0, 1]), Range=Array([0, 1]))
+        inverted = pdf.make_stream(b"{1 exch sub}", invert)
+        mask = pdf.make_stream(b"0.3 g 0 0 612 792 re f")
+        mask.stream_dict.update(Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=Array([0, 0, 612, 792])))
+        mask.stream_dict.Group = Dictionary(S=Name.Transparency, CS=Name.DeviceGray)
+        to_cmyk = Dictionary(FunctionType=4, Domain=Array([0, 1, 0, 1]), Range=Array([0, 1] * 4))
+        inks = Array([Name.DeviceN, Array([Name.Gold, Name.Varnish]), Name.DeviceCMYK])
+        inks.append(pdf.make_stream(b"{0 0}", to_cmyk))
+        resources = pdf.pages[0].obj.Resources
+        resources.ColorSpace = Dictionary(Inks=inks)
+        resources.ExtGState = Dictionary(
+            Blend=Dictionary(BM=Name.Multiply, ca=0.5, OP=True, op=True, OPM=1),
+            Mask=Dictionary(SMask=Dictionary(S=Name.Luminosity, G=mask, TR=inverted)),
+            Transfer=Dictionary(TR=inverted, BM=Name.Difference),
+        )
+        pdf.pages[0].contents_add(
+            b"q /Mask gs 1 0 0 rg 60 60 90 90 re f Q q /Transfer gs 0.2 g 100 100 90 90 re f Q "
+            b"/Blend gs /Inks cs 0.7 0.3 scn 200 60 120 120 re f 0 1 0 0 k 250 90 120 120 re f"
+        )
+
+    return changed(draw)
+
+
+def drawn_type() -> bytes:
+    """Letters that are drawings (a Type 3 font)."""
+
+    def draw(pdf: pikepdf.Pdf) -> None:
+        letter = pdf.make_stream(b"1000 0 d0 1 0 0 rg 0 0 750 750 re f")
+        font = Dictionary(Type=Name.Font, Subtype=Name.Type3, FontBBox=Array([0, 0, 1000, 1000]))
+        font.FontMatrix, font.Widths = Array([0.001, 0, 0, 0.001, 0, 0]), Array([1000])
+        font.FirstChar = font.LastChar = 97
+        font.Encoding, font.CharProcs = Dictionary(Differences=Array([97, Name.a])), Dictionary(a=letter)
+        pdf.pages[0].obj.Resources.Font.T3 = font
+        pdf.pages[0].contents_add(b"BT /T3 20 Tf 60 100 Td (aa) Tj ET")
+
+    return changed(draw)
+
+
+def hidden_layers() -> bytes:
+    """Everything is on layers that are off, but for one."""
+
+    def hide(pdf: pikepdf.Pdf) -> None:
+        off, on = (pdf.make_indirect(Dictionary(Type=Name.OCG, Name=String(name))) for name in ("Off", "On"))
+        pdf.Root.OCProperties = Dictionary(OCGs=Array([off, on]), D=Dictionary(BaseState=Name.OFF, ON=Array([on])))
+        pdf.pages[0].obj.Resources.Properties = Dictionary(Off=off, On=on)
+        pdf.pages[0].contents_add(
+            b"/OC /Off BDC 1 0 0 rg 60 60 200 200 re f EMC /OC /On BDC 0 1 0 rg 300 60 90 90 re f EMC"
+        )
+
+    return changed(hide)
+
+
 ODD: dict[str, tuple[Callable[[], bytes], set[str]]] = {
     "plain": (page, set()),
     **{f"turned by {turn}": (lambda turn=turn: page(rotate=turn), {"pages_turned"}) for turn in (90, 180, 270, -90, 450)},
@@ -179,6 +235,14 @@ ODD: dict[str, tuple[Callable[[], bytes], set[str]]] = {
     "cut off": (lambda: page()[: page().rindex(b"xref\n")], {"repaired"}),
     "a trailer without size": (lambda: page().replace(b"/Size ", b"/Sise "), {"repaired"}),
     "operators that are none": (lambda: document(_MARK + "\xd0\xff Q\x04 QQQQ\n", _MARK), set()),
+    "an array without an end": (lambda: document(_MARK + "[ /open", _MARK), set()),
+    "blend modes, transfer functions, inks": (graphics, set()),
+    "letters that are drawings": (drawn_type, set()),
+    "layers that are off": (hidden_layers, set()),
+    "the second version of the standard": (
+        lambda: rewritten(force_version="2.0", object_stream_mode=pikepdf.ObjectStreamMode.generate),
+        set(),
+    ),
     "a wrong length": (wrong_length, {"repaired"}),
     "encrypted with AES-256": (lambda: pdf_files.encrypted(page()), {"decrypted"}),
     "encrypted with AES-128": (lambda: pdf_files.encrypted(page(), revision=4), {"decrypted"}),
