@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pikepdf
 
 from services.rendering.jobs.annotations import is_without_appearance
+from services.rendering.jobs.drawing_rules import DrawingRules
 from services.rendering.jobs.pdf_values import items_of
 from services.rendering.jobs.tagging import is_tagged
 
@@ -50,6 +51,12 @@ class Claim(NamedTuple):
 
 NOTHING = Claim()
 
+_COLORS = b"""<<
+/DefaultRGB [/CalRGB << /WhitePoint [0.9505 1 1.089] /Gamma [2.2 2.2 2.2]
+  /Matrix [0.4124 0.2126 0.0193 0.3576 0.7152 0.1192 0.1805 0.0722 0.9505] >>]
+/DefaultGray [/CalGray << /WhitePoint [0.9505 1 1.089] /Gamma 2.2 >>]
+>>"""
+
 
 def claim_of(pdf: pikepdf.Pdf) -> Claim:
     xmp = _xmp(pdf)
@@ -79,6 +86,16 @@ def sealed_claim(pdf: pikepdf.Pdf) -> Claim:
     if level == "A" and not stays_tagged:
         level = "B" if part == 1 else "U"
     return Claim(part, level, 1 if accessible == 1 and stays_tagged else 0)
+
+
+def rules_for(pdf: pikepdf.Pdf, claim: Claim) -> DrawingRules:
+    """How to draw onto ``pdf`` so that it stays what it claims."""
+    if not claim.part:
+        return DrawingRules()
+    intents = items_of(pdf.Root.get("/OutputIntents"))
+    blends = any(isinstance(one, pikepdf.Dictionary) and "/DestOutputProfile" in one for one in intents)
+    colors = pikepdf.Object.parse(_COLORS)
+    return DrawingRules(transparency=claim.part > 1 and blends, cid_sets=claim.part == 1, colors=colors)
 
 
 def tell_the_truth(pdf: pikepdf.Pdf) -> Claim:

@@ -18,9 +18,8 @@ from contracts.paper import document_id, page_footer
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, Area, Box
-from services.rendering.jobs.archival_claim import tell_the_truth, withdraw
+from services.rendering.jobs.archival_claim import rules_for, tell_the_truth, withdraw
 from services.rendering.jobs.canvas import Canvas
-from services.rendering.jobs.drawing_rules import rules_for
 from services.rendering.jobs.embedding import FontEmbedder
 from services.rendering.jobs.existing_signatures import existing_signatures
 from services.rendering.jobs.field_drawing import draw_field
