@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from contracts.blobs import BlobRef
+from contracts.evidence.statements import Parts, SignedStatement, Statement
 from contracts.rpc.rendering import SealRequest
 from contracts.rpc.submissions.api import Message
-from contracts.statements import Parts, SignedStatement, Statement
 from contracts.types import Account, Actor, DocumentLink, Moment, Notice, Tolerant
 
 
@@ -159,9 +159,10 @@ class CodeDue(Tolerant):
     """Tell somebody a one-time code. The code itself is not here: it follows from ``seed`` (contracts.one_time_code).
 
     ``method`` is ``email``, or ``phone``: then it goes to the account's phone OTP webhook, as JSON in ``phone_otp_webhook``
-    (``url``, ``bearer_token``), sealed by contracts.sealed_text for the purpose PHONE_OTP_WEBHOOK. After ``expires_at``,
-    ``minutes`` from when it was asked for, it is worth nothing and is not delivered any more. ``submission_id`` is None before
-    there is a submission (shared links). ``slug`` is that of the signing link that it lets in to.
+    (``url``, ``bearer_token``), sealed by contracts.evidence.sealed_text for the purpose PHONE_OTP_WEBHOOK. After
+    ``expires_at``, ``minutes`` from when it was asked for, it is worth nothing and is not delivered any more.
+    ``submission_id`` is None before there is a submission (shared links). ``slug`` is that of the signing link that it lets in
+    to.
     """
 
     code_id: str

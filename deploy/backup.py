@@ -32,11 +32,12 @@ from sqlalchemy.engine import URL, Connection
 
 from contracts.blobs import INCOMING
 from contracts.errors import ServiceError
-from contracts.runtime import identities, migrations
-from contracts.runtime.blobstore import BlobMissing, BlobStore, Stored
-from contracts.runtime.database import normalised
-from contracts.runtime.high_water import MARKS
-from contracts.runtime.tables import event_stream, inbox, outbox
+from contracts.runtime import migrations
+from contracts.runtime.data import identities
+from contracts.runtime.data.blobstore import BlobMissing, BlobStore, Stored
+from contracts.runtime.data.database import normalised
+from contracts.runtime.data.high_water import MARKS
+from contracts.runtime.data.tables import event_stream, inbox, outbox
 from deploy import manifest
 from deploy.manifest import (
     DATABASES,

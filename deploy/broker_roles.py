@@ -28,9 +28,9 @@ from contracts.rpc import Rpc
 from contracts.rpc import events as told
 from contracts.rpc.callers import broker_user
 from contracts.rpc.health import PING
-from contracts.runtime import declare, topology
+from contracts.runtime.bus import declare, topology
+from contracts.runtime.bus.marks import calls_of, subscriptions_of
 from contracts.runtime.settings import ServiceSettings
-from contracts.runtime.worker.marks import calls_of, subscriptions_of
 from deploy.make_secrets import OPERATOR
 from deploy.suite import DEFINITIONS, ROOT, SERVICES
 

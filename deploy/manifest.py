@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from sqlalchemy.engine import Connection
 from sqlalchemy.pool import NullPool
 
-from contracts.runtime.database import normalised
+from contracts.runtime.data.database import normalised
 from deploy.suite import SERVICES, settings_of_var_dir
 
 FORMAT = 1

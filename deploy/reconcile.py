@@ -25,12 +25,13 @@ from sqlalchemy.orm import Session
 
 from contracts.blobs import INCOMING
 from contracts.errors import ServiceError
-from contracts.runtime import high_water, migrations, retrying, tables
-from contracts.runtime.blobstore import BlobStore
+from contracts.evidence.statements import PREFIX as STATEMENTS
+from contracts.runtime import migrations, retrying
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.runtime.high_water import MARKS
-from contracts.statements import PREFIX as STATEMENTS
+from contracts.runtime.data import high_water, tables
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.high_water import MARKS
 from deploy.manifest import Places, Unsuitable
 from deploy.suite import SERVICES
 from services.notifications import reconcile as notifications

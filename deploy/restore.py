@@ -20,10 +20,10 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.runtime import migrations
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.database import normalised
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import normalised
+from contracts.runtime.data.tables import heartbeats
 from contracts.runtime.process import HEARTBEAT_EVERY, HEARTBEAT_MISSED_AFTER
-from contracts.runtime.tables import heartbeats
 from deploy import manifest
 from deploy.backup import NOT_KEPT, run_postgres
 from deploy.manifest import FILES, LISTED, ListedFile, Manifest, Places, Unsuitable, connected, tables_of

@@ -17,8 +17,8 @@ import pypdfium2
 from pikepdf import Dictionary
 from PIL import Image, ImageDraw, ImageFont
 
-from contracts import conditions
 from contracts.blobs import BlobRef
+from contracts.fields import conditions
 from contracts.rpc.rendering import FieldValue, FilledAttachment, FillRequest, PartySummary
 from contracts.stored_documents import StoredDocument
 from contracts.types import STATIC_TYPES, Account, Area, FieldDefinition, FieldType, PageSize
@@ -34,12 +34,14 @@ from docs.field_specimens import (
     WAYS,
     Specimen,
 )
-from services.rendering.jobs import certificates, cms, fill, intake, seal
-from services.rendering.jobs.embedding import FontEmbedder
-from services.rendering.jobs.signature_image import draw_signature
-from services.rendering.jobs.text import Style, draw, layout
-from services.submissions import filling
-from services.submissions import values as rules
+from services.rendering.jobs.drawing import fill
+from services.rendering.jobs.drawing.signature_image import draw_signature
+from services.rendering.jobs.intake import preparing
+from services.rendering.jobs.sealing import certificates, cms, reserving
+from services.rendering.jobs.text.embedding import FontEmbedder
+from services.rendering.jobs.text.layout import Style, draw, layout
+from services.submissions.rules import filling
+from services.submissions.rules import values as rules
 from services.templates.domain import DocumentFields, Limits, define
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,7 +113,7 @@ FAULTS = [
 def picture(specimen: Specimen) -> Image.Image:
     """The specimen in its three states, one below the other."""
     source = document(specimen.lines)
-    prepared = intake.prepare(source, name=DOCUMENT)
+    prepared = preparing.prepare(source, name=DOCUMENT)
     found = DocumentFields(DOCUMENT, DOCUMENT, "documents[0]", "file", prepared.pages, found=prepared.fields)
     fields = define([found], Limits()).fields
     sealed = seal_with(prepared.file, prepared.pages, fields, specimen.values)
@@ -183,7 +185,7 @@ def seal_with(data: bytes, pages: list[PageSize], fields: Sequence[FieldDefiniti
     identity = _identity()
     with pikepdf.open(io.BytesIO(data)) as pdf:
         fill.fill_into(pdf, stored, request, {uuid: content for uuid, (_, content) in files.items()})
-        reserved = seal.reserve(pdf, seal.SignatureText(identity.name, "Sealed", WHEN), identity.signer.size)
+        reserved = reserving.reserve(pdf, reserving.SignatureText(identity.name, "Sealed", WHEN), identity.signer.size)
     envelope = identity.signer.envelope(identity.signer.sign(reserved.digest))
     return cms.insert(reserved.data, reserved.start, reserved.size, envelope)
 

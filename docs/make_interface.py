@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from docs.tests_said import ROOT, Function, module, reached
-from services.gateway import specification
+from services.gateway.http import specification
 
 ROWS = ROOT / "docs" / "interface_rows.yaml"
 PAGE = ROOT / "docs" / "interface.md"

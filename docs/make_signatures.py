@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from services.rendering.jobs.fonts import HANDS, SCRIPT_FAMILY, Face
-from services.rendering.jobs.shaping import paragraphs
-from services.rendering.jobs.signature_image import draw_signature
+from services.rendering.jobs.drawing.signature_image import draw_signature
+from services.rendering.jobs.text.fonts import HANDS, SCRIPT_FAMILY, Face
+from services.rendering.jobs.text.shaping import paragraphs
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, FOLDER = ROOT / "docs" / "signatures.md", ROOT / "docs" / "signatures"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import docuseal
 
-from services.gateway import specification
+from services.gateway.http import specification
 
 ROOT = Path(__file__).resolve().parent.parent
 METHODS = {method.upper() for method in specification.METHODS}

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from contracts.runtime import client
+from contracts.runtime.bus import client
 from deploy import rabbitmq
 from tests.support.identity_provider import ProviderProcess
 from tests.support.postgres import PrivatePostgres

@@ -1,6 +1,6 @@
 """What a service has told: asked by the background processes of those who take its events, to find out what they missed.
 
-Each service that serves calls answers these three for its own events (``contracts.runtime.told``).
+Each service that serves calls answers these three for its own events (``contracts.runtime.bus.told``).
 """
 
 from pydantic import Field

@@ -5,10 +5,10 @@ from typing import Any
 from pydantic import Field
 
 from contracts.blobs import BlobRef
-from contracts.evidence import Manifest
-from contracts.field_boxes import FieldBox
+from contracts.evidence.manifest import Manifest
+from contracts.evidence.statements import Parts, Statement
+from contracts.fields.boxes import FieldBox
 from contracts.rpc import Rpc
-from contracts.statements import Parts, Statement
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldContent, FieldDefinition, FieldType, Moment, Notice, PageSize, Tolerant
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from contracts.blobs import BlobRef
 from contracts.dry_run import DryRun
-from contracts.field_boxes import FieldBoxes
+from contracts.fields.boxes import FieldBoxes
 from contracts.rpc import Rpc
 from contracts.stored_documents import StoredDocument
 from contracts.types import (

@@ -21,11 +21,13 @@ from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionBlockedT
 
 from contracts.blobs import INCOMING
 from contracts.errors import ServiceError
-from contracts.runtime import broker, declare, migrations, observe, process
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.database import Database
+from contracts.runtime import migrations, process
+from contracts.runtime.bus import broker, declare
+from contracts.runtime.bus.topology import exclusive_queue_name, own_exchange
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from contracts.runtime.settings import ServiceSettings
-from contracts.runtime.topology import exclusive_queue_name, own_exchange
 
 TIME_LIMIT = 60.0
 """Seconds for one trial."""

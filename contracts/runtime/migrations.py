@@ -19,8 +19,9 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool
 
 from contracts.errors import ServiceError
-from contracts.runtime import observe, search, tables
-from contracts.runtime.database import normalised, refuse_other_encodings
+from contracts.runtime.data import search, tables
+from contracts.runtime.data.database import normalised, refuse_other_encodings
+from contracts.runtime.monitoring import observe
 
 if TYPE_CHECKING:
     from alembic.config import Config

@@ -28,7 +28,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from contracts.runtime import observe
+from contracts.runtime.monitoring import observe
 from contracts.runtime.settings import WEB_PORTS, ServiceSettings
 
 NOT_CALLED = Counter(

@@ -19,31 +19,22 @@ import pydantic
 import sqlalchemy as sa
 
 from contracts.errors import CannotStart, ServiceError
-from contracts.runtime import (
-    catching_up,
-    declare,
-    garbage,
-    high_water,
-    liveness,
-    migrations,
-    observe,
-    outbox,
-    scrubbing,
-    search,
-)
-from contracts.runtime.background import Every, Loop
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.broker import Broker, user_of
-from contracts.runtime.client import shared_client
+from contracts.runtime import garbage, migrations, waiting
+from contracts.runtime.bus import catching_up, declare, outbox, suspects
+from contracts.runtime.bus.broker import Broker, user_of
+from contracts.runtime.bus.client import shared_client
+from contracts.runtime.bus.marks import subscriptions_of
+from contracts.runtime.bus.publisher import Publisher
+from contracts.runtime.bus.relay import Relay
+from contracts.runtime.bus.topology import HINT_EXCHANGE, exclusive_queue_name
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.database import Database
-from contracts.runtime.publisher import Publisher
-from contracts.runtime.relay import Relay
+from contracts.runtime.data import high_water, scrubbing, search
+from contracts.runtime.data.background import Every, Loop
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.tables import answers, heartbeats, inbox
+from contracts.runtime.monitoring import liveness, observe
 from contracts.runtime.settings import ServiceSettings
-from contracts.runtime.tables import answers, heartbeats, inbox
-from contracts.runtime.topology import HINT_EXCHANGE, exclusive_queue_name
-from contracts.runtime.worker import suspects
-from contracts.runtime.worker.marks import subscriptions_of
 
 log = observe.logger(__name__)
 
@@ -77,29 +68,6 @@ def _environment_name(cls: type[ServiceSettings], field: str) -> str:
     known = cls.model_fields.get(field)
     alias = known.validation_alias if known else None
     return str(alias or field).upper()
-
-
-def wait_for(what: str, attempt: Callable[[], Any], *, patience: float | None = None) -> None:
-    """Try until ``attempt`` no longer raises, later and later; with ``patience`` in seconds, the last failure is raised."""
-    give_up = None if patience is None else time.monotonic() + patience
-    pause = 0.2
-    while True:
-        try:
-            attempt()
-            return
-        except search.NoTrigrams:
-            raise  # waiting will not help
-        except CannotStart as reason:
-            print(f"{what}: {reason}", file=sys.stderr)  # noqa: T201
-            sys.exit(2)
-        except Exception as error:
-            if give_up is not None and time.monotonic() > give_up:
-                raise
-            log.warning(
-                "start.waiting", what=what, reason=str(error).partition("\n")[0], again_in_seconds=round(pause, 1)
-            )
-        time.sleep(pause)
-        pause = min(5.0, pause * 1.7)
 
 
 def check_schema(name: str, database_url: str) -> None:
@@ -219,7 +187,7 @@ def _switch_interval(name: str) -> float:
 
 def _part(name: str, publisher: Publisher) -> _Part:
     settings = settings_of(name)
-    wait_for(f"{name} schema", lambda: check_schema(name, settings.database_url))
+    waiting.wait_for(f"{name} schema", lambda: check_schema(name, settings.database_url))
     database = Database(settings.database_url, pool_size=settings.database_pool_size)
     must_start(name, settings, database)
     store = BlobStore.from_url(settings.blob_url)
@@ -356,7 +324,7 @@ def migrate(names: Sequence[str]) -> int:
         settings = settings_of(name)
         observe.setup(name, settings.log_level)
         try:
-            wait_for("database", partial(migrations.upgrade, name, settings.database_url), patience=60)
+            waiting.wait_for("database", partial(migrations.upgrade, name, settings.database_url), patience=60)
         except search.NoTrigrams as error:
             print(f"{name}: {error.message}", file=sys.stderr)  # noqa: T201
             return 1
@@ -396,7 +364,7 @@ def serve(names: Sequence[str]) -> int:
     """For a service without ``service.py``, which is the gateway: ``services.<name>.app:serve(settings)``."""
     settings = settings_of(names[0])
     observe.setup_process(names[0], settings.log_level)
-    wait_for("schema", lambda: check_schema(names[0], settings.database_url))
+    waiting.wait_for("schema", lambda: check_schema(names[0], settings.database_url))
     return importlib.import_module(f"services.{names[0]}.app").serve(settings) or 0
 
 

@@ -15,10 +15,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.runtime import observe, process
-from contracts.runtime.background import DueRow
+from contracts.runtime import process
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database, for_update
+from contracts.runtime.data.background import DueRow
+from contracts.runtime.data.database import Database, for_update
+from contracts.runtime.monitoring import observe
 
 SHOWN = 100
 _AT_ONCE = 500

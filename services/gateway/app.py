@@ -13,16 +13,22 @@ import orjson
 import uvicorn
 
 from contracts.errors import ServiceError
-from contracts.runtime import garbage, liveness, observe
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import RpcClient
+from contracts.runtime import garbage
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.runtime.lateness import TICK_SECONDS, Lateness
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import liveness, observe
+from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.outbound import Outbound
-from services.gateway import commands, errors, keys, queries, specification
-from services.gateway.auth import Authenticator, security_map
-from services.gateway.connexion_import import (
+from services.gateway.accounts import commands, keys, queries
+from services.gateway.accounts.auth import Authenticator, security_map
+from services.gateway.accounts.direct import DirectReads
+from services.gateway.api.context import GatewayContext
+from services.gateway.api.dispatch import Dispatch
+from services.gateway.api.public import Docs, Health, Metrics, OpenApi, Readiness
+from services.gateway.http import errors, specification
+from services.gateway.http.connexion_import import (
     ConnexionMiddleware,
     ExceptionMiddleware,
     RequestValidationMiddleware,
@@ -31,18 +37,14 @@ from services.gateway.connexion_import import (
     RoutingMiddleware,
     SecurityMiddleware,
 )
-from services.gateway.context import GatewayContext
-from services.gateway.direct import DirectReads
-from services.gateway.dispatch import Dispatch
-from services.gateway.edge import API, Application, Edge
-from services.gateway.identity_provider import IdentityProvider
+from services.gateway.http.edge import API, Application, Edge
+from services.gateway.http.server import server
+from services.gateway.http.validation import NoUriParser, validator_map
+from services.gateway.http.wsgi import Pages
+from services.gateway.identity.provider import IdentityProvider
+from services.gateway.pages.answering.visitor import networks
 from services.gateway.pages.app import create_pages, serves
-from services.gateway.pages.visitor import networks
-from services.gateway.public import Docs, Health, Metrics, OpenApi, Readiness
-from services.gateway.server import server
 from services.gateway.settings import Settings
-from services.gateway.validation import NoUriParser, validator_map
-from services.gateway.wsgi import Pages
 
 log = observe.logger(__name__)
 

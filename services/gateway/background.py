@@ -4,12 +4,13 @@ the admins are."""
 
 from datetime import timedelta
 
-from contracts.runtime import observe
-from contracts.runtime.background import DueWork, Every
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.database import Database
-from services.gateway import account_pictures, commands, queries, repeats
+from contracts.runtime.data.background import DueWork, Every
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
+from services.gateway.accounts import account_pictures, commands, queries
+from services.gateway.api import repeats
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from contracts.runtime.checking import Fault, Trial
 from contracts.runtime.outbound import Outbound
-from services.gateway.identity_provider import IdentityFailed, IdentityProvider
+from services.gateway.identity.provider import IdentityFailed, IdentityProvider
 from services.gateway.settings import Settings
 
 

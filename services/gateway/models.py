@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 
 
 class Base(DeclarativeBase):

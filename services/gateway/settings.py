@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from contracts.runtime.settings import ServiceSettings, at_least
 from contracts.types import Account
 from services.gateway import formats
-from services.gateway.identity_provider import ProviderSettings
+from services.gateway.identity.provider import ProviderSettings
 
 MEGABYTE = 1024 * 1024
 

@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from contracts.runtime.background import DueWork, Every
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import DueWork, Every
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from contracts.runtime.outbound import Outbound
 from services.notifications import commands, phone_messages
 from services.notifications.channels.folder import FolderChannel

@@ -7,9 +7,10 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import MAIL_FAILED, MAIL_SENT, LinkReplaced
-from contracts.runtime import observe, scrubbing
-from contracts.runtime.database import for_update, insert_into
-from contracts.runtime.outbox import first_time, forget
+from contracts.runtime.bus.outbox import first_time, forget
+from contracts.runtime.data import scrubbing
+from contracts.runtime.data.database import for_update, insert_into
+from contracts.runtime.monitoring import observe
 from services.notifications import domain, replaced_links
 from services.notifications.composing import Mail
 from services.notifications.domain import Kind

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from contracts.runtime import observe
 from contracts.runtime.clock import now, without_leaps
+from contracts.runtime.monitoring import observe
 from contracts.types import iso
 
 log = observe.logger(__name__)

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from contracts.blobs import BlobRef
-from contracts.runtime.blobstore import BlobMissing, BlobStore
+from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 
 _SOURCE = 'src="cid:logo"'
 _WHOLE = re.compile(r"<!--logo-->.*?<!--/logo-->", re.DOTALL)

@@ -6,8 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.background import DueRow
-from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.background import DueRow
+from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 
 
 class Base(DeclarativeBase):

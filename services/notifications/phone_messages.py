@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import PHONE_OTP_WEBHOOK, SMS_FAILED, SMS_SENT, CodeDue, SmsDue
+from contracts.evidence.sealed_text import NotOurs, unseal
 from contracts.one_time_code import code_of
-from contracts.runtime import observe
-from contracts.runtime.background import Done, Outcome, Park, Retry
+from contracts.runtime.bus.outbox import first_time
 from contracts.runtime.clock import now
+from contracts.runtime.data.background import Done, Outcome, Park, Retry
+from contracts.runtime.monitoring import observe
 from contracts.runtime.outbound import Outbound
-from contracts.runtime.outbox import first_time
-from contracts.sealed_text import NotOurs, unseal
 from contracts.types import iso
 from services.notifications import replaced_links
 from services.notifications.addresses import one_line

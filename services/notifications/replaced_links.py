@@ -10,7 +10,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.runtime.database import for_update
+from contracts.runtime.data.database import for_update
 from services.notifications.domain import Kind
 from services.notifications.models import MailRow, OutgoingRow, PhoneMessageRow, ReplacedLinkRow
 

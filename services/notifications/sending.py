@@ -7,11 +7,11 @@ from typing import Protocol
 from sqlalchemy.orm import Session
 
 from contracts.events import MailedFile
-from contracts.runtime import observe
-from contracts.runtime.background import Done, Outcome, Park, Retry
-from contracts.runtime.blobstore import BlobMissing, BlobStore
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.blobstore import BlobMissing, BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from services.notifications import addresses, commands, logos, mime, queries, replaced_links
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.outcome import NotSent, Refused

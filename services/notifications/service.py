@@ -8,8 +8,8 @@ from contracts.errors import not_found
 from contracts.events import Envelope
 from contracts.rpc import health
 from contracts.rpc import notifications as rpc
+from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
-from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page
 from services.notifications import commands, composing, logos, phone_messages, queries

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from contracts.events import Event
-from contracts.runtime.outbox import emit
+from contracts.runtime.bus.outbox import emit
 from services.notifications.models import OutgoingRow
 
 

@@ -3,11 +3,11 @@
 from datetime import timedelta
 from functools import partial
 
-from contracts import statements as stated
-from contracts.runtime.background import DueWork, Every
-from contracts.runtime.blobstore import BlobStore
+from contracts.evidence import statements as stated
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import DueWork, Every
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from services.rendering import commands, domain, queries, results
 from services.rendering.models import SealJob, StatementRow
 from services.rendering.sealing import SealWork

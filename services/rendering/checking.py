@@ -12,8 +12,8 @@ import pikepdf
 from contracts.runtime.checking import Fault, Trial
 from contracts.runtime.clock import now
 from services.rendering import confinement
-from services.rendering.jobs import certificates
-from services.rendering.jobs.certificates import FILE, Names
+from services.rendering.jobs.sealing import certificates
+from services.rendering.jobs.sealing.certificates import FILE, Names
 from services.rendering.settings import Settings
 from services.rendering.workshop import Workshop
 

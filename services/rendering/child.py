@@ -90,7 +90,7 @@ def main() -> None:
 
 def _do(task: Task, arguments: dict[str, Any], parts: list[bytes], rest: Callable[[], Message]) -> Answer:
     """``Refused`` is an answer; whatever else comes out of a library that met a hostile file is a failure of this job."""
-    from services.rendering.jobs.refused import Refused
+    from services.rendering.jobs.pdf.refused import Refused
 
     try:
         answer = task(arguments, parts)

@@ -8,7 +8,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts import statements
 from contracts.events import (
     DOCUMENTS_FAILED,
     DOCUMENTS_SEALED,
@@ -20,12 +19,13 @@ from contracts.events import (
     StatementDue,
     StatementSigned,
 )
+from contracts.evidence import statements
+from contracts.evidence.statements import Parts, SignedStatement
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime import scrubbing
-from contracts.runtime.database import dialect_of, insert_for, insert_into, leave_work
-from contracts.runtime.outbox import emit, first_time, forget
-from contracts.runtime.tables import inbox
-from contracts.statements import Parts, SignedStatement
+from contracts.runtime.bus.outbox import emit, first_time, forget
+from contracts.runtime.data import scrubbing
+from contracts.runtime.data.database import dialect_of, insert_for, insert_into, leave_work
+from contracts.runtime.data.tables import inbox
 from services.rendering import queries
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob, StatementRow
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from contracts import canonical_json, conditions, statements
-from contracts.audit_chain import START, next_hash
-from contracts.field_rules import PLACEHOLDER, is_empty
+from contracts.evidence import canonical_json, statements
+from contracts.evidence.audit_chain import START, next_hash
+from contracts.evidence.statements import LineReference, Parts, Statement
+from contracts.fields import conditions
+from contracts.fields.rules import PLACEHOLDER, is_empty
 from contracts.rpc.rendering import FieldValue, GivenByParty, PartySummary, SealRequest, ToCheck, TrailEvent
-from contracts.statements import LineReference, Parts, Statement
 from contracts.types import STATIC_TYPES, FieldDefinition, SubmitterStatus, iso
 
 API_COMPLETION = "api_complete_form"

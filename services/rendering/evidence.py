@@ -12,15 +12,15 @@ import ssl
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from contracts import statements as stated
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
-from contracts.evidence import Manifest, Member, Party, StatementFiles
+from contracts.evidence import statements as stated
+from contracts.evidence.manifest import Manifest, Member, Party, StatementFiles
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
-from contracts.runtime.blobstore import BlobMissing, BlobStore
-from contracts.runtime.database import Database
+from contracts.runtime.data.blobstore import BlobMissing, BlobStore
+from contracts.runtime.data.database import Database
 from services.rendering import commands, domain, queries, statements
-from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.renderer import Renderer
 from services.rendering.results import Made, Results
 

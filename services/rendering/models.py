@@ -6,8 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.background import DueRow
-from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.background import DueRow
+from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 
 
 class Base(DeclarativeBase):
@@ -58,7 +58,7 @@ class SealedFile(Base):
 
 
 class StatementRow(DueRow, Base):
-    """A statement of a completion (contracts.statements), named by the SHA-256 of its bytes: to be signed, then kept.
+    """A statement of a completion (contracts.evidence.statements), named by the SHA-256 of its bytes: to be signed, then kept.
 
     None is ever replaced: a second one of the same completion stands beside the first. ``parts`` are there until the submission
     is sealed. ``signed`` (a SignedStatement) says where it is kept. ``erased_at``: the submission was erased; what an attempt

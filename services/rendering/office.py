@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from services.rendering.frames import Bytes
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.pdf.refused import Refused
 
 Arguments = dict[str, Any]
 Answer = tuple[dict[str, Any], Sequence[Bytes]]

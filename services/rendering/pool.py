@@ -22,7 +22,7 @@ from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from contracts.runtime import observe
+from contracts.runtime.monitoring import observe
 from services.rendering import frames
 from services.rendering.turns import Turns
 

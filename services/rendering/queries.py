@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.statements import Parts, Statement
+from contracts.evidence.statements import Parts, Statement
 from services.rendering.differences import Known
 from services.rendering.models import Result, SealedFile, SealJob, StatementRow, StatementsSince
 

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from typing import Any
 
 from contracts.errors import ServiceError, invalid
-from contracts.field_boxes import FieldBox
+from contracts.fields.boxes import FieldBox
 from contracts.rpc.rendering import (
     CheckValues,
     DrawnArea,
@@ -23,10 +23,11 @@ from contracts.rpc.rendering import (
     TagField,
     Verification,
 )
-from contracts.runtime import caller, observe
+from contracts.runtime.bus import caller
+from contracts.runtime.monitoring import observe
 from contracts.types import FieldDefinition, FieldType, Notice, PageSize
 from services.rendering.frames import Bytes
-from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.pool import (
     Busy,
     ChildPool,

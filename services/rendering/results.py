@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 from contracts.errors import ServiceError
-from contracts.runtime import observe
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from services.rendering import commands, queries
 
 log = observe.logger(__name__)

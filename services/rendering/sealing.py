@@ -18,16 +18,16 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.events import DocumentsSealed, SealedDocument
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime import observe
-from contracts.runtime.background import Done, Outcome, Park, Retry
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import Done, Outcome, Park, Retry
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
 from services.rendering import commands, differences, domain, queries, statements
-from services.rendering.jobs import cms
-from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.jobs.sealing import cms
+from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.models import SealJob
 from services.rendering.pool import Busy, JobFailed, JobNotPossible, JobRefused
 from services.rendering.renderer import Place, Renderer, Unsigned, seal_name

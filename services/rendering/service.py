@@ -13,9 +13,9 @@ from contracts.errors import ServiceError, invalid
 from contracts.events import SEALING_DUE, STATEMENT_DUE, SUBMISSION_ERASED, Envelope, Erased, StatementDue
 from contracts.rpc import health
 from contracts.rpc import rendering as rpc
+from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import OutboundFailed, OutboundRefused
-from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice

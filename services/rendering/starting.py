@@ -1,9 +1,9 @@
 """What must be so before a process of this service starts."""
 
 from contracts.errors import CannotStart
-from contracts.runtime.database import Database
+from contracts.runtime.data.database import Database
 from services.rendering import confinement, queries
-from services.rendering.jobs.certificates import FILE
+from services.rendering.jobs.sealing.certificates import FILE
 from services.rendering.settings import Settings
 
 

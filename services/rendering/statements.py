@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from contracts import statements
 from contracts.blobs import BlobRef
-from contracts.runtime import observe
-from contracts.runtime.background import Done, Outcome, Retry
-from contracts.runtime.blobstore import BlobMissing, BlobStore
+from contracts.evidence import statements
+from contracts.evidence.statements import SignedStatement, Statement
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.statements import SignedStatement, Statement
+from contracts.runtime.data.background import Done, Outcome, Retry
+from contracts.runtime.data.blobstore import BlobMissing, BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from services.rendering import commands, domain, queries
 from services.rendering.differences import Known
-from services.rendering.jobs import cms
+from services.rendering.jobs.sealing import cms
 from services.rendering.models import StatementRow
 from services.rendering.settings import Settings
 from services.rendering.time_stamping import TimeStampFailed

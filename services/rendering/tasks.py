@@ -15,16 +15,18 @@ from typing import Any
 import pikepdf
 
 from contracts.blobs import BlobRef
-from contracts.field_boxes import FieldBox
+from contracts.fields.boxes import FieldBox
 from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, PageFooter, SealRequest, VerifiedSignature
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, Box, FieldDefinition, FieldType, Notice, PageSize
 from services.rendering import domain
 from services.rendering.frames import Bytes
-from services.rendering.jobs import archival_claim, certificates, cms, fill, read_back, seal
-from services.rendering.jobs.geometry import Rectangle
-from services.rendering.jobs.places import FieldRefused
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.archival import claim as archival_claim
+from services.rendering.jobs.drawing import fill
+from services.rendering.jobs.drawing.places import FieldRefused
+from services.rendering.jobs.pdf.geometry import Rectangle
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.sealing import certificates, cms, read_back, reserving
 
 Arguments = dict[str, Any]
 Answer = tuple[dict[str, Any], Sequence[Bytes]]
@@ -59,9 +61,9 @@ _AROUND_A_PICTURE = 2**20
 def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """Normalise, find fields, and try whether it can be filled, sealed and read back. A picture becomes a PDF first.
     ``docx_tags`` and ``docx_fonts``: it was a DOCX."""
-    from services.rendering.jobs.docx_formatting import DocxTag
-    from services.rendering.jobs.docx_surroundings import DocxSurroundings
-    from services.rendering.jobs.intake import Limits, prepare
+    from services.rendering.jobs.docx.formatting import DocxTag
+    from services.rendering.jobs.docx.surroundings import DocxSurroundings
+    from services.rendering.jobs.intake.preparing import Limits, prepare
 
     tags = arguments.get("docx_tags")
     data, converted, most_bytes = _as_pdf(arguments, parts[0])
@@ -75,7 +77,7 @@ def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     )
     notices = dry_run(prepared.file, prepared.pages, signed=prepared.signed)
     if fonts := arguments.get("docx_fonts"):
-        from services.rendering.jobs.docx_fonts import font_notices
+        from services.rendering.jobs.docx.fonts import font_notices
 
         with pikepdf.open(io.BytesIO(prepared.file)) as pdf:
             notices += font_notices(pdf, fonts, document=arguments["name"])
@@ -90,7 +92,7 @@ def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def _as_pdf(arguments: Arguments, data: bytes) -> tuple[bytes, list[Notice], int]:
     """The PDF, what was done to make it one, and how large it may be."""
-    from services.rendering.jobs.picture_kind import picture_kind
+    from services.rendering.jobs.pictures.kind import picture_kind
 
     most = arguments["most_bytes"]
     kind = picture_kind(data)
@@ -98,7 +100,7 @@ def _as_pdf(arguments: Arguments, data: bytes) -> tuple[bytes, list[Notice], int
         return data, [], most
     if len(data) > most:
         raise Refused(f"The file is larger than {most // 2**20} MB.")
-    from services.rendering.jobs.picture_documents import picture_document
+    from services.rendering.jobs.intake.picture_documents import picture_document
 
     made = picture_document(data, kind, name=arguments["name"], most_pages=arguments["most_pages"])
     if len(made.file) > most + _AROUND_A_PICTURE:
@@ -108,7 +110,7 @@ def _as_pdf(arguments: Arguments, data: bytes) -> tuple[bytes, list[Notice], int
 
 def prepare_docx(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """A DOCX as LibreOffice may have it; ``variables`` None leaves placeholders as text."""
-    from services.rendering.jobs.docx import prepare_docx as prepare
+    from services.rendering.jobs.docx.preparing import prepare_docx as prepare
 
     ready = prepare(parts[0], arguments["variables"], name=arguments["name"], most_bytes=arguments["most_bytes"])
     result = {
@@ -122,7 +124,7 @@ def prepare_docx(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def external_urls(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """Which files an HTML document would load; ``parts`` are those that were fetched already, of ``fetched`` URLs."""
-    from services.rendering.jobs.html_assets import external_urls as find
+    from services.rendering.jobs.html.assets import external_urls as find
 
     assets = dict(zip(arguments["fetched"], parts, strict=True))
     urls: dict[str, None] = {}
@@ -133,7 +135,7 @@ def external_urls(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def prepare_html(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """Lay the HTML out as pages, then treat them as any PDF; ``parts`` are the files of ``fetched`` URLs."""
-    from services.rendering.jobs.convert import html_to_pdf
+    from services.rendering.jobs.html.convert import html_to_pdf
 
     data, fields, report = html_to_pdf(
         arguments["html"],
@@ -154,8 +156,8 @@ def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Not
     """Fill, seal with a throw-away key, verify and read back, exactly as it will be done for real. Raises Refused with the
     reason: a file that cannot be sealed is refused now, not when everybody has signed. Notices are about signatures that
     the file came with and that do not hold."""
-    from services.rendering.jobs import verify
-    from services.rendering.jobs.trust import PASSED
+    from services.rendering.jobs.sealing import verify
+    from services.rendering.jobs.sealing.trust import PASSED
 
     request, document = _trial(pages, signed=signed)
     identity = _throw_away_identity()
@@ -278,7 +280,7 @@ def audit_trail(
 ) -> Generator[None, tuple[Arguments, Sequence[bytes]], Answer]:
     """Draw the audit trail and keep a place for the seal; ``parts``: attachments, then the validation material. The sealed
     ``documents`` are told once everything else is laid out."""
-    from services.rendering.jobs.audit_trail import AuditTrail, Seal, SealedSummary
+    from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal, SealedSummary
 
     request = SealRequest.model_validate(arguments["request"])
     count = len(request.attachments)
@@ -289,7 +291,7 @@ def audit_trail(
     with trail.finish([SealedSummary(**one) for one in rest["documents"]]) as pdf:
         pages = len(pdf.pages)
         material = _material(arguments, parts[count:])
-        reserved = seal.reserve(pdf, text, arguments["size"], material, certify=request.account.with_certification)
+        reserved = reserving.reserve(pdf, text, arguments["size"], material, certify=request.account.with_certification)
     return {**_reserved(reserved), "pages": pages}, [reserved.data]
 
 
@@ -325,10 +327,10 @@ def _fill_and_reserve(
     document: StoredDocument,
     request: FillRequest,
     attachments: Mapping[str, bytes],
-    text: seal.SignatureText,
+    text: reserving.SignatureText,
     size: int,
-    material: seal.ValidationMaterial | None,
-) -> tuple[seal.Reserved, list[fill.Drawn], list[str] | None]:
+    material: reserving.ValidationMaterial | None,
+) -> tuple[reserving.Reserved, list[fill.Drawn], list[str] | None]:
     """``conformance`` comes last: what the file claims to be and is; None where others have signed what it claims."""
     with pikepdf.open(io.BytesIO(data)) as pdf:
         if not document.signed:
@@ -336,11 +338,11 @@ def _fill_and_reserve(
             if (claim := archival_claim.claim_of(pdf)) == archival_claim.NOTHING:
                 pdf.docinfo["/Creator"] = "Countersign"  # the metadata of others say the same in two places
             certify = request.account.with_certification
-            return seal.reserve(pdf, text, size, material, certify=certify), drawn, claim.names
-        from services.rendering.jobs import seal_signed
+            return reserving.reserve(pdf, text, size, material, certify=certify), drawn, claim.names
+        from services.rendering.jobs.sealing import signed_files
 
         overlays, drawn = fill.additions(pdf, document, request, attachments)
-    return seal_signed.reserve(data, overlays, text, size, material), drawn, None
+    return signed_files.reserve(data, overlays, text, size, material), drawn, None
 
 
 def _with_attachments(request: FillRequest, parts: Sequence[bytes]) -> tuple[bytes, dict[str, bytes], Sequence[bytes]]:
@@ -352,26 +354,26 @@ def _by_uuid(request: FillRequest, parts: Sequence[bytes]) -> dict[str, bytes]:
     return {attachment.uuid: data for attachment, data in zip(request.attachments, parts, strict=True)}
 
 
-def _text(arguments: Arguments) -> seal.SignatureText:
-    return seal.SignatureText(
+def _text(arguments: Arguments) -> reserving.SignatureText:
+    return reserving.SignatureText(
         arguments["name"], arguments["reason"], datetime.fromisoformat(arguments["signed_at"]).astimezone(UTC)
     )
 
 
-def _signature_text(name: str) -> seal.SignatureText:
-    return seal.SignatureText(name, "Dry run", datetime.now(UTC))
+def _signature_text(name: str) -> reserving.SignatureText:
+    return reserving.SignatureText(name, "Dry run", datetime.now(UTC))
 
 
-def _material(arguments: Arguments, parts: Sequence[bytes]) -> seal.ValidationMaterial | None:
+def _material(arguments: Arguments, parts: Sequence[bytes]) -> reserving.ValidationMaterial | None:
     """``material`` counts certificates, OCSP answers and revocation lists, which follow in that order."""
     certificates_, answers, lists = arguments["material"]
     if not parts:
         return None
     first = certificates_ + answers
-    return seal.ValidationMaterial(parts[:certificates_], parts[certificates_:first], parts[first : first + lists])
+    return reserving.ValidationMaterial(parts[:certificates_], parts[certificates_:first], parts[first : first + lists])
 
 
-def _reserved(reserved: seal.Reserved) -> dict[str, Any]:
+def _reserved(reserved: reserving.Reserved) -> dict[str, Any]:
     return {"start": reserved.start, "size": reserved.size, "digest": reserved.digest.hex()}
 
 
@@ -396,7 +398,7 @@ def _drawn(plain: dict[str, Any]) -> fill.Drawn:
 
 def read_time_stamp(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """``parts``: the authority's answer, the signature that was stamped. Gives the token, then its certificates."""
-    from services.rendering.jobs.time_stamp import read_token
+    from services.rendering.jobs.sealing.time_stamp import read_token
 
     token = read_token(parts[0], parts[1], arguments["nonce"])
     return {"time": token.time.isoformat()}, [token.token, *token.certificates]
@@ -404,7 +406,7 @@ def read_time_stamp(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def revocation_questions(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """``parts``: the ``leaves`` certificates to ask about, then those that may be their issuers."""
-    from services.rendering.jobs.revocation import questions
+    from services.rendering.jobs.sealing.revocation import questions
 
     count = arguments["leaves"]
     return {"questions": [vars(one) for one in questions(parts[:count], parts)]}, []
@@ -412,7 +414,7 @@ def revocation_questions(arguments: Arguments, parts: Sequence[bytes]) -> Answer
 
 def check_revocation(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """``parts``: an OCSP answer or a list, then the known certificates. ``until``: when it is out of date."""
-    from services.rendering.jobs import revocation
+    from services.rendering.jobs.sealing import revocation
 
     check: Callable[[bytes, int, Sequence[bytes], datetime], datetime] = (
         revocation.check_ocsp if arguments["kind"] == "ocsp" else revocation.check_list
@@ -430,7 +432,7 @@ def check_revocation(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def verify(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """``parts``: the file, then the trusted certificates."""
-    from services.rendering.jobs.verify import verify as judge
+    from services.rendering.jobs.sealing.verify import verify as judge
 
     verdict = judge(parts[0], parts[1:], datetime.fromisoformat(arguments["now"]), sealed_here=arguments["sealed_here"])
     return verdict.model_dump(mode="json"), []
@@ -438,7 +440,7 @@ def verify(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def seal_material(_arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """``parts``: a sealed file, then signatures whose roots are wanted too."""
-    from services.rendering.jobs.seal_material import material
+    from services.rendering.jobs.sealing.material import material
 
     found = material(parts[0], parts[1:])
     return {"kinds": [kind for kind, _ in found]}, [data for _, data in found]
@@ -446,19 +448,19 @@ def seal_material(_arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def combine(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """Merge the first ``files`` parts; with ``seal`` keep a place for one (validation material follows)."""
-    from services.rendering.jobs import merge
+    from services.rendering.jobs.merging import merge
 
     count = arguments["files"]
     pdf, warnings = merge.merge(parts[:count], arguments["title"])
     with pdf:
         if not arguments["seal"]:
             return {"warnings": warnings}, [merge.save(pdf)]
-        reserved = seal.reserve(pdf, _text(arguments), arguments["size"], _material(arguments, parts[count:]))
+        reserved = reserving.reserve(pdf, _text(arguments), arguments["size"], _material(arguments, parts[count:]))
         return {"warnings": warnings, "pages": len(pdf.pages), **_reserved(reserved)}, [reserved.data]
 
 
 def draw_page(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    from services.rendering.jobs.pages import draw_page as draw
+    from services.rendering.jobs.previews.pages import draw_page as draw
 
     boxes = [FieldBox.model_validate(one) for one in arguments["boxes"]]
     footer = PageFooter.model_validate(arguments["footer"]) if arguments["footer"] else None
@@ -467,27 +469,27 @@ def draw_page(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
 
 def draw_values(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """Pictures of single values; ``parts``: the attachments in the request's order, empty where they are no pictures."""
-    from services.rendering.jobs.value_pictures import draw_values as draw
+    from services.rendering.jobs.previews.values import draw_values as draw
 
     request = DrawValues.model_validate(arguments["request"])
     return {"areas": [area.model_dump() for area in draw(request, _by_uuid(request, parts))]}, []
 
 
 def prepare_image(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    from services.rendering.jobs.pictures import prepare_image as prepare
+    from services.rendering.jobs.pictures.preparing import prepare_image as prepare
 
     return {}, [prepare(parts[0], FieldType(arguments["type"]))]
 
 
 def draw_signature(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    from services.rendering.jobs.signature_image import draw_signature as draw
+    from services.rendering.jobs.drawing.signature_image import draw_signature as draw
 
     return {}, [draw(arguments["text"])]
 
 
 def check_text(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
     """For each text the characters that no font has."""
-    from services.rendering.jobs.text import undrawable
+    from services.rendering.jobs.text.layout import undrawable
 
     return {"characters": ["".join(undrawable(text)) for text in arguments["texts"]]}, []
 

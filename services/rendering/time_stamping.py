@@ -15,11 +15,11 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from contracts.runtime import observe
+from contracts.runtime.monitoring import observe
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
 from contracts.types import Notice
-from services.rendering.jobs import cms
-from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.jobs.sealing import cms
+from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.pool import JobFailed
 from services.rendering.renderer import Material, Renderer, Token
 

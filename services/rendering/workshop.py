@@ -6,12 +6,12 @@ from functools import cached_property
 from cryptography.hazmat.primitives import hashes
 from prometheus_client import Gauge
 
-from contracts.runtime import observe
 from contracts.runtime.clock import now
+from contracts.runtime.monitoring import observe
 from contracts.runtime.outbound import Outbound
 from services.rendering import confinement
-from services.rendering.jobs import certificates
-from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.jobs.sealing import certificates
+from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.pool import ChildPool
 from services.rendering.renderer import Renderer
 from services.rendering.sealing import Sealer

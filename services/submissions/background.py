@@ -5,15 +5,17 @@ from datetime import datetime, timedelta
 from prometheus_client import Gauge
 
 from contracts.errors import ServiceError
-from contracts.runtime import observe
-from contracts.runtime.background import Done, DueWork, Every, Outcome
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now, without_leaps
-from contracts.runtime.database import Database
-from services.submissions import followups, identity_checks, one_time_codes, reminders
+from contracts.runtime.data.background import Done, DueWork, Every, Outcome
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
+from services.submissions.commands import followups
 from services.submissions.models import BlobRemovalRow, ReminderRow
+from services.submissions.outgoing import reminders
 from services.submissions.settings import Settings
 from services.submissions.site import Site
+from services.submissions.storage import identity_checks, one_time_codes
 
 SEALING_AGE = Gauge("countersign_sealing_oldest_seconds", "How long the longest sealing under way has been waited for")
 SEALING_FAILED = Gauge("countersign_sealing_failed", "Submissions whose sealing failed and waits for a retry")

@@ -14,9 +14,12 @@ from contracts.problems import with_more, without_more
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import Submission
-from services.submissions import commands, creation, queries, variables
-from services.submissions.creation import Limits, Plan
-from services.submissions.preparing import Prepared, Workshop
+from services.submissions.commands import submissions
+from services.submissions.planning import creation
+from services.submissions.planning.creation import Limits, Plan
+from services.submissions.planning.preparing import Prepared, Workshop
+from services.submissions.reading import queries
+from services.submissions.rules import variables
 from services.submissions.site import Site
 
 MOST, MOST_SUBMITTERS = 100, 1_000
@@ -157,5 +160,5 @@ def create(
     made = []
     for one, basis, plan in zip(asked, found, plans, strict=True):
         mine = [file for file in files if file.source in plan.sources]
-        made.append(commands.create(session, one, basis, plan, mine, site, now))
+        made.append(submissions.create(session, one, basis, plan, mine, site, now))
     return made

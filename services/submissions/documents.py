@@ -10,21 +10,24 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from contracts import field_boxes as boxes
 from contracts.blobs import BlobRef
 from contracts.errors import not_found
-from contracts.field_boxes import FieldBoxes
+from contracts.fields import boxes
+from contracts.fields.boxes import FieldBoxes
 from contracts.links import FieldsOf
 from contracts.rpc import rendering
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data.database import Database
 from contracts.types import SubmissionDocument, SubmissionDocuments
-from services.submissions import erasing, present, queries, sealing, store
+from services.submissions.commands import erasing
+from services.submissions.evidence import sealing
 from services.submissions.models import SubmissionRow
-from services.submissions.preparing import Bus
+from services.submissions.planning.preparing import Bus
+from services.submissions.reading import present, queries
 from services.submissions.site import Site
+from services.submissions.storage import store
 
 
 @dataclass(frozen=True)

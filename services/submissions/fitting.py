@@ -14,22 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
-from contracts import conditions, paper
 from contracts.errors import ServiceError
-from contracts.field_rules import is_empty
+from contracts.fields import conditions, paper
+from contracts.fields.rules import is_empty
 from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
 from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldType
-from services.submissions import branding, filling, placeholders
-from services.submissions import values as rules
-from services.submissions.identity_checks import VERIFIED
 from services.submissions.models import SnapshotRow, SubmitterRow
-from services.submissions.preparing import Bus, check_texts
+from services.submissions.planning.preparing import Bus, check_texts
+from services.submissions.rules import filling, placeholders
+from services.submissions.rules import values as rules
+from services.submissions.storage import branding
+from services.submissions.storage.identity_checks import VERIFIED
 
 if TYPE_CHECKING:
-    from services.submissions.creation import Basis, Plan
-    from services.submissions.submitter_commands import Change
+    from services.submissions.commands.submitters import Change
+    from services.submissions.planning.creation import Basis, Plan
 
 MOST_NAMED = 50
 _UNDRAWN = IMAGE_TYPES - {FieldType.STAMP} | {FieldType.FILE, FieldType.STRIKETHROUGH}

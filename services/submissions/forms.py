@@ -9,41 +9,30 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts import conditions, paper
 from contracts.errors import ServiceError, invalid, not_found
-from contracts.field_rules import is_empty
+from contracts.fields import conditions, paper
+from contracts.fields.rules import is_empty
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, FieldDefinition, FieldType
-from services.submissions import (
-    branding,
-    code_commands,
-    consent,
-    domain,
-    filling,
-    fitting,
-    formats,
-    identity_checks,
-    invites,
-    one_time_codes,
-    placeholders,
-    present,
-    queries,
-    reasons,
-    statements,
-    store,
-)
-from services.submissions import shown as what_is_shown
-from services.submissions import values as rules
-from services.submissions.code_commands import Visitor, require_passed
-from services.submissions.creation import Limits
-from services.submissions.domain import FormState
-from services.submissions.form_commands import must_take_files, refused_for_page
+from services.submissions import fitting
+from services.submissions.commands import codes
+from services.submissions.commands.codes import Visitor, require_passed
+from services.submissions.commands.form import must_take_files, refused_for_page
+from services.submissions.evidence import consent, reasons, statements
+from services.submissions.evidence import shown as what_is_shown
+from services.submissions.evidence.sealing import Signer, preview_request, signing
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
-from services.submissions.one_time_codes import Asked
-from services.submissions.sealing import Signer, preview_request, signing
+from services.submissions.planning import invites
+from services.submissions.planning.creation import Limits
+from services.submissions.reading import present, queries
+from services.submissions.rules import domain, filling, formats, placeholders
+from services.submissions.rules import values as rules
+from services.submissions.rules.domain import FormState
 from services.submissions.site import FileLinks, Site
+from services.submissions.storage import branding, identity_checks, one_time_codes, store
+from services.submissions.storage.one_time_codes import Asked
 
 
 @dataclass(frozen=True)
@@ -215,10 +204,10 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
 def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now: datetime) -> rpc.form.SigningForm:
     """What whoever has the link sees before the code: who asks for it and where it goes, nothing of the submission."""
     account = Account.model_validate(opened.snapshot.account)
-    worth_it = opened.state in code_commands.WORTH_A_CODE
+    worth_it = opened.state in codes.WORTH_A_CODE
     code = one_time_codes.pending(session, asked, site.link_secret, now) if worth_it else None
     return rpc.form.SigningForm(
-        state=code_commands.STATE if worth_it else opened.state.value,
+        state=codes.STATE if worth_it else opened.state.value,
         submission_name="",
         account_name=branding.shown(opened.submitter, account).name,
         submitter_id=opened.submitter.id,
@@ -259,7 +248,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.form.SigningForm, s
             made = _shown_field(field, done.get(field.uuid), account, details, is_static=is_static)
         if made is not None:
             shown.fields.append(made)
-    code_commands.show_confirmed(session, opened.submitter, shown.fields, site)
+    codes.show_confirmed(session, opened.submitter, shown.fields, site)
     identity_checks.show(session, opened.submitter, shown.fields)
     visible = {uuid for field in shown.fields for uuid in rules.attachments_in(field, field.value)}
     attachments = store.attachments_of(session, [opened.row.id])

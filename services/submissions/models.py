@@ -6,9 +6,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from contracts.runtime.background import DueRow
-from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
-from contracts.runtime.search import search_index
+from contracts.runtime.data.background import DueRow
+from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.search import search_index
 
 COMPLETION_GROUP = 4_096
 """So many submitters' ids make one group in the index that finds times of completion. It is in the schema: do not change."""
@@ -241,8 +241,8 @@ class AttachmentRow(Base):
 class TrailRow(Base):
     """A line of the audit trail: appended under the submission's row lock, never changed.
 
-    ``hash`` chains it to the line before (contracts.audit_chain). It outlives the submission: when that is erased, ``data``
-    is emptied and the hashes remain, which prove what the printed trail says.
+    ``hash`` chains it to the line before (contracts.evidence.audit_chain). It outlives the submission: when that is erased,
+    ``data`` is emptied and the hashes remain, which prove what the printed trail says.
     """
 
     __tablename__ = "trail"
@@ -260,7 +260,7 @@ class TrailRow(Base):
 
 
 class StatementRow(Base):
-    """What was stated of a completion (contracts.statements), named by the SHA-256 of its bytes, with its ``receipt``.
+    """What was stated of a completion (contracts.evidence.statements), named by the SHA-256 of its bytes, with its ``receipt``.
 
     ``parts`` say what differs when something does. ``signed`` (a SignedStatement) says where it is kept, None until rendering
     has signed it. Rendering compares with what it has itself: this is a note.

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import StatementDue
-from contracts.statements import Parts, Statement
+from contracts.evidence.statements import Parts, Statement
 from contracts.types import SealingStatus
 from services.submissions.models import StatementRow, SubmissionRow, TemplateRow
 

@@ -17,14 +17,14 @@ from contracts.events import (
     PublicData,
     StatementSigned,
 )
-from contracts.field_boxes import FieldBoxes
+from contracts.fields.boxes import FieldBoxes
 from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
 from contracts.rpc.templates import GetFieldBoxes
+from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.outbound import Outbound
-from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import (
     IMAGE_TYPES,
@@ -36,35 +36,29 @@ from contracts.types import (
     SubmissionEvent,
     Submitter,
 )
-from services.submissions import (
-    branding_pictures,
-    bulk,
-    code_commands,
-    commands,
-    creation,
-    evidence,
-    fitting,
-    followups,
-    form_commands,
-    forms,
-    identity_commands,
-    known_templates,
-    one_off,
-    preparing,
-    queries,
-    shared_links,
-    statements,
-    submitter_commands,
-    trying,
-    variables,
-)
-from services.submissions.access import require_writer
+from services.submissions import bulk, fitting, forms, trying
 from services.submissions.background import site_of
+from services.submissions.commands import (
+    branding_pictures,
+    codes,
+    followups,
+    form,
+    identity,
+    shared_links,
+    submissions,
+    submitters,
+)
 from services.submissions.documents import Documents, field_boxes
-from services.submissions.overrides import Source
-from services.submissions.preparing import Prepared, Workshop
+from services.submissions.evidence import bundle, statements
+from services.submissions.planning import creation, one_off, preparing
+from services.submissions.planning.preparing import Prepared, Workshop
+from services.submissions.reading import queries
+from services.submissions.rules import variables
+from services.submissions.rules.overrides import Source
 from services.submissions.settings import Settings
 from services.submissions.site import Site, file_name
+from services.submissions.storage import known_templates
+from services.submissions.storage.access import require_writer
 
 LARGEST_ID = 2**63 - 1
 R = TypeVar("R")
@@ -168,12 +162,12 @@ class SubmissionsService:
     @handles(rpc.api.UPDATE)
     def update(self, command: rpc.api.UpdateSubmission) -> Submission:
         _known(command, id="Submission")
-        return self.context.database.write(commands.update, command, self._site, now())
+        return self.context.database.write(submissions.update, command, self._site, now())
 
     @handles(rpc.api.REMOVE)
     def remove(self, command: rpc.api.RemoveSubmission) -> Removed:
         _known(command, id="Submission")
-        return self.context.database.write(commands.remove, command, self._site, now())
+        return self.context.database.write(submissions.remove, command, self._site, now())
 
     @handles(rpc.api.DOCUMENTS)
     def documents(self, query: rpc.api.GetDocuments) -> SubmissionDocuments:
@@ -184,11 +178,11 @@ class SubmissionsService:
     def evidence(self, query: rpc.api.GetEvidence) -> rpc.api.Evidence:
         require_writer(query.actor)
         _known(query, id="Submission")
-        return self.context.database.look_up(evidence.of, query)
+        return self.context.database.look_up(bundle.of, query)
 
     @handles(rpc.receipts.SEALED_FILE)
     def sealed_file(self, query: rpc.receipts.FindSealed) -> rpc.receipts.FoundSealed:
-        return self.context.database.look_up(evidence.sealed_file, query)
+        return self.context.database.look_up(bundle.sealed_file, query)
 
     @handles(rpc.api.FIELD_BOXES)
     def field_boxes(self, request: GetFieldBoxes) -> FieldBoxes:
@@ -197,7 +191,7 @@ class SubmissionsService:
     @handles(rpc.api.RETRY_SEAL)
     def retry_seal(self, command: rpc.api.RetrySeal) -> Submission:
         _known(command, id="Submission")
-        return self.context.database.write(commands.retry_seal, command, self._site, now())
+        return self.context.database.write(submissions.retry_seal, command, self._site, now())
 
     @handles(rpc.api.PICTURES_IN_USE)
     def pictures_in_use(self, query: rpc.api.AccountPictures) -> rpc.api.AccountPictures:
@@ -219,7 +213,7 @@ class SubmissionsService:
         if (done := self._remembered(rpc.api.UPDATE_SUBMITTER, command)) is not None:
             return done
         known = self.context.database.look_up(queries.own_fields, command.actor, command.id)
-        change = submitter_commands.planned(command, *known)
+        change = submitters.planned(command, *known)
         self._check_fit(self.context.database.look_up(fitting.of_change, command, change, now()), change.texts)
         made = self._workshop.prepared([*change.overrides.sources, *change.branding.sources])
         settings: Settings = self.context.settings
@@ -227,7 +221,7 @@ class SubmissionsService:
             self._workshop,
             made,
             lambda files: self.context.database.write(
-                submitter_commands.update, command, change, files, settings, self._site, now()
+                submitters.update, command, change, files, settings, self._site, now()
             ),
         )
 
@@ -245,30 +239,30 @@ class SubmissionsService:
 
     @handles(rpc.form.VIEW_FORM)
     def view_form(self, visit: rpc.visit.Visit) -> rpc.form.Done:
-        return self.context.database.write(form_commands.view, visit, self._site, now())
+        return self.context.database.write(form.view, visit, self._site, now())
 
     @handles(rpc.form.SAVE_VALUES)
     def save_values(self, command: rpc.form.SaveValues) -> rpc.form.Done:
         self._check_texts(command)
-        return self.context.database.write(form_commands.save, command, self.context.settings, self._site, now())
+        return self.context.database.write(form.save, command, self.context.settings, self._site, now())
 
     @handles(rpc.form.COMPLETE_FORM)
     def complete_form(self, command: rpc.form.CompleteForm) -> rpc.form.Done:
         self._check_texts(command)
-        return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
+        return self.context.database.write(form.complete, command, self.context.settings, self._site, now())
 
     @handles(rpc.form.INVITE_AND_COMPLETE)
     def invite_and_complete(self, command: rpc.form.InviteAndComplete) -> rpc.form.Done:
         self._check_texts(command)
-        return self.context.database.write(form_commands.complete, command, self.context.settings, self._site, now())
+        return self.context.database.write(form.complete, command, self.context.settings, self._site, now())
 
     @handles(rpc.form.DECLINE_FORM)
     def decline_form(self, command: rpc.form.DeclineForm) -> rpc.form.Done:
-        return self.context.database.write(form_commands.decline, command, self._site, now())
+        return self.context.database.write(form.decline, command, self._site, now())
 
     @handles(rpc.form.REPORT_WRONG_RECIPIENT)
     def report_wrong_recipient(self, command: rpc.form.ReportWrongRecipient) -> rpc.form.Done:
-        return self.context.database.write(form_commands.report_wrong_recipient, command, self._site, now())
+        return self.context.database.write(form.report_wrong_recipient, command, self._site, now())
 
     @handles(rpc.form.ATTACH_FILE)
     def attach_file(self, command: rpc.form.AttachFile) -> Attachment:
@@ -279,7 +273,7 @@ class SubmissionsService:
             self._workshop,
             [made],
             lambda files: self.context.database.write(
-                form_commands.attach, command, files[0], self.context.settings, self._site, now()
+                form.attach, command, files[0], self.context.settings, self._site, now()
             ),
         )
 
@@ -315,24 +309,24 @@ class SubmissionsService:
 
     @handles(rpc.codes.SEND_CODE)
     def send_code(self, command: rpc.codes.SendCode) -> rpc.codes.CodeSent:
-        return self.context.database.write(code_commands.send, command, self.context.settings, self._site, now())
+        return self.context.database.write(codes.send, command, self.context.settings, self._site, now())
 
     @handles(rpc.codes.CHECK_CODE)
     def check_code(self, command: rpc.codes.CheckCode) -> rpc.codes.PassedCode:
-        judged, passed = self.context.database.write(code_commands.check, command, self._site, now())
+        judged, passed = self.context.database.write(codes.check, command, self._site, now())
         return judged.passed(passed)
 
     @handles(rpc.identity.START_IDENTITY_CHECK)
     def start_identity_check(self, command: rpc.identity.StartIdentityCheck) -> rpc.identity.IdentityCheckStarted:
-        return self.context.database.write(identity_commands.start, command, self._site, now())
+        return self.context.database.write(identity.start, command, self._site, now())
 
     @handles(rpc.identity.CLAIM_IDENTITY_CHECK)
     def claim_identity_check(self, command: rpc.identity.ClaimIdentityCheck) -> rpc.identity.IdentityCheckClaimed:
-        return self.context.database.write(identity_commands.claim, command, now())
+        return self.context.database.write(identity.claim, command, now())
 
     @handles(rpc.identity.FINISH_IDENTITY_CHECK)
     def finish_identity_check(self, command: rpc.identity.FinishIdentityCheck) -> rpc.identity.IdentityCheckFinished:
-        return self.context.database.write(identity_commands.finish, command, self._site, now())
+        return self.context.database.write(identity.finish, command, self._site, now())
 
     @handles(rpc.receipts.RECEIPT)
     def receipt(self, query: rpc.receipts.FindReceipt) -> rpc.receipts.FoundReceipt:
@@ -388,7 +382,7 @@ class SubmissionsService:
                 self._workshop,
                 made,
                 lambda files: self.context.database.write(
-                    commands.create, command, kept, plan, files, self._site, now()
+                    submissions.create, command, kept, plan, files, self._site, now()
                 ),
             )
 

@@ -8,9 +8,10 @@ from contracts.dry_run import DryRun, DryRunDocument, DryRunSubmitter
 from contracts.errors import ServiceError
 from contracts.rpc.submissions.api import NewSubmission
 from contracts.rpc.templates import Composition
-from services.submissions import bulk, creation, fitting
-from services.submissions.creation import Basis, Limits, Plan
-from services.submissions.preparing import Workshop
+from services.submissions import bulk, fitting
+from services.submissions.planning import creation
+from services.submissions.planning.creation import Basis, Limits, Plan
+from services.submissions.planning.preparing import Workshop
 
 
 def tried(

@@ -1,8 +1,8 @@
 """Loops of the background process: the outbox relay is all there is, and every service has it from the runtime."""
 
-from contracts.runtime.background import DueWork, Every
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import DueWork, Every
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from services.templates.settings import Settings
 
 

@@ -12,7 +12,7 @@ from contracts.errors import ServiceError
 from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDATED
 from contracts.problems import Problems
 from contracts.rpc import templates as rpc
-from contracts.runtime.outbox import once
+from contracts.runtime.bus.outbox import once
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice, PageSize, Removed, Template, iso
 from services.templates import domain, names, preferences, queries, store

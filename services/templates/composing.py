@@ -11,7 +11,7 @@ from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
 from contracts.rpc import templates as rpc
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.data.blobstore import BlobStore
 from contracts.stored_documents import StoredDocument
 from services.templates import combining, document_conditions, domain, names
 from services.templates.combining import Paper

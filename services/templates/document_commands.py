@@ -11,7 +11,7 @@ from contracts.errors import invalid
 from contracts.events import TEMPLATE_CREATED, TEMPLATE_UPDATED
 from contracts.problems import Problems
 from contracts.rpc import templates as rpc
-from contracts.runtime.outbox import once
+from contracts.runtime.bus.outbox import once
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice, Template
 from services.templates import combining, domain, names, queries, store

@@ -12,7 +12,7 @@ from typing import Any
 
 import re2
 
-from contracts.field_rules import (
+from contracts.fields.rules import (
     COLORS,
     CURRENCIES,
     LARGEST_FONT,

@@ -12,7 +12,7 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.data.blobstore import BlobStore
 from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
 from contracts.types import Area, FieldDefinition
 from services.templates import domain

@@ -6,8 +6,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
-from contracts.runtime.search import search_index
+from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.search import search_index
 
 
 class Base(DeclarativeBase):

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.events import TEMPLATE_UPDATED, PreferencesGiven
-from contracts.preferences import MAIL_TOGGLES, MOST_ADDRESSES
+from contracts.fields.preferences import MAIL_TOGGLES, MOST_ADDRESSES
 from contracts.problems import Problems
-from contracts.runtime.database import for_update
-from contracts.runtime.outbox import first_time
+from contracts.runtime.bus.outbox import first_time
+from contracts.runtime.data.database import for_update
 from contracts.shared_link import LINK_FORM_FIELDS
 from contracts.types import Order
 from services.templates import store

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from contracts.blobs import DOCX, BlobRef
 from contracts.errors import ServiceError
-from contracts.field_rules import LONGEST_TEXT
+from contracts.fields.rules import LONGEST_TEXT
 from contracts.problems import Problems
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput, Intake

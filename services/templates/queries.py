@@ -7,14 +7,14 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts import field_boxes as boxes
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid, not_found
-from contracts.field_boxes import FieldBoxes
+from contracts.fields import boxes
+from contracts.fields.boxes import FieldBoxes
 from contracts.links import FieldsOf
 from contracts.rpc import templates as rpc
-from contracts.runtime import listing
-from contracts.runtime.listing import Listing, Span
+from contracts.runtime.data import listing
+from contracts.runtime.data.listing import Listing, Span
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, FieldDefinition, Page, Pagination, Role, Template
 from services.templates import names

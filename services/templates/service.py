@@ -8,12 +8,12 @@ from contracts import events
 from contracts.dry_run import DryRun
 from contracts.errors import ServiceError
 from contracts.events import Envelope, PreferencesGiven
-from contracts.field_boxes import FieldBoxes
+from contracts.fields.boxes import FieldBoxes
 from contracts.rpc import Rpc, health
 from contracts.rpc import templates as rpc
-from contracts.runtime import outbox
+from contracts.runtime.bus import outbox
+from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
-from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import Page, Removed, Role, Template

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 from contracts.events import Event, PublicData
 from contracts.problems import Problems
 from contracts.rpc import templates as rpc
-from contracts.runtime.database import insert_into
-from contracts.runtime.outbox import emit
+from contracts.runtime.bus.outbox import emit
+from contracts.runtime.data.database import insert_into
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, FieldDefinition, Notice, Party, Template
 from services.templates import document_conditions, names, queries

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from contracts.runtime import observe
-from contracts.runtime.background import DueWork, Every, Loop
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import shared_client
+from contracts.runtime.bus.client import shared_client
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.runtime.lanes import Lanes
+from contracts.runtime.data.background import DueWork, Every, Loop
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.lanes import Lanes
+from contracts.runtime.monitoring import observe
 from services.webhooks import commands, domain
 from services.webhooks.deliver import Deliverer, prepare
 from services.webhooks.gaps import Gaps, problems

@@ -15,9 +15,10 @@ from contracts.errors import ServiceError, invalid, not_found
 from contracts.events import WEBHOOK_DISABLED, Admins, Envelope, Erased, PublicData, WebhookDisabled
 from contracts.rpc import webhooks as rpc
 from contracts.rpc.events import SubjectEvents
-from contracts.runtime import catching_up, outbox, scrubbing
+from contracts.runtime.bus import catching_up, outbox
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import UtcDateTime, for_update, insert_into, leave_work
+from contracts.runtime.data import scrubbing
+from contracts.runtime.data.database import UtcDateTime, for_update, insert_into, leave_work
 from contracts.types import Webhook as PublicWebhook
 from contracts.types import iso
 from services.webhooks import domain, queries

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 from standardwebhooks.webhooks import Webhook as Signer
 
-from contracts.runtime import observe
-from contracts.runtime.background import Done, Outcome, Park, Retry
 from contracts.runtime.clock import now, without_leaps
+from contracts.runtime.data.background import Done, Outcome, Park, Retry
+from contracts.runtime.monitoring import observe
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
 from services.webhooks import commands, domain
 from services.webhooks.models import Attempt, Delivery, LoggedEvent, Request, Webhook

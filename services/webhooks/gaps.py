@@ -8,11 +8,12 @@ from prometheus_client import Counter, Gauge
 
 from contracts.errors import ServiceError
 from contracts.rpc.events import EVENTS_SINCE, SubjectSince
-from contracts.runtime import clock, observe
-from contracts.runtime.background import JITTER, Loop
-from contracts.runtime.client import RpcClient
+from contracts.runtime import clock
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import JITTER, Loop
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from services.webhooks import commands, queries
 
 log = observe.logger(__name__)

@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, object_session
 
-from contracts.runtime.background import DueRow
-from contracts.runtime.database import BigId, Json, UtcDateTime, metadata
+from contracts.runtime.data.background import DueRow
+from contracts.runtime.data.database import BigId, Json, UtcDateTime, metadata
 
 
 class Base(DeclarativeBase):
@@ -174,7 +174,7 @@ class Delivery(DueRow, Base):
         sa.Index("ix_deliveries_stream", "stream", "position"),
         sa.Index("ix_deliveries_webhook", "webhook_id", "id"),
         sa.Index("ix_deliveries_due", "state", "next_attempt_at"),
-        # For the choice of what comes next (contracts/runtime/lanes.py).
+        # For the choice of what comes next (contracts/runtime/data/lanes.py).
         sa.Index("ix_deliveries_lane", "webhook_id", "next_attempt_at", "id", sqlite_where=_DUE, postgresql_where=_DUE),
         sa.Index("ix_deliveries_leased", "webhook_id", sqlite_where=_LEASED, postgresql_where=_LEASED),
         {"sqlite_autoincrement": True},

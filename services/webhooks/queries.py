@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import invalid, not_found
 from contracts.rpc import webhooks as rpc
-from contracts.runtime.database import for_update
+from contracts.runtime.data.database import for_update
 from contracts.types import Actor, EventRecord, Page, Pagination, Role
 from contracts.types import Webhook as PublicWebhook
 from services.webhooks import domain

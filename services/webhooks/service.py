@@ -6,9 +6,9 @@ from contracts.errors import invalid
 from contracts.events import ADMINS_CHANGED, REGISTRY, SUBMISSION_ERASED, Admins, Envelope, Erased, Event, PublicData
 from contracts.rpc import health
 from contracts.rpc import webhooks as rpc
+from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Outbound, OutboundRefused
-from contracts.runtime.told import tells_events
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page, Webhook
 from services.webhooks import commands, queries

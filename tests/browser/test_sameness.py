@@ -16,7 +16,7 @@ from pikepdf import Array
 from PIL import Image, ImageDraw
 from playwright.sync_api import Locator, Page, expect
 
-from services.rendering.jobs.pages import draw_page
+from services.rendering.jobs.previews.pages import draw_page
 from tests.browser.conftest import PHONE, OpenPage, Watch
 from tests.browser.forms import field, one_signer
 from tests.browser.signer import Signer

@@ -19,7 +19,7 @@ from typing import Any
 
 import requests
 
-from contracts.audit_chain import START, next_hash
+from contracts.evidence.audit_chain import START, next_hash
 from contracts.types import SubmissionEvent
 from tests.chaos.load import Agreement, GivenUp, Hooks, Journal, Load
 from tests.chaos.world import World

@@ -41,7 +41,7 @@ class Messages:
     def lose(self, service: str, random: random.Random, most: int, *, within: float) -> list[str]:
         """Take up to ``most`` messages that wait for a service and forget them. Waits ``within`` seconds for some to come."""
         from contracts.events import REGISTRY
-        from contracts.runtime.topology import event_queue_name
+        from contracts.runtime.bus.topology import event_queue_name
 
         queues = [event_queue_name(event, service) for event in REGISTRY.values()]
         lost: list[str] = []

@@ -22,8 +22,8 @@ import pytest
 import requests
 import sqlalchemy as sa
 
-from contracts.audit_chain import START, next_hash
-from contracts.runtime.database import Database
+from contracts.evidence.audit_chain import START, next_hash
+from contracts.runtime.data.database import Database
 from deploy import manifest
 from deploy.manifest import Places
 from deploy.suite import ROOT, SERVICES

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.runtime.database import Database
+from contracts.runtime.data.database import Database
 from deploy.manifest import Places
 from deploy.suite import SERVICES
 from tests.support.migrated import migrated

@@ -8,13 +8,13 @@ import pytest
 
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from contracts.types import Account
-from services.gateway import commands
-from services.gateway.account_pictures import PREFIX, YOUNG, Sweep
-from services.submissions import branding_pictures
+from services.gateway.accounts import commands
+from services.gateway.accounts.account_pictures import PREFIX, YOUNG, Sweep
+from services.submissions.commands import branding_pictures
 from tests.support.migrated import migrated
 from tests.support.submissions import Desk
 

@@ -20,10 +20,10 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.blobs import INCOMING
-from contracts.runtime import identities
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.tables import heartbeats, outbox
+from contracts.runtime.data import identities
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.tables import heartbeats, outbox
 from deploy import backup, manifest, restore
 from deploy.manifest import Places, Unsuitable, connected
 from deploy.suite import ROOT, SERVICES

@@ -16,12 +16,13 @@ from contracts.errors import ServiceError
 from contracts.events import FORM_COMPLETED, FORM_VIEWED, SUBMISSION_ERASED, Envelope, Erased, PublicData
 from contracts.rpc import Rpc
 from contracts.rpc import events as rpc
-from contracts.runtime import catching_up, epoch, outbox, tables, told
-from contracts.runtime.catching_up import CatchingUp
+from contracts.runtime.bus import catching_up, outbox, told
+from contracts.runtime.bus.catching_up import CatchingUp
+from contracts.runtime.bus.publisher import CONFIRMED, UNROUTED, Message
+from contracts.runtime.bus.topology import event_queue_name
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.runtime.publisher import CONFIRMED, UNROUTED, Message
-from contracts.runtime.topology import event_queue_name
+from contracts.runtime.data import epoch, tables
+from contracts.runtime.data.database import Database
 from services.webhooks import commands
 from services.webhooks.models import LoggedEvent
 from tests.support.migrated import migrated

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from contracts.runtime import checking, process
 from contracts.runtime.checking import Trial, outcome
 from deploy.rabbitmq import PrivateBroker
-from services.rendering.jobs import certificates
+from services.rendering.jobs.sealing import certificates
 from tests.support import processes
 from tests.support.identity_provider import CLIENT, Provider
 from tests.support.mail_server import HANG, MailServer

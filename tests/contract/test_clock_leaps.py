@@ -12,15 +12,16 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from contracts.errors import ServiceError
 from contracts.rpc import webhooks as rpc
-from contracts.runtime import process, retrying, tables
-from contracts.runtime.background import Done, DueRow, DueWork, Park, Retry
+from contracts.runtime import process, retrying
+from contracts.runtime.bus.outbox import emit
+from contracts.runtime.bus.publisher import CONFIRMED
+from contracts.runtime.bus.relay import Relay
 from contracts.runtime.clock import now
-from contracts.runtime.database import BigId, Database, metadata
-from contracts.runtime.lanes import Lanes
-from contracts.runtime.outbox import emit
-from contracts.runtime.publisher import CONFIRMED
-from contracts.runtime.relay import Relay
-from services.submissions import rates
+from contracts.runtime.data import tables
+from contracts.runtime.data.background import Done, DueRow, DueWork, Park, Retry
+from contracts.runtime.data.database import BigId, Database, metadata
+from contracts.runtime.data.lanes import Lanes
+from services.submissions.storage import rates
 from services.webhooks import queries
 from tests.support.loops import running
 from tests.support.specimens import contract

@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.runtime import outbound
-from contracts.runtime.background import Done
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import Done
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundNotCalled, OutboundRefused
 from deploy.rabbitmq import PrivateBroker
 from services.webhooks import background, commands

@@ -13,15 +13,20 @@ from contracts.errors import STATUS, ServiceError
 from contracts.problems import Problems
 from contracts.rpc import REGISTRY, health, notifications, rendering, submissions, templates, webhooks  # noqa: F401 - all calls register
 from contracts.rpc import events as event_calls  # noqa: F401 - they register
+from contracts.runtime.bus.marks import subscriptions_of
 from contracts.runtime.settings import ServiceSettings
-from contracts.runtime.worker.marks import subscriptions_of
 from contracts.types import Area, FieldType
 from docs import make_fields, make_signatures
 from docs.field_specimens import ATTRIBUTES, LEFT_OUT, NO_TAGS, REFUSED, TYPES, WAYS, Fault, Specimen, Ways
-from services.gateway import errors, specification
-from services.rendering.jobs import convert, docx, docx_package, forms, intake, preflight, tag_grammar, tag_values
-from services.rendering.jobs.fonts import HANDS
-from services.rendering.jobs.tag_grammar import parse_tag
+from services.gateway.http import errors, specification
+from services.rendering.jobs.docx import package, preparing
+from services.rendering.jobs.forms import fields
+from services.rendering.jobs.html import convert
+from services.rendering.jobs.intake import preflight
+from services.rendering.jobs.intake import preparing as intake
+from services.rendering.jobs.tags import grammar, values
+from services.rendering.jobs.tags.grammar import parse_tag
+from services.rendering.jobs.text.fonts import HANDS
 from services.templates import field_rules
 from tests.support import docx_files
 
@@ -112,8 +117,8 @@ def test_every_code_of_a_report_is_documented() -> None:
     files = [rendering_ / "tasks.py", rendering_ / "service.py", *(rendering_ / "jobs").glob("*.py")]
     files += (ROOT / "services" / "templates").glob("*.py")
     written = {code for file in files for code in re.findall(r'(?:code=|\bnotice\(\s*)"(\w+)"', file.read_text())}
-    written |= {f"{kind}_removed" for kind in intake._REMOVED} | {code for code, _ in docx_package._LEFT_OUT.values()}
-    written |= {*forms._LEFT, *preflight._PAGES}
+    written |= {f"{kind}_removed" for kind in intake._REMOVED} | {code for code, _ in package._LEFT_OUT.values()}
+    written |= {*fields._LEFT, *preflight._PAGES}
     text = (ROOT / "docs" / "preflight.md").read_text()
     assert sorted(first_column(text, "Code")) == sorted(written)
 
@@ -132,7 +137,7 @@ def test_every_type_of_field_and_every_attribute_of_a_tag_is_on_its_page() -> No
     text = make_fields.PAGE.read_text()
     assert text == make_fields.page(), "run python -m docs.make_fields"
     assert set(first_column(text, "Type")) == {kind.value for kind in FieldType}
-    assert set(first_column(text, "Attribute")) == {"type", "name", *tag_grammar._ATTRIBUTES}
+    assert set(first_column(text, "Attribute")) == {"type", "name", *grammar._ATTRIBUTES}
     shown = {f"{make_fields._folder(one)}/{one.file}" for one in SPECIMENS}
     there = {str(path.relative_to(make_fields.FOLDER)) for path in make_fields.FOLDER.rglob("*.png")}
     assert there == shown == {path.removeprefix("fields/") for path in re.findall(r"\((fields/[^)]+)\)", text)}
@@ -151,7 +156,7 @@ def test_the_pictures_of_fields_are_what_comes_out(one: Specimen) -> None:
 @pytest.mark.parametrize("one", WAYS, ids=lambda one: one.tag)
 def test_a_field_is_the_same_in_each_way_of_writing_it(one: Ways) -> None:
     tagged = intake.prepare(make_fields.document([one.tag]), name="x").fields
-    word = docx.prepare_docx(docx_files.docx(docx_files.paragraph(one.tag)), None, name="x", most_bytes=2**24).tags
+    word = preparing.prepare_docx(docx_files.docx(docx_files.paragraph(one.tag)), None, name="x", most_bytes=2**24).tags
     element = convert.html_to_pdf(one.html)[1]
     typed = [parse_tag(tag.text).tag.to_field(Area(x=0, y=0, w=0.1, h=0.1, page=1)) for tag in word]
     wanted = json.loads(one.json)
@@ -162,7 +167,7 @@ def test_a_field_is_the_same_in_each_way_of_writing_it(one: Ways) -> None:
 
 @pytest.mark.parametrize("one", NO_TAGS, ids=lambda one: one.written)
 def test_what_is_said_of_tags_that_are_none(one: Fault) -> None:
-    with pytest.raises(tag_grammar.NotATag, match=re.escape(one.said)):
+    with pytest.raises(grammar.NotATag, match=re.escape(one.said)):
         parse_tag(one.written[2:-2])
 
 
@@ -187,7 +192,7 @@ def test_what_is_said_of_json_that_is_refused(one: Fault) -> None:
 def test_everything_that_is_said_of_tags_and_fields_is_explained() -> None:
     """The sentences of the code, without what is filled in, beside those of the page."""
     page = make_fields.page()
-    for module in (tag_values, tag_grammar, field_rules):
+    for module in (values, grammar, field_rules):
         source = Path(module.__file__).read_text()
         said = re.findall(
             r'(?:raise (?:ValueError|NotATag)|remarks\.append|problems\.add)\(\s*(?:f?"\{?[^"]*"(?:\[[^\]]*\])?, )?f?"([^"]+)"',

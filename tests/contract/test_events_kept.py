@@ -8,9 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from contracts.events import Envelope
-from contracts.runtime import epoch, outbox, tables
+from contracts.runtime.bus import outbox
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data import epoch, tables
+from contracts.runtime.data.database import Database
 from tests.support.migrated import migrated
 from tests.support.specimens import contract
 from tests.support.telling import tell_everything

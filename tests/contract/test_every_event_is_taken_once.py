@@ -9,10 +9,11 @@ import sqlalchemy as sa
 
 from contracts.events import Envelope, Event
 from contracts.rpc.health import SERVICES
-from contracts.runtime import declare, tables
+from contracts.runtime.bus import declare
+from contracts.runtime.bus.marks import subscriptions_of
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import Database
-from contracts.runtime.worker.marks import subscriptions_of
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import Database
 from tests.support import processes
 from tests.support.events import data_of
 from tests.support.migrated import migrated

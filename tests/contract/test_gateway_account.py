@@ -12,12 +12,13 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from contracts.events import PHONE_OTP_WEBHOOK
-from contracts.runtime.database import normalised
-from contracts.sealed_text import unseal
+from contracts.evidence.sealed_text import unseal
+from contracts.runtime.data.database import normalised
 from contracts.types import Account
 from deploy.rabbitmq import PrivateBroker
-from services.gateway import commands, specification
+from services.gateway.accounts import commands
 from services.gateway.api.account import SETTINGS
+from services.gateway.http import specification
 from services.gateway.settings import Settings
 from tests.contract.test_gateway_users import Gateway, new_user
 from tests.support.migrated import migrated

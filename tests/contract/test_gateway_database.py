@@ -9,13 +9,13 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.runtime import migrations
-from contracts.runtime.database import Database
-from contracts.runtime.tables import outbox
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.tables import outbox
 from contracts.types import Account, Actor, Role
-from services.gateway import commands, queries
-from services.gateway.auth import Authenticator
-from services.gateway.direct import DirectReads
-from services.gateway.keys import KeyRing
+from services.gateway.accounts import commands, queries
+from services.gateway.accounts.auth import Authenticator
+from services.gateway.accounts.direct import DirectReads
+from services.gateway.accounts.keys import KeyRing
 from services.gateway.models import AccountRow
 from tests.support.migrated import migrated
 

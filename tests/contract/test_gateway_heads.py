@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deploy.rabbitmq import PrivateBroker
-from services.gateway.server import HEAD_LIMIT
+from services.gateway.http.server import HEAD_LIMIT
 from tests.support.gateway import ADMIN_KEY, RunningGateway, running_gateway, whole
 
 MEGABYTE = 1024 * 1024

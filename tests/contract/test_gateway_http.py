@@ -12,7 +12,7 @@ import requests
 
 from contracts.errors import ServiceError, invalid, not_found
 from deploy.rabbitmq import PrivateBroker
-from services.gateway import specification
+from services.gateway.http import specification
 from tests.support.gateway import ADMIN_KEY, RunningGateway, Services, answering, gateway, running_gateway, services
 from tests.support.suite import wait_until
 

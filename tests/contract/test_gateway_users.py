@@ -11,9 +11,9 @@ from argon2 import PasswordHasher
 
 from contracts.rpc.health import PING
 from deploy.rabbitmq import PrivateBroker
-from services.gateway import commands
+from services.gateway.accounts import commands
+from services.gateway.accounts.keys import KeyRing
 from services.gateway.app import build_app
-from services.gateway.keys import KeyRing
 from services.gateway.settings import Settings
 from tests.support.asgi import Answer, ask
 from tests.support.migrated import migrated

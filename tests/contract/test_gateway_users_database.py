@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.runtime.database import Database
+from contracts.runtime.data.database import Database
 from contracts.types import Role
-from services.gateway import commands, queries
-from services.gateway.keys import KeyRing, new_api_key
+from services.gateway.accounts import commands, queries
+from services.gateway.accounts.keys import KeyRing, new_api_key
 from tests.support.migrated import migrated
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from structlog.testing import capture_logs
 
 from contracts.errors import ServiceError
-from contracts.runtime import epoch, high_water, identities
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.runtime.high_water import Keeper, Mark, keep
-from contracts.runtime.tables import outbox
+from contracts.runtime.data import epoch, high_water, identities
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.high_water import Keeper, Mark, keep
+from contracts.runtime.data.tables import outbox
 from tests.support.migrated import migrated
 
 SERVICE = "submissions"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from deploy.rabbitmq import PrivateBroker
-from services.gateway import specification
-from services.gateway.json_body import DEEPEST
+from services.gateway.http import specification
+from services.gateway.http.json_body import DEEPEST
 from tests.contract.test_gateway_account import settings
 from tests.contract.test_gateway_users import Gateway
 from tests.support.migrated import migrated

@@ -13,8 +13,10 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Condition, Submission, Submitter
-from services.submissions import code_commands, identity_checks, identity_commands
-from services.submissions.sealing import fill_request
+from services.submissions.commands import codes
+from services.submissions.commands import identity as identity_commands
+from services.submissions.evidence.sealing import fill_request
+from services.submissions.storage import identity_checks
 from tests.support.submissions import SITE, Desk, assert_chain_holds, at_once, create_command, field, refusal, template
 
 ISSUER = "https://login.example.com"
@@ -283,7 +285,7 @@ def test_only_an_open_form_and_only_its_own_fields(desk: IdentityDesk) -> None:
     assert refusal(lambda: desk.start(ada.slug, first.uuid, "state 2")).details[0]["reason"] == "declined"
     _, bo, uuid = one_signer(desk, require_email_2fa=True)
     error = refusal(lambda: desk.start(bo.slug, uuid))
-    assert (error.code, error.details[0]["reason"]) == ("forbidden", code_commands.STATE)
+    assert (error.code, error.details[0]["reason"]) == ("forbidden", codes.STATE)
 
 
 def test_a_field_that_is_not_there_or_optional_needs_no_proof(desk: IdentityDesk) -> None:
@@ -349,7 +351,7 @@ def test_a_draft_and_another_signers_page_show_it(desk: IdentityDesk) -> None:
     assert (shown.mine, shown.display, shown.verified_as) == (False, "Verified", None)
 
     def drawn(session: Any) -> Any:
-        from services.submissions import store
+        from services.submissions.storage import store
 
         found = store.lock(session, made.id)
         assert found is not None

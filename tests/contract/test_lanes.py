@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.runtime.background import Done, DueWork, Outcome
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database, UtcDateTime
-from contracts.runtime.lanes import Lanes
+from contracts.runtime.data.background import Done, DueWork, Outcome
+from contracts.runtime.data.database import Database, UtcDateTime
+from contracts.runtime.data.lanes import Lanes
 from services.webhooks.models import Delivery
 from tests.contract import test_runtime_background as jobs
 from tests.contract.test_runtime_background import Job, add, said, say, work

@@ -12,12 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.rpc.submissions import api as rpc
-from contracts.runtime import listing, migrations, search
-from contracts.runtime.database import Database
+from contracts.runtime import migrations
+from contracts.runtime.data import listing, search
+from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role
-from services.submissions import lists, queries
-from services.submissions.addresses import searchable
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow
+from services.submissions.reading import lists, queries
+from services.submissions.rules.addresses import searchable
 from tests.load import lists as benchmark
 from tests.support import processes
 from tests.support.migrated import migrated

@@ -17,9 +17,9 @@ import pytest
 import requests
 
 from contracts.errors import ServiceError
-from contracts.runtime import liveness
-from contracts.runtime.client import RpcClient
-from contracts.runtime.liveness import Watched
+from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.monitoring import liveness
+from contracts.runtime.monitoring.liveness import Watched
 from deploy.log_pipe import LoggedProcess
 from deploy.rabbitmq import PrivateBroker
 from tests.support import processes

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from contracts.runtime import unpatched
-from contracts.runtime.line_writer import LineWriter
+from contracts.runtime.monitoring.line_writer import LineWriter
 from tests.support.suite import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,7 @@ import eventlet
 """
 BEGIN = """
 import os, resource, sys, threading, time, warnings
-from contracts.runtime import observe
+from contracts.runtime.monitoring import observe
 observe.setup_process("test")
 log = observe.logger("test")
 def say(word):

@@ -9,7 +9,7 @@ import pika
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
 from deploy import broker_roles
 from deploy.rabbitmq import PrivateBroker
 from deploy.suite import ROOT, SERVICES

@@ -16,8 +16,8 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import REGISTRY, Rpc
-from contracts.runtime.client import RpcClient
-from contracts.runtime.topology import rpc_queue
+from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.bus.topology import rpc_queue
 from deploy.rabbitmq import PrivateBroker
 from tests.support.specimens import contract
 from tests.support.specimens.running import Specimen, answers, specimen

@@ -14,10 +14,11 @@ from starlette.formparsers import MultiPartParser
 from starlette.requests import Request
 
 from contracts.errors import ServiceError
-from contracts.runtime import process, tables
+from contracts.runtime import process
+from contracts.runtime.bus.outbox import emit
 from contracts.runtime.clock import now
-from contracts.runtime.database import BigId, Database, metadata
-from contracts.runtime.outbox import emit
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import BigId, Database, metadata
 from services.gateway.api import attachments
 from tests.support.postgres import PrivatePostgres
 from tests.support.specimens import contract

@@ -5,7 +5,7 @@ import pytest
 from deploy import make_notice
 from deploy.make_notice import DEBIAN_LICENCES, LOCKS, debian_packages, locked, services
 from deploy.suite import SERVICES
-from services.rendering.jobs.fonts import HANDS
+from services.rendering.jobs.text.fonts import HANDS
 
 
 def test_the_notice_is_of_today() -> None:

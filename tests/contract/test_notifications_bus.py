@@ -22,11 +22,11 @@ from contracts.events import (
     Event,
 )
 from contracts.rpc import notifications as rpc
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.bus.marks import subscriptions_of
+from contracts.runtime.bus.topology import event_exchange, event_queue_name
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.topology import event_exchange, event_queue_name
-from contracts.runtime.worker.marks import subscriptions_of
+from contracts.runtime.data.blobstore import BlobStore
 from deploy.rabbitmq import PrivateBroker
 from services.notifications.service import NotificationsService
 from tests.support import letters, processes

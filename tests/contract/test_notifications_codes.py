@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.events import PHONE_OTP_WEBHOOK, CodeDue
+from contracts.evidence.sealed_text import seal
 from contracts.one_time_code import code_of
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import Database
-from contracts.sealed_text import seal
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from services.notifications import commands, composing, phone_messages
 from services.notifications.models import PhoneMessageRow
 from tests.contract.test_notifications_database import (  # noqa: F401 - fixtures among them

@@ -15,11 +15,12 @@ from sqlalchemy.orm import Session
 from contracts.errors import ServiceError
 from contracts.events import MailedFile
 from contracts.rpc import notifications as rpc
-from contracts.runtime import migrations, retrying, tables
-from contracts.runtime.background import Loop
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime import migrations, retrying
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import Database
+from contracts.runtime.data import tables
+from contracts.runtime.data.background import Loop
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from services.notifications import background, commands, composing, queries, sending
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.composing import Mail

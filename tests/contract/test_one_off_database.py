@@ -12,7 +12,8 @@ from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Actor, Notice, Role, Submission, SubmissionStatus
-from services.submissions import commands, one_off
+from services.submissions.commands import submissions
+from services.submissions.planning import one_off
 from tests.support.submissions import SITE, Desk, blob, template, two_signers
 
 CREATOR = Actor(user_id=7, role=Role.EDITOR, email="creator@example.com")
@@ -42,7 +43,7 @@ def command(**more: Any) -> rpc.CreateOneOff:
 def create(desk: Desk, found: Composition | None = None, wanted: rpc.CreateOneOff | None = None) -> Submission:
     found, wanted = found or composition(), wanted or command()
     plan = one_off.planned(wanted, found, desk.limits, desk.now)
-    return desk.database.write(commands.create, wanted, found, plan, [], SITE, desk.now)
+    return desk.database.write(submissions.create, wanted, found, plan, [], SITE, desk.now)
 
 
 def test_the_answer_says_what_became_of_the_documents(desk: Desk) -> None:

@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.rpc import submissions as rpc
-from contracts.runtime import tables
 from contracts.runtime.clock import uuid7
-from services.submissions import forms, one_time_codes
+from contracts.runtime.data import tables
+from services.submissions import forms
+from services.submissions.storage import one_time_codes
 from tests.support.one_time_codes import EMAIL, CodeDesk, one_signer, reason, wrong
 from tests.support.submissions import SITE, assert_chain_holds, at_once, blob, field, refusal, sealed, template
 

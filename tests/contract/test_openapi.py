@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from contracts.errors import STATUS
-from services.gateway import api, schemas, specification
-from services.gateway.auth import ROLES
+from services.gateway import api
+from services.gateway.accounts.auth import ROLES
+from services.gateway.http import schemas, specification
 from services.templates.field_list import CONDITION_ACTIONS
 from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 

@@ -13,11 +13,11 @@ from prometheus_client import REGISTRY
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
-from contracts.runtime import database as runtime_database
-from contracts.runtime.background import Done, DueWork, Retry
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data import database as runtime_database
+from contracts.runtime.data.background import Done, DueWork, Retry
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from deploy.rabbitmq import PrivateBroker
 from services.notifications import phone_messages
 from services.notifications.journal import Journal, Sent

@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.runtime import database as runtime_database
-from contracts.runtime.background import Done, DueWork
-from contracts.runtime.database import Database
+from contracts.runtime.data import database as runtime_database
+from contracts.runtime.data.background import Done, DueWork
+from contracts.runtime.data.database import Database
 from tests.contract.test_runtime_background import Base, Job, add, job, said, say, work
 from tests.support.loops import running
 from tests.support.postgres import PrivatePostgres

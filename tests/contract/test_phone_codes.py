@@ -13,8 +13,9 @@ from contracts.errors import ServiceError
 from contracts.events import PhoneOutcome
 from contracts.rpc import submissions as rpc
 from contracts.types import Account
-from services.submissions import followups, one_time_codes, phone_caps
+from services.submissions.commands import followups
 from services.submissions.settings import Settings
+from services.submissions.storage import one_time_codes, phone_caps
 from tests.support.one_time_codes import EMAIL, PHONE, READY, WEBHOOK, CodeDesk, by_phone, reason, wrong
 from tests.support.submissions import assert_chain_holds, at_once, field, refusal, template
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from contracts import statements
 from contracts.blobs import BlobRef
 from contracts.events import StatementDue
-from contracts.runtime.blobstore import BlobStore
+from contracts.evidence import statements
+from contracts.evidence.statements import LineReference, Statement
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import Database
-from contracts.runtime.high_water import read
-from contracts.runtime.tables import missing_events
-from contracts.statements import LineReference, Statement
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.high_water import read
+from contracts.runtime.data.tables import missing_events
 from deploy import reconcile
 from deploy.manifest import Places, connected
 from deploy.suite import ROOT, SERVICES

@@ -22,14 +22,14 @@ from PIL import Image
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, SEALING_DUE, DocumentsSealed, Envelope
-from contracts.field_boxes import FieldBox
+from contracts.fields.boxes import FieldBox
 from contracts.rpc import health, rendering
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.bus.topology import event_exchange
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import Database
-from contracts.runtime.high_water import MARKS
-from contracts.runtime.topology import event_exchange
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.high_water import MARKS
 from contracts.types import Area, FieldType
 from deploy.rabbitmq import PrivateBroker
 from services.rendering.models import Result, SealJob

@@ -12,13 +12,13 @@ import sqlalchemy as sa
 from contracts.errors import ServiceError
 from contracts.events import DOCUMENTS_FAILED, DocumentsFailed, Envelope, Erased
 from contracts.runtime import migrations
-from contracts.runtime.background import Done, DueWork, Park, Retry
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import Done, DueWork, Park, Retry
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from deploy.rabbitmq import PrivateBroker
 from services.rendering import background, checking, commands, domain, queries, results, starting
-from services.rendering.jobs import certificates
+from services.rendering.jobs.sealing import certificates
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob
 from services.rendering.pool import JobCrashed, JobFailed, JobTimedOut
 from services.rendering.results import Made, Results

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from contracts import statements as stated
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.events import Envelope, Erased
-from contracts.evidence import Document, Events, Manifest, Member, Party
+from contracts.evidence import statements as stated
+from contracts.evidence.manifest import Document, Events, Manifest, Member, Party
+from contracts.evidence.statements import LineReference, Statement
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import Database
-from contracts.statements import LineReference, Statement
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from services.rendering import commands, evidence
-from services.rendering.jobs import seal_material
+from services.rendering.jobs.sealing import material
 from services.rendering.models import Result, ResultSource
 from services.rendering.renderer import SealMaterial
 from tests.support.agreement import agreement_pdf
@@ -39,7 +39,7 @@ class Renderer:
 
     def seal_material(self, data: bytes, signatures: Any) -> SealMaterial:
         found = SealMaterial()
-        for kind, part in seal_material.material(data, signatures):
+        for kind, part in material.material(data, signatures):
             getattr(found, kind).append(part)
         return found
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.database import Database
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from services.rendering import results
 from services.rendering.models import Result, ResultSource
 from services.rendering.results import Made, Results

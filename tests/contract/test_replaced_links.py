@@ -7,10 +7,10 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.events import CodeDue, LinkReplaced, SmsDue
-from contracts.runtime.background import Done
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import Done
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from services.notifications import commands, composing, phone_messages, sending
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.outcome import NotSent

@@ -18,8 +18,8 @@ SERVICES = ["gateway", "templates", "submissions", "rendering", "notifications",
 
 USED_BY_OTHERS = {
     "gateway": {"python-multipart"},  # Starlette reads forms with it
-    "submissions": {"babel"},  # contracts/paper.py
-    "notifications": {"cryptography"},  # contracts/sealed_text.py
+    "submissions": {"babel"},  # contracts/fields/paper.py
+    "notifications": {"cryptography"},  # contracts/evidence/sealed_text.py
     "rendering": {"babel"},
 }
 

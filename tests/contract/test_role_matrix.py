@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import requests
 
-from services.gateway import specification
-from services.gateway.auth import ROLES
+from services.gateway.accounts.auth import ROLES
+from services.gateway.http import specification
 from tests.support.agreement import agreement_pdf
 from tests.support.docx_files import docx, paragraph
 from tests.support.suite import RunningSuite, wait_until

@@ -17,12 +17,12 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 import services
 import tests.support.specimens
 from contracts.errors import ServiceError
-from contracts.runtime import holder
-from contracts.runtime.background import Done, DueRow, DueWork, Every, Park, Retry
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.database import BigId, Database, metadata
-from contracts.runtime.lanes import Lanes
+from contracts.runtime.data import holder
+from contracts.runtime.data.background import Done, DueRow, DueWork, Every, Park, Retry
+from contracts.runtime.data.database import BigId, Database, metadata
+from contracts.runtime.data.lanes import Lanes
 from deploy.rabbitmq import PrivateBroker
 from tests.support.loops import running
 from tests.support.specimens import contract

@@ -14,8 +14,8 @@ import pytest
 
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError
-from contracts.runtime.blobstore import BlobDamaged, BlobMissing, BlobStore
 from contracts.runtime.clock import now
+from contracts.runtime.data.blobstore import BlobDamaged, BlobMissing, BlobStore
 
 
 @pytest.fixture(scope="session")

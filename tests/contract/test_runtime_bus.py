@@ -18,10 +18,11 @@ from contracts.errors import ServiceError
 from contracts.rpc import Rpc, health
 from contracts.rpc import templates as foreign
 from contracts.rpc import webhooks as rpc
-from contracts.runtime import outbox, parked, tables, topology
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus import outbox, parked, topology
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import Database
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role
 from deploy.rabbitmq import PrivateBroker
 from tests.support import processes

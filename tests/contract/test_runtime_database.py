@@ -18,9 +18,19 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 import services
 import tests.support.specimens
 from contracts.errors import ServiceError
-from contracts.runtime import migrations, tables
-from contracts.runtime.database import BigId, Database, Json, UtcDateTime, for_update, leave_work, metadata, normalised
-from contracts.runtime.outbox import emit, first_time, once
+from contracts.runtime import migrations
+from contracts.runtime.bus.outbox import emit, first_time, once
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import (
+    BigId,
+    Database,
+    Json,
+    UtcDateTime,
+    for_update,
+    leave_work,
+    metadata,
+    normalised,
+)
 from deploy.suite import SERVICES
 from tests.support.migrated import migrated
 from tests.support.postgres import PrivatePostgres
@@ -479,7 +489,7 @@ def test_a_difference_is_found(database: Database, database_url: str) -> None:
 
 
 def test_decimals_are_no_json() -> None:
-    from contracts.runtime.database import to_json
+    from contracts.runtime.data.database import to_json
 
     with pytest.raises(TypeError):
         to_json({"price": Decimal("1.5")})

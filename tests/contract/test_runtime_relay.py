@@ -12,11 +12,13 @@ import pika
 import pytest
 import sqlalchemy as sa
 
-from contracts.runtime import observe, publisher, relay, tables, topology
-from contracts.runtime.database import Database
-from contracts.runtime.outbox import emit
-from contracts.runtime.publisher import CONFIRMED, UNKNOWN, UNROUTED, Message, Publisher
-from contracts.runtime.relay import Relay
+from contracts.runtime.bus import publisher, relay, topology
+from contracts.runtime.bus.outbox import emit
+from contracts.runtime.bus.publisher import CONFIRMED, UNKNOWN, UNROUTED, Message, Publisher
+from contracts.runtime.bus.relay import Relay
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from deploy.rabbitmq import PrivateBroker
 from tests.support.loops import running
 from tests.support.specimens import contract

@@ -17,13 +17,14 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.runtime import holder, liveness, parked, topology
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus import parked, suspects, topology
+from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.bus.suspects import Suspects, event_key
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import Database
-from contracts.runtime.tables import leases, runtime_metadata
-from contracts.runtime.worker import suspects
-from contracts.runtime.worker.suspects import Suspects, event_key
+from contracts.runtime.data import holder
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.tables import leases, runtime_metadata
+from contracts.runtime.monitoring import liveness
 from deploy.rabbitmq import PrivateBroker
 from tests.support.postgres import PrivatePostgres
 from tests.support.specimens import contract

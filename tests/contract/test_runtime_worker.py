@@ -18,9 +18,10 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc
-from contracts.runtime import observe, topology
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus import topology
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import uuid7
+from contracts.runtime.monitoring import observe
 from deploy.rabbitmq import PrivateBroker
 from tests.support.specimens import contract
 from tests.support.specimens.running import Specimen, answers, specimen

@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.runtime import scrubbing
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.runtime.tables import heartbeats, outbox, runtime_metadata
+from contracts.runtime.data import scrubbing
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.tables import heartbeats, outbox, runtime_metadata
 
 CANARY = "ꙮ\N{EGYPTIAN HIEROGLYPH D058}\N{CUNEIFORM SIGN KASKAL}"
 ROWS = 400

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from contracts.runtime import outbound
-from contracts.runtime.background import Done, Park, Retry
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import Done, Park, Retry
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from services.rendering.sealing import SealWork
 from services.rendering.settings import Settings
 from services.rendering.time_stamping import TimeStampFailed

@@ -13,7 +13,9 @@ from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.clock import uuid7
 from contracts.types import Account
-from services.submissions import code_commands, creation, forms, shared_links
+from services.submissions import forms
+from services.submissions.commands import codes, shared_links
+from services.submissions.planning import creation
 from tests.support.one_time_codes import LIMITS as CODE_LIMITS
 from tests.support.submissions import (
     ADMIN,
@@ -262,7 +264,7 @@ def test_nobody_makes_us_send_codes_to_telephones_by_beginning_again_and_again(d
         slug = door.start(found, email=f"v{number // 3}@example.com", account=account, ip=ip).submitter_slug
         more = {"phone": f"+1415555{number:04}", "phone_otp_webhook": "sealed", "ip": ip, "request_id": uuid7()}
         try:
-            door.database.write(code_commands.send, rpc.codes.SendCode(slug=slug, **more), CODE_LIMITS, SITE, door.now)
+            door.database.write(codes.send, rpc.codes.SendCode(slug=slug, **more), CODE_LIMITS, SITE, door.now)
         except ServiceError as error:
             return error.code
         return None

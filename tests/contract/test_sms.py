@@ -13,13 +13,13 @@ from pydantic import ValidationError
 
 from contracts.events import PhoneOutcome, SmsDue
 from contracts.rpc import notifications as rpc
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from contracts.types import Account, Submission
 from services.notifications import commands, phone_messages, queries
 from services.notifications.models import PhoneMessageRow
-from services.submissions import followups
+from services.submissions.commands import followups
 from tests.contract.test_notifications_database import (  # noqa: F401 - fixtures among them
     blobs,
     database,

@@ -12,14 +12,14 @@ from asn1crypto import cms as asn1_cms
 from cryptography.hazmat.primitives import serialization
 from prometheus_client import REGISTRY
 
-from contracts import statements
-from contracts.audit_chain import next_hash
 from contracts.events import STATEMENT_SIGNED, DocumentsFailed, Envelope, Erased, StatementDue, StatementSigned
+from contracts.evidence import statements
+from contracts.evidence.audit_chain import next_hash
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime.background import Done, DueWork, Retry
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import Done, DueWork, Retry
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from services.rendering import background, commands, domain
 from services.rendering.models import SealJob, StatementRow, StatementsSince
 from services.rendering.sealing import SealWork

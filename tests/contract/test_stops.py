@@ -23,9 +23,9 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import health
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data.database import Database
 from deploy.rabbitmq import PrivateBroker
 from tests.support import processes
 from tests.support.receiver import Received, Receiver

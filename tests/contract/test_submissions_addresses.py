@@ -14,9 +14,13 @@ from contracts.events import MailOutcome, PhoneOutcome
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders, Submission
-from services.submissions import followups, form_commands, forms, queries, reminders, submitter_commands, trail
+from services.submissions import forms
+from services.submissions.commands import followups, form, submitters
 from services.submissions.models import ReminderRow
-from services.submissions.preparing import Prepared
+from services.submissions.outgoing import reminders
+from services.submissions.planning.preparing import Prepared
+from services.submissions.reading import queries
+from services.submissions.storage import trail
 from tests.contract.test_identity_checks import ACCOUNT, IdentityDesk
 from tests.contract.test_submissions_reminders import planned, remind
 from tests.support.one_time_codes import WEBHOOK, CodeDesk
@@ -41,7 +45,7 @@ REPLACED = [{"field": "state", "reason": "replaced"}]
 class AddressDesk(IdentityDesk, CodeDesk):
     def report(self, slug: str, reason: str = "", **more: Any) -> rpc.form.Done:
         command = rpc.form.ReportWrongRecipient(**{"request_id": uuid7(), **more}, slug=slug, reason=reason)
-        return self.database.write(form_commands.report_wrong_recipient, command, SITE, self.now)
+        return self.database.write(form.report_wrong_recipient, command, SITE, self.now)
 
     def kinds(self, submission_id: int) -> list[str]:
         return assert_chain_holds(self, submission_id)
@@ -294,10 +298,10 @@ def test_a_request_that_comes_again_gets_the_same_new_link(desk: AddressDesk) ->
     old = for_mallory(desk).submitters[0]
     command = rpc.api.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=old.id, email="bob@example.com")
     known = desk.database.read(queries.own_fields, command.actor, old.id)
-    plan = submitter_commands.planned(command, *known)
+    plan = submitters.planned(command, *known)
 
     def update() -> Any:
-        return desk.database.write(submitter_commands.update, command, plan, [], desk.limits, SITE, desk.now)
+        return desk.database.write(submitters.update, command, plan, [], desk.limits, SITE, desk.now)
 
     answers = at_once(*[update] * 6)
     assert len({one.slug for one in answers}) == 1
@@ -338,7 +342,7 @@ def test_who_waited_for_the_row_while_the_address_was_changed_signs_nothing(desk
     made = for_mallory(desk, field(name="Name", uuid="name"))
     old = made.submitters[0]
     command = rpc.api.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=old.id, email="bob@example.com")
-    plan = submitter_commands.planned(command, *desk.database.read(queries.own_fields, ADMIN, old.id))
+    plan = submitters.planned(command, *desk.database.read(queries.own_fields, ADMIN, old.id))
     waits = sa.text(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     )
@@ -350,7 +354,7 @@ def test_who_waited_for_the_row_while_the_address_was_changed_signs_nothing(desk
     signing = threading.Thread(target=complete)
 
     def change(session: Session) -> None:
-        submitter_commands.update(session, command, plan, [], desk.limits, SITE, desk.now)
+        submitters.update(session, command, plan, [], desk.limits, SITE, desk.now)
         session.flush()
         signing.start()
         if desk.url.startswith("postgresql"):  # it has found the row by the old slug, and waits for it
@@ -486,9 +490,9 @@ def test_a_picture_that_the_sender_gave_stays_and_is_signed(desk: AddressDesk) -
     command = rpc.api.UpdateSubmitter(
         request_id=uuid7(), actor=ADMIN, id=old.id, email="bob@example.com", values={"Sign": "Bob"}
     )
-    plan = submitter_commands.planned(command, *desk.database.read(queries.own_fields, ADMIN, old.id))
+    plan = submitters.planned(command, *desk.database.read(queries.own_fields, ADMIN, old.id))
     (asked,) = plan.overrides.sources
     made_of_it = Prepared(asked, "signature.png", blob("rendering/"))
-    new = desk.database.write(submitter_commands.update, command, plan, [made_of_it], desk.limits, SITE, desk.now)
+    new = desk.database.write(submitters.update, command, plan, [made_of_it], desk.limits, SITE, desk.now)
     assert desk.rows("SELECT uuid FROM attachments")[0].uuid == asked.uuid
     assert desk.complete(new.slug, {}).state == "completed"

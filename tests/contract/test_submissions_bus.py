@@ -15,9 +15,9 @@ from contracts.errors import ServiceError
 from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, DocumentsFailed, DocumentsSealed
 from contracts.rpc import health
 from contracts.rpc import submissions as rpc
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now, uuid7
+from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Submission, SubmissionStatus
 from deploy.rabbitmq import PrivateBroker
 from tests.support import processes

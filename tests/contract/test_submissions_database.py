@@ -14,7 +14,9 @@ from contracts.rpc.submissions import api as rpc
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Order, Person, SealingStatus, SubmissionStatus, iso
-from services.submissions import background, commands, followups, queries
+from services.submissions import background
+from services.submissions.commands import followups, submissions
+from services.submissions.reading import queries
 from tests.support.submissions import (
     ADMIN,
     NOW,
@@ -200,7 +202,7 @@ def test_a_failed_sealing_says_why_and_is_retried_under_a_new_id(desk: Desk) -> 
     assert (failed.status, failed.sealing_status) == (SubmissionStatus.PENDING, SealingStatus.FAILED)
     assert failed.sealing_error == "field Name: no font"
     again = rpc.RetrySeal(request_id=uuid7(), actor=ADMIN, id=made.id)
-    answer = desk.database.write(commands.retry_seal, again, SITE, desk.now)
+    answer = desk.database.write(submissions.retry_seal, again, SITE, desk.now)
     assert (answer.sealing_status, answer.sealing_error) == (SealingStatus.SEALING, None)
     assert [one["data"]["seal_id"] for one in desk.events("sealing.due")] == [first, desk.column(made.id, "seal_id")]
     desk.seal(made.id, seal_id=first)
@@ -209,7 +211,7 @@ def test_a_failed_sealing_says_why_and_is_retried_under_a_new_id(desk: Desk) -> 
     assert desk.get(made.id).status is SubmissionStatus.COMPLETED
     assert assert_chain_holds(desk, made.id)[-3:] == ["fail_sealing", "retry_sealing", "complete_submission"]
     once_more = rpc.RetrySeal(request_id=uuid7(), actor=ADMIN, id=made.id)
-    refused = refusal(lambda: desk.database.write(commands.retry_seal, once_more, SITE, desk.now))
+    refused = refusal(lambda: desk.database.write(submissions.retry_seal, once_more, SITE, desk.now))
     assert (refused.code, refused.details[0]["field"]) == ("invalid", "sealing_status")
 
 
@@ -260,7 +262,7 @@ def test_somebody_else_s_request_id_is_another_request(desk: Desk) -> None:
     assert made[0].id != made[1].id
     renamed = [
         desk.database.write(
-            commands.update,
+            submissions.update,
             rpc.UpdateSubmission(request_id="key", actor=ADMIN, id=one.id, name=f"Name {one.id}"),
             SITE,
             desk.now,

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from contracts.runtime.clock import uuid7
-from services.submissions import followups
+from services.submissions.commands import followups
 from tests.support.submissions import (
     SITE,
     Desk,

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from contracts.audit_chain import START, next_hash
 from contracts.events import MailOutcome
+from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc.rendering import SealRequest
 from contracts.rpc.submissions.form import Statement
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, FieldType, iso
-from services.rendering.jobs.audit_trail import AuditTrail, Seal
-from services.submissions import commands, followups, submitter_commands
+from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal
+from services.submissions.commands import followups, submissions, submitters
 from services.submissions.models import TrailRow
 from tests.support.drawing import saved
 from tests.support.one_time_codes import CodeDesk
@@ -202,16 +202,16 @@ def test_an_older_gateway_says_neither_address_nor_key(desk: Desk) -> None:
 
 def test_a_request_that_comes_again_writes_its_lines_once(desk: Desk) -> None:
     made = desk.create(two_signers(), {}, {})
-    known = desk.database.read(submitter_commands.queries.own_fields, ADMIN, made.submitters[0].id)
-    command = submitter_commands.rpc.UpdateSubmitter(
+    known = desk.database.read(submitters.queries.own_fields, ADMIN, made.submitters[0].id)
+    command = submitters.rpc.UpdateSubmitter(
         request_id=uuid7(), actor=ADMIN, id=made.submitters[0].id, name="Sam", send_email=True
     )
     for _ in range(2):
-        change = submitter_commands.planned(command, *known)
-        desk.database.write(submitter_commands.update, command, change, [], desk.limits, SITE, desk.now)
-    renamed = commands.rpc.UpdateSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, name="Lease")
+        change = submitters.planned(command, *known)
+        desk.database.write(submitters.update, command, change, [], desk.limits, SITE, desk.now)
+    renamed = submissions.rpc.UpdateSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, name="Lease")
     for _ in range(2):
-        desk.database.write(commands.update, renamed, SITE, desk.now)
+        desk.database.write(submissions.update, renamed, SITE, desk.now)
     outcome = MailOutcome(submission_id=made.id, kind="completed", to="ada@example.com", sent_at=desk.now)
     for _ in range(2):
         desk.database.write(followups.accept_mail_sent, "the same", outcome, SITE, desk.now)

@@ -9,8 +9,9 @@ import pytest
 from contracts.events import MailOutcome
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Reminders
-from services.submissions import followups, reminders
+from services.submissions.commands import followups
 from services.submissions.models import ReminderRow
+from services.submissions.outgoing import reminders
 from tests.support.submissions import NOW, SITE, Desk, field, template
 
 ACCOUNT = Account(reminders=Reminders(first="one_hour", second="two_days", third="thirty_days"))

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, Role
-from services.submissions import known_templates, queries
+from services.submissions.reading import queries
+from services.submissions.storage import known_templates
 from tests.support.submissions import (
     ADMIN,
     NOW,

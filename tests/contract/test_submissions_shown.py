@@ -7,8 +7,9 @@ import sqlalchemy as sa
 
 from contracts.errors import ServiceError
 from contracts.types import Area, Submission
-from services.submissions import shown, store
+from services.submissions.evidence import shown
 from services.submissions.models import SubmitterRow
+from services.submissions.storage import store
 from tests.support.submissions import ADMIN, Desk, field, refusal, template
 
 

@@ -4,18 +4,19 @@ from typing import Any
 
 import pytest
 
-from contracts import statements
 from contracts.errors import ServiceError
 from contracts.events import StatementSigned
+from contracts.evidence import statements
+from contracts.evidence.statements import SignedStatement, Statement
 from contracts.rpc.rendering import SealRequest
 from contracts.rpc.submissions.receipts import FindReceipt, FindSealed, FoundReceipt, FoundSealed
 from contracts.runtime.clock import uuid7
-from contracts.statements import SignedStatement, Statement
 from contracts.types import Area, SealingStatus
 from services.rendering import differences
 from services.rendering.differences import Known
-from services.submissions import evidence, followups
-from services.submissions import statements as noted
+from services.submissions.commands import followups
+from services.submissions.evidence import bundle
+from services.submissions.evidence import statements as noted
 from tests.support.submissions import NOW, Desk, blob, field, refusal, template, two_signers
 
 AREA = Area(x=0.1, y=0.1, w=0.2, h=0.05, page=1, attachment_uuid="d")
@@ -100,14 +101,14 @@ def test_parties_are_named_to_whoever_has_the_sealed_file_alone(desk: Desk) -> N
     files = desk.seal(made.id)
 
     def found(submission_id: int, sha256: str) -> FoundSealed:
-        return desk.database.read(evidence.sealed_file, FindSealed(submission_id=submission_id, sha256=sha256))
+        return desk.database.read(bundle.sealed_file, FindSealed(submission_id=submission_id, sha256=sha256))
 
     document = files.documents[0].file.sha256
     assert found(made.id, document).document == files.documents[0].name
     assert [one.completed_at for one in found(made.id, document).parties] == [desk.now] * 2
     for submission_id, sha256 in ((made.id, "0" * 64), (made.id, ""), (10**9, document)):
         strange = FindSealed(submission_id=submission_id, sha256=sha256)
-        refused = refusal(lambda strange=strange: desk.database.read(evidence.sealed_file, strange))
+        refused = refusal(lambda strange=strange: desk.database.read(bundle.sealed_file, strange))
         assert refused.code == "not_found"
 
 

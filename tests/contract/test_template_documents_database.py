@@ -5,8 +5,8 @@ from typing import Any
 
 from contracts.rpc import templates as rpc
 from contracts.rpc.rendering import TagField
-from contracts.runtime import outbox
-from contracts.runtime.database import Database
+from contracts.runtime.bus import outbox
+from contracts.runtime.data.database import Database
 from contracts.types import Actor, Area, Template
 from services.templates import document_commands, queries, trying
 from services.templates.domain import Limits

@@ -17,11 +17,11 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.events import Envelope
 from contracts.rpc import templates as rpc
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.bus.topology import event_exchange
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.database import Database
-from contracts.runtime.topology import event_exchange
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role, Template
 from deploy.rabbitmq import PrivateBroker
 from services.templates.models import TemplateRow

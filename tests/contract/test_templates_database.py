@@ -12,8 +12,9 @@ from contracts import links
 from contracts.errors import ServiceError
 from contracts.rpc import templates as rpc
 from contracts.rpc.rendering import TagField
-from contracts.runtime import listing, migrations
-from contracts.runtime.database import Database
+from contracts.runtime import migrations
+from contracts.runtime.data import listing
+from contracts.runtime.data.database import Database
 from contracts.types import Actor, Area, Template
 from services.templates import commands, queries
 from services.templates.models import Folder, TemplateRow

@@ -14,10 +14,11 @@ from standardwebhooks.webhooks import Webhook as Verifier
 from contracts.errors import ServiceError
 from contracts.events import Admins, Erased
 from contracts.rpc import webhooks as rpc
-from contracts.runtime import migrations, retrying, tables
-from contracts.runtime.background import Done, Park, Retry
+from contracts.runtime import migrations, retrying
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import Database
+from contracts.runtime.data import tables
+from contracts.runtime.data.background import Done, Park, Retry
+from contracts.runtime.data.database import Database
 from services.webhooks import commands, domain, queries
 from services.webhooks.deliver import Deliverer
 from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent

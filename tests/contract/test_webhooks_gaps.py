@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from contracts.errors import ServiceError
 from contracts.events import Envelope
 from contracts.rpc.events import SubjectEvents
-from contracts.runtime import outbox, tables
+from contracts.runtime.bus import outbox
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database, insert_into
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import Database, insert_into
 from services.webhooks import commands, gaps, queries
 from services.webhooks.models import Arrival, LoggedEvent
 from tests.support.migrated import migrated

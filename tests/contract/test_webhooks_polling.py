@@ -8,7 +8,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import webhooks as rpc
-from contracts.runtime.database import Database
+from contracts.runtime.data.database import Database
 from contracts.types import Actor
 from services.webhooks import queries
 from tests.support.webhooks import ADMIN, EDITOR, NOW, VIEWER, database, envelope, record

@@ -15,9 +15,10 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc import REGISTRY, Rpc
-from contracts.runtime import observe, topology
-from contracts.runtime.caller import acting_for
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus import topology
+from contracts.runtime.bus.caller import acting_for
+from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.monitoring import observe
 from contracts.runtime.worker.replies import MOST_WAITING, Replies
 from deploy.rabbitmq import PrivateBroker
 from tests.support.specimens import contract

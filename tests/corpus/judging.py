@@ -20,9 +20,9 @@ from PIL import Image, ImageDraw
 
 from contracts.errors import ServiceError
 from contracts.types import Area
-from services.rendering.jobs.flatten import flatten
-from services.rendering.jobs.geometry import Rectangle, rectangle_to_area, visible_page
-from services.rendering.jobs.pdf_values import items_of, number_of
+from services.rendering.jobs.drawing.flatten import flatten
+from services.rendering.jobs.pdf.geometry import Rectangle, rectangle_to_area, visible_page
+from services.rendering.jobs.pdf.values import items_of, number_of
 from services.rendering.pool import ChildPool, JobFailed
 from services.rendering.renderer import Prepared, Renderer
 from tests.support.pixels import compared

@@ -12,10 +12,10 @@ import pytest
 import requests
 
 from contracts.rpc.submissions.api import PICTURES_IN_USE, AccountPictures
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
-from services.gateway.account_pictures import PREFIX
+from contracts.runtime.data.blobstore import BlobStore
+from services.gateway.accounts.account_pictures import PREFIX
 from tests.support.agreement import agreement_pdf, sign
 from tests.support.docx_files import docx, paragraph
 from tests.support.logos import BLUE, RED, LogoServer, share_of

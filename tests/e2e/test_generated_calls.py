@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
-from services.gateway import api, specification
+from services.gateway import api
+from services.gateway.http import specification
 from tests.e2e.conftest import Equipped
 from tests.support.records import LARGEST_KNOWN, Records
 from tests.support.suite import RunningSuite

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway import specification
+from services.gateway.http import specification
 from tests.support.agreement import agreement_pdf
 from tests.support.docx_files import docx, paragraph
 from tests.support.suite import RunningSuite

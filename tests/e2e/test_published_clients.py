@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.gateway import specification
+from services.gateway.http import specification
 from tests.support import published
 from tests.support.agreement import BUYER_VALUES, agreement_pdf
 from tests.support.docx_files import docx, paragraph

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from contracts.runtime.database import normalised
+from contracts.runtime.data.database import normalised
 from tests.support.agreement import SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.outcomes import mail_text, mails_to
 from tests.support.suite import RunningSuite, wait_until

@@ -11,8 +11,8 @@ import requests
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts import canonical_json, statements
-from contracts.audit_chain import START, next_hash
+from contracts.evidence import canonical_json, statements
+from contracts.evidence.audit_chain import START, next_hash
 from services.submissions.models import SnapshotRow, StatementRow, SubmissionRow, SubmitterRow, TrailRow
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, sign
 from tests.support.outcomes import completed, fetched, pdf_text

@@ -19,10 +19,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.runtime import background, observe
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data import background
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from deploy.rabbitmq import free_port
 from services.webhooks import background as webhooks
 from services.webhooks.models import Delivery, LoggedEvent, Webhook

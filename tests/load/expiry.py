@@ -13,9 +13,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.runtime import observe, tables
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import observe
 from contracts.runtime.process import _beat
 from services.submissions import background
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TrailRow

@@ -96,7 +96,7 @@ import os
 import uuid
 from flask import Flask, jsonify, request
 from contracts.rpc import submissions, templates
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
 from contracts.types import Account, Actor
 app = Flask("bare")
 answers = json.load(open({file!r}))

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
-from contracts.runtime.caller import acting_for
-from services.rendering.jobs.convert import html_to_pdf
+from contracts.runtime.bus.caller import acting_for
+from services.rendering.jobs.html.convert import html_to_pdf
 from services.rendering.pool import ChildPool
 from services.rendering.renderer import Renderer
 from tests.load.figures import interleaved

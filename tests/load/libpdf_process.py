@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from deploy import local
-from services.rendering.jobs.certificates import SealIdentity
+from services.rendering.jobs.sealing.certificates import SealIdentity
 
 FOLDER = Path(__file__).parent / "libpdf"
 ENVIRONMENT = local.ENVIRONMENT / "libpdf"

@@ -25,9 +25,9 @@ import sqlalchemy as sa
 from contracts.rpc import templates as template_rpc
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime import migrations
-from contracts.runtime.database import Database
+from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role
-from services.submissions import queries
+from services.submissions.reading import queries
 from services.submissions.site import Site
 from services.templates import queries as template_queries
 from services.templates.links import LinkMaker

@@ -15,7 +15,7 @@ from pathlib import Path
 import pikepdf
 from pikepdf import Array, Dictionary, Name, String
 
-from services.rendering.jobs import merge
+from services.rendering.jobs.merging import merge
 from tests.load.figures import interleaved
 from tests.support import pdf_fonts
 from tests.support.pdf_files import add_page, saved

@@ -22,7 +22,7 @@ import pika
 
 from contracts.errors import ServiceError
 from contracts.rpc import REGISTRY, Rpc
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
 from deploy.rabbitmq import PrivateBroker
 from tests.load.figures import percentile
 from tests.support.specimens.contract import ECHO, Echo

@@ -36,11 +36,12 @@ from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, 
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
 from services.rendering import tasks
-from services.rendering.jobs import certificates, cms, fill, seal
-from services.rendering.jobs.certificates import SealIdentity
-from services.rendering.jobs.intake import prepare
-from services.rendering.jobs.signature_image import draw_signature
-from services.rendering.jobs.text import FontEmbedder, Style, draw, layout
+from services.rendering.jobs.drawing import fill
+from services.rendering.jobs.drawing.signature_image import draw_signature
+from services.rendering.jobs.intake.preparing import prepare
+from services.rendering.jobs.sealing import certificates, cms, reserving
+from services.rendering.jobs.sealing.certificates import SealIdentity
+from services.rendering.jobs.text.layout import FontEmbedder, Style, draw, layout
 from tests.load.figures import interleaved
 from tests.load.libpdf_process import LibPdf
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES
@@ -125,8 +126,8 @@ def as_documented(data: bytes, signer: signers.SimpleSigner) -> bytes:
 def ours(data: bytes, request: SealRequest, identity: SealIdentity) -> bytes:
     with pikepdf.open(io.BytesIO(data)) as pdf:
         fill.fill_into(pdf, request.documents[0], request, {})
-        text = seal.SignatureText(identity.name, "x", datetime.now(UTC))
-        reserved = seal.reserve(pdf, text, identity.signer.size)
+        text = reserving.SignatureText(identity.name, "x", datetime.now(UTC))
+        reserved = reserving.reserve(pdf, text, identity.signer.size)
     envelope = identity.signer.envelope(identity.signer.sign(reserved.digest))
     return cms.insert(reserved.data, reserved.start, reserved.size, envelope)
 

@@ -19,10 +19,10 @@ import pikepdf
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_raw
 
-from services.rendering.jobs.geometry import visible_page
-from services.rendering.jobs.saving import saved
-from services.rendering.jobs.tag_removal import remove_tags
-from services.rendering.jobs.tags import find_tags
+from services.rendering.jobs.pdf.geometry import visible_page
+from services.rendering.jobs.pdf.saving import saved
+from services.rendering.jobs.tags.finding import find_tags
+from services.rendering.jobs.tags.removal import remove_tags
 from tests.load.figures import interleaved
 from tests.support import pdf_fonts
 from tests.support.pdf_files import add_page

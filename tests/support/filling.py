@@ -6,7 +6,7 @@ import pikepdf
 from PIL import Image
 
 from contracts.rpc.rendering import FieldValue, FillRequest
-from services.rendering.jobs.fill import Drawn, fill_into
+from services.rendering.jobs.drawing.fill import Drawn, fill_into
 from tests.support.drawing import (
     LETTER,
     attachment,

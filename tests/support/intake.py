@@ -6,7 +6,7 @@ import pikepdf
 import pypdfium2 as pdfium
 from pikepdf import Dictionary, Name, String
 
-from services.rendering.jobs.intake import Prepared, prepare
+from services.rendering.jobs.intake.preparing import Prepared, prepare
 from tests.support import pdf_files
 
 RAW = {"compress_streams": False, "stream_decode_level": pikepdf.StreamDecodeLevel.none}

@@ -8,7 +8,8 @@ from contracts.one_time_code import code_of
 from contracts.rpc import submissions as rpc
 from contracts.runtime.clock import uuid7
 from contracts.types import Account, Submission, Submitter
-from services.submissions import code_commands, forms
+from services.submissions import forms
+from services.submissions.commands import codes
 from services.submissions.settings import Settings
 from tests.support.submissions import SITE, Desk, field, template
 
@@ -32,11 +33,11 @@ class CodeDesk(Desk):
 
     def send(self, slug: str, *proofs: str, **more: Any) -> rpc.codes.CodeSent:
         command = rpc.codes.SendCode(slug=slug, proofs=list(proofs), **{"request_id": uuid7(), **more})
-        return self.database.write(code_commands.send, command, self.code_limits, SITE, self.now)
+        return self.database.write(codes.send, command, self.code_limits, SITE, self.now)
 
     def check(self, slug: str, code: str, *proofs: str, **more: Any) -> rpc.codes.PassedCode:
         command = rpc.codes.CheckCode(slug=slug, code=code, proofs=list(proofs), **{"request_id": uuid7(), **more})
-        judged, passed = self.database.write(code_commands.check, command, SITE, self.now)
+        judged, passed = self.database.write(codes.check, command, SITE, self.now)
         return judged.passed(passed)
 
     def code(self, number: int = -1) -> str:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pytest
 
-from contracts.runtime.database import normalised
+from contracts.runtime.data.database import normalised
 from tests.support.postgres import PrivatePostgres
 
 

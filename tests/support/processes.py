@@ -14,7 +14,7 @@ from typing import IO
 
 import pytest
 
-from contracts.runtime import declare
+from contracts.runtime.bus import declare
 from contracts.runtime.process import settings_of
 from deploy.log_pipe import LoggedProcess
 from tests.support.migrated import migrated

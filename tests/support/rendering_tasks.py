@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.pdf.refused import Refused
 
 Answer = tuple[dict[str, Any], Sequence[bytes]]
 

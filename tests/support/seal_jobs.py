@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from contracts.events import DOCUMENTS_SEALED, DocumentsSealed, Envelope
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime.background import DueWork
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import Database
-from contracts.runtime.tables import outbox
+from contracts.runtime.data.background import DueWork
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.tables import outbox
 from services.rendering import commands, domain, queries
 from services.rendering.models import SealJob
 from services.rendering.sealing import SealWork

@@ -9,10 +9,10 @@ from typing import Any
 
 import pikepdf
 
-from contracts.audit_chain import START, next_hash
 from contracts.blobs import BlobRef
+from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.data.blobstore import BlobStore
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, PageSize
 from tests.support.drawing import area, field_value, signature_png

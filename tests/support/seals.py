@@ -10,7 +10,7 @@ from typing import Any
 import pikepdf
 from cryptography.hazmat.primitives import serialization
 
-from services.rendering.jobs import certificates, cms, seal
+from services.rendering.jobs.sealing import certificates, cms, reserving
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 
@@ -20,11 +20,13 @@ def identity(kind: certificates.KeyType = "ec-p256", when: datetime = NOW) -> ce
     return certificates.parse(certificates.make(certificates.Names("Test Seal", "Test"), kind, when))
 
 
-def text(when: datetime = NOW) -> seal.SignatureText:
-    return seal.SignatureText("Test Seal", "Tested", when)
+def text(when: datetime = NOW) -> reserving.SignatureText:
+    return reserving.SignatureText("Test Seal", "Tested", when)
 
 
-def finish(reserved: seal.Reserved, who: certificates.SealIdentity | None = None, token: bytes | None = None) -> bytes:
+def finish(
+    reserved: reserving.Reserved, who: certificates.SealIdentity | None = None, token: bytes | None = None
+) -> bytes:
     signer = (who or identity()).signer
     return cms.insert(
         reserved.data, reserved.start, reserved.size, signer.envelope(signer.sign(reserved.digest), token)
@@ -35,7 +37,7 @@ def sealed(data: bytes, who: certificates.SealIdentity | None = None, when: date
     """``data`` as it is, with our seal."""
     who = who or identity()
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        return finish(seal.reserve(pdf, text(when), who.signer.size), who)
+        return finish(reserving.reserve(pdf, text(when), who.signer.size), who)
 
 
 def chain_of_earlier_version(folder: Path, *, beside: bool = False) -> certificates.SealIdentity:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from contracts import statements
+from contracts.evidence import statements
+from contracts.evidence.statements import LineReference, Parts, Statement
 from contracts.rpc.rendering import GivenByParty, SealRequest, ToCheck
-from contracts.statements import LineReference, Parts, Statement
 
 CLIENT, WITNESS = 1, 2
 

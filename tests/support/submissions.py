@@ -11,28 +11,24 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from contracts.audit_chain import START, next_hash
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.events import DocumentsFailed, DocumentsSealed, SealedDocument
+from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.runtime import tables
 from contracts.runtime.clock import uuid7
-from contracts.runtime.database import Database
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import Database
 from contracts.stored_documents import DocxSource, StoredDocument
 from contracts.types import Account, Actor, FieldDefinition, FieldType, PageSize, Party, Role, Submission
-from services.submissions import (
-    commands,
-    creation,
-    followups,
-    form_commands,
-    forms,
-    preparing,
-    queries,
-    submitter_commands,
-)
-from services.submissions.overrides import Source
+from services.submissions import forms
+from services.submissions.commands import followups, submissions
+from services.submissions.commands import form as form_commands
+from services.submissions.commands import submitters as submitter_commands
+from services.submissions.planning import creation, preparing
+from services.submissions.reading import queries
+from services.submissions.rules.overrides import Source
 from services.submissions.site import Site
 from tests.support.migrated import migrated
 
@@ -128,7 +124,7 @@ class Desk:
     def run_create(self, command: rpc.api.CreateSubmission, found: TemplateSnapshot) -> Submission:
         plan = creation.planned(command, found, self.limits, self.now)
         assert not plan.sources
-        return self.database.write(commands.create, command, found, plan, [], SITE, self.now)
+        return self.database.write(submissions.create, command, found, plan, [], SITE, self.now)
 
     def get(self, submission_id: int, actor: Actor = ADMIN, include: str = "") -> Submission:
         query = rpc.api.GetSubmission(actor=actor, id=submission_id, include=include)
@@ -178,11 +174,11 @@ class Desk:
 
     def update(self, submission_id: int, actor: Actor = ADMIN, **changes: Any) -> Submission:
         command = rpc.api.UpdateSubmission(request_id=uuid7(), actor=actor, id=submission_id, **changes)
-        return self.database.write(commands.update, command, SITE, self.now)
+        return self.database.write(submissions.update, command, SITE, self.now)
 
     def remove(self, submission_id: int, actor: Actor = ADMIN, *, permanently: bool = False) -> Any:
         command = rpc.api.RemoveSubmission(request_id=uuid7(), actor=actor, id=submission_id, permanently=permanently)
-        return self.database.write(commands.remove, command, SITE, self.now)
+        return self.database.write(submissions.remove, command, SITE, self.now)
 
     def seal(self, submission_id: int, *, event_id: str | None = None, seal_id: str | None = None) -> DocumentsSealed:
         """Rendering is done."""

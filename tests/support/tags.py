@@ -9,7 +9,7 @@ from pathlib import Path
 import pikepdf
 from PIL import Image, ImageChops
 
-from services.rendering.jobs.intake import Prepared, prepare
+from services.rendering.jobs.intake.preparing import Prepared, prepare
 from tests.support.intake import texts
 
 

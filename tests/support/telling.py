@@ -1,9 +1,9 @@
 """What a relay does to a database, without a broker."""
 
-from contracts.runtime import relay
+from contracts.runtime.bus import relay
+from contracts.runtime.bus.publisher import CONFIRMED
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.runtime.publisher import CONFIRMED
+from contracts.runtime.data.database import Database
 
 
 def tell_everything(database: Database) -> int:

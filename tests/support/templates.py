@@ -13,8 +13,8 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import templates as rpc
 from contracts.rpc.rendering import PreparedDocument, TagField
-from contracts.runtime import tables
-from contracts.runtime.database import Database
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import Database
 from contracts.types import Actor, Notice, Page, PageSize, Role, Template
 from services.templates import commands, queries
 from services.templates.domain import DocumentFields, Limits

@@ -17,10 +17,10 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import health, templates
 from contracts.rpc import submissions as rpc
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import RpcClient
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import uuid7
-from contracts.runtime.high_water import MARKS
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.high_water import MARKS
 from contracts.types import Account, Submission, SubmissionStatus
 from deploy.rabbitmq import PrivateBroker
 from tests.support import processes

@@ -20,7 +20,7 @@ from cryptography.x509 import ocsp
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 from pyhanko.sign.timestamps import DummyTimeStamper
 
-from services.rendering.jobs.cms import sequence
+from services.rendering.jobs.sealing.cms import sequence
 
 DER = serialization.Encoding.DER
 

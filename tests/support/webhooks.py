@@ -9,9 +9,9 @@ import pytest
 
 from contracts.events import Envelope
 from contracts.rpc import webhooks as rpc
-from contracts.runtime.background import Done, Outcome, Park
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
+from contracts.runtime.data.background import Done, Outcome, Park
+from contracts.runtime.data.database import Database
 from contracts.types import Actor, Role
 from services.webhooks import commands, queries
 from services.webhooks.deliver import prepare

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from contracts.blobs import BlobRef
 from contracts.dry_run import DryRun
-from contracts.field_boxes import FieldBoxes
+from contracts.fields.boxes import FieldBoxes
 from contracts.rpc import Rpc
 from contracts.rpc.templates import GetFieldBoxes, Intake
 from contracts.types import (

@@ -70,9 +70,9 @@ class SigningForm(Tolerant):
     Before the signer's one-time codes are passed, nothing of the submission is in it, not even its name: it is ``code``, with
     what is asked for, or the state in which no code is worth asking for.
 
-    ``shown`` names all that is to be signed, as it is here (``services/submissions/shown.py``): whoever saves or completes
-    sends it back, and is refused with ``changed_meanwhile`` when it is no longer so. None unless ``open``.
-    ``receipt`` is what the signer may keep as a proof of their completion (contracts.statements), None before.
+    ``shown`` names all that is to be signed, as it is here (``services/submissions/evidence/shown.py``): whoever saves or
+    completes sends it back, and is refused with ``changed_meanwhile`` when it is no longer so. None unless ``open``.
+    ``receipt`` is what the signer may keep as a proof of their completion (contracts.evidence.statements), None before.
     """
 
     state: str

@@ -2,13 +2,13 @@
 
 from pydantic import Field
 
+from contracts.evidence.statements import SignedStatement, Statement
 from contracts.rpc import Rpc
-from contracts.statements import SignedStatement, Statement
 from contracts.types import Moment, SealingStatus, Tolerant
 
 
 class FindReceipt(Tolerant):
-    """``receipt`` as somebody typed it (``contracts.statements.read_receipt``)."""
+    """``receipt`` as somebody typed it (``contracts.evidence.statements.read_receipt``)."""
 
     receipt: str
 

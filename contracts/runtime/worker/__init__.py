@@ -10,8 +10,8 @@ mark methods: a service class is a plain class, and its methods can be called in
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contracts.runtime.bus.marks import handles, subscribes
     from contracts.runtime.worker.context import Context
-    from contracts.runtime.worker.marks import handles, subscribes
 
 __all__ = ["Context", "handles", "subscribes"]
 
@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
 
         return Context
     if name in ("handles", "subscribes"):
-        from contracts.runtime.worker import marks
+        from contracts.runtime.bus import marks
 
         return getattr(marks, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

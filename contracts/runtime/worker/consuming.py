@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from contracts.runtime import observe
-from contracts.runtime.broker import Broker, user_of
-from contracts.runtime.declare import declare_exchange, declare_on, may_declare
-from contracts.runtime.topology import QueuePlan, exclusive_queue_name
+from contracts.runtime.bus.broker import Broker, user_of
+from contracts.runtime.bus.declare import declare_exchange, declare_on, may_declare
+from contracts.runtime.bus.topology import QueuePlan, exclusive_queue_name
+from contracts.runtime.monitoring import observe
 
 log = observe.logger(__name__)
 

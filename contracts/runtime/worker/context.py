@@ -6,9 +6,9 @@ from typing import Generic, TypeVar
 from contracts.errors import ServiceError
 from contracts.rpc.health import Pong
 from contracts.runtime import process
-from contracts.runtime.blobstore import BlobStore
-from contracts.runtime.client import RpcClient, shared_client
-from contracts.runtime.database import Database
+from contracts.runtime.bus.client import RpcClient, shared_client
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from contracts.runtime.settings import ServiceSettings
 
 S = TypeVar("S", bound=ServiceSettings)

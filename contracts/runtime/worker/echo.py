@@ -10,9 +10,9 @@ from typing import Any
 
 import eventlet
 
-from contracts.runtime import liveness
-from contracts.runtime.publisher import Message, Publisher
-from contracts.runtime.topology import own_exchange
+from contracts.runtime.bus.publisher import Message, Publisher
+from contracts.runtime.bus.topology import own_exchange
+from contracts.runtime.monitoring import liveness
 from contracts.runtime.worker.consuming import Consumption
 from contracts.runtime.worker.replies import Replies
 

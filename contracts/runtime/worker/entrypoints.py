@@ -15,17 +15,18 @@ from contracts.errors import ServiceError
 from contracts.events import Event
 from contracts.rpc import Rpc
 from contracts.rpc.callers import may_call, service_of
-from contracts.runtime import declare, liveness, observe, topology
-from contracts.runtime.broker import user_of
-from contracts.runtime.publisher import Publisher
+from contracts.runtime.bus import declare, topology
+from contracts.runtime.bus.broker import user_of
+from contracts.runtime.bus.marks import calls_of, subscriptions_of
+from contracts.runtime.bus.publisher import Publisher
+from contracts.runtime.bus.suspects import Suspects
+from contracts.runtime.monitoring import liveness, observe
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.consuming import Consumption, Delivery
 from contracts.runtime.worker.echo import Echo
-from contracts.runtime.worker.marks import calls_of, subscriptions_of
 from contracts.runtime.worker.replies import Replies
 from contracts.runtime.worker.requests import HANDLED, answer, error_reply, is_late, unknown_method_reply
 from contracts.runtime.worker.subscription import LONGEST_PAUSE_SECONDS, Subscription
-from contracts.runtime.worker.suspects import Suspects
 
 log = observe.logger(__name__)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pika
 
-from contracts.runtime.broker import Broker, user_of
-from contracts.runtime.topology import RPC_EXCHANGE
+from contracts.runtime.bus.broker import Broker, user_of
+from contracts.runtime.bus.topology import RPC_EXCHANGE
 
 MOST_WAITING = 500
 

@@ -13,10 +13,10 @@ from pydantic import BaseModel
 
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc
-from contracts.runtime import observe
-from contracts.runtime.caller import acting_for
-from contracts.runtime.database import refuse_bad_text
-from contracts.runtime.topology import CALLER_HEADER, DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
+from contracts.runtime.bus.caller import acting_for
+from contracts.runtime.bus.topology import CALLER_HEADER, DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
+from contracts.runtime.data.database import refuse_bad_text
+from contracts.runtime.monitoring import observe
 from contracts.runtime.worker.consuming import Delivery
 
 log = observe.logger(__name__)

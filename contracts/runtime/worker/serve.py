@@ -13,16 +13,19 @@ from eventlet import patcher, tpool
 from eventlet.support.greenlets import getcurrent
 from sqlalchemy.orm import configure_mappers
 
-from contracts.runtime import broker, database, declare, garbage, liveness, observe, process
-from contracts.runtime.lateness import TICK_SECONDS, Lateness
+from contracts.runtime import garbage, process, waiting
+from contracts.runtime.bus import broker, declare
+from contracts.runtime.data import database
+from contracts.runtime.monitoring import liveness, observe
+from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.settings import ServiceSettings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from nameko.runners import ServiceRunner
 
+    from contracts.runtime.bus.marks import subscriptions_of
     from contracts.runtime.worker.entrypoints import Bus, served
-    from contracts.runtime.worker.marks import subscriptions_of
 
 log = observe.logger(__name__)
 
@@ -39,7 +42,7 @@ def serve(names: tuple[str, ...]) -> int:
     liveness.green_thread = getcurrent
     lateness = Lateness()
     for name, own in zip(names, settings, strict=True):
-        process.wait_for(f"{name} schema", partial(process.check_schema, name, own.database_url))
+        waiting.wait_for(f"{name} schema", partial(process.check_schema, name, own.database_url))
     runner = _runner(names, settings)
     configure_mappers()  # now, not in somebody's first call
     for name, own in zip(names, settings, strict=True):

@@ -1,7 +1,7 @@
 """What becomes of an event message: handled, tried again later, or parked. One function, ``Subscription.handle``, decides.
 
 A failed message waits in a queue with a time to live and comes back; after the last try it is parked in
-``<queue>.parked`` with the reason in its headers, where ``python -m contracts.runtime.parked`` lists and requeues it. A
+``<queue>.parked`` with the reason in its headers, where ``python -m contracts.runtime.bus.parked`` lists and requeues it. A
 message that can never be handled (no JSON, wrong shape, unknown major version) is parked at once. What fails because
 something else is away (the database, another service) is tried again until that is back, and is never parked for it.
 
@@ -21,13 +21,14 @@ from prometheus_client import Counter, Histogram
 
 from contracts.errors import ServiceError
 from contracts.events import Envelope, Event
-from contracts.runtime import liveness, observe, outbox, topology
+from contracts.runtime.bus import outbox, topology
+from contracts.runtime.bus.publisher import CONFIRMED, Message, Publisher
+from contracts.runtime.bus.suspects import Suspects, event_key
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.runtime.publisher import CONFIRMED, Message, Publisher
+from contracts.runtime.data.database import Database
+from contracts.runtime.monitoring import liveness, observe
 from contracts.runtime.worker.consuming import Delivery
 from contracts.runtime.worker.requests import invalid_fields
-from contracts.runtime.worker.suspects import Suspects, event_key
 from contracts.types import iso
 
 log = observe.logger(__name__)

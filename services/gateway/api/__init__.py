@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
-from services.gateway.context import GatewayContext
-from services.gateway.exchange import Exchange
+from services.gateway.api.context import GatewayContext
+from services.gateway.http.exchange import Exchange
 
 Handler = Callable[[GatewayContext, Exchange], Awaitable[Any]]
 

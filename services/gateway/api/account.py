@@ -5,13 +5,13 @@ from typing import Any
 from contracts.errors import invalid
 from contracts.runtime.clock import now
 from contracts.types import Account, Reminders
-from services.gateway import commands, phone_otp, queries, repeats
-from services.gateway.account_pictures import PICTURES
-from services.gateway.api import branding
+from services.gateway.accounts import commands, phone_otp, queries
+from services.gateway.accounts.account_pictures import PICTURES
+from services.gateway.api import branding, repeats
 from services.gateway.api.bodies import given
-from services.gateway.context import GatewayContext
-from services.gateway.exchange import Exchange
+from services.gateway.api.context import GatewayContext
 from services.gateway.formats import parse_locale
+from services.gateway.http.exchange import Exchange
 
 _LATER = ("esigning_preference", "dutystamp", "certsign")
 """Settings of an account that do nothing yet: given, they are refused by name, never stored or ignored."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from services.gateway.exchange import Exchange
+from services.gateway.http.exchange import Exchange
 
 
 def given(body: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
 from contracts.types import Account, FieldType
-from services.gateway import files
-from services.gateway.account_pictures import PICTURES, PREFIX
-from services.gateway.context import GatewayContext
-from services.gateway.exchange import Exchange
+from services.gateway.accounts.account_pictures import PICTURES, PREFIX
+from services.gateway.api import files
+from services.gateway.api.context import GatewayContext
+from services.gateway.http.exchange import Exchange
 
 
 async def pictures(

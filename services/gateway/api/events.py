@@ -3,8 +3,8 @@
 from typing import Any
 
 from contracts.rpc import webhooks as rpc
-from services.gateway.context import GatewayContext
-from services.gateway.exchange import Exchange
+from services.gateway.api.context import GatewayContext
+from services.gateway.http.exchange import Exchange
 
 
 async def form(context: GatewayContext, exchange: Exchange) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from contracts.errors import ServiceError
 from services.gateway.api.bodies import given
-from services.gateway.files import Uploads
+from services.gateway.api.files import Uploads
 
 _ENTRY = re.compile(r"documents\[(\d+)\]\.")
 _HTML = ("html", "html_header", "html_footer", "size", "name", "position")

@@ -6,15 +6,14 @@ from typing import Any
 from contracts.errors import invalid
 from contracts.rpc.rendering import SIGN_EVIDENCE, SignEvidence
 from contracts.rpc.submissions import api as rpc
-from services.gateway import files
-from services.gateway.api import bulk
+from services.gateway.api import bulk, files
 from services.gateway.api.bodies import dry_run, external_id, filters, given, overrides
+from services.gateway.api.context import GatewayContext, actor
 from services.gateway.api.intake import documents_of, html_documents_of, place_of_html
-from services.gateway.context import GatewayContext, actor
 from services.gateway.evidence import archive
 from services.gateway.evidence.archive import Archive
-from services.gateway.exchange import Download, Exchange
 from services.gateway.formats import parse_moment
+from services.gateway.http.exchange import Download, Exchange
 
 _PLAIN = (
     "name", "send_email", "send_sms", "completed_redirect_url", "bcc_completed", "reply_to", "message", "preferences",

@@ -3,10 +3,10 @@
 from typing import Any
 
 from contracts.rpc.submissions import form as rpc
-from services.gateway import repeats
+from services.gateway.api import repeats
 from services.gateway.api.attachments import visitor
-from services.gateway.context import GatewayContext
-from services.gateway.exchange import Exchange
+from services.gateway.api.context import GatewayContext
+from services.gateway.http.exchange import Exchange
 
 
 async def create(context: GatewayContext, exchange: Exchange) -> Any:

@@ -4,10 +4,10 @@ from typing import Any
 
 from contracts.rpc.submissions import api as rpc
 from services.gateway.api.bodies import external_id, filters, given, overrides
+from services.gateway.api.context import GatewayContext
 from services.gateway.api.submissions import refuse_what_is_not_there_yet
-from services.gateway.context import GatewayContext
-from services.gateway.exchange import Exchange
 from services.gateway.formats import parse_moment
+from services.gateway.http.exchange import Exchange
 
 _CHANGEABLE = (
     "name", "email", "phone", "values", "fields", "readonly_fields", "metadata", "send_email", "send_sms", "reply_to",

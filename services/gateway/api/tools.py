@@ -8,9 +8,9 @@ from typing import Any
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering as rpc
-from services.gateway import files
-from services.gateway.context import GatewayContext
-from services.gateway.exchange import Exchange
+from services.gateway.api import files
+from services.gateway.api.context import GatewayContext
+from services.gateway.http.exchange import Exchange
 
 
 async def merge(context: GatewayContext, exchange: Exchange) -> Any:

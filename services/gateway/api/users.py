@@ -4,9 +4,10 @@ from typing import Any
 
 from contracts.runtime.clock import now
 from contracts.types import Role
-from services.gateway import commands, keys, queries, repeats
-from services.gateway.context import GatewayContext, actor
-from services.gateway.exchange import Exchange
+from services.gateway.accounts import commands, keys, queries
+from services.gateway.api import repeats
+from services.gateway.api.context import GatewayContext, actor
+from services.gateway.http.exchange import Exchange
 
 
 async def current(context: GatewayContext, exchange: Exchange) -> Any:

@@ -4,8 +4,8 @@ from typing import Any
 
 from contracts.rpc import webhooks as rpc
 from services.gateway.api.bodies import given
-from services.gateway.context import GatewayContext
-from services.gateway.exchange import Exchange
+from services.gateway.api.context import GatewayContext
+from services.gateway.http.exchange import Exchange
 
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:

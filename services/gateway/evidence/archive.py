@@ -15,10 +15,10 @@ from pathlib import Path
 
 from contracts.blobs import DOCX, BlobRef
 from contracts.errors import ServiceError
-from contracts.evidence import Document, Events, Manifest, Member, Party
+from contracts.evidence.manifest import Document, Events, Manifest, Member, Party
 from contracts.rpc.rendering import SignedEvidence
 from contracts.rpc.submissions.api import Evidence, EvidenceDocument
-from contracts.runtime.blobstore import BlobDamaged, BlobStore
+from contracts.runtime.data.blobstore import BlobDamaged, BlobStore
 from services.gateway.evidence import verify
 
 EVENTS = "events.jsonl"

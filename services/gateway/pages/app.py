@@ -7,16 +7,16 @@ import flask
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from contracts.errors import ServiceError
-from contracts.runtime import observe
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.monitoring import observe
 from contracts.types import Account, Actor
-from services.gateway.identity_provider import IdentityProvider
+from services.gateway.http.page_bodies import JSON_LIMIT, MEGABYTE, InMemory
+from services.gateway.identity.provider import IdentityProvider
 from services.gateway.pages import codes, drawing, files, identity, mail, shared_link, signing, submission_page, verify
-from services.gateway.pages.bodies import JSON_LIMIT, MEGABYTE, InMemory
-from services.gateway.pages.context import Bus, PagesContext, PagesSettings
-from services.gateway.pages.static_files import StaticFiles
+from services.gateway.pages.answering.context import Bus, PagesContext, PagesSettings
+from services.gateway.pages.answering.static_files import StaticFiles
+from services.gateway.pages.answering.visitor import networks
 from services.gateway.pages.texts import for_reader
-from services.gateway.pages.visitor import networks
 
 log = observe.logger(__name__)
 

@@ -10,10 +10,10 @@ from typing import Any
 import flask
 
 from contracts.rpc import submissions
-from services.gateway.pages import bodies
-from services.gateway.pages.context import PagesContext
-from services.gateway.pages.slugs import checked
-from services.gateway.pages.visitor import COOKIE, Network, visit
+from services.gateway.http import page_bodies
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.slugs import checked
+from services.gateway.pages.answering.visitor import COOKIE, Network, visit
 
 CODE_LENGTH = 50
 PHONE_LENGTH = 50
@@ -24,11 +24,11 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
     @blueprint.post("/send")
     def send(slug: str) -> flask.Response:
-        body = bodies.json_object()
+        body = page_bodies.json_object()
         command = submissions.codes.SendCode(
             **visit(checked(slug), trusted),
             **_phone(body),
-            request_id=bodies.request_id(body),
+            request_id=page_bodies.request_id(body),
             phone_otp_webhook=context.phone_otp_webhook(),
         )
         sent: submissions.codes.CodeSent = context.bus.call(submissions.codes.SEND_CODE, command)
@@ -36,11 +36,11 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
     @blueprint.post("")
     def check(slug: str) -> flask.Response:
-        body = bodies.json_object()
+        body = page_bodies.json_object()
         command = submissions.codes.CheckCode(
             **visit(checked(slug), trusted),
-            request_id=bodies.request_id(body),
-            code=bodies.text(body, "code", limit=CODE_LENGTH, required=True),
+            request_id=page_bodies.request_id(body),
+            code=page_bodies.text(body, "code", limit=CODE_LENGTH, required=True),
             **_phone(body),
         )
         passed: submissions.codes.PassedCode = context.bus.call(submissions.codes.CHECK_CODE, command)
@@ -53,7 +53,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
 def _phone(body: dict[str, Any]) -> dict[str, str]:
     """The number of a field that asks for a code."""
-    phone = bodies.text(body, "phone", limit=PHONE_LENGTH)
+    phone = page_bodies.text(body, "phone", limit=PHONE_LENGTH)
     return {"phone": phone} if phone else {}
 
 

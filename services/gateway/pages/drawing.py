@@ -10,11 +10,11 @@ import flask
 
 from contracts.errors import ServiceError
 from contracts.rpc import rendering, submissions
-from services.gateway.pages import bodies
-from services.gateway.pages.context import PagesContext
-from services.gateway.pages.pace import Pace
-from services.gateway.pages.slugs import checked
-from services.gateway.pages.visitor import Network, visit
+from services.gateway.http import page_bodies
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.pace import Pace
+from services.gateway.pages.answering.slugs import checked
+from services.gateway.pages.answering.visitor import Network, visit
 
 MOST_AREAS = 100
 WIDEST = 4_000
@@ -29,11 +29,11 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     @blueprint.post("/drawing")
     def drawing(slug: str) -> flask.Response:
         pace.count(checked(slug))
-        body = bodies.json_object()
+        body = page_bodies.json_object()
         areas, width = _areas(body), _width(body)
         asked = submissions.form.DrawForm(
             **visit(slug, trusted, body.get("time_zone")),
-            **bodies.answers(body),
+            **page_bodies.answers(body),
             fields=sorted({one.field_uuid for one in areas}),
         )
         filled: rendering.FillRequest = context.bus.call(submissions.form.FORM_DRAWING, asked)

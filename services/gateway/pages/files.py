@@ -13,13 +13,13 @@ import flask
 from contracts import links
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid, not_found
-from contracts.field_boxes import FieldBox, FieldBoxes
+from contracts.fields.boxes import FieldBox, FieldBoxes
 from contracts.rpc import submissions, templates
 from contracts.runtime import clock
-from contracts.runtime.blobstore import is_key
-from services.gateway.pages.context import PagesContext
-from services.gateway.pages.delivery import file_headers, stored_file
-from services.gateway.pages.pictures import nearest_width, picture
+from contracts.runtime.data.blobstore import is_key
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.delivery import file_headers, stored_file
+from services.gateway.pages.answering.pictures import nearest_width, picture
 
 _BOXES = {"templates": templates.FIELD_BOXES, "submissions": submissions.api.FIELD_BOXES}
 

@@ -8,8 +8,8 @@ from urllib.parse import quote, urlsplit
 from contracts import links
 from contracts.rpc.submissions.form import FormField, SigningForm
 from contracts.types import Attachment, DocumentLink
-from services.gateway.pages.context import PagesContext
-from services.gateway.pages.markdown import block_html, inline_html, plain
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.markdown import block_html, inline_html, plain
 from services.gateway.pages.texts import STATEMENT, Texts
 
 _OF_OTHERS = {"uuid", "type", "areas", "preferences", "options", "conditions", "value", "display", "mine", "label"}

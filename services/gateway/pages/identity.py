@@ -13,14 +13,14 @@ import flask
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import submissions
 from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
-from contracts.runtime import observe
 from contracts.runtime.clock import now
-from services.gateway.identity_provider import IdentityFailed, IdentityProvider, digest_of, new_state
-from services.gateway.pages import bodies
+from contracts.runtime.monitoring import observe
+from services.gateway.http import page_bodies
+from services.gateway.identity.provider import IdentityFailed, IdentityProvider, digest_of, new_state
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.slugs import checked
+from services.gateway.pages.answering.visitor import Network, visit
 from services.gateway.pages.codes import keep_value
-from services.gateway.pages.context import PagesContext
-from services.gateway.pages.slugs import checked
-from services.gateway.pages.visitor import Network, visit
 
 log = observe.logger(__name__)
 
@@ -37,7 +37,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
     @blueprint.post("/s/<slug>/identity")
     def begin(slug: str) -> flask.Response:
-        body = bodies.json_object()
+        body = page_bodies.json_object()
         provider = context.identity
         if provider is None:
             raise invalid(NOT_CONFIGURED, "field", "needs an identity provider")
@@ -52,7 +52,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         command = submissions.identity.StartIdentityCheck(
             **visit(checked(slug), trusted, body.get("time_zone")),
             request_id=digest_of(state),
-            field=bodies.text(body, "field", limit=UUID_LENGTH, required=True),
+            field=page_bodies.text(body, "field", limit=UUID_LENGTH, required=True),
             issuer=issuer,
             provider=provider.name,
             state_digest=digest_of(state),

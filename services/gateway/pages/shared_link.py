@@ -13,11 +13,11 @@ from contracts.rpc import submissions, templates
 from contracts.rpc.submissions.codes import CodeAsked
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.shared_link import LINK_FORM_FIELDS, asked_for
-from services.gateway.pages import bodies
+from services.gateway.http import page_bodies
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.slugs import checked
+from services.gateway.pages.answering.visitor import Network, visit
 from services.gateway.pages.codes import CODE_LENGTH, keep, keep_value
-from services.gateway.pages.context import PagesContext
-from services.gateway.pages.slugs import checked
-from services.gateway.pages.visitor import Network, visit
 
 RESUME = "resume"
 LONGEST = {"email": 254, "name": 255, "phone": 50}
@@ -41,22 +41,22 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
     @blueprint.post("/start")
     def start(slug: str) -> flask.Response:
-        return _started(slug, bodies.json_object(), [])
+        return _started(slug, page_bodies.json_object(), [])
 
     @blueprint.post("/code/send")
     def send(slug: str) -> flask.Response:
-        body = bodies.json_object()
-        command = submissions.links.SendLinkCode(**_visitor(slug, body), request_id=bodies.request_id(body))
+        body = page_bodies.json_object()
+        command = submissions.links.SendLinkCode(**_visitor(slug, body), request_id=page_bodies.request_id(body))
         sent: submissions.codes.CodeSent = context.bus.call(submissions.links.SEND_LINK_CODE, command)
         return flask.jsonify(sent.model_dump(mode="json"))
 
     @blueprint.post("/code")
     def check(slug: str) -> flask.Response:
-        body = bodies.json_object()
+        body = page_bodies.json_object()
         command = submissions.links.CheckLinkCode(
             **_visitor(slug, body),
-            request_id=bodies.request_id(body),
-            code=bodies.text(body, "code", limit=CODE_LENGTH, required=True),
+            request_id=page_bodies.request_id(body),
+            code=page_bodies.text(body, "code", limit=CODE_LENGTH, required=True),
         )
         passed: submissions.codes.PassedCode = context.bus.call(submissions.links.CHECK_LINK_CODE, command)
         answer = _started(slug, body, [passed.proof] if passed.proof else [])
@@ -69,7 +69,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         visitor = _visitor(slug, body)
         command = submissions.links.StartFromLink(
             **{**visitor, "proofs": [*visitor.get("proofs", []), *proofs]},
-            request_id=bodies.request_id(body),
+            request_id=page_bodies.request_id(body),
             sender=context.user(template.author_id),
             resume=flask.request.cookies.get(RESUME),
         )
@@ -81,7 +81,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         return answer
 
     def _visitor(slug: str, body: dict[str, Any]) -> dict[str, Any]:
-        said = {name: bodies.text(body, name, limit=LONGEST[name]) for name in LINK_FORM_FIELDS}
+        said = {name: page_bodies.text(body, name, limit=LONGEST[name]) for name in LINK_FORM_FIELDS}
         given = {name: text for name, text in said.items() if text}
         seen = visit(checked(slug, "Template"), trusted, body.get("time_zone"))
         return {**seen, **given, "account": context.account()}

@@ -12,15 +12,15 @@ import flask
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import rendering, submissions
-from services.gateway.pages import bodies
-from services.gateway.pages.context import PagesContext
-from services.gateway.pages.delivery import file_headers, stored_file
+from services.gateway.http import page_bodies
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.delivery import file_headers, stored_file
+from services.gateway.pages.answering.pictures import nearest_width, picture
+from services.gateway.pages.answering.slugs import checked
+from services.gateway.pages.answering.visitor import Network, proofs, visit
 from services.gateway.pages.files import link_of
 from services.gateway.pages.form_json import attachment_json, form_json, results_json, web_address
-from services.gateway.pages.pictures import nearest_width, picture
-from services.gateway.pages.slugs import checked
 from services.gateway.pages.texts import for_reader, statement_of
-from services.gateway.pages.visitor import Network, proofs, visit
 
 REASON_LENGTH = 5_000
 TYPED_SIGNATURE_LENGTH = 100
@@ -84,52 +84,52 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
 
     @blueprint.post("/view")
     def view(slug: str) -> flask.Response:
-        body = bodies.json_object()
+        body = page_bodies.json_object()
         return _done(context, submissions.form.VIEW_FORM, submissions.visit.Visit(**_visit(slug, trusted, body)))
 
     @blueprint.post("/values")
     def values(slug: str) -> flask.Response:
-        body = bodies.json_object()
+        body = page_bodies.json_object()
         command = submissions.form.SaveValues(
-            **_visit(slug, trusted, body), request_id=bodies.request_id(body), **bodies.answers(body)
+            **_visit(slug, trusted, body), request_id=page_bodies.request_id(body), **page_bodies.answers(body)
         )
         return _done(context, submissions.form.SAVE_VALUES, command)
 
     @blueprint.post("/complete")
     def complete(slug: str) -> flask.Response:
-        body = bodies.json_object()
+        body = page_bodies.json_object()
         return _done(context, submissions.form.COMPLETE_FORM, submissions.form.CompleteForm(**_last_step(slug, body)))
 
     @blueprint.post("/invite")
     def invite(slug: str) -> flask.Response:
-        body = bodies.json_object()
-        command = submissions.form.InviteAndComplete(**_last_step(slug, body), submitters=bodies.invited(body))
+        body = page_bodies.json_object()
+        command = submissions.form.InviteAndComplete(**_last_step(slug, body), submitters=page_bodies.invited(body))
         return _done(context, submissions.form.INVITE_AND_COMPLETE, command)
 
     def _last_step(slug: str, body: dict[str, Any]) -> dict[str, Any]:
         return {
             **_visit(slug, trusted, body),
-            "request_id": bodies.request_id(body),
-            **bodies.answers(body),
+            "request_id": page_bodies.request_id(body),
+            **page_bodies.answers(body),
             "consent": body.get("consent") is True,
             "statement": _statement(body),
         }
 
     @blueprint.post("/decline")
     def decline(slug: str) -> flask.Response:
-        command = submissions.form.DeclineForm(**_refusal(slug, bodies.json_object()))
+        command = submissions.form.DeclineForm(**_refusal(slug, page_bodies.json_object()))
         return _done(context, submissions.form.DECLINE_FORM, command)
 
     @blueprint.post("/wrong_recipient")
     def wrong_recipient(slug: str) -> flask.Response:
-        command = submissions.form.ReportWrongRecipient(**_refusal(slug, bodies.json_object()))
+        command = submissions.form.ReportWrongRecipient(**_refusal(slug, page_bodies.json_object()))
         return _done(context, submissions.form.REPORT_WRONG_RECIPIENT, command)
 
     def _refusal(slug: str, body: dict[str, Any]) -> dict[str, Any]:
         return {
             **_visit(slug, trusted, body),
-            "request_id": bodies.request_id(body),
-            "reason": bodies.text(body, "reason", limit=REASON_LENGTH),
+            "request_id": page_bodies.request_id(body),
+            "reason": page_bodies.text(body, "reason", limit=REASON_LENGTH),
         }
 
 
@@ -139,11 +139,11 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
     @blueprint.post("/attachments")
     def attachments(slug: str) -> flask.Response:
         _must_be_open(_open(context, slug, trusted))
-        upload = bodies.upload(context.settings.max_file_size)
+        upload = page_bodies.upload(context.settings.max_file_size)
         form = flask.request.form
         if form.get("type") not in UPLOADED_TYPES:
             raise _refused("type", "must be signature, initials, image or file")
-        request_id = bodies.request_id(dict(form))
+        request_id = page_bodies.request_id(dict(form))
         stored = context.blobs.put(upload.data, upload.media_type, INCOMING)
         try:
             answer = _attach(slug, request_id, form["type"], upload.filename, stored)
@@ -156,13 +156,13 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
 
     @blueprint.post("/typed_signature")
     def typed_signature(slug: str) -> flask.Response:
-        body = bodies.json_object()
+        body = page_bodies.json_object()
         _must_be_open(_open(context, slug, trusted))
         if body.get("type") not in ("signature", "initials"):
             raise _refused("type", "must be signature or initials")
-        text = bodies.text(body, "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
+        text = page_bodies.text(body, "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
         drawn: BlobRef = context.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=text.strip()))
-        return _attach(slug, bodies.request_id(body), body["type"], f"{body['type']}.png", drawn)
+        return _attach(slug, page_bodies.request_id(body), body["type"], f"{body['type']}.png", drawn)
 
     def _forget(stored: BlobRef) -> None:
         with contextlib.suppress(ServiceError):  # then the daily sweep removes it
@@ -189,7 +189,7 @@ def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str,
 def _statement(body: dict[str, Any]) -> dict[str, str] | None:
     """What the page showed above its button. The words must be ours: a page of another version, or somebody who makes up words
     of their own, is shown the form anew."""
-    shown = bodies.text(body, "statement", limit=STATEMENT_LENGTH)
+    shown = page_bodies.text(body, "statement", limit=STATEMENT_LENGTH)
     if not shown:
         return None
     if (known := statement_of(shown)) is None:

@@ -9,7 +9,7 @@ import flask
 from contracts.errors import not_found
 from contracts.rpc import submissions
 from contracts.types import Actor, Role, Submission
-from services.gateway.pages.context import PagesContext
+from services.gateway.pages.answering.context import PagesContext
 
 SLUG_LENGTH = 100
 _READER = Actor(user_id=0, role=Role.ADMIN, email="")

@@ -14,18 +14,18 @@ from ipaddress import IPv6Address, ip_address, ip_network
 import flask
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from contracts import statements
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, not_found
+from contracts.evidence import statements
 from contracts.rpc import rendering, submissions
 from contracts.rpc.submissions.receipts import FoundReceipt, FoundSealed
-from contracts.runtime import observe
-from contracts.runtime.caller import acting_for
-from services.gateway.pages import bodies
-from services.gateway.pages.context import PagesContext
-from services.gateway.pages.delivery import content_disposition, file_headers
-from services.gateway.pages.pace import Pace
-from services.gateway.pages.visitor import Network, client_address
+from contracts.runtime.bus.caller import acting_for
+from contracts.runtime.monitoring import observe
+from services.gateway.http import page_bodies
+from services.gateway.pages.answering.context import PagesContext
+from services.gateway.pages.answering.delivery import content_disposition, file_headers
+from services.gateway.pages.answering.pace import Pace
+from services.gateway.pages.answering.visitor import Network, client_address
 
 log = observe.logger(__name__)
 
@@ -121,7 +121,7 @@ def verdict_of(signature: rendering.VerifiedSignature) -> str:
 
 def _checked(context: PagesContext) -> Checked:
     """Check the file that was sent, and forget it."""
-    upload = bodies.upload(context.settings.max_file_size)
+    upload = page_bodies.upload(context.settings.max_file_size)
     stored = context.blobs.put(upload.data, upload.media_type, INCOMING)
     try:
         with acting_for(_CALLER):
@@ -186,7 +186,7 @@ def _page(
         about=about,
         expected=int(number) if number.isdecimal() and number.isascii() and len(number) < _LONGEST_NUMBER else None,
         root_sha256=_root_sha256(context),
-        most=f"{context.settings.max_file_size / bodies.MEGABYTE:g}",
+        most=f"{context.settings.max_file_size / page_bodies.MEGABYTE:g}",
         verdict_of=verdict_of,
     )
 

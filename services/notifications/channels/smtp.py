@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from contracts.runtime import observe
+from contracts.runtime.monitoring import observe
 from services.notifications import addresses
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.server import Server

@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.runtime.client import RpcClient
-from contracts.runtime.database import Database
+from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.data.database import Database
 from tests.support.processes import log_of
 from tests.support.specimens import contract, processes
 from tests.support.suite import wait_until

@@ -13,7 +13,7 @@ from tests.chaos.world import INSIDE, ROOT
 THREE_COMMITS = """
 import sys
 import sqlalchemy as sa
-from contracts.runtime.database import Database
+from contracts.runtime.data.database import Database
 
 database = Database(f"sqlite:///{sys.argv[1]}")
 database.write(lambda session: session.execute(sa.text("CREATE TABLE notes (number INTEGER)")))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from contracts.audit_chain import START, next_hash
+from contracts.evidence.audit_chain import START, next_hash
 from tests.chaos import invariants
 from tests.chaos.invariants import INVARIANTS, Evidence
 from tests.chaos.load import Agreement, Call, Journal

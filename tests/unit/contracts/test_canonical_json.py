@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from contracts import canonical_json
+from contracts.evidence import canonical_json
 
 NUMBERS = {  # RFC 8785, appendix B: IEEE 754 bits, and how they are written
     "0000000000000000": "0",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contracts.conditions import grouped, hidden, holds, of_documents, on_shown_documents, settled
+from contracts.fields.conditions import grouped, hidden, holds, of_documents, on_shown_documents, settled
 from contracts.types import Area, Condition, FieldDefinition
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts import statements
-from contracts.statements import Statement
+from contracts.evidence import statements
+from contracts.evidence.statements import Statement
 
 STATED = {
     "version": 1,

@@ -10,12 +10,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from contracts.errors import ServiceError
-from services.gateway.edge import Edge
+from services.gateway.http.edge import Edge
+from services.gateway.http.page_bodies import InMemory
+from services.gateway.http.validation import read_body
+from services.gateway.http.wsgi import Pages
 from services.gateway.pages.app import serves
-from services.gateway.pages.bodies import InMemory
 from services.gateway.settings import Settings
-from services.gateway.validation import read_body
-from services.gateway.wsgi import Pages
 from tests.support.asgi import Answer, ask
 from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from contracts.errors import STATUS, ServiceError, invalid, not_found
-from services.gateway import errors, specification
+from services.gateway.http import errors, specification
 
 
 @pytest.mark.parametrize("code", [*STATUS, *errors._STATUS])

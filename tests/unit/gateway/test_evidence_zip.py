@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from contracts import statements
-from contracts.audit_chain import START, as_hashed
 from contracts.blobs import DOCX, BlobRef
 from contracts.errors import ServiceError
+from contracts.evidence import statements
+from contracts.evidence.audit_chain import START, as_hashed
+from contracts.evidence.statements import LineReference, Statement
 from contracts.rpc.rendering import SignedEvidence
 from contracts.rpc.submissions.api import Evidence, EvidenceDocument
-from contracts.runtime.blobstore import BlobDamaged, BlobStore
-from contracts.statements import LineReference, Statement
+from contracts.runtime.data.blobstore import BlobDamaged, BlobStore
 from services.gateway.evidence import archive, verify
 from services.gateway.evidence.archive import Archive
 from services.rendering.evidence import written

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import ServiceError
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.outbound import Outbound
-from services.gateway import files
+from services.gateway.api import files
+from services.gateway.api.context import GatewayContext
 from services.gateway.background import INCOMING_KEPT, loops
-from services.gateway.context import GatewayContext
 from services.gateway.settings import Settings
 from tests.support.receiver import Receiver
 from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET

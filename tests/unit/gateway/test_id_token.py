@@ -10,8 +10,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from services.gateway import id_token
-from services.gateway.id_token import BadToken, Expected, UnknownKey, WeakIdentity
+from services.gateway.identity import id_token
+from services.gateway.identity.id_token import BadToken, Expected, UnknownKey, WeakIdentity
 from tests.support.identity_provider import key, signed
 
 NOW = 1_800_000_000

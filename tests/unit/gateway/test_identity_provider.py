@@ -12,7 +12,7 @@ import pytest
 
 from contracts.rpc.submissions.identity import IdentityProblem
 from contracts.runtime.outbound import Outbound
-from services.gateway.identity_provider import (
+from services.gateway.identity.provider import (
     KEPT_SECONDS,
     MOST_AT_ONCE,
     NEW_KEYS_AFTER,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.errors import ServiceError
-from services.gateway import json_body
+from services.gateway.http import json_body
 
 PLAIN_TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]))
 VALUES = st.recursive(

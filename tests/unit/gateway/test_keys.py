@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from contracts.errors import ServiceError
-from services.gateway.keys import KeyRing, hash_password, new_api_key
+from services.gateway.accounts.keys import KeyRing, hash_password, new_api_key
 
 RING = KeyRing("a secret of the tests")
 

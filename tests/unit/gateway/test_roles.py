@@ -3,8 +3,8 @@
 import pytest
 
 from contracts.types import Role
-from services.gateway import specification
-from services.gateway.auth import ROLES
+from services.gateway.accounts.auth import ROLES
+from services.gateway.http import specification
 
 OPERATIONS = list(specification.operations(specification.document()))
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from services.gateway import schemas, specification
-from services.gateway.validation import _Parameters
+from services.gateway.http import schemas, specification
+from services.gateway.http.validation import _Parameters
 
 DOCUMENT = specification.document()
 

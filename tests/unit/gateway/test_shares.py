@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from contracts.errors import ServiceError
-from services.gateway.shares import Shares
+from services.gateway.http.shares import Shares
 
 
 def test_each_user_has_places_of_their_own() -> None:

@@ -13,8 +13,8 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.rpc import Rpc, rendering, submissions
 from contracts.rpc.submissions.form import SigningForm
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
+from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Attachment
 from services.gateway.pages.app import create_pages
 

@@ -7,7 +7,7 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.rpc import rendering, submissions
 from contracts.types import Account
-from services.gateway.pages.pace import Pace
+from services.gateway.pages.answering.pace import Pace
 from tests.unit.gateway_pages.conftest import SLUG, RecordingBus
 
 ASKED = {"values": {"f1": "Ana"}, "reasons": {"f2": None}, "areas": [["f1", 0], ["f2", 1]], "width": 1170}

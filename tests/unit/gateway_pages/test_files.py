@@ -7,12 +7,12 @@ import pytest
 
 from contracts import links
 from contracts.blobs import BlobRef
-from contracts.field_boxes import FieldBox, FieldBoxes
+from contracts.fields.boxes import FieldBox, FieldBoxes
 from contracts.links import FieldsOf, FileLink
 from contracts.rpc import rendering, submissions, templates
-from contracts.runtime.blobstore import BlobStore
 from contracts.runtime.clock import now
-from services.gateway.pages.delivery import content_disposition
+from contracts.runtime.data.blobstore import BlobStore
+from services.gateway.pages.answering.delivery import content_disposition
 from tests.unit.gateway_pages.conftest import KEY, RecordingBus
 
 SECRET = "secret of the links"

@@ -12,7 +12,7 @@ from contracts.rpc import submissions
 from contracts.rpc.submissions.identity import IdentityCheckClaimed, IdentityCheckFinished, IdentityCheckStarted
 from contracts.runtime.clock import now
 from contracts.runtime.outbound import Outbound
-from services.gateway.identity_provider import IdentityProvider, ProviderSettings, digest_of
+from services.gateway.identity.provider import IdentityProvider, ProviderSettings, digest_of
 from services.gateway.pages.app import create_pages
 from tests.support.identity_provider import CLIENT, Provider
 from tests.unit.gateway_pages.conftest import SLUG, RecordingBus, Settings, signing_form

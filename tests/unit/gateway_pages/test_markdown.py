@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from services.gateway.pages.markdown import block_html, inline_html, plain
+from services.gateway.pages.answering.markdown import block_html, inline_html, plain
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -12,9 +12,9 @@ from contracts.rpc import notifications, submissions
 from contracts.runtime.clock import now
 from contracts.types import Page, Pagination
 from services.gateway.pages import texts
+from services.gateway.pages.answering.static_files import StaticFiles
 from services.gateway.pages.app import serves
 from services.gateway.pages.mail import web_links
-from services.gateway.pages.static_files import StaticFiles
 from tests.unit.gateway_pages.conftest import SLUG, MakePages, RecordingBus
 
 PAGES = Path(texts.__file__).parent.parent

@@ -10,7 +10,7 @@ from contracts import links
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, not_found
 from contracts.rpc import rendering, submissions
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import PageSize
 from services.gateway.pages.texts import in_language
 from tests.unit.gateway_pages.conftest import SLUG, MakePages, RecordingBus, signing_form

@@ -12,12 +12,12 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse
 
 from contracts.errors import ServiceError, invalid, not_found
+from contracts.evidence.statements import LineReference, Statement
 from contracts.rpc import rendering, submissions
 from contracts.rpc.rendering import Recognised, Verification, VerifiedSignature
 from contracts.rpc.submissions.receipts import FoundReceipt, FoundSealed, NamedParty
-from contracts.runtime import caller
-from contracts.runtime.blobstore import BlobStore
-from contracts.statements import LineReference, Statement
+from contracts.runtime.bus import caller
+from contracts.runtime.data.blobstore import BlobStore
 from services.gateway.pages import verify
 from tests.unit.gateway_pages.conftest import RecordingBus
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.gateway.pages.visitor import client_address, is_local, known_time_zone, networks
+from services.gateway.pages.answering.visitor import client_address, is_local, known_time_zone, networks
 
 TRUSTED = networks("10.0.0.0/8, ::1/128")
 

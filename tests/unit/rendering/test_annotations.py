@@ -13,7 +13,7 @@ import pytest
 from pikepdf import Array, Dictionary, Name, String
 from PIL import Image, ImageChops
 
-from services.rendering.jobs.flatten import flatten
+from services.rendering.jobs.drawing.flatten import flatten
 from tests.support import pdf_files
 from tests.support.intake import codes, opened, take
 

@@ -7,8 +7,8 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name, String
 
-from services.rendering.jobs.archival_claim import NOTHING, claim_of, sealed_claim, tell_the_truth, withdraw
-from services.rendering.jobs.fill import fill_into
+from services.rendering.jobs.archival.claim import NOTHING, claim_of, sealed_claim, tell_the_truth, withdraw
+from services.rendering.jobs.drawing.fill import fill_into
 from tests.support import pdf_files
 from tests.support.drawing import field_value, request, stored
 from tests.support.intake import action, codes, opened, script, take

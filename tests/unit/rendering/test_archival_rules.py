@@ -13,7 +13,7 @@ from pikepdf import Array, Dictionary, Name, String
 from contracts.rpc.rendering import FieldValue
 from contracts.types import Account
 from services.rendering import tasks
-from services.rendering.jobs.intake import prepare
+from services.rendering.jobs.intake.preparing import prepare
 from tests.support import archival_files as files
 from tests.support import pdf_files
 from tests.support.archival_rules import broken_rules, claimed

@@ -11,15 +11,15 @@ import pytest
 import segno
 from PIL import Image
 
-from contracts.audit_chain import START, next_hash
+from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc.rendering import PartySummary, SealRequest
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import Account
-from services.rendering.jobs import paper
-from services.rendering.jobs.audit_trail import AuditTrail, Seal, SealedSummary
-from services.rendering.jobs.paper import readable
-from services.rendering.jobs.qr_code import qr_code
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.drawing import paper
+from services.rendering.jobs.drawing.paper import readable
+from services.rendering.jobs.drawing.qr_code import qr_code
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal, SealedSummary
 from tests.support import drawing
 from tests.support.drawing import saved
 from tests.support.sealing import BEGAN, assert_clean, attachment, pdf_text, seal_request, trail

@@ -5,7 +5,7 @@ from bidi import get_display
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.rendering.jobs.bidi import levels, visual_order
+from services.rendering.jobs.text.bidi import levels, visual_order
 
 # Without isolates: python-bidi resolves brackets after an unclosed isolate against rule N0.
 ALPHABET = "ab 12.,:+-$%()[]<>אבגד٣ا/!\u0301\u05b8\u200e\u200f\u061c⟨⟩\u00a0\t"

@@ -15,8 +15,14 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from services.rendering.jobs import certificates
-from services.rendering.jobs.certificates import Names, SealIdentity, UnusableCertificate, load_or_make, load_pkcs12
+from services.rendering.jobs.sealing import certificates
+from services.rendering.jobs.sealing.certificates import (
+    Names,
+    SealIdentity,
+    UnusableCertificate,
+    load_or_make,
+    load_pkcs12,
+)
 from services.rendering.settings import Settings
 from tests.support.seals import chain_of_earlier_version, keys_in, public_half
 from tests.support.secret_settings import LINK_SECRET
@@ -86,7 +92,7 @@ def test_processes_that_start_at_once_agree(tmp_path: Path) -> None:
     """Eight of them, each its own interpreter: one key wins, the file is never half there."""
     program = (
         "import sys; from datetime import UTC, datetime; from pathlib import Path;"
-        "from services.rendering.jobs.certificates import Names, load_or_make;"
+        "from services.rendering.jobs.sealing.certificates import Names, load_or_make;"
         "print(load_or_make(Path(sys.argv[1]), Names(), 'ec-p256', datetime.now(UTC)).chain[0].serial_number)"
     )
 
@@ -220,7 +226,7 @@ KILLED_AT = """
 import os, signal, sys, tempfile
 from datetime import datetime
 from pathlib import Path
-from services.rendering.jobs import certificates
+from services.rendering.jobs.sealing import certificates
 
 step, folder, at = sys.argv[1], Path(sys.argv[2]), datetime.fromisoformat(sys.argv[3])
 where, _, when = step.partition(" ")

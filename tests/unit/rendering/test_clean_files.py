@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from services.rendering.jobs import merge
-from services.rendering.jobs.convert import html_to_pdf
-from services.rendering.jobs.verify import verify
+from services.rendering.jobs.html.convert import html_to_pdf
+from services.rendering.jobs.merging import merge
+from services.rendering.jobs.sealing.verify import verify
 from tests.support.pdf_files import document, field, line, with_form
 from tests.support.sealing import assert_sealed, pdf_text
 from tests.support.seals import NOW, identity, sealed

@@ -11,7 +11,7 @@ from asn1crypto import cms as asn1_cms
 from asn1crypto import tsp
 from cryptography.hazmat.primitives import serialization
 
-from services.rendering.jobs import certificates, cms
+from services.rendering.jobs.sealing import certificates, cms
 
 CONTENT = b"what is signed" * 1000
 

@@ -14,11 +14,11 @@ import pytest
 from PIL import Image
 
 from contracts.types import FieldType
-from services.rendering.jobs import convert
-from services.rendering.jobs.convert import html_to_pdf
-from services.rendering.jobs.html_assets import external_urls
-from services.rendering.jobs.pages import draw_page
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.html import convert
+from services.rendering.jobs.html.assets import external_urls
+from services.rendering.jobs.html.convert import html_to_pdf
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.previews.pages import draw_page
 from tests.support.intake import texts
 
 

@@ -24,10 +24,10 @@ from fontTools.ttLib import TTFont
 from lxml import etree
 
 from contracts.errors import ServiceError
-from services.rendering.jobs.docx import prepare_docx
-from services.rendering.jobs.docx_fonts import AS_WIDE
-from services.rendering.jobs.fonts import OWN_FOLDER
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.docx.fonts import AS_WIDE
+from services.rendering.jobs.docx.preparing import prepare_docx
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.text.fonts import OWN_FOLDER
 from services.rendering.pool import ChildPool, JobFailed
 from services.rendering.renderer import Prepared, Renderer
 from tests.support.docx_files import WORD, docx, paragraph, relationship, run, table, text_box, unzipped, zipped

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from services.rendering.jobs.docx import prepare_docx
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.docx.preparing import prepare_docx
+from services.rendering.jobs.pdf.refused import Refused
 from tests.support.docx_files import docx, paragraph, run, table, text_box, unzipped
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"

@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from contracts.types import Account
-from services.rendering.jobs import read_back
-from services.rendering.jobs.fill import faults, fill_into
-from services.rendering.jobs.reading import is_found
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.drawing.fill import faults, fill_into
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.sealing import read_back
+from services.rendering.jobs.sealing.reading import is_found
 from tests.support.drawing import (
     LETTER,
     area,

@@ -7,8 +7,8 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name
 
-from services.rendering.jobs.fill import fill_into
-from services.rendering.jobs.reading import is_found
+from services.rendering.jobs.drawing.fill import fill_into
+from services.rendering.jobs.sealing.reading import is_found
 from tests.support.drawing import (
     DOCUMENT,
     blank_pdf,

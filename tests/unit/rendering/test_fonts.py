@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.rendering.jobs import fonts
-from services.rendering.jobs.fonts import Face
-from services.rendering.jobs.shaping import paragraphs
+from services.rendering.jobs.text import fonts
+from services.rendering.jobs.text.fonts import Face
+from services.rendering.jobs.text.shaping import paragraphs
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from pikepdf import Array, Dictionary, Name, String
 
 from contracts.rpc.rendering import FieldValue
 from contracts.types import FieldDefinition, FieldType
-from services.rendering.jobs.fill import fill_into
-from services.rendering.jobs.intake import Prepared, prepare
-from services.rendering.jobs.reading import is_found
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.drawing.fill import fill_into
+from services.rendering.jobs.intake.preparing import Prepared, prepare
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.sealing.reading import is_found
 from tests.support import pdf_files
 from tests.support.drawing import DOCUMENT, request, stored, text_in
 from tests.support.pdf_files import field

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from contracts.types import Area
-from services.rendering.jobs.geometry import (
+from services.rendering.jobs.pdf.geometry import (
     Matrix,
     Rectangle,
     area_to_rectangle,

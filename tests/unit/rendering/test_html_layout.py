@@ -5,8 +5,8 @@ import io
 import pytest
 from PIL import Image, ImageChops
 
-from services.rendering.jobs.convert import html_to_pdf
-from services.rendering.jobs.pages import draw_page
+from services.rendering.jobs.html.convert import html_to_pdf
+from services.rendering.jobs.previews.pages import draw_page
 
 WIDTH = 1000
 COLORS = ["#ff0000", "#00c000", "#0000ff", "#c000c0", "#00b0b0", "#b0b000"]

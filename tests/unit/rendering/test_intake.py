@@ -7,9 +7,9 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name, String
 
-from services.rendering.jobs.intake import Limits
-from services.rendering.jobs.refused import Refused
-from services.rendering.jobs.stream_limits import StreamLimits
+from services.rendering.jobs.intake.preparing import Limits
+from services.rendering.jobs.intake.stream_limits import StreamLimits
+from services.rendering.jobs.pdf.refused import Refused
 from tests.support import pdf_files
 from tests.support.intake import RAW, changed, codes, opened, script, take, texts, unpacked
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.rendering.jobs import isolation
+from services.rendering.jobs.drawing import isolation
 
 OPERATORS = ["q", "Q", "BT", "ET", "EMC", "/P BMC", "/Span <</MCID 0>> BDC", "/OC /q BDC", "1 0 0 1 5 5 cm", "f", "S*"]
 OPERANDS = [

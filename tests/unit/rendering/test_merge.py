@@ -7,8 +7,10 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name, String
 
-from services.rendering.jobs import fill, merge, seal_signed
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.drawing import fill
+from services.rendering.jobs.merging import merge
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.sealing import signed_files
 from tests.support import drawing
 from tests.support.pdf_files import LETTER, add_page, document, encrypted, field, line, saved, signed, with_form
 from tests.support.sealing import assert_clean, pdf_text
@@ -54,7 +56,7 @@ def test_what_our_seal_shows_on_a_signed_file_stays() -> None:
     with pikepdf.open(io.BytesIO(theirs)) as pdf:
         overlays, _ = fill.additions(pdf, stored, request, {})
     data, warnings = merged(
-        document(line("plain")), finish(seal_signed.reserve(theirs, overlays, text(), identity().signer.size))
+        document(line("plain")), finish(signed_files.reserve(theirs, overlays, text(), identity().signer.size))
     )
     assert warnings == ["File 2: 2 signatures removed; a signature is only valid in its own file"]
     assert [

@@ -8,7 +8,7 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name, String
 
-from services.rendering.jobs import merge
+from services.rendering.jobs.merging import merge
 from tests.support.pdf_files import document, encrypted, field, line, saved, with_form
 from tests.support.sealing import assert_clean, pdf_text
 from tests.support.structured_files import pages, tagged, with_bookmarks

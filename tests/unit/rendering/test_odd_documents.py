@@ -15,7 +15,7 @@ from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
 from services.rendering import tasks
-from services.rendering.jobs import cms, verify
+from services.rendering.jobs.sealing import cms, verify
 from tests.support import pdf_files
 from tests.support.drawing import blob
 from tests.support.odd_files import ODD

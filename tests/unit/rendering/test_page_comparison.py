@@ -9,11 +9,11 @@ import pytest
 from pikepdf import Array, Dictionary, Name
 
 from contracts.types import Area
-from services.rendering.jobs import intake
-from services.rendering.jobs.flatten import flatten
-from services.rendering.jobs.page_comparison import LeftOut, compare_pages
-from services.rendering.jobs.page_sources import page_sources
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.drawing.flatten import flatten
+from services.rendering.jobs.intake import preparing
+from services.rendering.jobs.intake.page_comparison import LeftOut, compare_pages
+from services.rendering.jobs.intake.page_sources import page_sources
+from services.rendering.jobs.pdf.refused import Refused
 from tests.support import pdf_files
 from tests.support.intake import changed, codes, take
 
@@ -103,11 +103,11 @@ def test_a_page_that_intake_spoils_is_reported_or_refused(monkeypatch: pytest.Mo
         pdf.pages[0].obj.Resources.XObject.Rule = form
         pdf.pages[0].contents_add(b"/Rule Do")
         rule = pdf_files.saved(pdf)
-    monkeypatch.setattr(intake, "_normalise", spoiled(lambda page: page.obj.Resources.__delitem__("/XObject")))
+    monkeypatch.setattr(preparing, "_normalise", spoiled(lambda page: page.obj.Resources.__delitem__("/XObject")))
     prepared = take(rule)
     assert [(notice.code, notice.page) for notice in prepared.report] == [("look_changed", 1)]
     black = "0 0 0 rg 0 0 612 200 re f"
-    monkeypatch.setattr(intake, "_normalise", spoiled(lambda page: page.contents_add(black.encode())))
+    monkeypatch.setattr(preparing, "_normalise", spoiled(lambda page: page.contents_add(black.encode())))
     with pytest.raises(Refused, match="Page 1 of the PDF would not look"):
         take(PAGE)
 
@@ -125,7 +125,7 @@ def test_a_layer_that_is_hidden_stays_hidden() -> None:
 
 def test_only_pages_that_may_have_changed_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    monkeypatch.setattr(intake, "compare_pages", lambda _before, _after, pages, *_, **__: drawn.extend(pages) or [])
+    monkeypatch.setattr(preparing, "compare_pages", lambda _before, _after, pages, *_, **__: drawn.extend(pages) or [])
     several = pdf_files.document(WORDS, "BT /F1 12 Tf 72 700 Td ({{Name}}) Tj ET", WORDS)
     take(several)
     assert drawn == [2]

@@ -8,13 +8,13 @@ import pypdfium2
 import pytest
 from PIL import Image, ImageChops
 
-from contracts.paper import document_id, page_footer
+from contracts.fields.paper import document_id, page_footer
 from contracts.rpc.rendering import PageFooter
 from contracts.types import Account
-from services.rendering.jobs.fill import fill_into
-from services.rendering.jobs.geometry import Rectangle, visible_page
-from services.rendering.jobs.pages import draw_page
-from services.rendering.jobs.reading import text_in
+from services.rendering.jobs.drawing.fill import fill_into
+from services.rendering.jobs.pdf.geometry import Rectangle, visible_page
+from services.rendering.jobs.previews.pages import draw_page
+from services.rendering.jobs.sealing.reading import text_in
 from tests.support import golden_fields
 from tests.support.drawing import area, blank_pdf, field_value, picture_of, poppler_text, request, saved, stored
 from tests.support.pixels import compared

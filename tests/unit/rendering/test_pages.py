@@ -7,12 +7,12 @@ import pytest
 from pikepdf import Dictionary, String
 from PIL import Image, ImageChops
 
-from contracts.field_boxes import FieldBox
-from services.rendering.jobs.fill import fill_into
-from services.rendering.jobs.flatten import flatten
-from services.rendering.jobs.geometry import visible_page
-from services.rendering.jobs.pages import MOST_PIXELS, draw_page
-from services.rendering.jobs.refused import Refused
+from contracts.fields.boxes import FieldBox
+from services.rendering.jobs.drawing.fill import fill_into
+from services.rendering.jobs.drawing.flatten import flatten
+from services.rendering.jobs.pdf.geometry import visible_page
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.previews.pages import MOST_PIXELS, draw_page
 from tests.support import pdf_files
 from tests.support.drawing import area, blank_pdf, field_value, request, stored
 from tests.support.intake import take

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.paper import display, printed_time
+from contracts.fields.paper import display, printed_time
 from contracts.types import Account, FieldDefinition, FieldType
 
 AMERICAN = Account(locale="en-US", time_zone="America/New_York")

@@ -12,10 +12,11 @@ import pytest
 from PIL import Image, ImageCms
 
 from services.rendering import tasks
-from services.rendering.jobs import picture_data, picture_documents
-from services.rendering.jobs.jpeg_data import bare_jpeg
-from services.rendering.jobs.picture_kind import picture_kind
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.intake import picture_documents
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.pictures import data as picture_data
+from services.rendering.jobs.pictures.jpeg_data import bare_jpeg
+from services.rendering.jobs.pictures.kind import picture_kind
 from tests.support import pdf_files
 from tests.support.picture_files import BLUE, GREEN, RED, SIZE, WHITE, heic, marked, picture
 

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image, ImageDraw
 
 from contracts.types import FieldType
-from services.rendering.jobs.pictures import LONGEST_SIDE, prepare_image
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.pictures.preparing import LONGEST_SIDE, prepare_image
 from tests.support import picture_files
 
 

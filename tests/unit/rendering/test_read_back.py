@@ -8,10 +8,11 @@ import pytest
 from PIL import Image
 
 from contracts.types import FieldType
-from services.rendering.jobs import fill, read_back, seal
-from services.rendering.jobs.fill import Drawn
-from services.rendering.jobs.geometry import Rectangle
-from services.rendering.jobs.read_back import SealBroken, is_shown
+from services.rendering.jobs.drawing import fill
+from services.rendering.jobs.drawing.fill import Drawn
+from services.rendering.jobs.pdf.geometry import Rectangle
+from services.rendering.jobs.sealing import read_back, reserving
+from services.rendering.jobs.sealing.read_back import SealBroken, is_shown
 from tests.support import drawing
 from tests.support.pdf_files import A4, document, line
 from tests.support.seals import NOW, finish, identity, sealed, text
@@ -41,7 +42,7 @@ def filled(*values: str, pages: int = 1) -> tuple[bytes, list[Drawn], list[objec
     request = drawing.request(*items, documents=[drawing.stored([(595, 842)] * pages)])
     with pikepdf.open(io.BytesIO(document(*[line("Agreement", y=20)] * pages, media=A4))) as pdf:
         drawn = fill.fill_into(pdf, request.documents[0], request, {})
-        data = finish(seal.reserve(pdf, text(), identity().signer.size))
+        data = finish(reserving.reserve(pdf, text(), identity().signer.size))
     return data, drawn, [item.field for item in items]
 
 
@@ -107,7 +108,7 @@ def pictured(rotate: int, crop: tuple[float, ...] | None, unit: float) -> tuple[
         if crop:
             page.CropBox = pikepdf.Array(crop)
         drawn = fill.fill_into(pdf, request.documents[0], request, PICTURES)
-        data = finish(seal.reserve(pdf, text(), identity().signer.size))
+        data = finish(reserving.reserve(pdf, text(), identity().signer.size))
     return data, drawn, [item.field for item in items]
 
 
@@ -161,7 +162,7 @@ def test_several_lines_on_a_turned_page(rotate: int) -> None:
     request = drawing.request(item, documents=[drawing.stored([(595, 842)])])
     with pikepdf.open(io.BytesIO(page)) as pdf:
         drawn = fill.fill_into(pdf, request.documents[0], request, {})
-        data = finish(seal.reserve(pdf, text(), identity().signer.size))
+        data = finish(reserving.reserve(pdf, text(), identity().signer.size))
     assert check(data, drawn, [item.field]) == "B-B"
 
 
@@ -170,7 +171,7 @@ def test_a_check_mark_is_text() -> None:
     request = drawing.request(item)
     with drawing.blank_pdf() as pdf:
         drawn = fill.fill_into(pdf, request.documents[0], request, {})
-        data = finish(seal.reserve(pdf, text(), identity().signer.size))
+        data = finish(reserving.reserve(pdf, text(), identity().signer.size))
     assert drawn[0].text
     assert check(data, drawn, [item.field]) == "B-B"
 
@@ -209,7 +210,7 @@ def test_a_seal_of_somebody_else() -> None:
 
 def test_a_signature_that_does_not_hold() -> None:
     with pikepdf.open(io.BytesIO(document(line("x")))) as pdf:
-        reserved = seal.reserve(pdf, text(), identity().signer.size)
+        reserved = reserving.reserve(pdf, text(), identity().signer.size)
     other = reserved.__class__(reserved.data, reserved.start, reserved.size, bytes(32))
     with pytest.raises(SealBroken, match="other content"):
         check(finish(other), [], [])

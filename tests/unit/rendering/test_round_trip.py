@@ -13,10 +13,11 @@ from PIL import ImageDraw
 
 from contracts.rpc.rendering import FieldValue
 from contracts.types import Area
-from services.rendering.jobs import fill, read_back, seal
-from services.rendering.jobs.geometry import VisiblePage, area_to_rectangle, visible_page
-from services.rendering.jobs.reading import is_found
-from services.submissions import values
+from services.rendering.jobs.drawing import fill
+from services.rendering.jobs.pdf.geometry import VisiblePage, area_to_rectangle, visible_page
+from services.rendering.jobs.sealing import read_back, reserving
+from services.rendering.jobs.sealing.reading import is_found
+from services.submissions.rules import values
 from tests.support import drawing
 from tests.support.seals import finish, identity, text
 
@@ -82,7 +83,7 @@ def test_what_is_accepted_is_in_the_sealed_file_in_its_area(
     items = accepted(items, seen)
     request = drawing.request(*items, documents=[drawing.stored([(seen.width, seen.height)])])
     drawn = fill.fill_into(pdf, request.documents[0], request, {})
-    sealed = finish(seal.reserve(pdf, text(), identity().signer.size))
+    sealed = finish(reserving.reserve(pdf, text(), identity().signer.size))
     names = {one.field.uuid: f"{one.value!r} in {one.field.preferences}" for one in items}
     read_back.check_values(sealed, drawn, names)
     shown = [one for one in items if str(one.value).strip()]

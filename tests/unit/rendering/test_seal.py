@@ -14,7 +14,8 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign.fields import SigFieldSpec
 from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner
 
-from services.rendering.jobs import cms, intake, seal, seal_signed, verify
+from services.rendering.jobs.intake import preparing
+from services.rendering.jobs.sealing import cms, reserving, signed_files, verify
 from tests.support.pdf_files import add_page, document, encrypted, field, line, saved, signed, stranger, with_form
 from tests.support.sealing import assert_sealed, pdf_text, pdfsig
 from tests.support.seals import NOW, finish, identity, sealed, text
@@ -75,7 +76,7 @@ def test_pages_and_text_stay() -> None:
 
 def test_the_signature_covers_everything_but_itself() -> None:
     with pikepdf.open(io.BytesIO(FILES["plain"])) as pdf:
-        reserved = seal.reserve(pdf, text(), 3000)
+        reserved = reserving.reserve(pdf, text(), 3000)
     data = reserved.data
     assert data[reserved.start - 1 : reserved.start] == b"<"
     assert data[reserved.start : reserved.start + reserved.size] == b"0" * 6000
@@ -138,9 +139,9 @@ def test_validation_material_goes_into_the_same_revision(tmp_path: Path) -> None
     who = identity("rsa-3072")
     crl = who.revocation_list
     assert crl is not None
-    material = seal.ValidationMaterial(who.encoded, (), [crl])
+    material = reserving.ValidationMaterial(who.encoded, (), [crl])
     with pikepdf.open(io.BytesIO(FILES["plain"])) as pdf:
-        data = finish(seal.reserve(pdf, text(), who.signer.size, material), who)
+        data = finish(reserving.reserve(pdf, text(), who.signer.size, material), who)
     assert_sealed(data, tmp_path)
     with pikepdf.open(io.BytesIO(data)) as pdf:
         assert [item.read_bytes() for item in pdf.Root.DSS.Certs] == who.encoded
@@ -150,7 +151,7 @@ def test_validation_material_goes_into_the_same_revision(tmp_path: Path) -> None
 
 def test_room_is_kept_for_a_time_stamp() -> None:
     with pikepdf.open(io.BytesIO(FILES["plain"])) as pdf:
-        reserved = seal.reserve(pdf, text(), identity().signer.size + 5000)
+        reserved = reserving.reserve(pdf, text(), identity().signer.size + 5000)
     signed = identity().signer.sign(reserved.digest)
     padded = cms.insert(reserved.data, reserved.start, reserved.size, identity().signer.envelope(signed))
     assert verify.verify(padded, [identity().encoded[-1]], NOW).checksum_status == "valid"
@@ -161,7 +162,7 @@ def test_the_text_stays_readable(tmp_path: Path) -> None:
 
 
 def test_dates_are_written_in_utc() -> None:
-    assert seal.pdf_date(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == "D:20260102030405+00'00'"
+    assert reserving.pdf_date(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)) == "D:20260102030405+00'00'"
 
 
 # --- certification --------------------------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def test_dates_are_written_in_utc() -> None:
 
 def certified(data: bytes) -> bytes:
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        return finish(seal.reserve(pdf, text(), identity().signer.size, certify=True))
+        return finish(reserving.reserve(pdf, text(), identity().signer.size, certify=True))
 
 
 def with_annotation(data: bytes) -> bytes:
@@ -233,8 +234,8 @@ def test_what_may_follow_a_seal(
 def test_a_certified_file_that_comes_back_can_be_sealed_again(tmp_path: Path) -> None:
     """Its pages stay as they are, as the certification wants it."""
     data = certified(document(line("Agreement")))
-    prepared = intake.prepare(data, name="agreement")
+    prepared = preparing.prepare(data, name="agreement")
     assert prepared.pages[0].places == []
-    again = finish(seal_signed.reserve(data, [], text(), identity().signer.size))
+    again = finish(signed_files.reserve(data, [], text(), identity().signer.size))
     assert [one.permitted for one in judged(again)] == [True, True]
     assert pdfsig(again, tmp_path).count("Signature is Valid") == 2

@@ -8,8 +8,10 @@ import pytest
 from pikepdf import Name
 
 from contracts.stored_documents import StoredDocument
-from services.rendering.jobs import fill, intake, read_back, seal, seal_signed, verify
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.drawing import fill
+from services.rendering.jobs.intake import preparing
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.sealing import read_back, reserving, signed_files, verify
 from tests.support import drawing
 from tests.support.pdf_files import A4, LETTER, document, field, line, saved, signed, with_form
 from tests.support.sealing import assert_clean, pdf_text, pdfsig
@@ -27,7 +29,7 @@ def filled_and_sealed(data: bytes, *values: object) -> tuple[bytes, list[fill.Dr
     files = {"a1": drawing.signature_png()}
     with pikepdf.open(io.BytesIO(data)) as pdf:
         overlays, drawn = fill.additions(pdf, request.documents[0], request, files)
-    return finish(seal_signed.reserve(data, overlays, text(), identity().signer.size)), drawn
+    return finish(signed_files.reserve(data, overlays, text(), identity().signer.size)), drawn
 
 
 VALUES = (
@@ -71,7 +73,7 @@ def test_turned_and_cropped_pages(rotate: int) -> None:
     data = signed(page)
     with pikepdf.open(io.BytesIO(data)) as pdf:
         overlays, drawn = fill.additions(pdf, request.documents[0], request, {})
-    sealed = finish(seal_signed.reserve(data, overlays, text(), identity().signer.size))
+    sealed = finish(signed_files.reserve(data, overlays, text(), identity().signer.size))
     read_back.check(sealed, drawn, [], pages=1, certificate=identity().encoded[0])
     upright = drawing.picture_of(sealed)
     left, top, right, bottom = (
@@ -166,7 +168,7 @@ def form() -> bytes:
         return saved(pdf)
 
 
-def values_of(prepared: intake.Prepared, **values: object) -> list[object]:
+def values_of(prepared: preparing.Prepared, **values: object) -> list[object]:
     """Values for the fields that were found in the form."""
     fields = {one.name: one for one in prepared.fields}
     return [
@@ -184,7 +186,7 @@ def values_of(prepared: intake.Prepared, **values: object) -> list[object]:
 @pytest.mark.parametrize("certified", [None, 2, 3])
 def test_values_go_into_the_fields_that_the_first_signer_left(certified: int | None, tmp_path: Path) -> None:
     theirs = signed(form(), certified=certified)
-    prepared = intake.prepare(theirs, name="form")
+    prepared = preparing.prepare(theirs, name="form")
     assert [one.code for one in prepared.report if "closed" in one.code or "form_only" in one.code] == (
         ["form_only"] if certified else []
     )
@@ -222,7 +224,7 @@ def test_a_box_to_tick_without_looks_of_its_own(looks: str) -> None:
                 N=pdf.make_stream(b"", Type=Name.XObject, Subtype=Name.Form, BBox=[0, 0, 20, 20])
             )
         theirs = signed(saved(pdf), certified=2)
-    data, drawn = filled_and_sealed(theirs, *values_of(intake.prepare(theirs, name="form"), Agreed=True))
+    data, drawn = filled_and_sealed(theirs, *values_of(preparing.prepare(theirs, name="form"), Agreed=True))
     assert_permitted(data)
     read_back.check(data, drawn, [], pages=1, certificate=identity().encoded[0])
     with pikepdf.open(io.BytesIO(data)) as pdf:
@@ -233,7 +235,7 @@ def test_a_box_to_tick_without_looks_of_its_own(looks: str) -> None:
 @pytest.mark.parametrize("certified", [2, 3])
 def test_a_file_that_leaves_no_fields_gets_a_signature_that_is_not_seen(certified: int) -> None:
     theirs = signed(document(line("{{Sign;type=signature}}"), media=LETTER), certified=certified)
-    prepared = intake.prepare(theirs, name="certified")
+    prepared = preparing.prepare(theirs, name="certified")
     assert prepared.pages[0].places == []
     (tag,) = prepared.fields
     assert (tag.name, tag.areas) == ("Sign", [])
@@ -251,18 +253,18 @@ def test_what_a_file_was_taken_in_for_by_an_earlier_version_can_still_be_sealed(
 
 def test_no_changes_at_all_is_refused_with_what_to_do() -> None:
     with pytest.raises(Refused, match=r"allows no changes at all, and a signature is one\. Ask for a version without"):
-        intake.prepare(signed(document(line("Certified")), certified=1), name="certified")
+        preparing.prepare(signed(document(line("Certified")), certified=1), name="certified")
 
 
 def test_fields_that_a_signature_locks_are_left_alone() -> None:
     theirs = signed(form(), locks="Include")  # The field "Other", which is not there.
-    assert {one.name for one in intake.prepare(theirs, name="form").fields} == set(FORM)
+    assert {one.name for one in preparing.prepare(theirs, name="form").fields} == set(FORM)
     locked = signed(form(), locks="Include", locked=("Name", "Sign"))
-    prepared = intake.prepare(locked, name="form")
+    prepared = preparing.prepare(locked, name="form")
     assert {one.name for one in prepared.fields} == {"Agreed", "Colour", "Countersign"}
     (closed,) = [one for one in prepared.report if one.code == "form_field_closed"]
     assert "“Name” and “Sign”" in closed.message
-    over_it = values_of(intake.prepare(form(), name="form"), Name="Above")  # Somebody may put a field there.
+    over_it = values_of(preparing.prepare(form(), name="form"), Name="Above")  # Somebody may put a field there.
     data, _ = filled_and_sealed(locked, *values_of(prepared, Agreed=True, Countersign="a1"), *over_it)
     assert_permitted(data)
 
@@ -283,9 +285,9 @@ def test_fields_whose_places_are_objects_of_their_own_are_drawn_by_the_seal_or_n
         pdf.Root.AcroForm.Fields = pikepdf.Array([parent])
         twice = saved(pdf)
     theirs = signed(twice)
-    data, _ = filled_and_sealed(theirs, *values_of(intake.prepare(theirs, name="form"), Name="Twice"))
+    data, _ = filled_and_sealed(theirs, *values_of(preparing.prepare(theirs, name="form"), Name="Twice"))
     assert_permitted(data)
-    prepared = intake.prepare(signed(twice, certified=2), name="form")
+    prepared = preparing.prepare(signed(twice, certified=2), name="form")
     assert (prepared.fields, prepared.pages[0].places) == ([], [])
     assert "form_field_closed" in {one.code for one in prepared.report}
 
@@ -295,11 +297,11 @@ def test_nothing_is_written_into_a_form_of_which_adobe_shows_another_part() -> N
         pdf.Root.AcroForm.XFA = pdf.make_stream(b"<xdp:xdp xmlns:xdp='http://ns.adobe.com/xdp/'></xdp:xdp>")
         with_xfa = saved(pdf)
     theirs = signed(with_xfa)
-    data, _ = filled_and_sealed(theirs, *values_of(intake.prepare(theirs, name="form"), Name="Zoë"))
+    data, _ = filled_and_sealed(theirs, *values_of(preparing.prepare(theirs, name="form"), Name="Zoë"))
     assert_permitted(data)
     with pikepdf.open(io.BytesIO(data)) as pdf:
         assert "/V" not in pdf.Root.AcroForm.Fields[0]
-    assert intake.prepare(signed(with_xfa, certified=2), name="form").pages[0].places == []
+    assert preparing.prepare(signed(with_xfa, certified=2), name="form").pages[0].places == []
 
 
 def test_a_form_stays_a_form(tmp_path: Path) -> None:
@@ -314,8 +316,8 @@ def test_validation_material_goes_along() -> None:
     who = identity("rsa-3072")
     crl = who.revocation_list
     assert crl is not None
-    material = seal.ValidationMaterial(who.encoded, (), [crl])
-    reserved = seal_signed.reserve(signed(document(line("x"))), [], text(), who.signer.size, material)
+    material = reserving.ValidationMaterial(who.encoded, (), [crl])
+    reserved = signed_files.reserve(signed(document(line("x"))), [], text(), who.signer.size, material)
     with pikepdf.open(io.BytesIO(finish(reserved, who))) as pdf:
         assert len(pdf.Root.DSS.Certs) == 2
         assert [item.read_bytes() for item in pdf.Root.DSS.CRLs] == [crl]
@@ -323,4 +325,4 @@ def test_validation_material_goes_along() -> None:
 
 def test_garbage_is_refused_not_crashed_on() -> None:
     with pytest.raises(Refused, match="cannot be added to"):
-        seal_signed.reserve(b"%PDF-1.7\nnothing", [], text(), 3000)
+        signed_files.reserve(b"%PDF-1.7\nnothing", [], text(), 3000)

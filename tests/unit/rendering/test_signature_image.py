@@ -5,8 +5,8 @@ import io
 import pytest
 from PIL import Image
 
-from services.rendering.jobs.refused import Refused
-from services.rendering.jobs.signature_image import draw_signature
+from services.rendering.jobs.drawing.signature_image import draw_signature
+from services.rendering.jobs.pdf.refused import Refused
 
 
 def opened(data: bytes) -> Image.Image:

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from contracts.problems import Problems
 from contracts.types import FieldType
-from services.rendering.jobs import tag_grammar
-from services.rendering.jobs.intake import prepare
-from services.rendering.jobs.tag_grammar import NotATag, ParsedTag, parse_tag, tag_from_attributes
-from services.rendering.jobs.tag_values import LONGEST_NAME, LONGEST_VALUE, MOST_OPTIONS, clean
+from services.rendering.jobs.intake.preparing import prepare
+from services.rendering.jobs.tags import grammar
+from services.rendering.jobs.tags.grammar import NotATag, ParsedTag, parse_tag, tag_from_attributes
+from services.rendering.jobs.tags.values import LONGEST_NAME, LONGEST_VALUE, MOST_OPTIONS, clean
 from services.templates import field_rules
 from tests.support import pdf_files
 from tests.support.tags import take
@@ -79,7 +79,7 @@ def test_attributes(text, attribute, value):
     ],
 )
 def test_what_ends_where_its_braces_do(text, whole):
-    assert tag_grammar.is_whole(text) is whole
+    assert grammar.is_whole(text) is whole
 
 
 def test_the_date_of_completion():
@@ -207,7 +207,7 @@ _WORDS = st.one_of(
     st.floats().map(str),
     st.dates().map(str),
 )
-_KEYS = st.one_of(st.sampled_from([*tag_grammar._ATTRIBUTES, "type", "name"]), st.text(max_size=12))
+_KEYS = st.one_of(st.sampled_from([*grammar._ATTRIBUTES, "type", "name"]), st.text(max_size=12))
 
 
 @settings(max_examples=200, deadline=None)

@@ -9,9 +9,9 @@ import pytest
 from pikepdf import Array, Dictionary, Name, String
 
 from contracts.types import FieldType
-from services.rendering.jobs import tag_removal
-from services.rendering.jobs.convert import html_to_pdf
-from services.rendering.jobs.font_unicode import mend_fonts
+from services.rendering.jobs.content.font_unicode import mend_fonts
+from services.rendering.jobs.html.convert import html_to_pdf
+from services.rendering.jobs.tags import removal
 from tests.support import pdf_files, pdf_fonts
 from tests.support.tags import assert_only_tags_are_gone, codes, pdfium_text, take, written_anywhere
 
@@ -435,7 +435,7 @@ def test_where_all_is_certain_no_page_is_read_again(monkeypatch):
     def no_second_look(*_):
         raise AssertionError("this page needs no second look")
 
-    monkeypatch.setattr(tag_removal, "_spoiled", lambda pages, result: pages and no_second_look())
+    monkeypatch.setattr(removal, "_spoiled", lambda pages, result: pages and no_second_look())
     content = pdf_files.line("Name: {{A;type=text}} Date: {{B;type=date}} end") + pdf_files.line("{{C}}", y=600)
     data = pdf_files.document(content, "q 0.5 0 0 0.5 10 10 cm " + pdf_files.line("x {{D;type=text}} y") + " Q")
     removed = take(data)
@@ -452,8 +452,8 @@ def test_where_all_is_certain_no_page_is_read_again(monkeypatch):
 )
 def test_in_doubt_the_page_is_read_again(content, monkeypatch):
     looked = []
-    look = tag_removal._spoiled
-    monkeypatch.setattr(tag_removal, "_spoiled", lambda pages, result: looked.extend(pages) or look(pages, result))
+    look = removal._spoiled
+    monkeypatch.setattr(removal, "_spoiled", lambda pages, result: looked.extend(pages) or look(pages, result))
     take(pdf_files.document(content))
     assert len(looked) == 1
 

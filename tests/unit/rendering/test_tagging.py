@@ -7,10 +7,10 @@ import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name
 
-from services.rendering.jobs import seal
-from services.rendering.jobs.fill import fill_into
-from services.rendering.jobs.number_trees import entries
-from services.rendering.jobs.tagging import is_tagged
+from services.rendering.jobs.archival.tagging import is_tagged
+from services.rendering.jobs.drawing.fill import fill_into
+from services.rendering.jobs.pdf.number_trees import entries
+from services.rendering.jobs.sealing import reserving
 from tests.support.drawing import blank_pdf, field_value, request, stored
 from tests.support.seals import finish, identity, text
 
@@ -50,7 +50,7 @@ TREES: dict[str, Callable[[pikepdf.Pdf, pikepdf.Object], Any]] = {
 def test_what_is_drawn_gets_into_every_tree(name: str) -> None:
     with tagged(TREES[name]) as pdf:
         fill_into(pdf, stored(), request(field_value("text", "Ana", name="Name")), {})
-        data = finish(seal.reserve(pdf, text(), identity().signer.size))
+        data = finish(reserving.reserve(pdf, text(), identity().signer.size))
         assert data
         numbers = dict(entries(pdf.Root.StructTreeRoot.ParentTree, "/Nums"))
         page = pdf.pages[0].obj

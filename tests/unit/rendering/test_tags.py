@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.types import FieldType
-from services.rendering.jobs.pdfium_text import open_document, open_page_text
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.pdf.pdfium_text import open_document, open_page_text
+from services.rendering.jobs.pdf.refused import Refused
 from tests.support import pdf_files, pdf_fonts
 from tests.support.tags import assert_only_tags_are_gone, codes, pdfium_text, take, words
 

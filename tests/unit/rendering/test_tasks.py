@@ -9,12 +9,13 @@ from typing import Any
 import pikepdf
 import pytest
 
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import FieldDefinition, FieldType
 from services.rendering import domain, tasks
-from services.rendering.jobs import cms, fill, seal, verify
-from services.rendering.jobs.places import FieldRefused
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.drawing import fill
+from services.rendering.jobs.drawing.places import FieldRefused
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.sealing import cms, reserving, verify
 from tests.support.intake import changed
 from tests.support.pdf_files import A4, LETTER, document, encrypted, field, line, signed, with_form
 from tests.support.sealing import contract_pdf, pdf_text, seal_request
@@ -102,7 +103,7 @@ def test_nobody_is_told_of_the_field_that_is_tried(monkeypatch: pytest.MonkeyPat
         tried = FieldDefinition(uuid="trial", submitter_uuid="trial", role="trial", name="trial", type=FieldType.TEXT)
         raise FieldRefused(tried, "does not fit into its area")
 
-    monkeypatch.setattr(seal, "reserve", refuse)
+    monkeypatch.setattr(reserving, "reserve", refuse)
     with pytest.raises(Refused) as caught:
         prepare(document(line("x")))
     assert str(caught.value) == "The PDF cannot be sealed: what is filled in does not fit into its area"
@@ -118,7 +119,7 @@ def test_whatever_sealing_trips_over_is_one_sentence(error: Exception, monkeypat
     def trip(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(seal, "reserve", trip)
+    monkeypatch.setattr(reserving, "reserve", trip)
     with pytest.raises(Refused) as refused:
         prepare(document(line("x")))
     said = "The PDF cannot be sealed: it is damaged, or uses something that cannot be processed."

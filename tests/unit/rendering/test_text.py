@@ -12,9 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pikepdf import Dictionary
 
-from services.rendering.jobs.geometry import Rectangle
-from services.rendering.jobs.reading import is_found, text_in
-from services.rendering.jobs.text import FontEmbedder, Layout, Style, Undrawable, draw, layout, legible, undrawable
+from services.rendering.jobs.pdf.geometry import Rectangle
+from services.rendering.jobs.sealing.reading import is_found, text_in
+from services.rendering.jobs.text.layout import (
+    FontEmbedder,
+    Layout,
+    Style,
+    Undrawable,
+    draw,
+    layout,
+    legible,
+    undrawable,
+)
 from tests.support.drawing import picture_of, poppler_text
 
 BOX = Rectangle(50, 60, 350, 100)

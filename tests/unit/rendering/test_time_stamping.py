@@ -9,9 +9,9 @@ import pikepdf
 import pytest
 
 from contracts.runtime.outbound import Outbound
-from services.rendering.jobs import read_back, revocation, seal, verify
-from services.rendering.jobs.certificates import SealIdentity
-from services.rendering.jobs.refused import Refused
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.sealing import read_back, reserving, revocation, verify
+from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.pool import ChildPool
 from services.rendering.renderer import Renderer
 from services.rendering.sealing import Sealer
@@ -271,5 +271,5 @@ def test_an_ocsp_answer_of_a_stranger_proves_nothing() -> None:
 
 
 def test_material_is_nothing_without_proofs() -> None:
-    assert not seal.ValidationMaterial([b"certificate"])
-    assert seal.ValidationMaterial([], [], [b"list"])
+    assert not reserving.ValidationMaterial([b"certificate"])
+    assert reserving.ValidationMaterial([], [], [b"list"])

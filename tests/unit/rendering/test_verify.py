@@ -23,10 +23,11 @@ from pyhanko.sign.timestamps import TimeStamper
 from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from contracts.rpc.rendering import Verification, VerifiedSignature
-from services.rendering.jobs import certificates, seal, signature_fields
-from services.rendering.jobs.certificates import SealIdentity
-from services.rendering.jobs.refused import Refused
-from services.rendering.jobs.verify import verify
+from services.rendering.jobs.forms import signature_fields
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.sealing import certificates, reserving
+from services.rendering.jobs.sealing.certificates import SealIdentity
+from services.rendering.jobs.sealing.verify import verify
 from tests.support.altered_files import SHADOWS, hole, padded, without_signature
 from tests.support.intake import take
 from tests.support.pdf_files import (
@@ -221,9 +222,9 @@ def test_a_revoked_certificate() -> None:
     builder = x509.CertificateRevocationListBuilder().issuer_name(who.chain[-1].subject)
     builder = builder.last_update(NOW - timedelta(minutes=10)).next_update(NOW + timedelta(days=1))
     crl = builder.add_revoked_certificate(entry).sign(root_key, hashes.SHA256())
-    material = seal.ValidationMaterial(who.encoded, (), [crl.public_bytes(serialization.Encoding.DER)])
+    material = reserving.ValidationMaterial(who.encoded, (), [crl.public_bytes(serialization.Encoding.DER)])
     with pikepdf.open(io.BytesIO(document(line("x")))) as pdf:
-        data = finish(seal.reserve(pdf, text(), who.signer.size, material), who)
+        data = finish(reserving.reserve(pdf, text(), who.signer.size, material), who)
     signature = only(look(data, [who.encoded[-1]]))
     assert (signature.trust, signature.indication) == ("revoked", "INDETERMINATE")
     assert signature.sub_indication == "REVOKED_NO_POE"
@@ -599,7 +600,7 @@ def test_an_error_of_ours_says_nothing_about_the_signature(
         raise error
 
     genuine = only(look(GOOD))
-    monkeypatch.setattr(f"services.rendering.jobs.verify.{place}", fails)
+    monkeypatch.setattr(f"services.rendering.jobs.sealing.verify.{place}", fails)
     verdict = look(GOOD)
     signature = only(verdict)
     assert verdict.checksum_status == "unknown"
@@ -617,7 +618,7 @@ def test_an_error_of_ours_hides_no_forgery(monkeypatch: pytest.MonkeyPatch) -> N
     def fails(*_: object) -> None:
         raise KeyError("/Size")
 
-    monkeypatch.setattr("services.rendering.jobs.verify.rely", fails)
+    monkeypatch.setattr("services.rendering.jobs.sealing.verify.rely", fails)
     for name in ("garbage behind the end", "byte range null", "contents all zeros"):
         assert look(TAMPERED[name]).checksum_status == "invalid", name
 

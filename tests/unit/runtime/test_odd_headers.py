@@ -8,15 +8,15 @@ import pytest
 
 from contracts.events import REGISTRY
 from contracts.rpc import health
-from contracts.runtime import topology
-from contracts.runtime.database import Database
-from contracts.runtime.publisher import CONFIRMED, Message
-from contracts.runtime.tables import runtime_metadata
-from contracts.runtime.topology import CALLER_HEADER, DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
+from contracts.runtime.bus import topology
+from contracts.runtime.bus.publisher import CONFIRMED, Message
+from contracts.runtime.bus.suspects import Suspects
+from contracts.runtime.bus.topology import CALLER_HEADER, DEADLINE_HEADER, REQUEST_ID_HEADER, TIMEOUT_HEADER
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.tables import runtime_metadata
 from contracts.runtime.worker import requests
 from contracts.runtime.worker.consuming import Delivery
 from contracts.runtime.worker.subscription import Subscription
-from contracts.runtime.worker.suspects import Suspects
 
 ODD: list[Any] = ["many", None, -5, 2.5, b"\xff", [], {}, True, 10**30]
 

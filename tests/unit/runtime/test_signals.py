@@ -6,7 +6,7 @@ import sys
 import threading
 from datetime import timedelta
 
-from contracts.runtime.background import Every
+from contracts.runtime.data.background import Every
 
 WHILE_WAITING = """
 import os, signal, sys, threading, time

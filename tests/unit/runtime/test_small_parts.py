@@ -11,12 +11,13 @@ import pydantic
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.runtime import clock, observe
-from contracts.runtime.client import refusal
-from contracts.runtime.lateness import TICK_SECONDS, Lateness
+from contracts.runtime import clock
+from contracts.runtime.bus import marks
+from contracts.runtime.bus.client import refusal
+from contracts.runtime.bus.topology import DEADLINE_HEADER, TIMEOUT_HEADER
+from contracts.runtime.monitoring import observe
+from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.settings import ServiceSettings
-from contracts.runtime.topology import DEADLINE_HEADER, TIMEOUT_HEADER
-from contracts.runtime.worker import marks
 from contracts.runtime.worker.requests import field_path, invalid_fields, is_late
 from tests.support.specimens import contract
 
@@ -252,7 +253,7 @@ def test_marks_name_calls_and_events() -> None:
 def test_lateness_forgets_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     moment = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: moment)
-    monkeypatch.setattr("contracts.runtime.lateness.Gauge", lambda *_: _Unused())
+    monkeypatch.setattr("contracts.runtime.monitoring.lateness.Gauge", lambda *_: _Unused())
     lateness = Lateness()
     for at, late in ((1000.0, 0.5), (1001.0, 0.2), (1030.0, 0.3), (1031.0, 0.0)):
         moment = at + TICK_SECONDS + late

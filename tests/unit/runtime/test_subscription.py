@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from contracts.runtime import topology
-from contracts.runtime.database import Database
-from contracts.runtime.publisher import CONFIRMED, UNKNOWN, Message
-from contracts.runtime.tables import runtime_metadata
+from contracts.runtime.bus import topology
+from contracts.runtime.bus.publisher import CONFIRMED, UNKNOWN, Message
+from contracts.runtime.bus.suspects import Suspects
+from contracts.runtime.data.database import Database
+from contracts.runtime.data.tables import runtime_metadata
 from contracts.runtime.worker import subscription
 from contracts.runtime.worker.subscription import Subscription
-from contracts.runtime.worker.suspects import Suspects
 from tests.support.specimens import contract
 from tests.unit.runtime import test_odd_headers
 from tests.unit.runtime.test_odd_headers import Slots

@@ -9,7 +9,7 @@ from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import FieldType
 from services.submissions import bulk
-from services.submissions.creation import Plan
+from services.submissions.planning.creation import Plan
 from tests.support.submissions import ADMIN, NOW, Limits, create_command, field, template, two_signers, with_variables
 
 

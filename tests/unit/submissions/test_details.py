@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from contracts.types import Account, FieldDefinition
-from services.submissions import addresses, formats, naming, placeholders, preferences
+from services.submissions.rules import addresses, formats, naming, placeholders, preferences
 from services.submissions.site import Site, file_name
-from services.submissions.store import new_slug
+from services.submissions.storage.store import new_slug
 
 NOON = datetime(2026, 3, 4, 23, 30, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from contracts.types import Order, SealingStatus, SubmissionStatus, SubmitterStatus
-from services.submissions import domain
-from services.submissions.domain import Fact, FormState, Happened, Refused, Submission, Submitter
+from services.submissions.rules import domain
+from services.submissions.rules.domain import Fact, FormState, Happened, Refused, Submission, Submitter
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

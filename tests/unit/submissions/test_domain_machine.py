@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from contracts.types import Order, SealingStatus, SubmissionStatus, SubmitterStatus
-from services.submissions import domain
-from services.submissions.domain import Decision, Fact, FormState, Happened, Refused, Submission, Submitter
+from services.submissions.rules import domain
+from services.submissions.rules.domain import Decision, Fact, FormState, Happened, Refused, Submission, Submitter
 
 START = datetime(2026, 3, 4, 12, tzinfo=UTC)
 # The numbers are small, so that a random one often means somebody.

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from contracts.errors import ServiceError
 from contracts.rpc import rendering
 from contracts.types import Account, FieldDefinition
-from services.rendering.jobs import fill, fonts
-from services.submissions import creation, fitting
-from services.submissions.filling import Signing
+from services.rendering.jobs.drawing import fill
+from services.rendering.jobs.text import fonts
+from services.submissions import fitting
+from services.submissions.planning import creation
+from services.submissions.rules.filling import Signing
 from tests.support.drawing import area, field_value, party, request, stored
 from tests.support.submissions import Limits, create_command, template
 from tests.support.submissions import field as form_field

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.types import Account, Area, Condition
-from services.submissions import creation
+from services.submissions.planning import creation
 from tests.support.submissions import NOW, Limits, create_command, field, template
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts import paper
+from contracts.fields import paper
 from contracts.types import Account, FieldDefinition, FieldType
-from services.submissions import values
+from services.submissions.rules import values
 
 
 def field(kind: str = "text", **more: Any) -> FieldDefinition:

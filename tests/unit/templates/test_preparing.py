@@ -10,7 +10,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import CreateTemplate, DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput
-from contracts.runtime import observe
+from contracts.runtime.monitoring import observe
 from contracts.types import Actor, Notice, PageSize, Role
 from services.templates.preparing import Ready, prepare, sources, sources_of_changes
 

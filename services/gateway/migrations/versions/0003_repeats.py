@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from contracts.runtime.database import UtcDateTime
+from contracts.runtime.data.database import UtcDateTime
 
 revision = "0003"
 down_revision = "0002"

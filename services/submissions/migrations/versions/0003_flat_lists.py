@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from contracts.runtime import search
+from contracts.runtime.data import search
 
 revision = "0003"
 down_revision = "0002"

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-from contracts.runtime import tables
-from contracts.runtime.database import BigId, Json, UtcDateTime
+from contracts.runtime.data import tables
+from contracts.runtime.data.database import BigId, Json, UtcDateTime
 
 revision = "0004"
 down_revision = "0003"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from contracts.runtime.database import BigId, UtcDateTime
+from contracts.runtime.data.database import BigId, UtcDateTime
 
 revision = "0005"
 down_revision = "0004"

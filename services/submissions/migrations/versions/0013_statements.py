@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from contracts.runtime.database import BigId, Json, UtcDateTime
+from contracts.runtime.data.database import BigId, Json, UtcDateTime
 
 revision = "0013"
 down_revision = "0012"

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from contracts.runtime import search
+from contracts.runtime.data import search
 
 revision = "0002"
 down_revision = "0001"

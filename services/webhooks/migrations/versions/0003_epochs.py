@@ -4,7 +4,7 @@ events may come again in another life of their owner's database, so what is uniq
 import sqlalchemy as sa
 from alembic import op
 
-from contracts.runtime import search, tables
+from contracts.runtime.data import search, tables
 
 revision = "0003"
 down_revision = "0002"

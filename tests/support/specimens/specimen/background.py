@@ -8,11 +8,11 @@ from services.specimen.models import Task
 from services.specimen.settings import Settings
 from sqlalchemy.orm import Session
 
-from contracts.runtime.background import Done, DueWork, Loop, Outcome, Park, Retry
-from contracts.runtime.blobstore import BlobStore
+from contracts.runtime.bus.outbox import emit
 from contracts.runtime.clock import now
-from contracts.runtime.database import Database
-from contracts.runtime.outbox import emit
+from contracts.runtime.data.background import Done, DueWork, Loop, Outcome, Park, Retry
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
 from tests.support.specimens import contract
 
 

@@ -5,7 +5,7 @@ from services.specimen.models import Counter, Note, Task, Trace
 from sqlalchemy.orm import Session
 
 from contracts.events import Envelope
-from contracts.runtime.outbox import first_time, once
+from contracts.runtime.bus.outbox import first_time, once
 from tests.support.specimens import contract
 
 

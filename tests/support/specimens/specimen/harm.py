@@ -7,9 +7,11 @@ import threading
 import time
 from typing import Any
 
-from contracts.runtime import broker, liveness, unpatched
-from contracts.runtime.background import Loop
-from contracts.runtime.broker import Broker
+from contracts.runtime import unpatched
+from contracts.runtime.bus import broker
+from contracts.runtime.bus.broker import Broker
+from contracts.runtime.data.background import Loop
+from contracts.runtime.monitoring import liveness
 
 if "ROUND_SECONDS" in os.environ:
     liveness.ROUND_SECONDS = float(os.environ["ROUND_SECONDS"])

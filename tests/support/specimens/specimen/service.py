@@ -7,8 +7,8 @@ from services.specimen.harm import harm
 from services.specimen.settings import Settings
 
 from contracts.events import Envelope
-from contracts.runtime import observe
 from contracts.runtime.clock import now
+from contracts.runtime.monitoring import observe
 from contracts.runtime.worker import Context, handles, subscribes
 from tests.support.specimens import contract
 

@@ -1,4 +1,4 @@
-// Which fields and documents are shown. The server decides by the same rules (contracts/conditions.py).
+// Which fields and documents are shown. The server decides by the same rules (contracts/fields/conditions.py).
 //
 // Conditions are an AND list; one with `operation: "or"` is OR-ed with the one before it: [A, B, C or] is A AND (B OR C).
 // A hidden field has no value, also for the conditions of others. A field whose every place is on hidden documents is hidden.

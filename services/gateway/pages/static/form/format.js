@@ -1,4 +1,4 @@
-// How values read on paper; the server draws them by the same rules (contracts/paper.py).
+// How values read on paper; the server draws them by the same rules (contracts/fields/paper.py).
 import { isEmpty } from "./conditions.js";
 import { rounded, writtenOut } from "./decimal.js";
 

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from contracts.runtime import tables
+from contracts.runtime.data import tables
 
 revision = "0002"
 down_revision = "0001"

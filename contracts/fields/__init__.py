@@ -1,0 +1,1 @@
+"""What a field is on paper."""

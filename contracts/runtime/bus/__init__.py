@@ -1,0 +1,1 @@
+"""RabbitMQ: topology, connections, calls, events."""

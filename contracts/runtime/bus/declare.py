@@ -1,0 +1,116 @@
+"""Declares a service's exchanges and queues, durable, before anything is published: what is declared loses no event.
+
+Where each service has a user of its own, the broker has them from its definitions (``deploy.broker_roles``), and a service may
+not declare any: then it is only looked whether they are there.
+"""
+
+import importlib
+import importlib.util
+from typing import Any
+
+import pika
+from pika.exceptions import ChannelClosedByBroker
+
+from contracts.errors import CannotStart
+from contracts.events import REGISTRY
+from contracts.rpc.callers import service_of
+from contracts.runtime.bus.broker import parameters, user_of
+from contracts.runtime.bus.marks import subscriptions_of
+from contracts.runtime.bus.topology import QueuePlan, event_queue_name, event_queues, retry_queues, rpc_queue
+from contracts.runtime.settings import ServiceSettings
+from contracts.runtime.waiting import wait_for
+
+IMPORT = "the broker's definitions are not those of this version, or of other EVENT_RETRY_SECONDS; have an operator import them"
+
+
+def service_class(name: str) -> type | None:
+    """The class in ``services/<name>/service.py`` whose ``name`` is the service's; None for the gateway."""
+    if importlib.util.find_spec(f"services.{name}.service") is None:
+        return None
+    module = importlib.import_module(f"services.{name}.service")
+    for candidate in vars(module).values():
+        if (
+            isinstance(candidate, type)
+            and candidate.__module__ == module.__name__
+            and getattr(candidate, "name", None) == name
+        ):
+            return candidate
+    raise LookupError(f"services.{name}.service has no class with name = {name!r}")
+
+
+def plans(service: type, name: str, ladder: tuple[float, ...]) -> list[QueuePlan]:
+    """Every queue of the service."""
+    found = [rpc_queue(name)]
+    subscriptions = subscriptions_of(service)
+    for event in subscriptions.values():
+        found += event_queues(event, name)
+    if subscriptions:
+        found += retry_queues(name, ladder)
+    return found
+
+
+def declare(name: str, settings: ServiceSettings) -> None:
+    """Declare the queues of ``services.<name>``. Waits a minute for the broker.
+
+    Raises CannotStart when one is missing and this user may declare none.
+    """
+    service = service_class(name)
+    if service is None:
+        return
+    wait_for("broker", lambda: _declare(settings.amqp_url, plans(service, name, settings.retry_ladder)), patience=60)
+
+
+def orphans(name: str, settings: ServiceSettings) -> dict[str, int]:
+    """Event queues of the service that it no longer reads, with the messages in them: a subscription was removed. They are
+    bound and grow for ever, and only an operator knows whether an older version is still to read them."""
+    service = service_class(name)
+    read = subscriptions_of(service).values() if service is not None else ()
+    unread = [event_queue_name(event, name) for event in REGISTRY.values() if event not in read]
+    connection = pika.BlockingConnection(parameters(settings.amqp_url, "declare"))
+    try:
+        waiting = {queue: _waiting(connection, queue) for queue in unread}
+    finally:
+        connection.close()
+    return {queue: messages for queue, messages in waiting.items() if messages is not None}
+
+
+def _waiting(connection: pika.BlockingConnection, queue: str) -> int | None:
+    """Messages in a queue; None when there is no such queue."""
+    channel = connection.channel()
+    try:
+        messages: int = channel.queue_declare(queue, passive=True).method.message_count
+    except ChannelClosedByBroker:
+        return None
+    channel.close()
+    return messages
+
+
+def _declare(amqp_url: str, queues: list[QueuePlan]) -> None:
+    connection = pika.BlockingConnection(parameters(amqp_url, "declare"))
+    try:
+        channel = connection.channel()
+        for plan in queues:
+            if may_declare(user_of(amqp_url)):
+                declare_on(channel, plan)
+            elif _waiting(connection, plan.name) is None:
+                raise CannotStart(f"{plan.name} is missing: {IMPORT}")
+    finally:
+        connection.close()
+
+
+def may_declare(user: str) -> bool:
+    """Does this user of the broker declare what it needs? A service's own has it declared."""
+    return service_of(user) is None
+
+
+def declare_on(channel: Any, plan: QueuePlan) -> None:
+    """Declare one queue with its exchanges and bindings on a pika channel."""
+    channel.queue_declare(plan.name, durable=True, arguments=plan.arguments)
+    for exchange, key in plan.bindings:
+        declare_exchange(channel, exchange)
+        channel.queue_bind(plan.name, exchange, key)
+
+
+def declare_exchange(channel: Any, exchange: str) -> None:
+    """Declare one exchange on a pika channel: all are alike."""
+    channel.exchange_declare(exchange, "topic", durable=True)

@@ -1,0 +1,1 @@
+"""What a service keeps: database, blob store, due work."""

@@ -1,0 +1,1 @@
+"""Logs, metrics, and whether the threads of a process make progress."""

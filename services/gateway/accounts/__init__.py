@@ -1,0 +1,1 @@
+"""Users, keys and pictures of the account."""

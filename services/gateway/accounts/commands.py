@@ -1,0 +1,169 @@
+"""What changes users, their keys and the account settings. One function per use case, each in one transaction."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from contracts.errors import invalid, not_found
+from contracts.events import ADMINS_CHANGED, Admins
+from contracts.runtime.bus.outbox import emit
+from contracts.runtime.data.database import for_update
+from contracts.types import Account, Role
+from services.gateway.accounts import domain, queries
+from services.gateway.accounts.keys import SealedKey
+from services.gateway.accounts.queries import public_user
+from services.gateway.models import AccountRow, User
+
+_REVISIONS_BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class NewUser:
+    email: str
+    first_name: str = ""
+    last_name: str | None = None
+    role: Role = Role.ADMIN
+
+
+def create_user(session: Session, new: NewUser, password_hash: str, key: SealedKey, now: datetime) -> dict[str, Any]:
+    """Add a user, or restore the archived one of that address with these values and this key."""
+    user = session.scalar(for_update(sa.select(User).where(User.email_key == domain.email_key(new.email))))
+    if user is not None and user.archived_at is None:
+        raise domain.email_taken()
+    if user is None:
+        user = User(email_key=domain.email_key(new.email), created_at=now)
+    user.email, user.first_name, user.last_name, user.role = new.email, new.first_name, new.last_name, new.role.value
+    user.password_hash, user.archived_at, user.updated_at = password_hash, None, now
+    _give_key(user, key)
+    _save(session, user)
+    return public_user(user)
+
+
+def update_user(session: Session, user_id: int, changes: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """Change what is in ``changes``: ``email``, ``first_name``, ``last_name``, ``role``, ``password_hash``."""
+    user, state = _locked(session, user_id)
+    if "role" in changes:
+        domain.check_role_change(state, Role(changes["role"]))
+    if "email" in changes:
+        user.email_key = domain.email_key(changes["email"])
+    for name, value in changes.items():
+        setattr(user, name, value)
+    user.updated_at = now
+    _save(session, user)
+    return public_user(user)
+
+
+def archive_user(session: Session, user_id: int, caller_id: int, now: datetime) -> dict[str, Any]:
+    """The user disappears and the key stops working; the row stays, for restoring and for what the user made."""
+    user, state = _locked(session, user_id)
+    domain.check_archiving(state, caller_id)
+    user.archived_at = user.updated_at = now
+    return public_user(user)
+
+
+def rotate_api_key(session: Session, user_id: int, key: SealedKey, now: datetime) -> dict[str, Any]:
+    """Another key; the old one finds nobody from the moment of the commit."""
+    user, _ = _locked(session, user_id)
+    _give_key(user, key)
+    user.updated_at = now
+    return public_user(user)
+
+
+def change_account(
+    session: Session,
+    defaults: Account,
+    changes: dict[str, Any],
+    now: datetime,
+    *decided: tuple[str, Callable[[Any], Any]],
+) -> Account:
+    """Change the settings in ``changes``, which were checked; None takes one back to its default. The account after it.
+
+    ``decided``: settings whose new value depends on the stored one, with the function that makes it.
+    """
+    account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
+    changes = {**changes, **{name: decide(account.changes.get(name)) for name, decide in decided}}
+    wanted = {name: value for name, value in {**account.changes, **changes}.items() if value is not None}
+    if wanted != account.changes:
+        account.changes, account.updated_at = wanted, now
+    return queries.changed(defaults, wanted)
+
+
+def ensure_first_admin(
+    session: Session, email: str, key: SealedKey, password_hash: Callable[[], str], now: datetime
+) -> bool:
+    """Make the user of ADMIN_EMAIL an admin with ADMIN_API_KEY. True when something was changed. ``password_hash`` is called
+    for a new user only: it takes 0.2 s of a processor.
+
+    The same pair is applied once only: what was done to that user since (a new key, another role, archived) stays.
+    """
+    account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
+    wanted = hashlib.sha256(f"{domain.email_key(email)}:{key.hash}".encode()).hexdigest()
+    if account.first_admin == wanted:
+        return False
+    user = session.scalar(for_update(sa.select(User).where(User.email_key == domain.email_key(email))))
+    if user is None:
+        user = User(email=email, email_key=domain.email_key(email), first_name="", created_at=now)
+        user.password_hash = password_hash()
+    user.role, user.archived_at, user.updated_at = Role.ADMIN.value, None, now
+    _give_key(user, key)
+    account.first_admin, account.updated_at = wanted, now
+    session.add(user)
+    try:
+        session.flush()
+    except IntegrityError:
+        raise invalid("ADMIN_API_KEY is already the key of another user") from None
+    return True
+
+
+def tell_admins(session: Session, now: datetime) -> None:
+    """Tell the other services who the admins are, when that has changed since they were told last."""
+    account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
+    emails = queries.admins(session)
+    if emails == account.admins_told:
+        return
+    account.admins_told = emails
+    # By the clock as well: after a restore the next revision must be above those that were told before.
+    account.admins_revision = max(account.admins_revision + 1, int((now - _REVISIONS_BEGAN).total_seconds()))
+    _emit_admins(session, account)
+
+
+def tell_admins_again(session: Session) -> None:
+    """For services that missed it: the gateway serves no calls, so that nobody can ask it what it told."""
+    account = session.scalars(sa.select(AccountRow).where(AccountRow.id == 1)).one()
+    if account.admins_told is not None:
+        _emit_admins(session, account)
+
+
+def _emit_admins(session: Session, account: AccountRow) -> None:
+    told = Admins(emails=account.admins_told or [], revision=account.admins_revision)
+    emit(session, ADMINS_CHANGED, told, subject="account")
+
+
+def _locked(session: Session, user_id: int) -> tuple[User, domain.UserState]:
+    """The active user for a change. All admins are locked with it, so that two cannot demote each other at once."""
+    chosen = sa.select(User).where(
+        User.archived_at.is_(None), sa.or_(User.id == user_id, User.role == Role.ADMIN.value)
+    )
+    rows = {user.id: user for user in session.scalars(for_update(chosen.order_by(User.id)))}
+    if (user := rows.get(user_id)) is None:
+        raise not_found("User")
+    admins = [other for other in rows.values() if other.role == Role.ADMIN.value]
+    return user, domain.UserState(user.id, Role(user.role), last_admin=admins == [user])
+
+
+def _give_key(user: User, key: SealedKey) -> None:
+    user.api_key_hash, user.api_key_sealed = key.hash, key.sealed
+
+
+def _save(session: Session, user: User) -> None:
+    session.add(user)
+    try:
+        session.flush()
+    except IntegrityError:
+        raise domain.email_taken() from None

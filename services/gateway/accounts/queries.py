@@ -1,0 +1,121 @@
+"""Reads: users as the API shows them, the user of a key, the account settings."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import BaseModel
+from sqlalchemy.orm import Session
+
+from contracts.blobs import BlobRef
+from contracts.errors import not_found
+from contracts.types import Account, Actor, Reminders, Role, iso
+from services.gateway.accounts import phone_otp
+from services.gateway.accounts.keys import SealedKey
+from services.gateway.models import AccountRow, User
+
+
+def admins_untold(session: Session) -> bool:
+    """Are the active admins others than those the other services were told of last?"""
+    return admins(session) != session.scalar(sa.select(AccountRow.admins_told).where(AccountRow.id == 1))
+
+
+def admins(session: Session) -> list[str]:
+    """The addresses of the active admins."""
+    active = sa.select(User.email).where(User.role == Role.ADMIN.value, User.archived_at.is_(None))
+    return list(session.scalars(active.order_by(User.id)))
+
+
+def users(session: Session) -> list[dict[str, Any]]:
+    """The active users, ascending by id."""
+    chosen = sa.select(User).where(User.archived_at.is_(None)).order_by(User.id)
+    return [public_user(user) for user in session.scalars(chosen)]
+
+
+def user(session: Session, user_id: int) -> dict[str, Any]:
+    """An active user; ServiceError when there is none."""
+    return public_user(_active(session, user_id))
+
+
+def sealed_key(session: Session, user_id: int) -> tuple[dict[str, Any], SealedKey]:
+    """An active user with the key as it is stored."""
+    found = _active(session, user_id)
+    return public_user(found), SealedKey(found.api_key_hash, found.api_key_sealed)
+
+
+ACTOR_BY_KEY = sa.select(User.id, User.role, User.email, User.first_name, User.last_name).where(
+    User.api_key_hash == sa.bindparam("key_hash"), User.archived_at.is_(None)
+)
+
+
+def actor(session: Session, key_hash: str) -> Actor | None:
+    """Whose key it is; None for nobody's and for an archived user's."""
+    row = session.execute(ACTOR_BY_KEY, {"key_hash": key_hash}).first()
+    return as_actor(*row) if row else None
+
+
+def active_actor(session: Session, user_id: int) -> Actor | None:
+    """An active user by his id."""
+    found = session.get(User, user_id)
+    if found is None or found.archived_at is not None:
+        return None
+    return as_actor(found.id, found.role, found.email, found.first_name, found.last_name)
+
+
+def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: str | None) -> Actor:
+    """The columns of ``ACTOR_BY_KEY``."""
+    name = f"{first_name} {last_name or ''}".strip()
+    return Actor(
+        user_id=user_id, role=Role(role), email=email, name=name, first_name=first_name or None, last_name=last_name
+    )
+
+
+ACCOUNT_CHANGES = sa.select(AccountRow.changes).where(AccountRow.id == sa.literal_column("1"))
+
+
+def account(session: Session, defaults: Account) -> Account:
+    """The account settings: the environment's defaults with what was changed."""
+    return changed(defaults, session.scalar(ACCOUNT_CHANGES) or {})
+
+
+def changed(defaults: Account, changes: dict[str, Any]) -> Account:
+    """``defaults`` with ``changes``, which were checked when they were stored."""
+    settings = {name: value for name, value in changes.items() if name != phone_otp.NAME}
+    if changes.get(phone_otp.NAME):
+        settings["phone_codes_available"] = True
+    parsed = {name: model.model_validate(changes[name]) for name, model in _PARTS.items() if changes.get(name)}
+    return defaults.model_copy(update={**settings, **parsed})
+
+
+def kept_phone_otp_webhook(session: Session) -> str | None:
+    """The account's phone OTP webhook as it is stored."""
+    found: str | None = (session.scalar(ACCOUNT_CHANGES) or {}).get(phone_otp.NAME)
+    return found
+
+
+_PARTS: dict[str, type[BaseModel]] = {"logo": BlobRef, "stamp": BlobRef, "reminders": Reminders}
+
+
+def has_admin(session: Session) -> bool:
+    """Is there anybody who can manage users?"""
+    chosen = sa.select(User.id).where(User.role == Role.ADMIN.value, User.archived_at.is_(None)).limit(1)
+    return session.scalar(chosen) is not None
+
+
+def public_user(found: User) -> dict[str, Any]:
+    """A user as the API shows it (specification 2.1)."""
+    return {
+        "id": found.id,
+        "email": found.email,
+        "first_name": found.first_name,
+        "last_name": found.last_name,
+        "role": found.role,
+        "created_at": iso(found.created_at),
+        "updated_at": iso(found.updated_at),
+    }
+
+
+def _active(session: Session, user_id: int) -> User:
+    found = session.get(User, user_id)
+    if found is None or found.archived_at is not None:
+        raise not_found("User")
+    return found

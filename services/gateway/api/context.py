@@ -1,0 +1,107 @@
+"""What the handlers work with."""
+
+import asyncio
+import contextvars
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from contracts.errors import invalid
+from contracts.rpc import Rpc
+from contracts.runtime.bus.client import RpcClient
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+from contracts.runtime.outbound import Outbound
+from contracts.types import Account, Actor
+from services.gateway.accounts import phone_otp, queries
+from services.gateway.accounts.direct import DirectReads
+from services.gateway.accounts.keys import KeyRing
+from services.gateway.http.exchange import Exchange
+from services.gateway.http.json_body import path
+from services.gateway.settings import Settings
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class GatewayContext:
+    """One per process."""
+
+    settings: Settings
+    database: Database
+    blobs: BlobStore
+    bus: RpcClient
+    keys: KeyRing
+    outbound: Outbound
+    threads: ThreadPoolExecutor
+    fetching: ThreadPoolExecutor
+    direct: DirectReads | None
+
+    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What would keep the event loop waiting: databases, files, passwords."""
+        return await _run_in(self.threads, work, *arguments)
+
+    async def while_fetching(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What waits for other people's servers, in threads of its own: slow ones keep nobody but their callers waiting."""
+        return await _run_in(self.fetching, work, *arguments)
+
+    async def ask(self, rpc: Rpc[Any, Any], exchange: Exchange, **values: Any) -> Any:
+        """Call a service in the name of the caller; the answer as plain JSON, for the caller as it is.
+
+        A call that writes gets a ``request_id``: it may run again when a worker dies after the effect. Under an
+        Idempotency-Key it is the same each time; the answers of one operation's calls are told apart by the method.
+        """
+        request: type[BaseModel] = rpc.request
+        if "actor" in request.model_fields:
+            values["actor"] = actor(exchange)
+        if "request_id" in request.model_fields:
+            values["request_id"] = exchange.claim.request_id if exchange.claim else str(uuid.uuid4())
+        return await self.bus.call_json_async(rpc, _valid(request, values))
+
+    def close(self) -> None:
+        """The process ends; nobody waits for what is still fetched."""
+        self.bus.close()
+        for threads in (self.threads, self.fetching):
+            threads.shutdown(wait=False)
+
+    def phone_otp_webhook(self) -> str | None:
+        """The account's phone OTP webhook, sealed for the service that calls it. Reads the database: not for the event loop."""
+        stored = self.database.read(queries.kept_phone_otp_webhook)
+        return phone_otp.sealed_for_sending(phone_otp.read(stored, self.keys, self.settings), self.settings)
+
+    def account_now(self) -> Account:
+        """The account settings as they are now. Reads the database: for plain threads."""
+        return self.database.read(queries.account, self.settings.account_defaults())
+
+    async def account(self) -> Account:
+        """The account settings as they are now."""
+        defaults = self.settings.account_defaults()
+        if self.direct is not None:
+            return self.direct.account(defaults)
+        return await self.in_thread(self.database.read, queries.account, defaults)
+
+
+async def _run_in(threads: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> T:
+    around = contextvars.copy_context()  # the request id goes along
+    return await asyncio.get_running_loop().run_in_executor(threads, around.run, work, *arguments)
+
+
+def _valid(request: type[BaseModel], values: dict[str, Any]) -> BaseModel:
+    """The request model. The body was checked against the document; where that allows more than the contract, it is the
+    caller's mistake all the same."""
+    try:
+        return request(**values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field = path(list(first["loc"]))
+        raise invalid(f"{field}: {first['msg']}", field, first["msg"]) from error
+
+
+def actor(exchange: Exchange) -> Actor:
+    """Who asks; only operations with an API key have one."""
+    assert exchange.actor is not None
+    return exchange.actor

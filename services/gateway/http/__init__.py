@@ -1,0 +1,1 @@
+"""HTTP: from the socket to a validated request."""

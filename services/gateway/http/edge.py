@@ -1,0 +1,274 @@
+"""The outermost layer: one request id, limits on what comes in, which part of the gateway answers, one line in the log."""
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from prometheus_client import Gauge, Histogram
+
+from contracts.errors import ServiceError
+from contracts.runtime.clock import uuid7
+from contracts.runtime.monitoring import observe
+from services.gateway.http import errors, exchange
+from services.gateway.settings import MEGABYTE, Settings
+
+log = observe.logger(__name__)
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+API = "/api"
+FORM_PATHS = frozenset({"/api/attachments"})
+"""Paths under ``/api`` that take a form with a file instead of JSON."""
+
+DURATION = Histogram("countersign_http_seconds", "HTTP requests", ["operation", "status"])
+IN_FLIGHT = Gauge("countersign_http_body_bytes", "Bytes of request bodies that are in memory")
+
+_LONGEST_PATH = 2000
+_SLOWEST = 8 * 1024  # bytes a second that a body must arrive with on average, once the first seconds are over
+_FORM_OVERHEAD = 64 * 1024
+_PAGE_OVERHEAD = 2 * MEGABYTE
+_REQUEST_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+_SECRET_PATH = re.compile(r"^(/(?:s|d|file|preview)/)([^/]{5})[^/]*")
+
+
+class Edge:
+    """An ASGI application around the API (under ``/api``), the pages, and a few paths of our own."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        own: Mapping[str, Application],
+        pages: Application,
+        is_page: Callable[[str], bool],
+        api: Application,
+    ) -> None:
+        self._settings = settings
+        self._own = own
+        self._pages = pages
+        self._is_page = is_page
+        self._api = api
+        self._in_flight = _Memory(settings.max_bodies_in_flight)
+        # What needs no key gets half, so that strangers cannot keep the callers out.
+        self._of_strangers = _Memory(settings.max_bodies_in_flight // 2, self._in_flight)
+        self._common = _common_headers(secure=settings.base_url.startswith("https://"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._pages(scope, receive, send)
+            return
+        identifier = _given_request_id(scope) or uuid7()
+        with observe.request(identifier):
+            scope[exchange.KEY] = exchange.Exchange(identifier)
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        found = exchange.of(scope)
+        written = _Written(send, (b"x-request-id", found.request_id.encode()), self._common)
+        body = _Body(receive, scope["headers"], self._settings, self._in_flight)
+        # Connexion rewrites neither, but what is logged is what was asked for.
+        method, path = scope["method"], scope["path"]
+        try:
+            await self._answer(scope, body, written.send)
+        except Exception as error:
+            if written.status:
+                raise
+            await _answer_error(written.send, errors.as_service_error(error), found.request_id)
+        finally:
+            body.forget()
+            duration = time.perf_counter() - began
+            DURATION.labels(found.operation or "other", written.status).observe(duration)
+            log.info(
+                "http.handled",
+                method=method,
+                path=_SECRET_PATH.sub(r"\1\2...", path[:_LONGEST_PATH]),
+                operation=found.operation or None,
+                user_id=found.actor.user_id if found.actor else None,
+                status=written.status,
+                bytes_in=body.counted,
+                bytes_out=written.bytes,
+                duration_ms=round(duration * 1000, 2),
+            )
+
+    async def _answer(self, scope: Scope, body: "_Body", send: Send) -> None:
+        path: str = scope["path"]
+        if len(path) > _LONGEST_PATH:
+            raise ServiceError("not_found", "Not found")
+        if not scope["query_string"].isascii():
+            raise ServiceError("bad_request", "The query string is not valid")
+        if (own := self._own.get("/docs" if path.startswith("/docs/") else path)) is not None:
+            if scope["method"] not in ("GET", "HEAD"):
+                raise ServiceError("method_not_allowed", "Method not allowed")
+            await own(scope, body.receive, send)
+        elif self._is_page(path):
+            body.limit, body.memory = self._settings.max_file_size + _PAGE_OVERHEAD, self._of_strangers
+            await self._pages(scope, body.receive, send)
+        else:
+            _as_api(scope, path)
+            if scope["path"] in FORM_PATHS:
+                body.limit, body.memory = self._settings.max_file_size + _FORM_OVERHEAD, self._of_strangers
+            body.check()
+            await self._api(scope, body.receive, send)
+
+
+class _Memory:
+    """Bytes of bodies that are in memory now, at most ``limit``; what is counted here is counted in ``whole`` too."""
+
+    def __init__(self, limit: int, whole: "_Memory | None" = None) -> None:
+        self._limit = limit
+        self._whole = whole
+        self._used = 0
+
+    def take(self, size: int) -> None:
+        """ServiceError ``unavailable`` when all requests together have too much; it is counted all the same."""
+        self._used += size
+        if self._whole is None:
+            IN_FLIGHT.set(self._used)
+        else:
+            self._whole.take(size)
+        if self._used > self._limit:
+            raise ServiceError("unavailable", "Too many large requests at once, try again in a moment")
+
+    def give_back(self, size: int) -> None:
+        self._used -= size
+        if self._whole is None:
+            IN_FLIGHT.set(self._used)
+        else:
+            self._whole.give_back(size)
+
+
+class _Body:
+    """Receives the request's body: counted, limited, and with patience for so long."""
+
+    def __init__(
+        self, receive: Receive, headers: list[tuple[bytes, bytes]], settings: Settings, memory: _Memory
+    ) -> None:
+        self._receive = receive
+        self._patience = settings.body_timeout
+        self._length, self._encoding, self._chunked = b"", b"", False
+        for name, value in headers:
+            if name == b"content-length":
+                self._length = value
+            elif name == b"content-encoding":
+                self._encoding = value.strip().lower()
+            elif name == b"transfer-encoding":
+                self._chunked = True
+        self._complete = self._length in (b"", b"0") and not self._chunked
+        self._began = 0.0
+        self.limit = settings.max_request_size
+        self.memory = memory
+        self.counted = 0
+
+    def check(self) -> None:
+        """Refuse by its headers a body that would be refused later anyway."""
+        if self._encoding not in (b"", b"identity"):
+            raise ServiceError("unsupported_media_type", "Send the body without Content-Encoding")
+        if self._length.isdigit() and int(self._length) > self.limit:
+            raise self._too_large()
+
+    async def receive(self) -> Message:
+        if self._complete:
+            return await self._receive()
+        if not self.counted:
+            self.check()
+        message = await self._in_time()
+        if message["type"] == "http.disconnect":
+            raise ServiceError("bad_request", "The body of the request is not complete")
+        size = len(message.get("body", b""))
+        self.counted += size
+        self.memory.take(size)
+        if self.counted > self.limit:
+            raise self._too_large()
+        self._complete = not message.get("more_body", False)
+        return message
+
+    def forget(self) -> None:
+        """The request is over."""
+        if self.counted:
+            self.memory.give_back(self.counted)
+
+    async def _in_time(self) -> Message:
+        now = time.monotonic()
+        self._began = self._began or now
+        left = self._began + self._patience + self.counted / _SLOWEST - now
+        try:
+            async with asyncio.timeout(min(self._patience, left)):
+                return await self._receive()
+        except TimeoutError:
+            raise ServiceError("timeout", "The body of the request did not arrive in time") from None
+
+    def _too_large(self) -> ServiceError:
+        return ServiceError("too_large", f"The request is larger than {self.limit / MEGABYTE:.4g} MB")
+
+
+class _Written:
+    """Passes the answer on with the headers that every answer has."""
+
+    def __init__(self, send: Send, own: tuple[bytes, bytes], common: list[tuple[bytes, bytes]]) -> None:
+        self._send = send
+        self._own = own
+        self._common = common
+        self.status = 0
+        self.bytes = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in headers}
+            headers.append(self._own)
+            headers.extend(header for header in self._common if header[0] not in names)
+            message["headers"] = headers
+        else:
+            self.bytes += len(message.get("body", b""))
+        await self._send(message)
+
+
+def _common_headers(*, secure: bool) -> list[tuple[bytes, bytes]]:
+    """What an answer gets unless it says otherwise. ``secure``: the outside uses https."""
+    headers = [
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", b"no-referrer"),
+        (b"cache-control", b"no-store"),
+        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    ]
+    if secure:
+        headers.append((b"strict-transport-security", b"max-age=31536000"))
+    return headers
+
+
+def _as_api(scope: Scope, path: str) -> None:
+    """Both path forms lead to the same operation; PATCH is PUT; a body is JSON whatever it says, except files."""
+    if not path.startswith(API + "/"):
+        path = API + path
+    if path.endswith("/"):
+        path = path.rstrip("/")
+        if path == API:
+            raise ServiceError("not_found", "Not found")  # the router would send the caller back here
+    scope["path"] = path
+    scope["raw_path"] = path.encode("utf-8", "surrogateescape")
+    if scope["method"] == "PATCH":
+        scope["method"] = "PUT"
+    if path not in FORM_PATHS:
+        kept = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+        scope["headers"] = [*kept, (b"content-type", b"application/json")]
+
+
+def _given_request_id(scope: Scope) -> str | None:
+    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+    return given if _REQUEST_ID.fullmatch(given) else None
+
+
+async def _answer_error(send: Send, error: ServiceError, identifier: str) -> None:
+    status, more, body = errors.answer(error, identifier)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers += [(name.lower().encode(), value.encode()) for name, value in more.items()]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

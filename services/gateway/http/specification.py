@@ -1,0 +1,139 @@
+"""``contracts/openapi.yaml``, with the limits of this installation in it."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from services.gateway.settings import Settings
+
+FILE = Path(__file__).parents[3] / "contracts" / "openapi.yaml"
+METHODS = ("get", "put", "post", "delete")
+_FOR_VALIDATORS = frozenset({"x-limit", "x-messages", "x-omit-blank", "x-blank-null", "x-lenient"})
+_OUR_FORMATS = frozenset({"email-list", "time-zone", "locale"})
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the document."""
+
+    id: str
+    path: str
+    method: str
+    definition: dict[str, Any]
+
+    @property
+    def takes_files(self) -> bool:
+        """Its body is a form with a file, not JSON."""
+        return "multipart/form-data" in self.definition.get("requestBody", {}).get("content", {})
+
+
+def document(settings: Settings | None = None) -> dict[str, Any]:
+    """The document for validators. With ``settings``, the numbers marked ``x-limit`` are those of the installation.
+
+    ``allOf`` of one reference is how the contract says more about a named schema where it is used, such as ``nullable``: here
+    the two are one. Of what is ``x-lenient`` nothing is checked.
+    """
+    raw = _raw()
+    whole: dict[str, Any] = _joined(_copied(raw, raw, settings, in_example=False), raw)
+    return whole
+
+
+def published(settings: Settings | None = None) -> dict[str, Any]:
+    """The document for readers and generators, as it is served.
+
+    "One of these keys is required" stands in the description: as ``anyOf`` of ``required`` we check it, but generators make a
+    union without types of it. Formats that only we know, and what only our validators read, are left out.
+    """
+    raw = _raw()
+    whole: dict[str, Any] = _for_generators(_copied(raw, raw, settings, in_example=False))
+    return whole
+
+
+def operations(whole: dict[str, Any]) -> Iterator[Operation]:
+    """All operations of the document."""
+    for path, methods in whole["paths"].items():
+        for method in METHODS:
+            if method in methods:
+                yield Operation(methods[method]["operationId"], path, method, methods[method])
+
+
+def methods_of(found: Iterable[Operation], prefix: str) -> Callable[[str], list[str]]:
+    """A function that tells which methods there are for a path below ``prefix``; HEAD comes with GET, PATCH with PUT."""
+    beside = {"get": ["GET", "HEAD"], "put": ["PUT", "PATCH"]}
+    known = [
+        (
+            re.compile(prefix + re.sub(r"\\{[^}]*}", "[^/]+", re.escape(each.path))),
+            beside.get(each.method, [each.method.upper()]),
+        )
+        for each in found
+    ]
+
+    def methods(path: str) -> list[str]:
+        return sorted({name for pattern, names in known if pattern.fullmatch(path) for name in names})
+
+    return methods
+
+
+@cache
+def _raw() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.load(FILE.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    return loaded
+
+
+def _copied(node: Any, raw: dict[str, Any], settings: Settings | None, *, in_example: bool) -> Any:
+    """A copy with the limits set. References within examples are resolved: tools take examples as they stand."""
+    if isinstance(node, list):
+        return [_copied(item, raw, settings, in_example=in_example) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if in_example and isinstance(node.get("$ref"), str):
+        return _copied(_target(raw, node["$ref"]), raw, settings, in_example=True)
+    copy = {
+        key: _copied(value, raw, settings, in_example=in_example or key.startswith("example"))
+        for key, value in node.items()
+    }
+    if settings is not None and isinstance(limits := copy.get("x-limit"), dict):
+        copy.update({keyword: getattr(settings, name) for keyword, name in limits.items()})
+    return copy
+
+
+def _joined(node: Any, raw: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_joined(item, raw) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("x-lenient") is True:
+        return {"description": node["description"]}
+    copy = {key: _joined(value, raw) for key, value in node.items()}
+    match copy.get("allOf"):
+        case [{"$ref": str(reference)}]:
+            del copy["allOf"]
+            return {**_joined(_target(raw, reference), raw), **copy}
+    return copy
+
+
+def _for_generators(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_for_generators(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    copy = {key: _for_generators(value) for key, value in node.items() if key not in _FOR_VALIDATORS}
+    if isinstance(copy.get("format"), str) and copy["format"] in _OUR_FORMATS:
+        del copy["format"]
+    choices = copy.get("anyOf")
+    if isinstance(choices, list) and all(set(choice) == {"required"} for choice in choices):
+        names = " or ".join(f"`{name}`" for choice in copy.pop("anyOf") for name in choice["required"])
+        copy["description"] = f"{copy.get('description', '')} At least {names} is required.".lstrip()
+    return copy
+
+
+def _target(raw: dict[str, Any], reference: str) -> Any:
+    node: Any = raw
+    for step in reference.removeprefix("#/").split("/"):
+        node = node[step]
+    return node

@@ -1,0 +1,1 @@
+"""What every page needs to take a request and answer it."""

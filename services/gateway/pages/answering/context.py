@@ -1,0 +1,67 @@
+"""What every page needs from around it: settings, the bus, the files, and who holds a valid API key."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from contracts.rpc import Rpc
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.types import Account, Actor
+from services.gateway.identity.provider import IdentityProvider
+
+
+class Secret(Protocol):
+    def get_secret_value(self) -> str: ...
+
+
+class PagesSettings(Protocol):
+    """The settings that the pages read.
+
+    ``trusted_proxies``: comma-separated CIDRs whose ``X-Forwarded-For`` is believed. ``frame_ancestors``: sources of
+    the CSP directive, ``'none'`` when empty. ``smtp_url`` empty: mails are shown at
+    ``/dev/mail`` (see ``mail.is_there``). ``max_file_size`` in
+    bytes is the limit of one upload.
+    """
+
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def link_secret(self) -> Secret: ...
+    @property
+    def smtp_url(self) -> Any: ...
+    @property
+    def trusted_proxies(self) -> str: ...
+    @property
+    def frame_ancestors(self) -> str: ...
+    @property
+    def max_file_size(self) -> int: ...
+
+
+class Bus(Protocol):
+    """The synchronous side of ``contracts.runtime.bus.client.RpcClient``."""
+
+    def call(self, rpc: Rpc[Any, Any], request: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class PagesContext:
+    settings: PagesSettings
+    bus: Bus
+    blobs: BlobStore
+    authenticated: Callable[[str], bool]
+    phone_otp_webhook: Callable[[], str | None] = lambda: None
+    account: Callable[[], Account] = Account
+    user: Callable[[int], Actor | None] = lambda _id: None
+    identity: IdentityProvider | None = None
+
+    @cached_property
+    def root(self) -> str:
+        """The path of ``base_url`` without its final slash: empty, or ``/sign`` behind a proxy that strips it."""
+        return urlsplit(self.settings.base_url).path.rstrip("/")
+
+    def local(self, url: str) -> str:
+        """A URL of this installation as a path, so that it has the page's origin whatever name the browser used."""
+        base = self.settings.base_url.rstrip("/")
+        return self.root + url[len(base) :] if url.startswith(base + "/") else url

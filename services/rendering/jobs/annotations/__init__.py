@@ -1,0 +1,1 @@
+"""Annotations that others made: the looks that they lack."""

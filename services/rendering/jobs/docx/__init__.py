@@ -1,0 +1,1 @@
+"""Word documents, made ready to be converted."""

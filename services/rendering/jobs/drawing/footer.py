@@ -1,0 +1,53 @@
+"""The line at the foot of every page of a filled document that says to which submission it belongs (peer facts 4.2).
+
+It lies on what the document has there, on a white ground as large as its words, and below the values: where a field reaches
+into the corner, the value is what is seen.
+"""
+
+from __future__ import annotations
+
+import pikepdf
+from PIL import Image
+
+from contracts.rpc.rendering import PageFooter
+from services.rendering.jobs.drawing.canvas import Canvas
+from services.rendering.jobs.drawing.transparent_paper import Window, append_sheet, rendered, saved
+from services.rendering.jobs.pdf.geometry import Rectangle, upright_page
+from services.rendering.jobs.pdf.pdfium_text import open_document
+from services.rendering.jobs.pictures.image_objects import PictureEmbedder
+from services.rendering.jobs.text.embedding import FontEmbedder
+from services.rendering.jobs.text.layout import Style, layout
+
+_A4_WIDTH, _SIZE, _SMALLEST = 595, 9, 4
+_WHITE = (1.0, 1.0, 1.0)
+# Of the text's size: from the page's left and lower edge to the words, and the ground around these.
+_ASIDE, _ABOVE, _GROUND = 1.0, 0.5, 0.15
+
+
+def draw_footer(canvas: Canvas, text: str) -> None:
+    """The line in the lower left corner. A page that is too small for it in a readable size stays without."""
+    page = canvas.page
+    size = max(_SIZE * min(page.width, page.height) // _A4_WIDTH, _SMALLEST)
+    room = page.width - 2 * _ASIDE * size
+    placed = layout(text, Style(size=size, wrap=False, min_size=_SMALLEST, align="left"), max(room, 1.0), 1.3 * size)
+    if not placed.fits or room < size:
+        return
+    left, bottom, around = _ASIDE * size, _ABOVE * size, _GROUND * size
+    words = max(line.x + line.width for line in placed.lines)
+    ground = Rectangle(left - around, bottom - around, left + words + around, bottom + placed.height + around)
+    canvas.fill(ground, _WHITE)
+    canvas.text(placed, left, bottom)
+
+
+def with_footer(picture: Image.Image, footer: PageFooter) -> Image.Image:
+    """The picture of a whole page with the line on it; RGB."""
+    pdf = pikepdf.new()
+    fonts = FontEmbedder(pdf)
+    canvas = Canvas(upright_page(footer.width, footer.height), fonts, PictureEmbedder(pdf))
+    draw_footer(canvas, footer.text)
+    append_sheet(pdf, canvas)
+    fonts.finish()
+    whole = picture.convert("RGBA")
+    with open_document(saved(pdf)) as document:
+        whole.alpha_composite(rendered(document[0], Window(0, 0, *whole.size, *whole.size)))
+    return whole.convert("RGB")

@@ -1,0 +1,1 @@
+"""Forms that others made: their fields, and the signatures in them."""

@@ -1,0 +1,1 @@
+"""What happens to every PDF that comes in."""

@@ -1,0 +1,1 @@
+"""Several PDFs become one."""

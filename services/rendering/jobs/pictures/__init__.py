@@ -1,0 +1,1 @@
+"""Pictures: those that come in, and how they are kept in a PDF."""

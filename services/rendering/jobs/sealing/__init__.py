@@ -1,0 +1,1 @@
+"""Seals: made, read back, verified."""

@@ -1,0 +1,49 @@
+"""What a sealed file carries for those who check its seal: the chain of certificates, and proofs of non-revocation."""
+
+import io
+from collections.abc import Iterator, Sequence
+
+import pikepdf
+from asn1crypto import cms, x509
+
+from services.rendering.jobs.forms import signature_fields
+from services.rendering.jobs.pdf.refused import Refused
+
+CHAIN, ROOTS, LISTS, ANSWERS = "chain", "roots", "lists", "answers"
+Found = tuple[str, bytes]
+
+
+def material(data: bytes, signatures: Sequence[bytes]) -> list[Found]:
+    """Collect, each with its kind and in DER: of the last seal of ``data`` the ``chain``, signer's certificate first,
+    revocation ``lists`` and OCSP ``answers``; ``roots`` of that chain and of those in ``signatures``. Raises Refused
+    without a seal."""
+    entries, _trick = signature_fields.read(data)
+    seal = max(entries, key=lambda entry: entry.end, default=None)
+    if seal is None or not seal.contents:
+        raise Refused("the audit trail has no seal")
+    chains = [_chain(one) for one in (seal.contents, *signatures)]
+    roots = dict.fromkeys(one.dump() for chain in chains for one in chain if one.self_issued)
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        proofs = list(_proofs(pdf))
+    return [*((CHAIN, one.dump()) for one in chains[0]), *((ROOTS, one) for one in roots), *proofs]
+
+
+def _chain(encoded: bytes) -> list[x509.Certificate]:
+    """The certificates of a CMS, the signer's first, each followed by its issuer."""
+    content = cms.ContentInfo.load(encoded)["content"]
+    known = [one.chosen for one in content["certificates"] if one.name == "certificate"]
+    serial = content["signer_infos"][0]["sid"].chosen["serial_number"].native
+    found = [one for one in known if one.serial_number == serial][:1]
+    while found and not found[-1].self_issued:
+        issuers = [one for one in known if one.subject == found[-1].issuer and one not in found]
+        if not issuers:
+            break
+        found.append(issuers[0])
+    return found
+
+
+def _proofs(pdf: pikepdf.Pdf) -> Iterator[Found]:
+    store = pdf.Root.get("/DSS", pikepdf.Dictionary())
+    for kind, key in ((LISTS, "/CRLs"), (ANSWERS, "/OCSPs")):
+        for one in store.get(key, pikepdf.Array()):
+            yield kind, one.read_bytes()

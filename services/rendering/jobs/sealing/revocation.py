@@ -1,0 +1,227 @@
+"""Proofs that certificates were not revoked: whom to ask, whether an answer is one, whether a file has all it needs.
+
+PAdES B-LT keeps these proofs in the file. The answers come from outside and are read here, in a child; asking is the
+business of the service.
+"""
+
+import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from urllib.parse import quote
+
+from asn1crypto import crl as asn1_crl
+from asn1crypto import ocsp as asn1_ocsp
+from asn1crypto import x509 as asn1_x509
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.x509 import ocsp
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from services.rendering.jobs.pdf.refused import Refused
+
+_NO_CHECK = "1.3.6.1.5.5.7.48.1.5"
+"""``id-pkix-ocsp-nocheck``: a responder's certificate that need not be asked about (RFC 6960, 4.2.2.2.1)."""
+_SKEW = timedelta(minutes=5)
+_WITHOUT_END = timedelta(hours=1)
+
+
+class Revoked(Refused):
+    """The answer is genuine, and it says that the certificate was revoked."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whom to ask about a certificate: ``ocsp`` are URLs for GET with the request in them (RFC 6960, appendix A), ``crl``
+    those of lists; http and https only. ``serial`` is hexadecimal."""
+
+    subject: str
+    serial: str
+    ocsp: list[str] = field(default_factory=list)
+    crl: list[str] = field(default_factory=list)
+
+
+def needing_proof(
+    leaves: Iterable[asn1_x509.Certificate], known: Sequence[asn1_x509.Certificate], trusted: set[bytes]
+) -> list[asn1_x509.Certificate]:
+    """The chains of ``leaves`` as far as ``known`` has their issuers, without roots: whom one trusts one does not ask."""
+    needed: dict[bytes, asn1_x509.Certificate] = {}
+    for leaf in leaves:
+        certificate: asn1_x509.Certificate | None = leaf
+        while certificate is not None and not _final(certificate, trusted) and certificate.dump() not in needed:
+            needed[certificate.dump()] = certificate
+            issuer = certificate.issuer
+            certificate = next((candidate for candidate in known if candidate.subject == issuer), None)
+    return list(needed.values())
+
+
+def proven(certificate: asn1_x509.Certificate, crls: Iterable[bytes], ocsps: Iterable[bytes]) -> bool:
+    """True when one of the lists is of the certificate's issuer, or one of the answers is about it. Whether they are
+    genuine is the business of path validation."""
+    return any(asn1_crl.CertificateList.load(data).issuer == certificate.issuer for data in crls) or any(
+        certificate.serial_number in _serials(data) for data in ocsps
+    )
+
+
+def revoked_since(
+    certificate: bytes, known: Sequence[bytes], crls: Iterable[bytes], ocsps: Iterable[bytes]
+) -> datetime | None:
+    """When, according to a genuine list or answer, the certificate (DER) was revoked; None when none says so."""
+    serial = x509.load_der_x509_certificate(certificate).serial_number
+    issuers = [x509.load_der_x509_certificate(data) for data in known]
+    for data in crls:
+        listed = _load_list(data)
+        if listed is not None and any(listed.issuer == one.subject and _list_signed(listed, one) for one in issuers):
+            entry = listed.get_revoked_certificate_by_serial_number(serial)
+            if entry is not None:
+                return entry.revocation_date_utc
+    for data in ocsps:
+        try:
+            response = ocsp.load_der_ocsp_response(data)
+            single = next(one for one in response.responses if one.serial_number == serial)
+        except (ValueError, StopIteration):
+            continue
+        if single.revocation_time_utc is not None and any(
+            _signed(response, key) for key in _responders(response, known)
+        ):
+            return single.revocation_time_utc
+    return None
+
+
+def _load_list(data: bytes) -> x509.CertificateRevocationList | None:
+    try:
+        return x509.load_der_x509_crl(data)
+    except ValueError:
+        return None
+
+
+def _list_signed(listed: x509.CertificateRevocationList, by: x509.Certificate) -> bool:
+    try:
+        return listed.is_signature_valid(by.public_key())  # type: ignore[arg-type]  # other kinds raise TypeError
+    except TypeError:
+        return False
+
+
+def questions(leaves: Sequence[bytes], known: Sequence[bytes]) -> list[Question]:
+    """For each certificate (DER) in the chains of ``leaves`` that needs a proof; ``known`` has the issuers."""
+    certificates = [asn1_x509.Certificate.load(data) for data in known]
+    needed = needing_proof([asn1_x509.Certificate.load(data) for data in leaves], certificates, set())
+    found = []
+    for certificate in needed:
+        issuer = next((other for other in certificates if other.subject == certificate.issuer), None)
+        points = [point.url for point in certificate.crl_distribution_points]
+        found.append(
+            Question(
+                subject=certificate.subject.human_friendly,
+                serial=f"{certificate.serial_number:x}",
+                ocsp=_ocsp_urls(certificate, issuer) if issuer is not None else [],
+                crl=[url for url in points if url and _is_http(url)],
+            )
+        )
+    return found
+
+
+def check_ocsp(answer: bytes, serial: int, known: Sequence[bytes], now: datetime) -> datetime:
+    """Until when the answer may be used. Raises Refused when it does not prove anything, Revoked when the contrary."""
+    try:
+        response = ocsp.load_der_ocsp_response(answer)
+        if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
+            raise Refused(f"the OCSP responder answers {response.response_status.name.lower()}")
+        single = next((one for one in response.responses if one.serial_number == serial), None)
+        if single is None:
+            raise Refused("the OCSP answer is about another certificate")
+        if not any(_signed(response, key) for key in _responders(response, known)):
+            raise Refused("the OCSP answer is not signed by somebody who may")
+        if single.certificate_status == ocsp.OCSPCertStatus.REVOKED:
+            raise Revoked("the certificate was revoked")
+        if single.certificate_status != ocsp.OCSPCertStatus.GOOD:
+            raise Refused("the OCSP responder does not know the certificate")
+        return _usable_until(single.this_update_utc, single.next_update_utc, now)
+    except (ValueError, TypeError) as error:
+        raise Refused("the answer is no OCSP response") from error
+
+
+def check_list(answer: bytes, serial: int, known: Sequence[bytes], now: datetime) -> datetime:
+    """The same for a certificate revocation list (RFC 5280, section 5)."""
+    try:
+        listed = x509.load_der_x509_crl(answer)
+        issuers = [one for one in map(x509.load_der_x509_certificate, known) if one.subject == listed.issuer]
+        if not any(_list_signed(listed, issuer) for issuer in issuers):
+            raise Refused("the revocation list is not signed by the certificate's issuer")
+        if listed.get_revoked_certificate_by_serial_number(serial) is not None:
+            raise Revoked("the certificate was revoked")
+        return _usable_until(listed.last_update_utc, listed.next_update_utc, now)
+    except (ValueError, TypeError) as error:
+        raise Refused("the answer is no revocation list") from error
+
+
+def _final(certificate: asn1_x509.Certificate, trusted: set[bytes]) -> bool:
+    extensions = certificate["tbs_certificate"]["extensions"]
+    no_check = any(extension["extn_id"].dotted == _NO_CHECK for extension in extensions)
+    return no_check or certificate.subject == certificate.issuer or certificate.dump() in trusted
+
+
+def _serials(data: bytes) -> set[int]:
+    answer = asn1_ocsp.OCSPResponse.load(data)
+    if answer["response_status"].native != "successful":
+        return set()
+    return {single["cert_id"]["serial_number"].native for single in answer.response_data["responses"]}
+
+
+def _ocsp_urls(certificate: asn1_x509.Certificate, issuer: asn1_x509.Certificate) -> list[str]:
+    one, other = (x509.load_der_x509_certificate(item.dump()) for item in (certificate, issuer))
+    # SHA-1 only names the issuer here, and is what every responder knows (RFC 6960, 4.3; RFC 5019).
+    builder = ocsp.OCSPRequestBuilder().add_certificate(one, other, hashes.SHA1())  # noqa: S303
+    request = base64.b64encode(builder.build().public_bytes(serialization.Encoding.DER))
+    return [f"{url.rstrip('/')}/{quote(request, safe='')}" for url in certificate.ocsp_urls if _is_http(url)]
+
+
+def _responders(response: ocsp.OCSPResponse, known: Sequence[bytes]) -> list[x509.Certificate]:
+    """The issuers, and those whom an issuer certified for it (RFC 6960, 4.2.2.2)."""
+    issuers = [x509.load_der_x509_certificate(data) for data in known]
+    delegates = [one for one in response.certificates if _is_responder(one) and any(_issued(one, by) for by in issuers)]
+    return [*issuers, *delegates]
+
+
+def _is_responder(certificate: x509.Certificate) -> bool:
+    try:
+        usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return False
+    return ExtendedKeyUsageOID.OCSP_SIGNING in usage
+
+
+def _issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _signed(response: ocsp.OCSPResponse, by: x509.Certificate) -> bool:
+    key, digest = by.public_key(), response.signature_hash_algorithm
+    try:
+        if isinstance(key, rsa.RSAPublicKey) and digest is not None:
+            key.verify(response.signature, response.tbs_response_bytes, padding.PKCS1v15(), digest)
+        elif isinstance(key, ec.EllipticCurvePublicKey) and digest is not None:
+            key.verify(response.signature, response.tbs_response_bytes, ec.ECDSA(digest))
+        else:
+            return False
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _usable_until(since: datetime, until: datetime | None, now: datetime) -> datetime:
+    if since > now + _SKEW:
+        raise Refused("the answer is from the future")
+    if until is not None and until < now:
+        raise Refused("the answer is out of date")
+    return until or now + _WITHOUT_END
+
+
+def _is_http(url: str) -> bool:
+    return url.lower().startswith(("http://", "https://"))

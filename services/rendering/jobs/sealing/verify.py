@@ -1,0 +1,458 @@
+"""Are the signatures in this PDF what they seem to be?
+
+pyHanko checks the cryptography, the chain and what was changed since, but its verdict alone accepts published forgeries:
+it ignores what follows the last ``%%EOF``, and other readers do not. So a signature counts only when, besides pyHanko,
+
+(a) nothing but white space, and little of it, follows the last ``%%EOF``,
+(b) qpdf reads the file without having to repair its cross-reference table,
+(c) what was added since the signature is nothing, signature maintenance, or form filling that a later signature covers.
+
+So does what stands behind the CMS in the place that is kept for it, which no signature covers, unless it is zeros; and a
+signature that an earlier version of the file carries and a later one dropped is listed as one after which it was changed.
+
+Expiry of a certificate is reported apart from integrity. Each signature is checked on its own: hostile ones raise about
+anything, and must not hide the others. Only what is found wrong with the file itself makes a signature malformed; what
+fails for another reason could not be checked. The words are those of EN 319 102-1, clause 5.
+"""
+
+import asyncio
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from asn1crypto import cms, parser, x509
+from pyhanko.pdf_utils.reader import PdfFileReader
+from pyhanko.sign.ades.report import AdESFailure, AdESIndeterminate
+from pyhanko.sign.diff_analysis import ModificationLevel
+from pyhanko.sign.fields import enumerate_sig_fields
+from pyhanko.sign.validation.dss import DocumentSecurityStore
+from pyhanko.sign.validation.errors import NoDSSFoundError, SignatureValidationError
+from pyhanko.sign.validation.pdf_embedded import (
+    EmbeddedPdfSignature,
+    async_validate_pdf_signature,
+    async_validate_pdf_timestamp,
+)
+from pyhanko.sign.validation.status import DocumentTimestampStatus, PdfSignatureStatus, SignatureCoverageLevel
+
+from contracts.rpc.rendering import Verification, VerifiedSignature
+from services.rendering.jobs.forms import signature_fields
+from services.rendering.jobs.forms.signature_fields import SignatureField
+from services.rendering.jobs.sealing.trust import (
+    FAILED,
+    INDETERMINATE,
+    PADES,
+    Note,
+    Trust,
+    indication_of,
+    level,
+    note,
+    rely,
+)
+
+TIME_STAMP = "ETSI.RFC3161"
+
+_PADDING = "The place that is kept for the signature holds more than the signature: it was put there afterwards"
+_NO_RANGE = "its byte range is none"
+_NO_CMS = "its contents are no CMS"
+_SUPPORTED = {PADES, TIME_STAMP, "adbe.pkcs7.detached", "PBAD.PAdES"}
+
+
+@dataclass(frozen=True)
+class _View:
+    """pyHanko's view of the file, as far as it gets: signature fields by name, the document security store."""
+
+    reader: PdfFileReader | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    store: DocumentSecurityStore | None = None
+    size: int = 0
+
+
+class _Malformed(Exception):
+    """The file is at fault; the message says how."""
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """``answer`` is complete but for what the other signatures of the file say about it; ``tampered`` is a change that was
+    found without comparing versions of the file, in a sentence."""
+
+    answer: VerifiedSignature
+    order: int = 0
+    modifications: ModificationLevel | None = None
+    covers_file: bool = False
+    document_time_stamp: bool = False
+    tampered: str | None = None
+    notes: list[Note] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        return self.answer.integrity == "valid"
+
+
+def verify(data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here: bool = False) -> Verification:
+    """Check every signature of ``data``. ``anchors`` are trusted certificates in DER.
+
+    ``sealed_here``: this very file is known to be one of ours, so that what was added after a signature that it already
+    carried when it came to us was added by us. Raises Refused (``Malformed PDF``) when it is none.
+    """
+    entries, trick = signature_fields.read(data)
+    view = _open(data)
+    if hidden := [name for name in view.fields if name not in {entry.field for entry in entries}]:
+        entries += [SignatureField(name) for name in hidden]
+        trick = trick or "Readers disagree about what this file holds"
+    if not entries and trick and b"/ByteRange" in data:
+        entries = [SignatureField("")]  # there was a signature, and nobody can read it any more
+    findings = list(_check_all(view, entries, anchors, now, trick))
+    if trick is None:  # else it is said already that nothing counts, and why
+        findings += _removed(data, entries, anchors, now)
+    findings.sort(key=lambda finding: finding.order)
+    judged = [_judge(finding, findings, sealed_here=sealed_here) for finding in findings]
+    return Verification(
+        checksum_status=_status(judged, sealed_here=sealed_here), sealed_here=sealed_here, signatures=judged
+    )
+
+
+def _status(signatures: Sequence[VerifiedSignature], *, sealed_here: bool) -> str:
+    """The worst that is said of any of them: what is known to be wrong counts for more than what could not be checked."""
+    if not signatures:
+        return "unsigned"
+    if any(one.integrity == "invalid" or (one.changed_after_signing and not sealed_here) for one in signatures):
+        return "invalid"
+    return "valid" if all(one.integrity == "valid" for one in signatures) else "unknown"
+
+
+# --- one signature ------------------------------------------------------------------------------------------------------
+
+
+def _check_all(
+    view: _View, entries: list[SignatureField], anchors: Sequence[bytes], now: datetime, trick: str | None
+) -> Iterator[_Finding]:
+    """A signature that is shown in several places is the value of as many fields; the first one names it."""
+    seen: set[str] = set()
+    holding: set[bytes] = set()
+    for number, entry in enumerate(entries):
+        try:
+            if entry.field in seen:
+                raise _Malformed("a second field of the same name")
+            seen.add(entry.field)
+            if entry.contents in holding:
+                continue
+            if entry.sub_filter in _SUPPORTED and not _has_byte_range(entry, view.size):
+                raise _Malformed(_NO_RANGE)
+            embedded = _embedded(view, entry)
+            stated = str(embedded.sig_object.get("/SubFilter", "")).removeprefix("/")
+            finding = (
+                _check(replace(entry, sub_filter=stated), embedded, Trust(anchors, view.store, now))
+                if stated in _SUPPORTED
+                else _unsupported(entry, number)
+            )
+        except Exception as error:  # a hostile signature raises about anything, and the next one still counts
+            finding = _failed(entry, number, view, error)
+        if finding.holds:
+            holding.add(entry.contents)
+        yield _tricked(finding, trick) if trick else finding
+
+
+def _removed(data: bytes, entries: list[SignatureField], anchors: Sequence[bytes], now: datetime) -> Iterator[_Finding]:
+    """What the signatures are worth in the version of the file that they were made for."""
+    for entry, earlier in signature_fields.removed(data, entries):
+        for finding in _check_all(_open(earlier), [entry], anchors, now, None):
+            gone = "This signature was removed from the document by a later change"
+            answer = finding.answer.model_copy(update={"covers_whole_document": False, "changed_after_signing": True})
+            yield replace(finding, answer=answer, covers_file=False, tampered=gone)
+
+
+def _embedded(view: _View, entry: SignatureField) -> EmbeddedPdfSignature:
+    if view.reader is None:
+        raise ValueError("the file cannot be read")
+    if entry.field not in view.fields:
+        raise _Malformed("readers disagree whether it is there")
+    return EmbeddedPdfSignature(view.reader, view.fields[entry.field], entry.field)
+
+
+def _open(data: bytes) -> _View:
+    fields: dict[str, Any] = {}
+    store = None
+    try:
+        reader = PdfFileReader(io.BytesIO(data), strict=False)
+        if reader.encrypted:
+            reader.decrypt(b"")  # qpdf has opened it without a password
+        for name, _value, signature_field in enumerate_sig_fields(reader, filled_status=True):
+            fields.setdefault(name, signature_field)
+    except Exception:
+        return _View(size=len(data))
+    try:
+        store = DocumentSecurityStore.read_dss(reader)
+    except NoDSSFoundError:
+        pass
+    except Exception:
+        store = None
+    return _View(reader, fields, store, len(data))
+
+
+def _check(entry: SignatureField, embedded: EmbeddedPdfSignature, trust: Trust) -> _Finding:
+    try:
+        status = _validate(entry, embedded, trust, None)
+    except SignatureValidationError as error:
+        if error.ades_subindication != AdESIndeterminate.NO_SIGNING_CERTIFICATE_FOUND or not _drop_time_stamps(
+            embedded
+        ):
+            raise
+        finding = _finding(entry, embedded, _validate(entry, embedded, trust, None), trust, None)
+        content = (
+            "The time-stamp does not hold the certificate of its authority and cannot be checked: it proves no time"
+        )
+        finding.notes.append(note("warning", content))
+        return finding
+    stamp = getattr(status, "timestamp_validity", None)
+    if stamp is not None and stamp.intact and stamp.valid and trust.now <= stamp.signing_cert.not_valid_after:
+        # The proofs in the file were current when it was stamped, which may be years ago.
+        then = _validate(entry, embedded, trust, stamp.timestamp)
+        if isinstance(then, PdfSignatureStatus) and then.timestamp_validity and then.timestamp_validity.trusted:
+            return _finding(entry, embedded, then, trust, stamp.timestamp)
+    return _finding(entry, embedded, status, trust, None)
+
+
+def _validate(
+    entry: SignatureField, embedded: EmbeddedPdfSignature, trust: Trust, moment: datetime | None
+) -> PdfSignatureStatus | DocumentTimestampStatus:
+    if entry.sub_filter == TIME_STAMP:
+        return asyncio.run(async_validate_pdf_timestamp(embedded, trust.context()))
+    signer, authority = trust.context(moment), trust.context(moment)
+    return asyncio.run(
+        async_validate_pdf_signature(embedded, signer_validation_context=signer, ts_validation_context=authority)
+    )
+
+
+def _drop_time_stamps(embedded: EmbeddedPdfSignature) -> bool:
+    """Leave the time-stamps of the signature out of account, which it does not cover; False when there are none."""
+    attributes = embedded.signer_info["unsigned_attrs"] or ()
+    kept = [one for one in attributes if one["type"].native != "signature_time_stamp_token"]
+    embedded.signer_info["unsigned_attrs"] = kept
+    return len(kept) < len(attributes)
+
+
+def _finding(
+    entry: SignatureField,
+    embedded: EmbeddedPdfSignature,
+    status: PdfSignatureStatus | DocumentTimestampStatus,
+    trust: Trust,
+    proven: datetime | None,
+) -> _Finding:
+    tampered = _PADDING if any(embedded.pkcs7_content[parser.peek(embedded.pkcs7_content) :]) else None
+    covers_file = status.coverage == SignatureCoverageLevel.ENTIRE_FILE and tampered is None
+    certificate: x509.Certificate = status.signing_cert
+    digested = {attribute["type"].native for attribute in embedded.signer_info["signed_attrs"] or ()}
+    problem = _integrity_problem(status, digested)
+    reliance = rely(embedded, status, trust, proven or trust.now)
+    indication, sub_indication, notes = reliance.indication, reliance.sub_indication, reliance.notes
+    stamp = status.timestamp if entry.sub_filter == TIME_STAMP else _stamp_time(status)
+    if problem:
+        indication, sub_indication = FAILED, problem[0]
+        notes.insert(0, note("error", problem[1]))
+    else:
+        notes.insert(0, note("info", "The signed content is intact"))
+        if status.modification_level == ModificationLevel.FORM_FILLING:
+            content = "Later signatures or values of form fields were added, which this signature allows"
+            notes.append(note("info", content))
+    if stamp and not proven and entry.sub_filter != TIME_STAMP:
+        notes.append(
+            note("warning", "The time-stamp comes from an authority that is not known here: it proves no time")
+        )
+    answer = VerifiedSignature(
+        field=entry.field,
+        signer_name=_common_name(certificate.subject) or entry.name,
+        issuer=_common_name(certificate.issuer),
+        signing_reason=entry.reason,
+        signing_time=_utc(getattr(status, "signer_reported_dt", None)) or entry.claimed_time,
+        timestamp=_utc(stamp),
+        signature_type=entry.sub_filter,
+        digest=status.md_algorithm,
+        level=level(embedded, status, trust, sub_filter=entry.sub_filter, signed_attributes=digested),
+        indication=indication,
+        sub_indication=sub_indication,
+        integrity="invalid" if problem else "valid",
+        trust=reliance.trusted,
+        covers_whole_document=covers_file,
+        changed_after_signing=False,
+        certificate_valid_from=_utc(certificate.not_valid_before),
+        certificate_valid_to=_utc(certificate.not_valid_after),
+        certificate_sha256=certificate.sha256.hex(),
+    )
+    return _Finding(
+        answer=answer,
+        order=embedded.signed_revision,
+        modifications=status.modification_level,
+        covers_file=covers_file,
+        document_time_stamp=entry.sub_filter == TIME_STAMP,
+        tampered=tampered,
+        notes=notes,
+    )
+
+
+def _integrity_problem(status: Any, signed_attributes: set[str]) -> tuple[str, str] | None:
+    """EN 319 102-1 sub-indication and a sentence."""
+    if not status.valid:
+        return "SIG_CRYPTO_FAILURE", "The signature does not belong to the certificate or was changed"
+    if not status.intact:
+        return "HASH_FAILURE", "The signed content was changed"
+    if "message_digest" not in signed_attributes:
+        return "FORMAT_FAILURE", "The signature names no digest of the document"
+    if status.coverage is None or status.coverage < SignatureCoverageLevel.ENTIRE_REVISION:
+        return "FORMAT_FAILURE", "The signature does not cover all of the document that it was made for"
+    return None
+
+
+def _stamp_time(status: Any) -> datetime | None:
+    stamp = status.timestamp_validity
+    return stamp.timestamp if stamp is not None and stamp.intact and stamp.valid else None
+
+
+# --- findings that need no cryptography ----------------------------------------------------------------------------------
+
+
+def _unsupported(entry: SignatureField, number: int) -> _Finding:
+    kind = entry.sub_filter or "without a type"
+    answer = _stated(entry, INDETERMINATE, "GENERIC", "unknown")
+    return _Finding(answer, order=number, notes=[note("error", f"Signatures of the type {kind} cannot be checked")])
+
+
+def _failed(entry: SignatureField, number: int, view: _View, error: Exception) -> _Finding:
+    """The check came to no end: is that the file's fault, or ours?"""
+    if entry.sub_filter is not None and entry.sub_filter not in _SUPPORTED:
+        return _unsupported(entry, number)
+    why = error.ades_subindication if isinstance(error, SignatureValidationError) else None
+    said = error.failure_message if isinstance(error, SignatureValidationError) else f"{type(error).__name__}: {error}"
+    fault = str(error) if isinstance(error, _Malformed) else _fault(entry, view)
+    if fault or isinstance(why, AdESFailure):
+        if why is None or fault == _NO_CMS:
+            why = AdESFailure.FORMAT_FAILURE
+        answer = _stated(entry, indication_of(why), why.standard_name, "invalid")
+        content = f"The signature is malformed ({fault or said})"
+    else:
+        answer = _stated(entry, INDETERMINATE, why.standard_name if why else "GENERIC", "unknown")
+        content = f"The signature could not be checked ({said[:200]})"
+    return _Finding(answer, order=number, notes=[note("error", content)])
+
+
+def _fault(entry: SignatureField, view: _View) -> str | None:
+    """What is wrong with the signature as it stands in the file, and needs no cryptography to be seen; None: nothing."""
+    if not _has_byte_range(entry, view.size):
+        return _NO_RANGE
+    try:
+        message = cms.ContentInfo.load(entry.contents)
+        message.native  # noqa: B018 - reads all that is in it
+    except ValueError:
+        return _NO_CMS
+    if message["content_type"].native != "signed_data":
+        return "its contents are no CMS of signed data"
+    signers, certificates = message["content"]["signer_infos"], message["content"]["certificates"]
+    if len(signers) != 1:
+        return "it has not one signer"
+    if not any(_named(signers[0]["sid"], one.chosen) for one in certificates if one.name == "certificate"):
+        return "the certificate of its signer is not in it"
+    return None
+
+
+def _has_byte_range(entry: SignatureField, size: int) -> bool:
+    numbers = entry.byte_range
+    return bool(numbers) and len(numbers) % 2 == 0 and min(numbers) >= 0 and entry.end <= size
+
+
+def _named(sid: cms.SignerIdentifier, certificate: x509.Certificate) -> bool:
+    if sid.name == "subject_key_identifier":
+        return bool(certificate.key_identifier == sid.native)
+    named = sid.chosen
+    return bool(certificate.issuer == named["issuer"] and certificate.serial_number == named["serial_number"].native)
+
+
+def _stated(entry: SignatureField, indication: str, sub_indication: str, integrity: str) -> VerifiedSignature:
+    return VerifiedSignature(
+        field=entry.field,
+        signer_name=entry.name,
+        signing_reason=entry.reason,
+        signing_time=entry.claimed_time,
+        signature_type=entry.sub_filter,
+        indication=indication,
+        sub_indication=sub_indication,
+        integrity=integrity,
+        trust="untrusted",
+        covers_whole_document=False,
+        changed_after_signing=False,
+        certificate_sha256=_certificate_in(entry.contents),
+    )
+
+
+def _certificate_in(contents: bytes) -> str | None:
+    """The SHA-256 of the signer's certificate in a CMS that came to no verdict: so that whose it seems to be can be told."""
+    try:
+        message = cms.ContentInfo.load(contents)["content"]
+        (signer,) = message["signer_infos"]
+        found = [one.chosen for one in message["certificates"] if one.name == "certificate"]
+        return next((one.sha256.hex() for one in found if _named(signer["sid"], one)), None)
+    except Exception:  # hostile contents raise about anything
+        return None
+
+
+def _tricked(finding: _Finding, trick: str) -> _Finding:
+    """Rules a and b: whatever the cryptography says, it is not about what a reader sees."""
+    answer = finding.answer.model_copy(
+        update={
+            "indication": FAILED,
+            "sub_indication": finding.answer.sub_indication
+            if finding.answer.indication == FAILED
+            else "FORMAT_FAILURE",
+            "integrity": "invalid",
+            "covers_whole_document": False,
+            "changed_after_signing": True,
+        }
+    )
+    intact = [note for note in finding.notes if note["type"] != "info"]
+    return replace(finding, answer=answer, covers_file=False, notes=[note("error", trick), *intact])
+
+
+# --- what the signatures say about each other ----------------------------------------------------------------------------
+
+
+def _judge(finding: _Finding, findings: list[_Finding], *, sealed_here: bool) -> VerifiedSignature:
+    """Rule c, and the archive level, which a later document time-stamp gives."""
+    answer, notes = finding.answer, list(finding.notes)
+    updates: dict[str, Any] = {}
+    if finding.tampered:
+        updates["changed_after_signing"] = True
+        notes.insert(0, note("error", finding.tampered))
+        if finding.answer.indication != FAILED:
+            updates |= {"indication": FAILED, "sub_indication": "FORMAT_FAILURE"}
+    elif finding.holds and not _only_permitted_changes(finding, findings):
+        updates["changed_after_signing"] = True
+        if sealed_here:
+            notes.append(note("warning", "Fields were filled in and sealed here after this signature was made"))
+        else:
+            updates |= {"indication": FAILED, "sub_indication": "FORMAT_FAILURE"}
+            notes.append(note("error", "The document was changed after this signature was made"))
+    later = [other for other in findings if other.order > finding.order]
+    if answer.level == "B-LT" and any(other.document_time_stamp and other.holds for other in later):
+        updates["level"] = "B-LTA"
+    return answer.model_copy(update={**updates, "verification_result": notes})
+
+
+def _only_permitted_changes(finding: _Finding, findings: list[_Finding]) -> bool:
+    level = finding.modifications
+    if level in (ModificationLevel.NONE, ModificationLevel.LTA_UPDATES):
+        return True
+    covered = any(other.holds and other.covers_file and other is not finding for other in findings)
+    return level == ModificationLevel.FORM_FILLING and covered
+
+
+def _common_name(name: x509.Name) -> str | None:
+    native = name.native
+    value = native.get("common_name") or native.get("organization_name")
+    return ", ".join(value) if isinstance(value, list) else value
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    if moment is None:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

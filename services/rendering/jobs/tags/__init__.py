@@ -1,0 +1,1 @@
+"""Field tags in the text of a PDF: found, read, taken out."""

@@ -1,0 +1,197 @@
+"""The text of a page by where its characters stand, whatever the order in which they were drawn.
+
+Programs draw what they like first: LibreOffice the letters that it took from another font, others what is bold. Characters
+with a common baseline are a line, from gap to gap, also on a slant; letters from right to left are put back in the order in
+which they were written.
+"""
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from services.rendering.jobs.pdf.geometry import Rectangle
+from services.rendering.jobs.pdf.pdfium_text import PageText
+from services.rendering.jobs.text import bidi
+
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_HYPHEN = "\ufffe\x02"
+_MADE_UP = -1
+"""In the place of the index of a character: a blank or a line's end that is nowhere on the page."""
+
+_HIGH = 0.85
+"""The size of a font, of its height from the highest letter to the lowest, about."""
+
+_SAME_LINE = 0.25
+_BLANK = 0.2
+_GAP = 1.2
+"""In font sizes: between baselines of one line, between two words, between two columns."""
+
+
+@dataclass
+class _Glyph:
+    """``position`` in the page's text; ``along`` and ``across`` its line, ``width`` along it, ``size`` of its font.
+    ``marks`` are the positions of the accents above or below it."""
+
+    position: int
+    text: str
+    along: float
+    across: float
+    width: float
+    size: float
+    marks: list[int] = field(default_factory=list)
+
+
+class OrderedText:
+    """A page's text in the order of reading. It answers as ``PageText`` does; positions are its own, indices are pdfium's."""
+
+    def __init__(self, page: PageText, positions: Sequence[int | str]) -> None:
+        """``positions`` in the text of ``page``, or characters between them that are made up."""
+        self._page = page
+        self._positions = [_MADE_UP if isinstance(one, str) else one for one in positions]
+        self.text = "".join(one if isinstance(one, str) else page.text[one] for one in positions)
+
+    def character_index(self, position: int) -> int:
+        """-1 for a character that is nowhere on the page."""
+        known = self._positions[position]
+        return known if known == _MADE_UP else self._page.character_index(known)
+
+    def is_generated(self, index: int) -> bool:
+        return index == _MADE_UP or self._page.is_generated(index)
+
+    def color(self, index: int) -> tuple[int, int, int] | None:
+        return None if index == _MADE_UP else self._page.color(index)
+
+    def glyph_box(self, index: int) -> Rectangle | None:
+        return None if index == _MADE_UP else self._page.glyph_box(index)
+
+    def drawn(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The same text as ranges of the page's own text, in the order of reading."""
+        found: list[tuple[int, int]] = []
+        for start, end in ranges:
+            for known in self._positions[start:end]:
+                if known == _MADE_UP:
+                    continue
+                if found and found[-1][1] == known:
+                    found[-1] = (found[-1][0], known + 1)
+                else:
+                    found.append((known, known + 1))
+        return found
+
+
+ReadText = PageText | OrderedText
+
+
+def in_order(page: PageText, right_to_left: Callable[[str, str], bool]) -> OrderedText:
+    """``right_to_left`` is asked which of two readings of a line holds: as written in a paragraph from left to right, or in
+    one from right to left."""
+    positions: list[int | str] = []
+    previous: list[_Glyph] = []
+    for stretch in sorted(_stretches(page), key=lambda one: min(glyph.position for glyph in one)):
+        if positions and page.text[previous[-1].position] not in _HYPHEN:
+            positions += " " if abs(stretch[0].across - previous[0].across) < _SAME_LINE * stretch[0].size else "\r\n"
+        positions += _written(page, stretch, right_to_left)
+        previous = stretch
+    return OrderedText(page, positions)
+
+
+def _stretches(page: PageText) -> Iterator[list[_Glyph]]:
+    """Pieces of lines without gaps, in the direction of the line."""
+    by_angle: dict[float, list[_Glyph]] = {}
+    for angle, glyph in _glyphs(page):
+        by_angle.setdefault(angle, []).append(glyph)
+    for glyphs in by_angle.values():
+        for line in _lines(glyphs):
+            # The letters of a ligature all stand in the same place, in the order of the line.
+            line = sorted(_with_marks(line), key=lambda one: (round(one.along, 1), one.position))
+            stretch = [line[0]]
+            for glyph in line[1:]:
+                if glyph.along - max(one.along + one.width for one in stretch[-2:]) > _GAP * glyph.size:
+                    yield stretch
+                    stretch = []
+                stretch.append(glyph)
+            yield stretch
+
+
+def _lines(glyphs: list[_Glyph]) -> Iterator[list[_Glyph]]:
+    glyphs.sort(key=attrgetter("across"))
+    line = glyphs[:1]
+    for glyph in glyphs[1:]:
+        if glyph.across - line[0].across > _SAME_LINE * min(glyph.size, line[0].size):
+            yield line
+            line = []
+        line.append(glyph)
+    if line:
+        yield line
+
+
+def _with_marks(line: list[_Glyph]) -> list[_Glyph]:
+    """Hebrew and Arabic marks are drawn before or after their letter, which is the one that they stand at."""
+    letters = [glyph for glyph in line if not unicodedata.combining(glyph.text) and not glyph.text.isspace()]
+    if not letters or len(letters) == len(line):
+        return line
+    for mark in line:
+        if unicodedata.combining(mark.text):
+            letter = min(letters, key=lambda one: abs(one.along + one.width / 2 - mark.along))
+            letter.marks.append(mark.position)
+    return [glyph for glyph in line if not unicodedata.combining(glyph.text)]
+
+
+def _glyphs(page: PageText) -> Iterator[tuple[float, _Glyph]]:
+    """All that are drawn, with the direction of their lines in radians. Accents go with the letter before them."""
+    last: _Glyph | None = None
+    for position, index, x, y, angle, box in page.drawn_characters():
+        text = page.text[position]
+        is_blank = text.isspace()
+        if last is not None and not text.isascii() and unicodedata.combining(text) and not RIGHT_TO_LEFT.match(text):
+            last.marks.append(position)
+            continue
+        if angle == 0:
+            glyph = _Glyph(position, text, x, y, box.width, _HIGH * box.height)
+        else:
+            cos, sin = math.cos(angle), math.sin(angle)
+            is_slanted = min(abs(cos), abs(sin)) > 0.05
+            width, height = (box.width, box.height) if abs(cos) > abs(sin) else (box.height, box.width)
+            size = page.font(index)[1] if is_slanted else _HIGH * height
+            glyph = _Glyph(
+                position, text, x * cos + y * sin, y * cos - x * sin, size / 2 if is_slanted else width, size
+            )
+        if is_blank and glyph.width == 0:
+            continue  # pdfium made it up, too.
+        yield angle, glyph
+        last = None if is_blank else glyph
+
+
+def _written(
+    page: PageText, stretch: Sequence[_Glyph], right_to_left: Callable[[str, str], bool]
+) -> Iterator[int | str]:
+    """The positions of its characters in the order in which they were written, with blanks where there is room for one."""
+    shown: list[_Glyph | str] = []
+    for number, glyph in enumerate(stretch):
+        if number and _has_blank(page, stretch[number - 1], glyph):
+            shown.append(" ")
+        shown.append(glyph)
+    text = "".join(one if isinstance(one, str) else one.text for one in shown)
+    if RIGHT_TO_LEFT.search(text):
+        orders = {way: bidi.logical_indexes(text, right_to_left=way) for way in (False, True)}
+        readings = {way: "".join(text[index] for index in order) for way, order in orders.items()}
+        shown = [shown[index] for index in orders[right_to_left(readings[False], readings[True])]]
+    for one in shown:
+        if isinstance(one, str):
+            yield one
+        else:
+            yield one.position
+            yield from one.marks
+
+
+def _has_blank(page: PageText, glyph: _Glyph, following: _Glyph) -> bool:
+    """Of two that were drawn one after the other, pdfium knows; others may have a gap between them."""
+    if glyph.text.isspace() or following.text.isspace():
+        return False
+    first, last = sorted((glyph.position, following.position))
+    between = page.text[first + 1 : last]
+    if not between or between.isspace():
+        return bool(between)
+    return following.along - glyph.along - glyph.width > _BLANK * min(glyph.size, following.size)

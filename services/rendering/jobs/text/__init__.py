@@ -1,0 +1,1 @@
+"""Text on paper: lines, directions, shapes, fonts."""

@@ -1,0 +1,521 @@
+"""The audit trail: a document that says what was signed, by whom, when and how that is known (peer facts 4.5).
+
+It carries the account's name and never the branding of a recipient, every time with its zone, every hash as SHA-256 in
+lower-case hex. What the API did is never called signing. The event log is a hash chain, which is checked before it is
+printed; its head is printed whole.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+import pikepdf
+
+from contracts.evidence.audit_chain import START
+from contracts.fields import paper as values
+from contracts.markdown_text import plain_title
+from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
+from contracts.types import FieldType
+from services.rendering import differences
+from services.rendering.jobs.drawing import paper
+from services.rendering.jobs.drawing.canvas import Canvas
+from services.rendering.jobs.drawing.paper import Block, Margins, Paper, readable
+from services.rendering.jobs.drawing.qr_code import qr_code
+from services.rendering.jobs.pdf.geometry import Rectangle
+from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.jobs.text.layout import Color, Style, layout
+from services.rendering.jobs.trail import words
+
+PRODUCT = "Countersign"
+
+INK: Color = (0.106, 0.141, 0.188)
+SOFT: Color = (0.302, 0.345, 0.4)
+FAINT: Color = (0.847, 0.827, 0.784)
+ACCENT: Color = (0.09, 0.361, 0.298)
+TINT: Color = (0.898, 0.945, 0.929)
+
+_TITLE = Style(size=23, bold=True, color=INK)
+_SECTION = Style(size=12.5, bold=True, color=ACCENT)
+_STRONG = Style(size=10.5, bold=True, color=INK)
+_BODY = Style(size=9, color=INK, leading=1.3)
+_QUIET = Style(size=8.5, color=SOFT, leading=1.3)
+_LABEL = Style(size=7, bold=True, color=SOFT)
+_HASH = Style(family="Courier", size=8, color=INK, leading=1.25)
+_SMALL_HASH = Style(family="Courier", size=7.5, color=SOFT)
+_FURNITURE = Style(size=7.5, color=SOFT, wrap=False)
+_MARK = Style(size=7.5, bold=True, color=ACCENT, wrap=False)
+
+_CODE_SIDE = 76.0
+_SHORT_HASH = 12
+_MOST_CHANGES = 12
+_PICTURE_HEIGHT = 46.0
+_LETTER_ZONES = ("America/", "US/", "Pacific/Honolulu")
+_NO_VALUE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH})
+_PICTURES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAGE, FieldType.STAMP})
+
+
+@dataclass(frozen=True)
+class SealedSummary:
+    """A document as it came and as it left; ``size`` in bytes."""
+
+    name: str
+    original_sha256: str
+    sealed_sha256: str
+    pages: int
+    size: int
+    level: str
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Whose seal is on the documents and on this trail, and since when."""
+
+    signer: str
+    issuer: str
+    sealed_at: datetime
+
+
+class AuditTrail:
+    """Laid out but for the documents, which may still be about to be sealed; ``attachments`` are file contents by uuid.
+
+    Raises Refused when the hash chain of the events does not hold.
+    """
+
+    def __init__(self, request: SealRequest, attachments: Mapping[str, bytes], seal: Seal) -> None:
+        check_chain(request.trail)
+        size = paper.LETTER if request.account.time_zone.startswith(_LETTER_ZONES) else paper.A4
+        self._name, self._trail = readable(request.name, 200), request.trail
+        self._sheet = Paper(size, Margins(), partial(_furniture, readable(request.name, 80), request.submission_id))
+        self._sections = sections = _Sections(request, self._sheet, attachments, seal)
+        self._before, self._after = sections.head(), [*sections.parties(), *sections.events(), *sections.verification()]
+
+    def finish(self, documents: Sequence[SealedSummary]) -> pikepdf.Pdf:
+        """The finished document, unsigned and still open. To be called once."""
+        self._sheet.flow([*self._before, *self._sections.documents(documents), *self._after])
+        pdf = self._sheet.save(title=f"Audit trail - {self._name}", language="en")
+        # For programs, in plain text: what is printed binds the evidence to this trail, and so to its seal.
+        pdf.docinfo["/CountersignEvents"] = f"{len(self._trail)} {self._trail[-1].hash if self._trail else START}"
+        pdf.docinfo["/CountersignSealed"] = " ".join(one.sealed_sha256 for one in documents)
+        return pdf
+
+
+def check_chain(trail: Sequence[TrailEvent]) -> None:
+    """Raises Refused naming the first line whose hash is not the one that its content and the line before it give, unless an
+    admin has accepted that, which is on the trail itself."""
+    accepted = set(differences.accepted_in(trail))
+    for broken in differences.broken_lines(trail):
+        if broken not in accepted:
+            raise Refused(broken)
+
+
+class _Sections:
+    """Widths are of the printed part of the sheet."""
+
+    def __init__(self, request: SealRequest, sheet: Paper, attachments: Mapping[str, bytes], seal: Seal) -> None:
+        self._request, self._sheet, self._attachments, self._seal = request, sheet, attachments, seal
+        self._width = sheet.width
+        self._files: dict[str, FilledAttachment] = {one.uuid: one for one in request.attachments}
+        self._parties = {party.id: party for party in request.parties}
+        self._reasons = {note.field_uuid: note.reason for note in request.notes if note.reason}
+
+    # --- sections
+
+    def head(self) -> list[Block]:
+        request = self._request
+        facts = [
+            ("Submission", str(request.submission_id)),
+            ("Created", self._time(request.created_at)),
+            ("Completed", self._time(request.completed_at)),
+            ("Sealed", self._time(self._seal.sealed_at)),
+        ]
+        column = self._width / 2 - 14
+        cells = [self._fact(label, value, column - 14) for label, value in facts]
+        rows = [paper.row([(0, cells[0]), (column, cells[1])]), paper.row([(0, cells[2]), (column, cells[3])])]
+        if request.account.with_signature_id:
+            rows.append(self._fact("Document ID", values.document_id(request.submission_slug), self._width - 28))
+        grid = paper.stack(rows, gap=9)
+        return [
+            self._text(request.account.name, Style(size=10, bold=True, color=ACCENT), longest=120),
+            paper.space(5),
+            self._text("Audit trail", _TITLE),
+            paper.space(2),
+            self._text(request.name, Style(size=12, color=SOFT), longest=300),
+            paper.space(16),
+            paper.panel(grid, self._width, TINT, 14),
+        ]
+
+    def documents(self, documents: Sequence[SealedSummary]) -> list[Block]:
+        blocks = self._section("Documents")
+        sealed_at = self._time(self._seal.sealed_at)
+        for document in documents:
+            pages = "1 page" if document.pages == 1 else f"{document.pages} pages"
+            quiet = f"{pages} · {_size(document.size)} · sealed {sealed_at} · PAdES {document.level}"
+            width = self._width - 14
+            entry = paper.stack(
+                [
+                    self._text(document.name, _STRONG, width, longest=300),
+                    self._text(quiet, _QUIET, width),
+                    paper.space(2),
+                    self._hash("SHA-256 as it was uploaded", document.original_sha256),
+                    paper.space(1),
+                    self._hash("SHA-256 as it was sealed", document.sealed_sha256),
+                ],
+                gap=2,
+            )
+            blocks += [paper.barred(entry, ACCENT), paper.space(13)]
+        return blocks
+
+    def parties(self) -> list[Block]:
+        blocks = self._section("Parties")
+        several = len(self._request.parties) > 1
+        for party in self._request.parties:
+            head = [self._text(_called(party), _STRONG, longest=200)]
+            about = [party.role] if several else []
+            about += [text for text in (party.email, party.phone) if text and text != _called(party)]
+            if about:
+                head.append(self._text(" · ".join(about), _QUIET, longest=500))
+            head.append(
+                self._text(self._outcome(party), Style(size=9, bold=True, color=ACCENT, leading=1.3), longest=600)
+            )
+            blocks.append(paper.keep_with_next(paper.stack(head, gap=2)))
+            blocks += [paper.keep_with_next(paper.space(7)), self._facts(self._evidence(party)), paper.space(6)]
+            blocks += self._values(party)
+            blocks += [paper.space(5), paper.rule(self._width, FAINT), paper.space(11)]
+        return blocks
+
+    def events(self) -> list[Block]:
+        blocks = self._section("Event log")
+        widths = (0.0, 158.0, self._width - 92.0)
+        titles = [("Time", widths[0]), ("Event", widths[1]), ("Hash", widths[2])]
+        header = paper.row([(x, self._text(title.upper(), _LABEL, 120)) for title, x in titles])
+        blocks += [paper.keep_with_next(header), paper.keep_with_next(paper.space(4))]
+        for event in self._request.trail:
+            what = [self._text(self._what(event), _BODY, widths[2] - widths[1] - 12, longest=300)]
+            # Each has a line of its own: nobody whose name is "Ana · IP 192.0.2.1" says what another column should.
+            about = (*self._whom(event), self._about(event), *self._changes(event), *self._accepted(event))
+            what += [self._text(one, _QUIET, widths[2] - widths[1] - 12, longest=600) for one in about if one]
+            line = paper.row(
+                [
+                    (widths[0], self._text(self._time(event.occurred_at), _BODY, widths[1] - 10)),
+                    (widths[1], paper.stack(what, gap=1)),
+                    (widths[2], self._text(f"{event.hash[:_SHORT_HASH]}…", _SMALL_HASH, 92)),
+                ]
+            )
+            blocks.append(paper.stack([paper.rule(self._width, FAINT, 0.4), paper.space(4), line, paper.space(5)]))
+        return blocks
+
+    def verification(self) -> list[Block]:
+        """How anybody can check it, with and without us."""
+        head = self._request.trail[-1].hash if self._request.trail else START
+        steps = [
+            ("The seal", words.SEAL_STEP.format(signer=self._seal.signer, issuer=self._seal.issuer)),
+            ("The documents", words.DOCUMENTS_STEP),
+            ("The event log", words.LOG_STEP),
+        ]
+        inner = self._width - 28
+        blocks = self._page(inner)
+        for title, step in steps:
+            blocks += [self._text(title, _STRONG, inner), self._text(step, _BODY, inner), paper.space(7)]
+        blocks.append(self._text(head, _HASH, inner))
+        whole = paper.panel(paper.stack(blocks), self._width, TINT, 14)
+        return [*self._section("How to verify"), whole]
+
+    # --- parts of sections
+
+    def _page(self, width: float) -> list[Block]:
+        """Where anybody can check a file, to be typed and as a QR code. None where the outside cannot reach us."""
+        if not self._request.base_url:
+            return []
+        address = f"{self._request.base_url}/verify?submission={self._request.submission_id}"
+        code = qr_code(address, _CODE_SIDE)
+        beside = width - _CODE_SIDE - 14
+        said = [
+            self._text("The page", _STRONG, beside),
+            paper.linked(self._text(address, _HASH, beside), beside, address),
+            paper.space(3),
+            self._text(words.PAGE_STEP, _BODY, beside),
+        ]
+        return [paper.row([(0, code), (_CODE_SIDE + 14, paper.stack(said, gap=1))]), paper.space(11)]
+
+    def _section(self, title: str) -> list[Block]:
+        heading = paper.stack([paper.space(20), self._text(title, _SECTION), paper.space(8)])
+        return [paper.keep_with_next(heading)]
+
+    def _evidence(self, party: PartySummary) -> list[tuple[str, str]]:
+        consent = party.consent or {}
+        invited = party.invited_at or party.sent_at
+        given = _moment(consent.get("agreed_at") or consent.get("time"))
+        facts = [
+            ("Invited", self._time(invited) if invited else ""),
+            ("Invitation sent", self._time(party.sent_at) if party.sent_at and party.invited_at else ""),
+            ("First opened", self._time(party.opened_at) if party.opened_at else ""),
+            ("IP address", party.ip or ""),
+            ("Time zone", party.time_zone or ""),
+            ("E-mail address verified", self._verified(party, "email_verified")),
+            ("Phone number verified", self._verified(party, "phone_verified")),
+            *(("Identity verified", proof) for proof in self._proofs(party)),
+            ("Let in by", self._let_in_by(party)),
+            ("Consent given", self._time(given) if given else ""),
+            ("Consent text", str(consent.get("text") or "")),
+            ("Consent to what is at", str(consent.get("url") or "")),
+            ("Words above the Complete button", self._statement(party)),
+            ("User agent", party.user_agent or ""),
+        ]
+        return [(label, value) for label, value in facts if value]
+
+    def _completion(self, party: PartySummary) -> TrailEvent | None:
+        done = (one for one in self._request.trail if one.event_type in differences.COMPLETIONS)
+        return next((one for one in done if one.submitter_id == party.id), None)
+
+    def _let_in_by(self, party: PartySummary) -> str:
+        """How this party was let in to the form that it completed. Lines of older versions do not say it."""
+        done = self._completion(party)
+        said = done.data.get("let_in_by") if done else None
+        return ", ".join(filter(None, map(_way, said))) if isinstance(said, list) else ""
+
+    def _statement(self, party: PartySummary) -> str:
+        done = self._completion(party)
+        said = done.data.get("statement") if done else None
+        return str(said.get("words") or "") if isinstance(said, dict) else ""
+
+    def _verified(self, party: PartySummary, event_type: str) -> str:
+        """When this party passed a one-time code last before it was done; the event log has every time."""
+        done = party.completed_at
+        moments = [
+            one.occurred_at
+            for one in self._request.trail
+            if (one.submitter_id, one.event_type) == (party.id, event_type)
+            and (done is None or one.occurred_at <= done)
+        ]
+        return f"by one-time code, {self._time(max(moments))}" if moments else ""
+
+    def _proofs(self, party: PartySummary) -> list[str]:
+        """Whom identity providers named when this party proved who it is, and how they were asked. What was proved before its
+        address was another one fills no field any more."""
+        values = [one for one in self._request.values if one.submitter_id == party.id and one.value]
+        fields = sum(one.field.type is FieldType.VERIFICATION for one in values)
+        found = []
+        for one in self._request.trail:
+            if (one.submitter_id, one.event_type) != (party.id, "complete_verification"):
+                continue
+            who = [str(one.data[key]) for key in ("identified_as", "subject") if one.data.get(key)]
+            how = f", assurance {one.data['acr']}" if one.data.get("acr") else ""
+            found.append(f"{' · '.join(who)}, by {one.data.get('issuer')}{how}, {self._time(one.occurred_at)}")
+        return list(dict.fromkeys(found[-fields:])) if fields else []
+
+    def _facts(self, facts: Sequence[tuple[str, str]]) -> Block:
+        """Label and value, two pairs beside each other while they are short."""
+        rows: list[Block] = []
+        half = self._width / 2
+        waiting: list[Block] = []
+        for label, value in facts:
+            if len(value) > 48:
+                rows.append(self._fact(label, value, self._width))
+                continue
+            waiting.append(self._fact(label, value, half - 14))
+            if len(waiting) == 2:
+                rows.append(paper.row([(0, waiting[0]), (half, waiting[1])]))
+                waiting = []
+        return paper.stack([*rows, *waiting], gap=6)
+
+    def _values(self, party: PartySummary) -> list[Block]:
+        """What the party filled in, two fields beside each other; pictures small, files by name and hash."""
+        own = [one for one in self._request.values if one.submitter_id == party.id and one.field.type not in _NO_VALUE]
+        counts: dict[str, int] = {}
+        cells = []
+        for one in own:
+            counts[one.field.type] = counts.get(one.field.type, 0) + 1
+            if (shown := self._shown(one)) is not None:
+                title = (
+                    plain_title(one.field.title or "")
+                    or one.field.name
+                    or f"{one.field.type.value} field {counts[one.field.type]}"
+                )
+                label = self._text(title.upper(), _LABEL, self._width / 2 - 14, longest=120)
+                cells.append(paper.stack([label, shown], gap=2))
+        half = self._width / 2 - 6
+        pairs = [cells[index : index + 2] for index in range(0, len(cells), 2)]
+        blocks = []
+        for pair in pairs:
+            line = paper.row([(index * half, cell) for index, cell in enumerate(pair)])
+            blocks.append(paper.barred(paper.stack([line, paper.space(7)]), FAINT))
+        return [paper.space(4), *blocks]
+
+    def _shown(self, one: FieldValue) -> Block | None:
+        width = self._width / 2 - 14
+        uuids = one.value if isinstance(one.value, list) else [one.value]
+        if any(uuid in self._files and self._files[uuid].branding for uuid in uuids if isinstance(uuid, str)):
+            return None
+        if one.field.type in _PICTURES:
+            data = self._attachments.get(str(one.value))
+            picture = self._sheet.picture(data, 170, _PICTURE_HEIGHT) if data else None
+            picture = picture or (self._text("Picture", _BODY, width) if one.value else None)
+            reason = self._reasons.get(one.field.uuid)
+            if picture is None or reason is None:
+                return picture
+            return paper.stack([picture, self._text(f"Reason: {reason}", _BODY, width, longest=300)], gap=3)
+        if one.field.type == FieldType.FILE:
+            files = [self._files[uuid] for uuid in uuids if uuid in self._files]
+            lines = [
+                paper.stack(
+                    [
+                        self._text(file.filename, _BODY, width, longest=200),
+                        self._text(_halved(file.file.sha256), _SMALL_HASH, width),
+                    ]
+                )
+                for file in files
+            ]
+            return paper.stack(lines, gap=3) if lines else None
+        if one.field.type == FieldType.CHECKBOX:
+            return self._text("Checked", _BODY, width) if one.value else None
+        text = values.display(one.field, one.value, self._request.account)
+        return self._text(text, _BODY, width) if text else None
+
+    def _outcome(self, party: PartySummary) -> str:
+        when = f" {self._time(party.completed_at)}" if party.completed_at else ""
+        if party.completed_by_api:
+            return f"Completed via API by {party.completed_by_api}{when}"
+        if party.status == "completed":
+            return f"Signed{when}"
+        if party.status == "declined":
+            return f"Declined: {party.decline_reason}" if party.decline_reason else "Declined"
+        return party.status.capitalize()
+
+    def _what(self, event: TrailEvent) -> str:
+        return words.EVENTS.get(event.event_type, event.event_type.replace("_", " ").capitalize())
+
+    def _whom(self, event: TrailEvent) -> list[str]:
+        """Whom a line is about, as it says itself, and which API user acted. Lines of older versions do not say the former: of
+        them it is what the parties are called today."""
+        said = event.data.get("party")
+        found: list[str] = []
+        if isinstance(said, dict):
+            sent_to = ("to", "email", "phone")  # a message says for itself where it went
+            known = ["name"] if any(event.data.get(key) for key in sent_to) else ["name", "email", "phone"]
+            found = [str(said[key]) for key in known if said.get(key)] or [str(said.get("role") or "")]
+        elif event.submitter_id is not None and event.submitter_id in self._parties:
+            found = [_called(self._parties[event.submitter_id])]
+        if event.data.get("by"):
+            name = f"{event.data['by_name']}, " if event.data.get("by_name") else ""
+            found.append(f"by {name}{event.data['by']}")
+        if event.event_type == "create_submission" and isinstance(parties := event.data.get("parties"), list):
+            found += [_listed(one) for one in parties if isinstance(one, dict)]
+        if isinstance(named := event.data.get("named"), dict):
+            found.append(_listed(named))
+        return found
+
+    def _about(self, event: TrailEvent) -> str:
+        details = [
+            f"{word} {value}"
+            for key, word in words.DETAILS.items()
+            if isinstance(value := event.data.get(key), str | int | float) and value != ""
+        ]
+        if sent := _moment(event.data.get("sent_at")):
+            details.append(f"taken by the mail server {self._time(sent)}")
+        return " · ".join(details)
+
+    def _changes(self, event: TrailEvent) -> list[str]:
+        """What a line of a change says, each change in words."""
+        changes = event.data.get("changes")
+        named = [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+        told = [sentence for one in named for sentence in self._change(one)]
+        if len(told) > _MOST_CHANGES:
+            told = [*told[:_MOST_CHANGES], f"and {len(told) - _MOST_CHANGES} more"]
+        return told
+
+    def _accepted(self, event: TrailEvent) -> list[str]:
+        """The differences that somebody has taken upon themselves, all of them."""
+        return differences.accepted_in([event])
+
+    def _change(self, one: Mapping[str, object]) -> list[str]:
+        what, before, after = str(one.get("what") or ""), one.get("before"), one.get("after")
+        prefix = next((group for group in words.CHANGED_GROUPS if what.startswith(group)), "")
+        label = words.CHANGED.get(what) or f"{words.CHANGED_GROUPS.get(prefix, '')} {what.removeprefix(prefix)}".strip()
+        label = readable(label, 120)
+        if prefix == "fields." and isinstance(before, dict) and isinstance(after, dict):  # the keys that differ
+            return [
+                self._became(f"{label}, {str(key).replace('_', ' ')}", before.get(key), after.get(key))
+                for key in {**before, **after}
+            ]
+        return [self._became(label, before, after)]
+
+    def _became(self, label: str, before: object, after: object) -> str:
+        return f"{label}: was {self._said(before)}, is now {self._said(after)}"
+
+    def _said(self, value: object) -> str:
+        if value is None or value in ("", [], {}):
+            return "not set"
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, str) and (moment := _moment(value)):
+            return self._time(moment)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return f"“{readable(text, 160)}”"
+
+    def _hash(self, label: str, digest: str) -> Block:
+        return paper.row([(0, self._text(label, _QUIET, 124)), (126, self._text(digest, _HASH, self._width - 140))])
+
+    def _fact(self, label: str, value: str, width: float) -> Block:
+        return paper.stack(
+            [self._text(label.upper(), _LABEL, width), self._text(value, _BODY, width, longest=1_000)], gap=2
+        )
+
+    def _text(self, text: str, style: Style, width: float | None = None, longest: int = paper.LONGEST_TEXT) -> Block:
+        return paper.text(readable(text, longest), style, self._width if width is None else width)
+
+    def _time(self, moment: datetime) -> str:
+        return values.printed_time(moment, self._request.account.time_zone, self._request.account.locale)
+
+
+def _furniture(name: str, submission_id: int, canvas: Canvas, number: int, pages: int) -> None:
+    """Bars at top and bottom; below, whose product it is, what this is, which page."""
+    width, height = canvas.page.width, canvas.page.height
+    canvas.fill(Rectangle(0, height - 9, width, height), ACCENT)
+    canvas.fill(Rectangle(0, height - 13, width, height - 9), TINT)
+    canvas.fill(Rectangle(0, 0, width, 32), TINT)
+    margin = Margins().left
+    canvas.text(layout(PRODUCT, _MARK), margin, 13)
+    middle = layout(f"Audit trail of submission {submission_id} · {name}", _FURNITURE)
+    canvas.text(middle, (width - middle.width) / 2, 13)
+    page = layout(f"Page {number} of {pages}", _FURNITURE)
+    canvas.text(page, width - margin - page.width, 13)
+
+
+def _way(said: object) -> str:
+    """How somebody was let in, in words."""
+    if not isinstance(said, Mapping):
+        return ""
+    way = str(said.get("way"))
+    if way == "code":
+        return f"{words.CODES.get(str(said.get('method')), 'a code sent to')} {said.get('to')}"
+    if way == "identity_provider":
+        return f"the identity provider {said.get('issuer')}"
+    return words.WAYS.get(way, way)
+
+
+def _listed(party: Mapping[str, object]) -> str:
+    """A party as a list of parties has it."""
+    role, *known = [str(party[key]) for key in ("role", "name", "email", "phone") if party.get(key)] or [""]
+    return f"{role}: {', '.join(known)}" if known else role
+
+
+def _called(party: PartySummary) -> str:
+    return party.name or party.email or party.phone or party.role
+
+
+def _halved(digest: str) -> str:
+    return f"{digest[:32]}\n{digest[32:]}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB" if size >= 1_000_000 else f"{max(1, round(size / 1000))} KB"
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None

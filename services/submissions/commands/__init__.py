@@ -1,0 +1,1 @@
+"""Transactions: one function, one use case."""

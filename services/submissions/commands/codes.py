@@ -1,0 +1,179 @@
+"""Use cases of one-time codes on the signing page: the gate before everything of a form, sending a code, checking one."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, invalid
+from contracts.events import CODE_DUE, CodeDue
+from contracts.rpc import submissions as rpc
+from contracts.runtime.bus.outbox import emit
+from contracts.types import Account, FieldDefinition, FieldType
+from services.submissions.models import SubmitterRow
+from services.submissions.planning.creation import LINK
+from services.submissions.rules import addresses, domain, filling
+from services.submissions.rules.domain import FormState, Refused
+from services.submissions.settings import Settings
+from services.submissions.site import Site
+from services.submissions.storage import branding, one_time_codes, phone_caps, rates, store, trail
+from services.submissions.storage.one_time_codes import EMAIL, PHONE, Asked, Issued, Judged
+from services.submissions.storage.repeats import once
+
+STATE = "code"
+"""``SigningForm.state`` while a code is asked for."""
+
+WORTH_A_CODE = frozenset({FormState.OPEN, FormState.WAITING, FormState.COMPLETED})
+"""In the other states the page has nothing to show that a code could open."""
+
+NOT_CONFIRMED = "must be confirmed with the code that is sent to it"
+_SENT = {EMAIL: trail.SEND_CODE_BY_EMAIL, PHONE: trail.SEND_CODE_BY_PHONE}
+_PASSED = {EMAIL: trail.EMAIL_VERIFIED, PHONE: trail.PHONE_VERIFIED}
+
+
+class Visitor(Protocol):
+    """Who calls with a slug: ``contracts.rpc.submissions.visit.Visit`` and ``form.FormPage``."""
+
+    slug: str
+    proofs: list[str]
+
+
+def require_passed(submitter: SubmitterRow, proofs: Sequence[str], site: Site, now: datetime) -> None:
+    """Raises ServiceError("forbidden") while this browser has a code to pass. Before everything that a slug opens."""
+    if one_time_codes.next_asked(submitter, proofs, site.link_secret, now) is not None:
+        message = "Verification required, refresh the page and pass 2FA."
+        raise ServiceError("forbidden", message, [{"field": "state", "reason": STATE}])
+
+
+def lock_passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> tuple[store.Loaded, SubmitterRow]:
+    """The submission of this slug, locked, and its signer, who has passed the codes that are asked of him."""
+    found, submitter = store.lock_by_slug(session, visitor.slug)
+    require_passed(submitter, visitor.proofs, site, now)
+    return found, submitter
+
+
+def send(
+    session: Session, command: rpc.codes.SendCode, settings: Settings, site: Site, now: datetime
+) -> rpc.codes.CodeSent:
+    """Send the code that this browser must pass next, or the one that confirms a number for a field."""
+
+    def decide() -> rpc.codes.CodeSent:
+        found, submitter = store.lock_by_slug(session, command.slug)
+        asked = _asked(found, submitter, command, command.phone, site, now)
+        if asked.address is None:
+            raise invalid("There is no address that a code could be sent to.")
+        if asked.method == PHONE and command.phone_otp_webhook is None:
+            raise invalid("Phone verification not configured", "phone_otp_webhook", "is not configured")
+        if found.row.source == LINK:
+            who = f"codes of link forms from {rates.network(command.ip)}"
+            rates.count(session, who, one_time_codes.SENDS_OF_VISITOR, now, refusal=one_time_codes.TOO_MANY_FROM_HERE)
+        issued = one_time_codes.issue(session, asked, found.row.id, site.link_secret, now)
+        if asked.method == PHONE:
+            phone_caps.count(session, asked.address, settings, now)
+        said = {asked.method: asked.address, "ip": command.ip}
+        trail.append(found, [trail.Line(_SENT[asked.method], submitter.id, said)], store.moment(found, now))
+        due = _due(found, submitter, asked, issued, command.phone_otp_webhook)
+        emit(session, CODE_DUE, due, subject=f"submission:{found.row.id}")
+        return rpc.codes.CodeSent(
+            sent_to=one_time_codes.masked(asked.method, asked.address),
+            retry_after=int(one_time_codes.SENDS.pause.total_seconds()),
+            expires_at=issued.expires_at,
+        )
+
+    return once(session, rpc.codes.SEND_CODE, command, decide)
+
+
+def check(
+    session: Session, command: rpc.codes.CheckCode, site: Site, now: datetime
+) -> tuple[Judged, rpc.codes.PassedCode | None]:
+    """Judge what was typed. Nothing is raised for a wrong code: the transaction has to commit the count of guesses."""
+    found, submitter = store.lock_by_slug(session, command.slug)
+    asked = _asked(found, submitter, command, command.phone, site, now)
+    judged = one_time_codes.judge(session, asked, command.code, command.request_id, site.link_secret, now)
+    if judged.reason is not None:
+        return judged, None
+    if not judged.again:
+        said = {asked.method: asked.address, "ip": command.ip, "user_agent": (command.user_agent or "")[:250] or None}
+        trail.append(found, [trail.Line(_PASSED[asked.method], submitter.id, said)], store.moment(found, now))
+    if asked in one_time_codes.required(submitter):
+        return judged, one_time_codes.proof_of(asked, site.link_secret, now)
+    return judged, rpc.codes.PassedCode(method=asked.method)
+
+
+def asks_for_code(field: FieldDefinition) -> bool:
+    """A phone field whose number the signer must confirm with a code. What the sender fixed is the sender's to know."""
+    return field.type is FieldType.PHONE and bool(field.preferences.get("one_time_code")) and not field.readonly
+
+
+def unconfirmed(found: store.Loaded, submitter: SubmitterRow, site: Site) -> filling.Faults:
+    """The fields of this signer whose number he has not confirmed, as they stand."""
+    fields = [one for one in found.fields_of(submitter) if asks_for_code(one) and submitter.values.get(one.uuid)]
+    numbers = [str(submitter.values[one.uuid]) for one in fields]
+    known = one_time_codes.confirmed(found.session, submitter, numbers, site.link_secret)
+    return [(one, NOT_CONFIRMED) for one, number in zip(fields, numbers, strict=True) if number not in known]
+
+
+def show_confirmed(session: Session, submitter: SubmitterRow, fields: Sequence[rpc.form.FormField], site: Site) -> None:
+    """Say of each number of a field that asks for a code whether it was confirmed."""
+    asking = {one.uuid: str(one.value) for one in fields if one.mine and one.value and asks_for_code(one)}
+    known = one_time_codes.confirmed(session, submitter, list(asking.values()), site.link_secret)
+    for one in fields:
+        if asking.get(one.uuid) in known:
+            one.confirmed = asking[one.uuid]
+
+
+def _asked(
+    found: store.Loaded, submitter: SubmitterRow, visit: rpc.visit.Visit, phone: str | None, site: Site, now: datetime
+) -> Asked:
+    """The code that is to be sent or checked; ServiceError when none is asked for, or there is nothing that it could open."""
+    state = found.state.form_state(submitter.id, now)
+    if state not in WORTH_A_CODE:
+        refused = Refused(state, domain.REFUSALS[state])
+        raise ServiceError("invalid", refused.message, [{"field": "state", "reason": str(state)}])
+    number = _number(phone)
+    asked = one_time_codes.next_asked(submitter, visit.proofs, site.link_secret, now)
+    if asked is not None:
+        if number is not None and asked.method == EMAIL:
+            require_passed(submitter, visit.proofs, site, now)
+        if number is not None and number != asked.address:  # else anybody would prove a number of his own
+            raise invalid("phone is not the number of this submitter", "phone", "is not the number of this submitter")
+        return asked
+    if number is None:
+        raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
+    if state is not FormState.OPEN or not any(asks_for_code(one) for one in found.fields_of(submitter)):
+        reason = "is not asked for: no field of this form needs a code"
+        raise invalid(f"phone {reason}", "phone", reason)
+    return one_time_codes.of_number(submitter, number)
+
+
+def _number(phone: str | None) -> str | None:
+    if phone is None:
+        return None
+    try:
+        return addresses.phone(phone)
+    except addresses.BadAddress as bad:
+        raise invalid(f"phone {bad.reason}", "phone", bad.reason) from None
+
+
+def _due(
+    found: store.Loaded, submitter: SubmitterRow, asked: Asked, issued: Issued, phone_otp_webhook: str | None
+) -> CodeDue:
+    return CodeDue(
+        code_id=issued.code_id,
+        seed=issued.seed,
+        method=asked.method,
+        to=asked.address or "",
+        to_name=submitter.name,
+        submission_id=found.row.id,
+        submission_name=found.row.name or found.snapshot.template_name or f"Submission {found.row.id}",
+        submitter_id=submitter.id,
+        submitter_name=submitter.name,
+        submitter_email=submitter.email,
+        slug=submitter.slug,
+        template_name=found.snapshot.template_name,
+        phone_otp_webhook=phone_otp_webhook if asked.method == PHONE else None,
+        account_name=branding.shown(submitter, Account.model_validate(found.snapshot.account)).name,
+        minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
+        expires_at=issued.expires_at,
+    )

@@ -1,0 +1,160 @@
+"""Use cases of a verification field: the signer goes to the identity provider, comes back, has proved who he is or has not.
+
+What the provider said was looked at by the gateway, which alone speaks with it; whose form it is for is decided here.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, invalid
+from contracts.rpc.submissions import identity as rpc
+from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
+from contracts.runtime.bus import outbox
+from contracts.types import FieldDefinition, FieldType
+from services.submissions.commands.codes import lock_passed
+from services.submissions.commands.form import refused_for_page, seen
+from services.submissions.models import IdentityCheckRow, SubmitterRow
+from services.submissions.outgoing.announce import Telling, announce
+from services.submissions.rules import addresses, domain
+from services.submissions.rules.domain import FormState, Refused
+from services.submissions.site import Site
+from services.submissions.storage import identity_checks, store, trail
+from services.submissions.storage.identity_checks import VERIFIED
+from services.submissions.storage.repeats import once
+
+ALREADY = "Your identity is verified already."
+
+
+def start(session: Session, command: rpc.StartIdentityCheck, site: Site, now: datetime) -> rpc.IdentityCheckStarted:
+    """The signer is about to leave for the provider."""
+
+    def decide() -> rpc.IdentityCheckStarted:
+        found, submitter = lock_passed(session, command, site, now)
+        at = store.moment(found, now)
+        try:
+            state, happened = domain.save(found.state, submitter.id, at)
+        except Refused as refused:
+            raise refused_for_page(refused) from None
+        field = _field(found, submitter, command.field)
+        if identity_checks.verified(session, submitter).get(field.uuid) and submitter.values.get(field.uuid):
+            raise ServiceError("conflict", ALREADY, [{"field": field.uuid, "reason": "is verified"}])
+        before = identity_checks.last_problem(session, submitter, field.uuid)
+        row = identity_checks.begin(found, submitter, command, at)
+        row.method = field.preferences.get("method")
+        seen(submitter, command, at)
+        store.save(found, state, at)
+        announce(Telling(found, site, at, submitter.visit), happened)
+        said = {**_said(row), "ip": submitter.visit.get("ip")}
+        trail.append(found, [trail.Line(trail.START_VERIFICATION, submitter.id, said)], at)
+        anew = before == IdentityProblem.OTHER_PERSON
+        return rpc.IdentityCheckStarted(method=row.method, anew=anew, expires_at=row.expires_at)
+
+    return once(session, rpc.START_IDENTITY_CHECK, command, decide)
+
+
+def claim(session: Session, command: rpc.ClaimIdentityCheck, now: datetime) -> rpc.IdentityCheckClaimed:
+    """Somebody came back with this state, the first and only time."""
+
+    def decide() -> rpc.IdentityCheckClaimed:
+        found, row = identity_checks.locked(session, command.state_digest)
+        submitter = found.submitter(row.submitter_id)
+        first, row.claimed_at = row.claimed_at is None, row.claimed_at or now
+        usable = first and now < row.expires_at
+        if first and not usable:
+            row.finished_at = now
+            _failed(found, submitter, row, IdentityProblem.EXPIRED, None, None, now)
+        return rpc.IdentityCheckClaimed(
+            slug=submitter.slug, field=row.field_uuid, issuer=row.issuer, method=row.method, usable=usable
+        )
+
+    key = f"{command.state_digest}/{command.request_id}"
+    return outbox.once(session, rpc.CLAIM_IDENTITY_CHECK, key, decide)
+
+
+def finish(session: Session, command: rpc.FinishIdentityCheck, site: Site, now: datetime) -> rpc.IdentityCheckFinished:
+    """What became of it. Only who claimed it gets here, once; on a form that is no longer open nothing happens."""
+
+    def decide() -> rpc.IdentityCheckFinished:
+        found, row = identity_checks.locked(session, command.state_digest)
+        submitter, at = found.submitter(row.submitter_id), store.moment(found, now)
+        if submitter.slug != command.slug or row.claimed_at is None or row.finished_at is not None:
+            raise ServiceError("conflict", "This attempt is over.", [{"field": "state", "reason": "used"}])
+        form = found.state.form_state(submitter.id, at)
+        if form is not FormState.OPEN:
+            raise refused_for_page(Refused(form, domain.REFUSALS[form]))
+        row.finished_at = at
+        seen(submitter, command, at)
+        problem = command.problem or _mismatch(submitter, command)
+        if problem is not None or command.identity is None:
+            problem = problem or IdentityProblem.FAILED
+            _failed(found, submitter, row, problem, command.identity, command.ip, at)
+            return rpc.IdentityCheckFinished(problem=problem)
+        _field(found, submitter, row.field_uuid)
+        identity = _cleaned(command.identity)
+        identity_checks.prove(row, identity)
+        store.set_values(found, submitter, {**submitter.values, row.field_uuid: VERIFIED})
+        found.row.updated_at = submitter.updated_at = at
+        said = {**_said(row), **_identified(identity), "ip": submitter.visit.get("ip")}
+        trail.append(found, [trail.Line(trail.COMPLETE_VERIFICATION, submitter.id, said)], at)
+        return rpc.IdentityCheckFinished()
+
+    return once(session, rpc.FINISH_IDENTITY_CHECK, command, decide)
+
+
+def _field(found: store.Loaded, submitter: SubmitterRow, uuid: str) -> FieldDefinition:
+    """The verification field of this signer. Raises ServiceError when it is none."""
+    for one in found.fields_of(submitter):
+        if one.uuid == uuid and one.type is FieldType.VERIFICATION and not one.readonly:
+            return one
+    raise invalid("Invalid field", "field", "is no verification field of this signer")
+
+
+def _mismatch(submitter: SubmitterRow, command: rpc.FinishIdentityCheck) -> IdentityProblem | None:
+    """He was invited at one address and has proved another one: he is not the one who was asked."""
+    proved = command.identity.email if command.identity else None
+    if command.any_email or not proved or not submitter.email:
+        return None
+    same = addresses.mailbox(proved) == addresses.mailbox(submitter.email)
+    return None if same else IdentityProblem.OTHER_PERSON
+
+
+def _failed(
+    found: store.Loaded,
+    submitter: SubmitterRow,
+    row: IdentityCheckRow,
+    problem: IdentityProblem,
+    identity: ProvedIdentity | None,
+    ip: str | None,
+    now: datetime,
+) -> None:
+    """Kept with the attempt for the signer, and in the trail for the sender: of another person also who it was."""
+    row.problem = problem.value
+    said: dict[str, Any] = {**_said(row), "reason": problem.value, "ip": ip}
+    if identity is not None and problem is IdentityProblem.OTHER_PERSON:
+        cleaned = _cleaned(identity)
+        said |= {"identified_as": cleaned.name, "proved_email": cleaned.email}
+    trail.append(found, [trail.Line(trail.FAIL_VERIFICATION, submitter.id, said)], store.moment(found, now))
+
+
+def _said(row: IdentityCheckRow) -> dict[str, Any]:
+    return {"provider": row.provider, "issuer": row.issuer, "method": row.method}
+
+
+def _identified(identity: ProvedIdentity) -> dict[str, Any]:
+    """As little as says who it was: the name, and what the provider calls him by."""
+    return {
+        "identified_as": identity.name,
+        "firstname": identity.first_name,
+        "lastname": identity.last_name,
+        "subject": identity.subject,
+        "acr": identity.acr,
+    }
+
+
+def _cleaned(identity: ProvedIdentity) -> ProvedIdentity:
+    """Names are another server's words: they are shown and printed."""
+    said = identity.model_dump(include={"name", "first_name", "last_name", "email", "acr"})
+    cleaned = {key: addresses.name((value or "")[: addresses.LONGEST_NAME]) for key, value in said.items()}
+    return identity.model_copy(update=cleaned)

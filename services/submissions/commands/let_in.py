@@ -1,0 +1,30 @@
+"""How a signer was let in to the form that they complete: the line of the completion says so."""
+
+from typing import Any
+
+from contracts.types import FieldType
+from services.submissions.models import IdentityCheckRow, SubmitterRow
+from services.submissions.planning.creation import LINK
+from services.submissions.storage import identity_checks, one_time_codes
+from services.submissions.storage.store import Loaded
+
+INVITATION_LINK, SHARED_LINK, CODE, IDENTITY_PROVIDER = "link", "shared_link", "code", "identity_provider"
+"""What ``way`` can be; ``api`` where the API completed in the signer's place."""
+
+
+def ways(found: Loaded, submitter: SubmitterRow) -> list[dict[str, Any]]:
+    """List what a signer needed to come this far, each with its ``way``: the link, each one-time code with the address that it
+    was sent to, each identity provider with whom it named. Whoever asks has let them pass (``code_commands.lock_passed``)."""
+    listed: list[dict[str, Any]] = [{"way": SHARED_LINK if found.row.source == LINK else INVITATION_LINK}]
+    listed += [{"way": CODE, "method": one.method, "to": one.address} for one in one_time_codes.required(submitter)]
+    fields = [one for one in found.fields_of(submitter) if one.type is FieldType.VERIFICATION]
+    if any(submitter.values.get(one.uuid) for one in fields):
+        checks = identity_checks.verified(found.session, submitter)
+        listed += [_proved(row) for uuid, row in checks.items() if submitter.values.get(uuid)]
+    return listed
+
+
+def _proved(row: IdentityCheckRow) -> dict[str, Any]:
+    proof = row.proof or {}
+    who = {"issuer": row.issuer, "identified_as": proof.get("name"), "subject": proof.get("subject")}
+    return {"way": IDENTITY_PROVIDER, **{key: value for key, value in who.items() if value}}

@@ -1,0 +1,93 @@
+"""Replacing the link of a signer, so that whom it was sent to is who can sign with it.
+
+A link is replaced when the address that it was made for changes, and when whoever got it says that they are not this person.
+What was filled in with the old link and not signed is dropped: nobody signs what somebody else has typed, and nobody reads it.
+Of the old link only its slug is kept, so that whoever still has it is told that it is no longer valid, and nothing else.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from contracts.events import LINK_REPLACED, LinkReplaced
+from contracts.runtime.bus.outbox import emit
+from services.submissions.commands import erasing
+from services.submissions.models import AttachmentRow, ReplacedLinkRow, SubmitterRow
+from services.submissions.outgoing import reminders
+from services.submissions.rules import addresses, naming
+from services.submissions.rules import values as rules
+from services.submissions.storage import identity_checks, one_time_codes, store, trail
+from services.submissions.storage.store import Loaded
+
+
+class Why(StrEnum):
+    """Why a link was replaced: what its page says (``store.no_such_link``)."""
+
+    ADDRESS_CHANGED = "replaced"
+    WRONG_RECIPIENT = "wrong_recipient"
+
+
+def is_for_somebody_else(submitter: SubmitterRow, details: Mapping[str, Any]) -> bool:
+    """Decide whether ``details`` change or remove an address that this submitter has. The case of an e-mail address makes no
+    difference, and telephone numbers are compared as they are stored. An address that is added to the others changes nobody's.
+    """
+    email = details.get("email", submitter.email)
+    phone = details.get("phone", submitter.phone)
+    other_email = bool(submitter.email) and addresses.mailbox(email) != addresses.mailbox(submitter.email)
+    return other_email or bool(submitter.phone and phone != submitter.phone)
+
+
+def replace(found: Loaded, submitter: SubmitterRow, why: Why, now: datetime) -> list[trail.Line]:
+    """Give the submitter another link, and drop what was done with the old one. Returns the lines that tell what was dropped.
+
+    The files that are no value any more stay until ``drop_files``: what the sender gives in the same request may name them.
+    """
+    session, before = found.session, dict(submitter.values)
+    kept = _of_the_sender(found, submitter)
+    old, submitter.slug = submitter.slug, store.new_slug()
+    session.add(ReplacedLinkRow(slug=old, submission_id=found.row.id, reason=why.value, created_at=now))
+    dropped = [
+        field for field in found.fields_of(submitter) if before.get(field.uuid) not in (None, kept.get(field.uuid))
+    ]
+    unused = files_without_use(found, submitter, kept)
+    store.set_values(found, submitter, kept)
+    store.set_reasons(found, submitter, {})
+    submitter.seen, submitter.visit, submitter.consent = {}, {}, None
+    submitter.sent_at = submitter.opened_at = submitter.started_at = None
+    one_time_codes.drop(session, submitter)
+    identity_checks.drop(session, submitter)
+    reminders.drop(session, submitter)
+    told = LinkReplaced(submission_id=found.row.id, submitter_id=submitter.id, slug=old)
+    emit(session, LINK_REPLACED, told, subject=f"submission:{found.row.id}")
+    if not dropped and not unused:
+        return []
+    names = naming.labels(found.fields_of(submitter))
+    said = {"party": trail.party(submitter), "fields": [names[one.uuid] for one in dropped], "files": len(unused)}
+    return [trail.Line(trail.DROP_ANSWERS, submitter.id, said)]
+
+
+def drop_files(found: Loaded, submitter: SubmitterRow, now: datetime) -> None:
+    """Forget the files of this submitter that no value names."""
+    if unused := files_without_use(found, submitter, submitter.values):
+        found.detach(unused)
+        erasing.remove_blobs(found.session, found.row.id, [one.file["key"] for one in unused], now)
+
+
+def files_without_use(found: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]) -> Sequence[AttachmentRow]:
+    """List the files of this submitter that neither ``values`` nor a default of their fields name."""
+    own = found.fields_of(submitter)
+    used = {uuid for field in own for uuid in rules.attachments_in(field, values.get(field.uuid))}
+    used |= {uuid for field in own for uuid in rules.attachments_in(field, field.default_value)}
+    return [one for one in found.attachments if one.submitter_id == submitter.id and one.uuid not in used]
+
+
+def _of_the_sender(found: Loaded, submitter: SubmitterRow) -> dict[str, Any]:
+    """The values that the sender has given. Of a row of an older version, which does not tell them from what was typed, all
+    while nothing was typed, and then those that the signer could not change."""
+    if submitter.given is not None:
+        return dict(submitter.given)
+    if submitter.started_at is None:
+        return dict(submitter.values)
+    fixed = {field.uuid for field in found.fields_of(submitter) if field.readonly}
+    return {uuid: value for uuid, value in submitter.values.items() if uuid in fixed}

@@ -1,0 +1,1 @@
+"""What proves a completion: what was shown, agreed to and stated, and what is sealed."""

@@ -1,0 +1,98 @@
+"""What proves a sealed submission, for ``GET /submissions/:id/evidence``: its files and the lines of its trail.
+
+It is the same whenever it is asked for: the lines end with the one that says that the documents were sealed.
+"""
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.blobs import BlobRef
+from contracts.errors import invalid, not_found
+from contracts.events import SealedDocument
+from contracts.evidence.audit_chain import as_hashed
+from contracts.rpc.submissions import api as rpc
+from contracts.rpc.submissions import receipts
+from contracts.stored_documents import StoredDocument
+from services.submissions.evidence import told_parties
+from services.submissions.models import SnapshotRow, SubmissionRow, TrailRow
+from services.submissions.reading import queries
+from services.submissions.storage import trail
+
+LINES_AT_ONCE = 200
+
+
+def of(session: Session, query: rpc.GetEvidence) -> rpc.Evidence:
+    """Give the evidence, or further lines of it. Raises ServiceError: ``not_found``; ``invalid`` before the sealing."""
+    row, _template = queries.found(session, query.actor, query.id)
+    own = sa.select(TrailRow).where(TrailRow.submission_id == row.id)
+    sealed = own.where(TrailRow.event_type == trail.COMPLETE_SUBMISSION).order_by(TrailRow.position).limit(1)
+    last = session.scalar(sealed)
+    if not row.results or last is None:
+        reason = "has no evidence before its documents are sealed"
+        raise invalid(f"The submission {reason}", "id", reason)
+    told = own.where(TrailRow.position <= last.position)
+    lines = session.scalars(
+        told.where(TrailRow.position > query.after).order_by(TrailRow.position).limit(LINES_AT_ONCE)
+    )
+    completed = session.scalars(told.where(TrailRow.event_type.in_(trail.COMPLETIONS)).order_by(TrailRow.position))
+    return rpc.Evidence(
+        id=row.id,
+        sealed_at=last.occurred_at,
+        documents=_documents(session, row),
+        audit_trail=BlobRef.model_validate(row.results["audit_trail"]),
+        completed=list(dict.fromkeys(line.submitter_id for line in completed if line.submitter_id is not None)),
+        line_count=last.position,
+        head=last.hash,
+        lines=[
+            as_hashed(
+                submitter_id=line.submitter_id,
+                event_type=line.event_type,
+                occurred_at=line.occurred_at,
+                data=line.data,
+            )
+            for line in lines
+        ],
+    )
+
+
+def sealed_file(session: Session, query: receipts.FindSealed) -> receipts.FoundSealed:
+    """Tell somebody who has a sealed file what it is. Raises ServiceError("not_found") when it is none of this submission."""
+    row = session.get(SubmissionRow, query.submission_id)
+    results = (row.results or {}) if row is not None else {}
+    documents = {one["file"]["sha256"]: one["name"] for one in results.get("documents", ())}
+    trail_sha256 = results["audit_trail"]["sha256"] if results else None
+    if row is None or query.sha256 not in {*documents, trail_sha256}:
+        raise not_found("File")
+    lines = trail.lines_of(session, [row.id])
+    sealed = next(line for line in lines if line.event_type == trail.COMPLETE_SUBMISSION)
+    submitters = told_parties.parties(queries.submitters_of(session, [row.id]), lines)
+    return receipts.FoundSealed(
+        submission_id=row.id,
+        name=told_parties.submission(row, lines).name or session.get_one(SnapshotRow, row.id).template_name or "",
+        document=documents.get(query.sha256),
+        sealed_at=sealed.occurred_at,
+        parties=[
+            receipts.NamedParty(
+                name=one.name or one.email or one.phone or one.role,
+                completed_at=one.completed_at,
+                by_api=one.completed_by_api is not None,
+            )
+            for one in submitters
+        ],
+    )
+
+
+def _documents(session: Session, row: SubmissionRow) -> list[rpc.EvidenceDocument]:
+    snapshot = session.get_one(SnapshotRow, row.id)
+    sources = {one["uuid"]: StoredDocument.model_validate(one) for one in snapshot.documents}
+    sealed = [SealedDocument.model_validate(one) for one in (row.results or {})["documents"]]
+    return [
+        rpc.EvidenceDocument(
+            uuid=one.uuid,
+            name=one.name,
+            original=sources[one.uuid].original,
+            shown=sources[one.uuid].file,
+            sealed=one.file,
+        )
+        for one in sealed
+    ]

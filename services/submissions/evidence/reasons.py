@@ -1,0 +1,54 @@
+"""Reasons for signing (specification 2.7, ``preferences.reasons``): who signs such a field chooses one of those that its
+sender offers, and it is printed beside the signature (peer facts 4.2). Pure.
+
+Chosen reasons are kept beside the values, by field uuid.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from contracts.errors import ServiceError
+from contracts.types import FieldDefinition, FieldType
+from services.submissions.rules.filling import Faults, refuse
+
+
+def offered(field: FieldDefinition) -> list[str]:
+    """What the signer of this field must choose from, each on one line; empty when nothing is asked for."""
+    given = field.preferences.get("reasons")
+    if field.type is not FieldType.SIGNATURE or field.readonly or not isinstance(given, list):
+        return []
+    lines = (" ".join(one.split()) for one in given if isinstance(one, str))
+    return [line for line in dict.fromkeys(lines) if line]
+
+
+def chosen(own: Sequence[FieldDefinition], stored: Mapping[str, str], incoming: Mapping[str, Any]) -> dict[str, str]:
+    """``stored`` with what the signing page sent; None takes a choice back. Raises ServiceError naming the field by uuid."""
+    by_uuid = {field.uuid: field for field in own}
+    found = dict(stored)
+    faults: Faults = []
+    for uuid, reason in incoming.items():
+        field = by_uuid.get(uuid)
+        if field is None or not offered(field):
+            raise ServiceError(
+                "invalid", "Invalid field", [{"field": uuid[:64], "reason": "asks for no reason for signing"}]
+            )
+        if reason is None:
+            found.pop(uuid, None)
+        elif reason in offered(field):
+            found[uuid] = reason
+        else:
+            faults.append((field, _ONE_OF + ", ".join(offered(field)[:20])))
+    refuse(faults)
+    return found
+
+
+def of_signed(
+    own: Sequence[FieldDefinition], values: Mapping[str, Any], stored: Mapping[str, str]
+) -> tuple[dict[str, str], Faults]:
+    """The reasons that count when the party completes with ``values``, and the signatures that still need one."""
+    asked = [field for field in own if values.get(field.uuid) and offered(field)]
+    kept = {field.uuid: stored[field.uuid] for field in asked if stored.get(field.uuid) in offered(field)}
+    return kept, [(field, _ONE_OF + ", ".join(offered(field)[:20])) for field in asked if field.uuid not in kept]
+
+
+_ONE_OF = "must have a reason for signing, one of "

@@ -1,0 +1,246 @@
+"""What rendering gets: documents with the values that go onto them, and for sealing the audit trail as well."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from contracts.blobs import BlobRef
+from contracts.fields import conditions
+from contracts.fields.rules import is_empty
+from contracts.rpc.rendering import (
+    FieldValue,
+    FilledAttachment,
+    FillRequest,
+    PartySummary,
+    SealRequest,
+    SignatureNote,
+)
+from contracts.stored_documents import StoredDocument
+from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType
+from services.submissions.evidence import told_parties
+from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
+from services.submissions.rules import filling, placeholders
+from services.submissions.rules import values as rules
+from services.submissions.site import Site
+from services.submissions.storage import branding, trail
+
+
+def seal_request(
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    attachments: Sequence[AttachmentRow],
+    lines: Sequence[TrailRow],
+    site: Site | None,
+) -> SealRequest:
+    """Everything for the sealing that the row's ``seal_id`` names. Asked for again it says the same. Whom it names, and when
+    what happened, is as the lines tell it, not as the rows say today."""
+    if row.seal_id is None or row.signed_at is None:
+        raise ValueError(f"submission {row.id} is not signed")
+    told = told_parties.submission(row, lines)
+    filled = fill_request(row, snapshot, told_parties.parties(submitters, lines), attachments, site)
+    return SealRequest(
+        **dict(filled, name=_name(told.name, row, snapshot)),
+        seal_id=row.seal_id,
+        trail=trail.for_seal(lines),
+        created_at=told.created_at,
+        completed_at=told.signed_at or row.signed_at,
+    )
+
+
+def fill_request(
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    attachments: Sequence[AttachmentRow],
+    site: Site | None,
+) -> FillRequest:
+    """Documents with what has been filled in so far; of parties that are not done also their defaults. Without a ``site``
+    nothing is linked."""
+    account = Account.model_validate(snapshot.account)
+    fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
+    values = _values_so_far(row, fields, submitters, account)
+    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
+    filled = _on_paper(row, fields, values, submitters, account, row.updated_at, hidden)
+    reasons = {uuid: reason for one in submitters for uuid, reason in one.reasons.items()}
+    made = _request(row, snapshot, submitters, attachments, filled, reasons, [_party(one) for one in submitters], site)
+    return _without_documents(made, hidden)
+
+
+def _name(name: str | None, row: SubmissionRow, snapshot: SnapshotRow) -> str:
+    return name or snapshot.template_name or f"Submission {row.id}"
+
+
+def _without_documents(made: FillRequest, hidden: Collection[str]) -> FillRequest:
+    """What conditions hide is in no file: neither the documents nor the places of fields on them."""
+    documents = [one for one in made.documents if one.uuid not in hidden]
+    if len(documents) == len(made.documents):
+        return made
+    values = [one.model_copy(update={"field": conditions.on_shown_documents(one.field, hidden)}) for one in made.values]
+    return made.model_copy(update={"documents": documents, "values": values})
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A signer as he would be if he completed at the moment ``at`` with these ``values`` (those of all his fields, by uuid),
+    for these ``reasons``, in this time zone."""
+
+    row: SubmitterRow
+    values: Mapping[str, Any]
+    reasons: Mapping[str, str]
+    at: datetime
+    time_zone: str | None = None
+
+
+def preview_request(
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    attachments: Sequence[AttachmentRow],
+    signer: Signer,
+    wanted: Collection[str],
+) -> FillRequest:
+    """What would be on paper of the ``wanted`` fields (uuids) for the eyes of this signer: of other parties only what they have
+    completed, and no files."""
+    account = Account.model_validate(snapshot.account)
+    fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
+    done = [one for one in submitters if one.completed_at is not None and one.id != signer.row.id]
+    values = {uuid: value for one in done for uuid, value in one.values.items()} | dict(signer.values)
+    reasons = {uuid: reason for one in done for uuid, reason in one.reasons.items()} | dict(signer.reasons)
+    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
+    done_ids = {one.id for one in done}
+    filled = [
+        one
+        for one in _on_paper(row, fields, values, submitters, account, signer.at, hidden)
+        if one.field.uuid in wanted and _may_see(one, signer.row.id, done_ids)
+    ]
+    parties = [_party(one) if one.id != signer.row.id else _as_completed(signer) for one in submitters]
+    return _request(row, snapshot, submitters, attachments, filled, reasons, parties, None)
+
+
+def _may_see(one: FieldValue, signer_id: int, done: Collection[int]) -> bool:
+    if one.submitter_id == signer_id:
+        return True
+    if one.field.type is FieldType.FILE:
+        return False
+    return one.submitter_id in done or one.field.type in rules.UNTOUCHABLE
+
+
+def _as_completed(signer: Signer) -> PartySummary:
+    zone = {"time_zone": signer.time_zone} if signer.time_zone else {}
+    return _party(signer.row).model_copy(update={"completed_at": signer.at, **zone})
+
+
+def _request(
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    attachments: Sequence[AttachmentRow],
+    on_paper: Sequence[FieldValue],
+    reasons: Mapping[str, str],
+    parties: list[PartySummary],
+    site: Site | None,
+) -> FillRequest:
+    account = Account.model_validate(snapshot.account)
+    links = site.printed() if site and account.with_file_links else None
+    filled, stamps = branding.stamped(on_paper, submitters, account)
+    used = {uuid for one in filled for uuid in rules.attachments_in(one.field, one.value)}
+    return FillRequest(
+        submission_id=row.id,
+        submission_slug=row.slug,
+        name=_name(row.name, row, snapshot),
+        account=account,
+        documents=[StoredDocument.model_validate(one) for one in snapshot.documents],
+        values=filled,
+        attachments=[
+            FilledAttachment(
+                uuid=one.uuid,
+                filename=one.filename,
+                file=BlobRef.model_validate(one.file),
+                created_at=one.created_at,
+                url=links.to(one.file, one.filename) if links else "",
+            )
+            for one in attachments
+            if one.uuid in used
+        ]
+        + stamps,
+        parties=parties,
+        notes=_notes(filled, reasons, account),
+        base_url=site.base_url if site else "",
+    )
+
+
+def signing(row: Any, submitter: Any, at: Any, account: Account) -> filling.Signing:
+    """What default values of this party are resolved with."""
+    return filling.Signing(filling.person(row, submitter), at, account.time_zone)
+
+
+def _values_so_far(
+    row: SubmissionRow, fields: Sequence[FieldDefinition], submitters: Sequence[SubmitterRow], account: Account
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for one in submitters:
+        own = [field for field in fields if field.submitter_uuid == one.party_uuid]
+        if one.completed_at is None:
+            values.update(filling.with_defaults(own, one.values, signing(row, one, row.updated_at, account)))
+        else:
+            values.update(one.values)
+    return values
+
+
+def _on_paper(
+    row: SubmissionRow,
+    fields: Sequence[FieldDefinition],
+    values: Mapping[str, Any],
+    submitters: Sequence[SubmitterRow],
+    account: Account,
+    pending_at: datetime,
+    hidden: Collection[str],
+) -> list[FieldValue]:
+    """The fields that are not ``hidden``, with what goes into them; ``pending_at`` is the moment for parties that are not
+    done."""
+    owners = {one.party_uuid: one for one in submitters}
+    filled = []
+    for field in fields:
+        owner, value = owners.get(field.submitter_uuid), values.get(field.uuid)
+        if owner is None:  # a party that is yet to be invited
+            continue
+        if field.uuid in hidden or (is_empty(value) and field.type not in STATIC_TYPES):
+            continue
+        at = owner.completed_at or pending_at
+        if field.type is FieldType.HEADING:
+            whose = signing(row, owner, at, account)
+            text = placeholders.resolve(field, whose.details, at, account.time_zone)
+            field = field.model_copy(update={"default_value": text})
+        filled.append(FieldValue(field=field, value=value, submitter_id=owner.id))
+    return filled
+
+
+def _party(one: SubmitterRow) -> PartySummary:
+    return PartySummary(
+        id=one.id,
+        role=one.role,
+        name=one.name,
+        email=one.email,
+        phone=one.phone,
+        status=one.status,
+        ip=one.visit.get("ip"),
+        user_agent=one.visit.get("user_agent"),
+        time_zone=one.visit.get("time_zone"),
+        invited_at=one.invited_at,
+        sent_at=one.sent_at,
+        opened_at=one.opened_at,
+        completed_at=one.completed_at,
+        completed_by_api=one.completed_by_api,
+        decline_reason=one.decline_reason,
+        consent=one.consent,
+    )
+
+
+def _notes(filled: Sequence[FieldValue], chosen: Mapping[str, str], account: Account) -> list[SignatureNote]:
+    return [
+        SignatureNote(field_uuid=field.uuid, reason=chosen.get(field.uuid))
+        for field in (one.field for one in filled if one.field.type is FieldType.SIGNATURE and one.value)
+        if field.uuid in chosen or account.with_signature_id or field.preferences.get("with_signature_id")
+    ]

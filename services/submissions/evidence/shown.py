@@ -1,0 +1,156 @@
+"""What a signer sees, as a digest that travels with what they sign (docs/evidence.md gives the exact content).
+
+Opening the form gives the digest, each saved value and the completion carry it. When what the digest covers is no longer the
+same, nothing is changed and the signer is told what is another now: nobody can change what somebody has before their eyes.
+
+Whoever signs beside them may complete meanwhile without disturbing them: the digest names the parties whose values it covers,
+and is compared as of those.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from contracts.errors import ServiceError
+from contracts.evidence import canonical_json, statements
+from contracts.types import FieldDefinition, SubmitterStatus
+from services.submissions.evidence import consent
+from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
+from services.submissions.rules import placeholders
+from services.submissions.rules import values as rules
+from services.submissions.rules.filling import person
+
+VERSION = 1
+_TOKEN = re.compile(r"([0-9a-f]{1,16})\.([0-9a-f]{64})")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What one signer sees. ``parts`` are digests: of each document, of each field with what stands in it, of what they are
+    asked to agree to. ``covers`` has a bit for the position of each party whose values are in it."""
+
+    digest: str
+    covers: int
+    parts: Mapping[str, str]
+
+    @property
+    def token(self) -> str:
+        """What the page gets and sends back."""
+        return f"{self.covers:x}.{self.digest}"
+
+
+def to(
+    submitter: SubmitterRow,
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+    covers: int | None = None,
+) -> Shown:
+    """Describe what ``submitter`` sees. ``covers`` None: with the values of all who have completed."""
+    completed = [one for one in submitters if one.status == SubmitterStatus.COMPLETED and one.id != submitter.id]
+    if covers is None:
+        covers = sum(1 << one.position for one in completed)
+    theirs = {uuid: value for one in completed if covers >> one.position & 1 for uuid, value in one.values.items()}
+    owners = {one.party_uuid: one for one in submitters}
+    parts = {f"documents.{one['uuid']}": canonical_json.digest(document(one)) for one in snapshot.documents}
+    for field in snapshot.fields:
+        owner = owners.get(field["submitter_uuid"])
+        if owner is not None and field["type"] in rules.UNTOUCHABLE:
+            value = _standing(field, owner, row)
+        elif owner is submitter:
+            # What the signer fills in themselves changes with each of their steps, and comes along when they complete.
+            value = _standing(field, owner, row) if field["readonly"] else None
+        else:
+            value = theirs.get(field["uuid"])
+        parts[f"fields.{field['uuid']}"] = canonical_json.digest({"field": field, "value": value})
+    if (asked := consent.asked(submitter)) is not None:
+        parts["consent"] = canonical_json.digest(asked.model_dump(mode="json"))
+    whole = {"version": VERSION, "submission": row.id, "submitter": submitter.id, "covers": covers, "parts": parts}
+    return Shown(canonical_json.digest(whole), covers, parts)
+
+
+def require_same(
+    token: str | None,
+    submitter: SubmitterRow,
+    row: SubmissionRow,
+    snapshot: SnapshotRow,
+    submitters: Sequence[SubmitterRow],
+) -> Shown:
+    """Return what this signer sees, as ``token`` names it. A caller without one (a page of an older version) is held to the
+    last look. Raises ServiceError("changed_meanwhile") when it is no longer so; its details name what has changed."""
+    token = token or submitter.seen.get("token")
+    if token is None:
+        return to(submitter, row, snapshot, submitters)
+    known = _TOKEN.fullmatch(token)
+    if known is not None:
+        now = to(submitter, row, snapshot, submitters, int(known[1], 16))
+        if now.token == token:
+            return now
+    raise ServiceError(
+        "changed_meanwhile",
+        "What you are signing has changed since you opened it. Look at it again before you go on.",
+        _changes(submitter.seen, token, to(submitter, row, snapshot, submitters)),
+    )
+
+
+def remembered(shown: Shown) -> dict[str, Any]:
+    """What is kept of a look, so that changes since then can be named."""
+    return {"token": shown.token, "parts": dict(shown.parts)}
+
+
+def given(submitter: SubmitterRow, snapshot: SnapshotRow, attachments: Sequence[AttachmentRow]) -> dict[str, Any]:
+    """Describe what was given, for the line of a completion: each document's SHA-256, and a digest of the party's values (of
+    files, their SHA-256). The values themselves are not in the line."""
+    return {
+        "documents": [one["file"]["sha256"] for one in snapshot.documents],
+        "values": statements.given_digest(values(submitter, attachments), submitter.reasons),
+    }
+
+
+def values(submitter: SubmitterRow, attachments: Iterable[AttachmentRow]) -> dict[str, Any]:
+    """What a party has given, by field uuid: files by their SHA-256, empty ones left out."""
+    files = {one.uuid: one.file["sha256"] for one in attachments}
+
+    def of(value: Any) -> Any:
+        if isinstance(value, list):
+            return [of(one) for one in value]
+        return files.get(value, value) if isinstance(value, str) else value
+
+    return {uuid: of(value) for uuid, value in submitter.values.items() if value is not None}
+
+
+def _standing(field: Mapping[str, Any], owner: SubmitterRow, row: SubmissionRow) -> Any:
+    """What stands in a field that nobody fills in, before and after its party has completed: what the sender gave, else the
+    default. Where it says who the party is, that is filled in; of date and time the placeholder counts."""
+    default = field["default_value"]
+    if placeholders.has_placeholder(default):
+        return placeholders.with_person(default, person(row, owner))
+    if field["uuid"] in owner.values or default is None:
+        return owner.values.get(field["uuid"])
+    if field["type"] in rules.UNTOUCHABLE:
+        return default
+    try:
+        return rules.coerce(FieldDefinition.model_validate(field), default)
+    except rules.BadValue:
+        return None
+
+
+def document(one: Mapping[str, Any]) -> dict[str, Any]:
+    """What a digest covers of a document."""
+    return {"name": one["name"], "sha256": one["file"]["sha256"], "conditions": one.get("conditions") or []}
+
+
+def _changes(seen: Mapping[str, Any], token: str, now: Shown) -> list[dict[str, str]]:
+    """What is another now: ``field`` is a field's uuid, ``documents.<uuid>`` or ``consent``."""
+    details = [{"field": "shown", "reason": "has changed"}]
+    if seen.get("token") != token:
+        return details  # the last look was another one: the page compares by itself
+    before: Mapping[str, str] = seen["parts"]
+    for key in sorted({**before, **now.parts}):
+        if before.get(key) != now.parts.get(key):
+            reason = (
+                "has changed" if key in before and key in now.parts else "is new" if key in now.parts else "is gone"
+            )
+            details.append({"field": key.removeprefix("fields."), "reason": reason})
+    return details

@@ -1,0 +1,153 @@
+"""Statements: each completion is confirmed in its transaction, signed by rendering, and compared before sealing.
+
+The rows here are notes: rendering keeps what counts, where whoever can change this database cannot reach it
+(docs/evidence.md, "Statements").
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts import events
+from contracts.blobs import BlobRef
+from contracts.errors import not_found
+from contracts.events import StatementDue, StatementSigned
+from contracts.evidence import statements
+from contracts.evidence.statements import LineReference, Parts, SignedStatement, Statement
+from contracts.rpc.rendering import GivenByParty, ToCheck
+from contracts.rpc.submissions.receipts import FindReceipt, FoundReceipt
+from contracts.runtime.bus.outbox import emit
+from contracts.types import SealingStatus, SubmitterStatus
+from services.submissions.evidence import shown
+from services.submissions.models import AttachmentRow, SnapshotRow, StatementRow, SubmissionRow, SubmitterRow, TrailRow
+from services.submissions.storage import store, trail
+
+
+def confirm(found: store.Loaded, lines: Sequence[trail.Appended], at: datetime) -> dict[int, str]:
+    """State each completion among the ``lines`` that were just appended, and have it signed. Returns the receipts, by
+    submitter."""
+    return {
+        line.submitter_id: _confirm(found, found.submitter(line.submitter_id), line, at)
+        for line in lines
+        if line.event_type in trail.COMPLETIONS and line.submitter_id is not None
+    }
+
+
+def _confirm(found: store.Loaded, submitter: SubmitterRow, line: trail.Appended, at: datetime) -> str:
+    row, snapshot = found.row, found.snapshot
+    parts = Parts(
+        paper=statements.paper_parts(_documents(snapshot), snapshot.fields, submitter.party_uuid),
+        values=statements.value_parts(shown.values(submitter, found.attachments), submitter.reasons),
+    )
+    made = Statement(
+        submission=row.id,
+        submitter=submitter.id,
+        completed_at=at,
+        line=LineReference(number=line.number, hash=line.hash),
+        head=LineReference(number=row.trail_length, hash=row.trail_hash),
+        shown=line.data.get("shown"),
+        values=line.data["values"],
+        documents={one["uuid"]: one["file"]["sha256"] for one in snapshot.documents},
+        paper=statements.paper_digest(parts.paper),
+    )
+    sha256 = statements.digest(made)
+    receipt = statements.receipt(sha256)
+    note = {
+        "sha256": sha256,
+        "submission_id": row.id,
+        "submitter_id": submitter.id,
+        "receipt": receipt,
+        "statement": made.model_dump(mode="json"),
+        "parts": parts.model_dump(mode="json"),
+        "created_at": at,
+    }
+    found.session.execute(sa.insert(StatementRow), note)
+    due = StatementDue(statement=made, parts=parts)
+    emit(found.session, events.STATEMENT_DUE, due, subject=f"submission:{row.id}")
+    return receipt
+
+
+def to_check(found: store.Loaded) -> ToCheck:
+    """Describe what is to be sealed as the rows have it today, for rendering to compare with the statements."""
+    noted = {one.submitter_id: one for one in of_submission(found.session, found.row.id)}
+    completed = [one for one in found.submitters if one.status == SubmitterStatus.COMPLETED]
+    return ToCheck(
+        documents=_documents(found.snapshot),
+        fields=found.snapshot.fields,
+        parties=[_given(one, found.attachments, noted.get(one.id)) for one in completed],
+    )
+
+
+def _given(submitter: SubmitterRow, attachments: Iterable[AttachmentRow], noted: StatementRow | None) -> GivenByParty:
+    return GivenByParty(
+        submitter_id=submitter.id,
+        party_uuid=submitter.party_uuid,
+        values=shown.values(submitter, attachments),
+        reasons=dict(submitter.reasons),
+        statement=Statement.model_validate(noted.statement) if noted else None,
+        parts=Parts.model_validate(noted.parts) if noted else None,
+    )
+
+
+def _documents(snapshot: SnapshotRow) -> dict[str, dict[str, Any]]:
+    return {one["uuid"]: shown.document(one) for one in snapshot.documents}
+
+
+def note_signed(session: Session, signed: StatementSigned) -> None:
+    """Note where a statement is kept."""
+    kept = signed.signed.model_dump(mode="json")
+    session.execute(sa.update(StatementRow).where(StatementRow.sha256 == signed.sha256).values(signed=kept))
+
+
+def of_submission(session: Session, submission_id: int) -> list[StatementRow]:
+    """The statements of a submission, in the order of the completions."""
+    found = sa.select(StatementRow).where(StatementRow.submission_id == submission_id)
+    return list(session.scalars(found.order_by(StatementRow.created_at, StatementRow.submitter_id)))
+
+
+def receipts(session: Session, submission_id: int) -> dict[int, str]:
+    """The receipt of each party that has completed, by submitter."""
+    return {one.submitter_id: one.receipt for one in of_submission(session, submission_id)}
+
+
+def receipt_of(session: Session, submitter_id: int) -> str | None:
+    """The receipt of a party; None before it has completed, and where an older version recorded that."""
+    return session.scalar(sa.select(StatementRow.receipt).where(StatementRow.submitter_id == submitter_id))
+
+
+def find(session: Session, query: FindReceipt) -> FoundReceipt:
+    """Tell what a receipt stands for. Raises ServiceError("not_found") for what is none of ours."""
+    wanted = statements.read_receipt(query.receipt)
+    found = session.execute(
+        sa.select(StatementRow, SubmissionRow)
+        .join(SubmissionRow, SubmissionRow.id == StatementRow.submission_id)
+        .where(StatementRow.receipt == wanted)
+    ).first()
+    if wanted is None or found is None:
+        raise not_found("Receipt")
+    row, submission = found
+    made = Statement.model_validate(row.statement)
+    files = [BlobRef.model_validate(one["file"]) for one in (submission.results or {}).get("documents", ())]
+    if submission.results:
+        files.append(BlobRef.model_validate(submission.results["audit_trail"]))
+    return FoundReceipt(
+        receipt=row.receipt,
+        statement=made,
+        completed_at=made.completed_at,
+        signed=SignedStatement.model_validate(row.signed) if row.signed else None,
+        sealing_status=SealingStatus(submission.sealing_status) if submission.sealing_status else None,
+        sealed_at=_sealed_at(session, submission),
+        sealed=[one.sha256 for one in files],
+    )
+
+
+def _sealed_at(session: Session, submission: SubmissionRow) -> datetime | None:
+    if not submission.results:
+        return None
+    sealed = sa.select(TrailRow.occurred_at).where(
+        TrailRow.submission_id == submission.id, TrailRow.event_type == trail.COMPLETE_SUBMISSION
+    )
+    return session.scalar(sealed.limit(1))

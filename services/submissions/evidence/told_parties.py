@@ -1,0 +1,108 @@
+"""The parties and the submission as the lines of the trail tell of them: what is sealed names nobody by today's rows.
+
+Whoever changes a row of the database changes no line, whose hashes hold them together. Lines that an older version wrote say
+what happened and when, but not who the party was: of a party whose completion is such a line, or who has no other lines, the
+rows say it, as they did then.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from contracts.types import SubmitterStatus, iso
+from services.submissions.models import SubmissionRow, SubmitterRow, TrailRow
+from services.submissions.rules import addresses
+from services.submissions.storage import trail
+
+_VISITS = (trail.VIEW_FORM, trail.START_FORM, trail.COMPLETE_FORM)
+_REPLACED = (trail.REPLACE_LINK, trail.WRONG_RECIPIENT)
+_SENT = (trail.SEND_EMAIL, trail.SEND_SMS)
+_COLUMNS = sa.inspect(SubmitterRow).column_attrs.keys()
+
+
+@dataclass(frozen=True)
+class ToldSubmission:
+    """The submission's ``name`` (None: as its template) and when it was made and signed by all."""
+
+    name: str | None
+    created_at: datetime
+    signed_at: datetime | None
+
+
+def parties(submitters: Sequence[SubmitterRow], lines: Sequence[TrailRow]) -> list[SubmitterRow]:
+    """Copy the rows, belonging to no session, with everything that the lines tell in place of what the rows say today."""
+    found = []
+    for row in submitters:
+        own = _with_this_link([line for line in lines if line.submitter_id == row.id])
+        told = _told(own)
+        found.append(SubmitterRow(**{key: getattr(row, key) for key in _COLUMNS} | told) if told else row)
+    return found
+
+
+def submission(row: SubmissionRow, lines: Sequence[TrailRow]) -> ToldSubmission:
+    """Tell what the submission is called, and from when until when it ran."""
+    made = next((line for line in lines if line.event_type == trail.CREATE_SUBMISSION), None)
+    done = [line.occurred_at for line in lines if line.event_type in trail.COMPLETIONS]
+    name = row.name if made is None or "parties" not in made.data else made.data.get("name")
+    for line in lines if made is not None and "parties" in made.data else ():
+        for one in line.data.get("changes", ()) if line.event_type == trail.UPDATE_SUBMISSION else ():
+            name = one["after"] if one["what"] == "name" else name
+    return ToldSubmission(name, made.occurred_at if made else row.created_at, max(done, default=row.signed_at))
+
+
+def _with_this_link(own: Sequence[TrailRow]) -> Sequence[TrailRow]:
+    """What happened before a submitter's link was replaced, happened to somebody else."""
+    replaced = [number for number, line in enumerate(own, 1) if line.event_type in _REPLACED]
+    return own[replaced[-1] :] if replaced else own
+
+
+def _told(own: Sequence[TrailRow]) -> dict[str, Any]:
+    """The columns of a submitter as their lines tell them; empty when an older version wrote the lines that count."""
+    done = next((line for line in own if line.event_type in trail.COMPLETIONS), None)
+    naming = done or next((line for line in reversed(own) if "party" in line.data), None)
+    who: Mapping[str, Any] | None = naming.data.get("party") if naming else None
+    if who is None:
+        return {}
+    by_api = done.data.get("by") if done is not None and done.event_type == trail.API_COMPLETE_FORM else None
+    visits = [line for line in own if line.event_type in _VISITS]
+    status = SubmitterStatus.COMPLETED if done else SubmitterStatus.PENDING
+    return {
+        **{key: who.get(key) for key in trail.PARTY},
+        "role": who.get("role") or "",
+        "status": status.value,
+        "visit": _visit(visits),
+        "invited_at": _first(own, trail.INVITE_PARTY),
+        "sent_at": _sent(own, who),
+        "opened_at": visits[0].occurred_at if visits else None,
+        "completed_at": done.occurred_at if done else None,
+        "completed_by_api": by_api,
+        "consent": _consent(own),
+    }
+
+
+def _visit(visits: Sequence[TrailRow]) -> dict[str, Any]:
+    return {key: value for line in visits for key in ("ip", "user_agent", "time_zone") if (value := line.data.get(key))}
+
+
+def _first(own: Sequence[TrailRow], *kinds: str) -> datetime | None:
+    return next((line.occurred_at for line in own if line.event_type in kinds), None)
+
+
+def _sent(own: Sequence[TrailRow], who: Mapping[str, Any]) -> datetime | None:
+    """When the first invitation left that went to them: the news of one to an address before may have come late. Lines of
+    older versions name no address."""
+    theirs = {addresses.mailbox(address) for address in (None, who.get("email"), who.get("phone"))}
+    sent = (line.data for line in own if line.event_type in _SENT)
+    times = (one.get("sent_at") for one in sent if addresses.mailbox(one.get("email") or one.get("phone")) in theirs)
+    return next((datetime.fromisoformat(at) for at in times if at), None)
+
+
+def _consent(own: Sequence[TrailRow]) -> dict[str, Any] | None:
+    given = next((line for line in reversed(own) if line.event_type == trail.GIVE_CONSENT), None)
+    if given is None:
+        return None
+    words = {key: given.data[key] for key in ("text", "url") if given.data.get(key)}
+    return {"agreed_at": iso(given.occurred_at), **words}

@@ -1,0 +1,1 @@
+"""What goes out: events, mails, messages."""

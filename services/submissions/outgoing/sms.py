@@ -1,0 +1,67 @@
+"""Invitations by SMS: who gets one, and whether that can be done (specification 4.3.1, 4.3.3)."""
+
+from collections.abc import Sequence
+
+from contracts.events import MailContext, SmsDue
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmission, UpdateSubmitter
+from contracts.runtime.clock import uuid7
+from contracts.types import FieldType
+from services.submissions.models import SubmitterRow
+from services.submissions.storage.store import Loaded
+
+NOT_CONFIGURED = "SMS is not configured"
+_NO_PROVIDER = "needs an SMS provider (SMS_URL)"
+_NO_PHONE = "needs a phone"
+
+
+def wishes(request: NewSubmission, reached: Sequence[bool], problems: Problems) -> list[bool]:
+    """For each submitter, whether his invitation goes by SMS, too. ``reached``: who has a number, or will have one by then.
+
+    ``send_sms`` of the submission is for everybody who has a number; that of a submitter is about him alone.
+    """
+    asked = [request.send_sms if one.send_sms is None else one.send_sms for one in request.submitters]
+    where = [f"submitters[{index}].send_sms" for index, one in enumerate(request.submitters) if one.send_sms]
+    if request.send_sms:
+        where.append("send_sms")
+    if not request.account.sms_available:
+        for path in where:
+            problems.add(path, _NO_PROVIDER, NOT_CONFIGURED)
+    for index, (one, has_number) in enumerate(zip(request.submitters, reached, strict=True)):
+        if one.send_sms and not has_number:
+            problems.add(
+                f"submitters[{index}].phone",
+                "is required by send_sms",
+                f"send_sms needs phone in `submitters[{index}]`.",
+            )
+    if request.send_sms and not any(reached):
+        problems.add("send_sms", _NO_PHONE, "send_sms needs a submitter with a phone.")
+    return [bool(wanted) and has_number for wanted, has_number in zip(asked, reached, strict=True)]
+
+
+def check_change(command: UpdateSubmitter, problems: Problems) -> None:
+    """May PUT /submitters ask for an SMS?"""
+    if command.send_sms and not (command.account and command.account.sms_available):
+        problems.add("send_sms", _NO_PROVIDER, NOT_CONFIGURED)
+
+
+def check_number(command: UpdateSubmitter, submitter: SubmitterRow, problems: Problems) -> None:
+    """As changed, has he a number? Who is to be invited by SMS keeps his, until ``send_sms`` false says otherwise."""
+    taken = "phone" in command.model_fields_set and submitter.preferences.get("send_sms")
+    if (command.send_sms or taken) and not submitter.phone:
+        problems.add("phone", "is required by send_sms", "send_sms needs phone.")
+
+
+def wants_sms(submitter: SubmitterRow) -> bool:
+    return bool(submitter.phone and submitter.preferences.get("send_sms"))
+
+
+def invitation(found: Loaded, submitter: SubmitterRow, told: MailContext) -> SmsDue:
+    kinds = {field.type for field in found.fields_of(submitter)}
+    return SmsDue(
+        invitation_id=uuid7(),
+        context=told,
+        submitter_id=submitter.id,
+        phone=submitter.phone or "",
+        needs_signature=bool(kinds & {FieldType.SIGNATURE, FieldType.INITIALS}),
+    )

@@ -1,0 +1,1 @@
+"""What a call is going to write, decided before the transaction."""

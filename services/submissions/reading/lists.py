@@ -1,0 +1,189 @@
+"""What the lists of submissions and submitters hold: their filters, as ``contracts.runtime.data.listing`` wants them."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.rpc.submissions import api as rpc
+from contracts.runtime.data import listing
+from contracts.runtime.data.listing import Conditions, Listing, Span
+from contracts.types import Actor, Role, SubmissionStatus
+from services.submissions.models import COMPLETION_GROUP, SubmissionRow, SubmitterRow, TemplateRow
+from services.submissions.rules.addresses import searchable
+from services.submissions.storage import store
+from services.submissions.storage.access import templates_visible_to, visible_to
+
+LARGEST_PAGE = 100
+LARGEST_ID = 2**63 - 1
+
+_SUBMISSIONS, _SUBMITTERS, _TEMPLATES = (
+    cast("sa.Table", model.__table__) for model in (SubmissionRow, SubmitterRow, TemplateRow)
+)
+_SUBMISSION, _SUBMITTER, _TEMPLATE = (model.__mapper__.columns for model in (SubmissionRow, SubmitterRow, TemplateRow))
+_IDS = ("after", "before", "template_id", "submission_id")
+
+
+def page(query: Any, read: Callable[[Span], list[Any]]) -> tuple[list[Any], bool]:
+    """What ``read`` gives for a page, ascending, and whether anything follows (decisions, 'Order and cursors')."""
+    limit = max(1, min(query.limit, LARGEST_PAGE))
+    given = [getattr(query, name, None) for name in _IDS]
+    if not all(-LARGEST_ID <= one <= LARGEST_ID for one in given if one is not None):
+        return [], False
+    if query.before is not None and query.after is None:
+        found = read(Span(limit, before=query.before, backward=True))
+        return found[::-1], bool(read(Span(1, after=query.before - 1)))
+    found = read(Span(limit + 1, after=query.after, before=query.before))
+    return found[:limit], len(found) > limit
+
+
+def ids(session: Session, listings: Sequence[Listing], span: Span) -> list[int]:
+    """Of all ``listings`` together. A row that passes from one to a later one meanwhile is found in one of them, or both."""
+    found = {one for each in listings for one in listing.ids(session, each, span)}
+    return sorted(found, reverse=span.backward)[: span.wanted]
+
+
+def rows(session: Session, statement: sa.Select[Any], listings: Sequence[Listing], span: Span) -> list[Any]:
+    """The same as rows of ``statement``; in one go where an index gives the list as it is."""
+    key = listings[0].key
+    if len(listings) == 1 and listings[0].plain:
+        statement = statement.where(*listings[0].exact, *span.of(key)).limit(span.wanted)
+    elif found := ids(session, listings, span):
+        statement = statement.where(key.in_(found))
+    else:
+        return []
+    return list(session.execute(statement.order_by(span.order(key))))
+
+
+def of_submissions(query: rpc.ListSubmissions, now: datetime) -> list[Listing]:
+    """Expired ones are two lists: those whose time is over, and those that the sweep has marked so since."""
+    exact: list[sa.ColumnElement[bool]] = []
+    if query.template_id is not None:
+        exact.append(_SUBMISSION.template_id == query.template_id)
+    if query.archived is not None:
+        exact.append(_SUBMISSION.archived_at.is_not(None) if query.archived else _SUBMISSION.archived_at.is_(None))
+    if query.slug is not None:
+        exact.append(_SUBMISSION.slug == query.slug)
+    over = sa.and_(
+        _SUBMISSION.status == SubmissionStatus.PENDING.value,
+        _SUBMISSION.unfinished,
+        _SUBMISSION.expire_at.is_not(None),
+        _SUBMISSION.expire_at <= now,
+    )
+    if query.status is SubmissionStatus.PENDING:
+        exact.append(_SUBMISSION.status == query.status.value)
+        exact.append(
+            sa.or_(_SUBMISSION.expire_at.is_(None), _SUBMISSION.expire_at > now, sa.not_(_SUBMISSION.unfinished))
+        )
+    elif query.status is not None:
+        exact.append(_SUBMISSION.status == query.status.value)
+    listed = _of_submissions(query, exact)
+    if query.status is SubmissionStatus.EXPIRED:
+        return [_of_submissions(query, [*exact[:-1], over], small=True), listed]
+    return [listed]
+
+
+def of_submitters(query: rpc.ListSubmitters) -> Listing:
+    exact: list[sa.ColumnElement[bool]] = []
+    filters: list[sa.ColumnElement[bool]] = []
+    for column, wanted, conditions in (
+        (_SUBMITTER.submission_id, query.submission_id, exact),
+        (_SUBMITTER.external_id, query.external_id, exact),
+        (_SUBMITTER.slug, query.slug, exact),
+        (_SUBMISSION.template_id, query.template_id, filters),
+    ):
+        if wanted is not None:
+            conditions.append(column == wanted)
+    completed: list[sa.ColumnElement[bool]] = []
+    if query.completed_after is not None:
+        completed.append(_SUBMITTER.completed_at >= store.aware(query.completed_after))
+    if query.completed_before is not None:
+        completed.append(_SUBMITTER.completed_at <= store.aware(query.completed_before))
+    if query.actor.role is not Role.ADMIN:
+        filters.append(visible_to(query.actor))
+    source = _SUBMITTERS.join(_SUBMISSIONS, _SUBMISSION.id == _SUBMITTER.submission_id).outerjoin(
+        _TEMPLATES, _TEMPLATE.id == _SUBMISSION.template_id
+    )
+    return Listing(
+        table=_SUBMITTERS,
+        source=source,
+        exact=exact,
+        filters=[*filters, *completed],
+        text=_SUBMITTER.search,
+        term=searchable(query.q.strip()) if query.q else "",
+        rare=_by_completion(source, completed, filters) if completed else None,
+    )
+
+
+def _of_submissions(query: rpc.ListSubmissions, exact: Conditions, *, small: bool = False) -> Listing:
+    filters: list[sa.ColumnElement[bool]] = []
+    if query.template_folder is not None:
+        filters.append(_TEMPLATE.folder_name == query.template_folder)
+    if query.actor.role is not Role.ADMIN:
+        filters.append(visible_to(query.actor))
+    return Listing(
+        table=_SUBMISSIONS,
+        source=_SUBMISSIONS.outerjoin(_TEMPLATES, _TEMPLATE.id == _SUBMISSION.template_id),
+        exact=exact,
+        filters=filters,
+        text=_SUBMISSION.search,
+        term=searchable(query.q.strip()) if query.q else "",
+        rare=_by_template(query.actor, query.template_folder),
+        small=small,
+    )
+
+
+def _by_template(actor: Actor, folder: str | None) -> Callable[[Session, Conditions, Span], list[int]]:
+    """PostgreSQL: the first submissions of each template in question, of which the page is then made."""
+
+    def found(session: Session, conditions: Conditions, span: Span) -> list[int]:
+        def first(*more: sa.ColumnElement[bool]) -> sa.Select[Any]:
+            wanted = sa.select(_SUBMISSION.id.label("id")).where(*more, *conditions)
+            return wanted.order_by(span.order(_SUBMISSION.id)).limit(span.wanted)
+
+        of_one = first(_SUBMISSION.template_id == _TEMPLATE.id).correlate(_TEMPLATES).lateral()
+        in_folder = [] if folder is None else [_TEMPLATE.folder_name == folder]
+        templates = [templates_visible_to(actor), *in_folder]
+        all_found = sa.select(of_one.c.id).select_from(_TEMPLATES.join(of_one, sa.true())).where(*templates)
+        if actor.role is Role.EDITOR:
+            of_folder = [_SUBMISSION.template_id.in_(sa.select(_TEMPLATE.id).where(*in_folder))] if in_folder else []
+            created = first(_SUBMISSION.created_by_id == actor.user_id, *of_folder).subquery()
+            all_found = sa.select(sa.union(all_found, sa.select(created.c.id)).subquery().c.id)
+        ids = all_found.subquery()
+        return list(session.scalars(sa.select(ids.c.id).order_by(span.order(ids.c.id)).limit(span.wanted)))
+
+    return found
+
+
+def _by_completion(source: sa.FromClause, range_: Conditions, others: Conditions) -> Callable[..., list[int]]:
+    """PostgreSQL: ids and times of completion follow each other only by and large, so an index on one does not give the order
+    of the other. An index on groups of ids with the time says which groups hold any of the range; those are looked at."""
+    group: sa.ColumnElement[int] = sa.literal_column(f"submitters.id / {COMPLETION_GROUP}")
+    groups = 2
+
+    def found(session: Session, conditions: Conditions, span: Span) -> list[int]:
+        highest = session.scalar(sa.select(sa.func.max(_SUBMITTER.id))) or 0
+        low = max(0, -1 if span.after is None else span.after) // COMPLETION_GROUP
+        high = (highest if span.before is None else min(highest, span.before)) // COMPLETION_GROUP
+        ids: list[int] = []
+        while low <= high and len(ids) < span.wanted:
+            bounds = (sa.literal(low, sa.BigInteger), sa.literal(high, sa.BigInteger))
+            series = sa.func.generate_series(*bounds).table_valued("number").render_derived(name="groups")
+            number = series.c.number
+            any_of = sa.select(1).select_from(_SUBMITTERS).where(group == number, *range_).correlate(series)
+            held = sa.select(number).where(any_of.exists()).order_by(span.order(number)).limit(groups)
+            numbers = list(session.scalars(held))
+            for one in numbers:
+                within = (_SUBMITTER.id >= one * COMPLETION_GROUP, _SUBMITTER.id < (one + 1) * COMPLETION_GROUP)
+                wanted = sa.select(_SUBMITTER.id).select_from(source).where(*within, *range_, *others, *conditions)
+                ids += session.scalars(wanted.order_by(span.order(_SUBMITTER.id)).limit(span.wanted - len(ids)))
+                if len(ids) >= span.wanted:
+                    break
+            if len(numbers) < groups:
+                break
+            low, high = (low, numbers[-1] - 1) if span.backward else (numbers[-1] + 1, high)
+        return ids
+
+    return found

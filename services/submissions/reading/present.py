@@ -1,0 +1,252 @@
+"""Rows as the contract's models, and as the ``data`` of public events (specification 6.2, peer facts 5.2).
+
+Rows are ORM objects or rows of a select with the same attribute names. Building costs no query.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from contracts.types import (
+    Consent,
+    FieldDefinition,
+    FieldType,
+    Order,
+    Person,
+    SealedDocumentLink,
+    SealingStatus,
+    Submission,
+    SubmissionEvent,
+    SubmissionStatus,
+    Submitter,
+    SubmitterStatus,
+    TemplateReference,
+    iso,
+)
+from services.submissions.rules import formats, naming
+from services.submissions.rules import values as rules
+from services.submissions.site import FileLinks, file_name
+
+
+@dataclass(frozen=True)
+class ValuesView:
+    """How values are shown: with these names, files as these links, masked values crossed out unless ``unmasked``."""
+
+    fields: Sequence[FieldDefinition]
+    attachments: Mapping[str, Any]
+    links: FileLinks
+    unmasked: bool = False
+    locale: str = "en-US"
+
+    def of(self, submitter: Any) -> dict[str, Any]:
+        """By field name. Before completion only what has a value, afterwards every field of the party."""
+        own = [field for field in self.fields if field.submitter_uuid == submitter.party_uuid]
+        finished = submitter.status == SubmitterStatus.COMPLETED
+        shown = {
+            field.uuid: self._shown(field, submitter.values.get(field.uuid))
+            for field in own
+            if field.type not in rules.UNTOUCHABLE and (finished or submitter.values.get(field.uuid) is not None)
+        }
+        return naming.by_name(own, self._names, shown)
+
+    def names_of(self, submitter: Any) -> list[str]:
+        """Of the party's fields that can hold a value."""
+        own = (field for field in self.fields if field.submitter_uuid == submitter.party_uuid)
+        return [self._names[field.uuid] for field in own if field.type not in rules.UNTOUCHABLE]
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return naming.labels(self.fields)
+
+    def _shown(self, field: FieldDefinition, value: Any) -> Any:
+        if value is None:
+            return None
+        if field.type is FieldType.FILE:
+            return [url for uuid in value if (url := self._url(uuid))]
+        if field.type in rules.ATTACHED:
+            return self._url(value)
+        if formats.is_masked(field) and not self.unmasked:
+            return formats.display(field, value, self.locale)
+        return value
+
+    def _url(self, uuid: str) -> str | None:
+        attachment = self.attachments.get(uuid)
+        return None if attachment is None else self.links.to(attachment.file, attachment.filename)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What belongs to one submission, loaded; what is None is not shown. ``status`` is the one of this moment.
+
+    Without ``may_act`` slugs and signing links are left out: whoever has them signs as the person they belong to.
+    """
+
+    row: Any
+    template: Any
+    submitters: Sequence[Any]
+    status: SubmissionStatus
+    links: FileLinks
+    values: ValuesView | None = None
+    events: list[SubmissionEvent] | None = None
+    fields: list[FieldDefinition] | None = None
+    combined: Mapping[str, Any] | None = None
+    may_act: bool = True
+
+
+def submission(shown: Shown) -> Submission:
+    row = shown.row
+    documents = result_links(row, shown.links)
+    return Submission(
+        id=row.id,
+        slug=row.slug if shown.may_act else None,
+        name=row.name,
+        status=shown.status,
+        sealing_status=SealingStatus(row.sealing_status) if row.sealing_status else None,
+        sealing_error=row.sealing_error,
+        pades_level=row.pades_level,
+        source=row.source,
+        order=Order(row.order),
+        submitters_order=Order(row.order),
+        expire_at=row.expire_at,
+        archived=row.archived_at is not None,
+        archived_at=row.archived_at,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        completed_at=row.completed_at,
+        variables=row.variables,
+        preferences=row.preferences,
+        template=template_reference(shown.template),
+        created_by_user=_creator(row),
+        submitters=[submitter(one, shown, documents) for one in shown.submitters],
+        documents=documents,
+        audit_log_url=audit_trail_url(row, shown.template, shown.links),
+        combined_document_url=shown.links.to_pdf(shown.combined, title(row, shown.template))
+        if shown.combined
+        else None,
+        submission_events=shown.events,
+        fields=shown.fields,
+    )
+
+
+def submitter(one: Any, shown: Shown, documents: list[SealedDocumentLink], *, alone: bool = False) -> Submitter:
+    """``alone``: as the submitter reads give him, with template, events and his fields."""
+    return Submitter(
+        id=one.id,
+        submission_id=one.submission_id,
+        uuid=one.party_uuid,
+        role=one.role,
+        email=one.email,
+        name=one.name,
+        phone=one.phone,
+        external_id=one.external_id,
+        application_key=one.external_id,
+        slug=one.slug if shown.may_act else None,
+        status=SubmitterStatus(one.status),
+        order=one.group,
+        embed_src=shown.links.site.signing_page(one.slug) if shown.may_act else None,
+        values=shown.values.of(one) if shown.values else {},
+        documents=documents if one.status == SubmitterStatus.COMPLETED else [],
+        metadata=one.metadata_,
+        preferences=one.preferences,
+        decline_reason=one.decline_reason,
+        sent_at=one.sent_at,
+        opened_at=one.opened_at,
+        completed_at=one.completed_at,
+        declined_at=one.declined_at,
+        created_at=one.created_at,
+        updated_at=one.updated_at,
+        template=template_reference(shown.template) if alone else None,
+        submission_events=[line for line in shown.events or [] if line.submitter_id in (one.id, None)]
+        if alone
+        else None,
+        fields=[field for field in shown.fields if field.submitter_uuid == one.party_uuid]
+        if alone and shown.fields
+        else None,
+        consent=Consent.model_validate(one.consent) if one.consent else None,
+    )
+
+
+def template_reference(row: Any) -> TemplateReference | None:
+    if row is None:
+        return None
+    return TemplateReference(
+        id=row.id,
+        name=row.name,
+        external_id=row.external_id,
+        folder_name=row.folder_name,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def result_links(row: Any, links: FileLinks) -> list[SealedDocumentLink]:
+    """The sealed documents; none until the submission is completed."""
+    return [
+        SealedDocumentLink(
+            name=one["name"],
+            url=links.to_pdf(one["file"], one["name"]),
+            sha256=one["file"]["sha256"],
+            conformance=one.get("conformance"),
+        )
+        for one in (row.results or {}).get("documents", ())
+    ]
+
+
+def audit_trail_url(row: Any, template: Any, links: FileLinks) -> str | None:
+    if not row.results:
+        return None
+    return links.to_pdf(row.results["audit_trail"], f"Audit Log - {title(row, template)}")
+
+
+def title(row: Any, template: Any) -> str:
+    """What a submission is called where it must be called something."""
+    return file_name(row.name or (template.name if template else f"Submission {row.id}"))
+
+
+def _creator(row: Any) -> Person | None:
+    if row.created_by_id is None:
+        return None
+    first, last = row.created_by_first_name, row.created_by_last_name
+    if not first and not last:  # an older row, or a gateway that sends the whole name alone
+        first, _, last = (row.created_by_name or "").partition(" ")
+    return Person(
+        id=row.created_by_id, email=row.created_by_email or "", first_name=first or None, last_name=last or None
+    )
+
+
+SECRETS_OF_SUBMITTERS = ("slug", "embed_src", "uuid")
+"""Whoever reads an event must not be able to sign with it."""
+
+
+_ANSWERS_ONLY = ("submission_events", "fields", "document_schema", "report")
+
+
+def submission_data(shown: Shown) -> dict[str, Any]:
+    """``data`` of submission.* events."""
+    hidden: Any = {"submitters": {"__all__": {*SECRETS_OF_SUBMITTERS, "submission_events", "template", "fields"}}}
+    return submission(shown).model_dump(mode="json", exclude={**hidden, **dict.fromkeys(_ANSWERS_ONLY, True)})
+
+
+def form_data(shown: Shown, one: Any, submission_url: str) -> dict[str, Any]:
+    """``data`` of form.* events: the submitter ``one``, with what a receiver needs of the submission."""
+    row, template = shown.row, template_reference(shown.template)
+    model = submitter(one, shown, result_links(row, shown.links))
+    trail_url = audit_trail_url(row, shown.template, shown.links)
+    return {
+        **model.model_dump(mode="json", exclude={*SECRETS_OF_SUBMITTERS, "submission_events", "fields"}),
+        "ip": one.visit.get("ip"),
+        "ua": one.visit.get("user_agent"),
+        "audit_log_url": trail_url,
+        "submission_url": submission_url,
+        "template": template.model_dump(mode="json") if template else None,
+        "submission": {
+            "id": row.id,
+            "audit_log_url": trail_url,
+            "combined_document_url": None,  # it is made when somebody asks for it
+            "status": shown.status.value,
+            "url": submission_url,
+            "variables": row.variables,
+            "created_at": iso(row.created_at),
+        },
+    }

@@ -1,0 +1,319 @@
+"""Reads, straight to contract models. Lists take a few queries whatever their length; ``lists`` says which rows."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import BaseModel
+from sqlalchemy.orm import Session
+
+from contracts.errors import not_found
+from contracts.rpc import Rpc
+from contracts.rpc.submissions import api as rpc
+from contracts.runtime.bus import outbox
+from contracts.runtime.data.listing import Span
+from contracts.types import (
+    Account,
+    Actor,
+    Attachment,
+    FieldDefinition,
+    Page,
+    Pagination,
+    Role,
+    Submission,
+    SubmissionEvent,
+    SubmissionStatus,
+    Submitter,
+)
+from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TemplateRow, TrailRow
+from services.submissions.reading import lists, present
+from services.submissions.site import FileLinks, Site
+from services.submissions.storage import store, trail
+from services.submissions.storage.access import may_act, visible_to
+from services.submissions.storage.repeats import key_of
+
+QUICK_PAGE = 20
+
+
+def remembered(session: Session, call: Rpc[Any, Any], command: BaseModel) -> Any | None:
+    """The stored answer to this request, so that what is slow need not be done again; None when there is none."""
+    return outbox.answered(session, call, key_of(command))
+
+
+def submission(session: Session, query: rpc.GetSubmission, site: Site, now: datetime) -> Submission:
+    """One submission with everything; ``include=fields`` adds the field definitions."""
+    row, template = found(session, query.actor, query.id)
+    links = site.expiring(now)
+    submitters = submitters_of(session, [row.id])
+    fields = fields_of(session, [row.id])[row.id]
+    attachments = {one.uuid: one for one in store.attachments_of(session, [row.id])}
+    combined = (row.results or {}).get("merged") or only_document(row.results)
+    return present.submission(
+        present.Shown(
+            row=row,
+            template=template,
+            submitters=submitters,
+            status=status_now(row, now),
+            links=links,
+            values=present.ValuesView(fields, attachments, links, may_act(query.actor)),
+            events=trail.for_api(trail.lines_of(session, [row.id])),
+            fields=fields if "fields" in query.include else None,
+            combined=combined if "combined_document_url" in query.include else None,
+            may_act=may_act(query.actor),
+        )
+    )
+
+
+def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: datetime) -> Page[Submission]:
+    """A page of submissions without values and events."""
+    read = partial(lists.rows, session, _LISTED, lists.of_submissions(query, now))
+    rows, following = lists.page(query, read)
+    ids = [row.id for row in rows]
+    by_submission: dict[int, list[Any]] = {submission_id: [] for submission_id in ids}
+    for one in session.execute(_LISTED_SUBMITTERS.where(_SUBMITTER.submission_id.in_(ids))) if ids else ():
+        by_submission[one.submission_id].append(one)
+    fields = fields_of(session, ids) if "fields" in query.include else {}
+    links = site.expiring(now)
+    data = [
+        present.submission(
+            present.Shown(
+                row=row,
+                template=_template_in(row),
+                submitters=by_submission[row.id],
+                status=status_now(row, now),
+                links=links,
+                fields=fields.get(row.id),
+                may_act=may_act(query.actor),
+            )
+        )
+        for row in rows
+    ]
+    return Page(data=data, pagination=Pagination.of(ids, following))
+
+
+def is_quick(query: rpc.ListSubmissions) -> bool:
+    """A page that the index gives at once, however many submissions there are. What a role may see is a filter, too."""
+    if query.actor.role is not Role.ADMIN:
+        return False
+    filters = (query.q, query.template_folder, query.archived, query.status, query.template_id)
+    return query.limit <= QUICK_PAGE and all(one is None for one in filters)
+
+
+def submitter(session: Session, query: rpc.GetSubmitter, site: Site, now: datetime) -> Submitter:
+    """One submitter with values, documents, template and events."""
+    wanted = _joined(sa.select(SubmitterRow.id)).where(SubmitterRow.id == query.id, visible_to(query.actor))
+    if session.scalar(wanted) is None:
+        raise not_found("Submitter")
+    return _submitters(session, [query.id], query.actor, query.include, site, now)[0]
+
+
+def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: datetime) -> Page[Submitter]:
+    """A page of submitters, each as ``submitter`` gives him."""
+    ids, following = lists.page(query, partial(lists.ids, session, [lists.of_submitters(query)]))
+    data = _submitters(session, ids, query.actor, query.include, site, now) if ids else []
+    return Page(data=data, pagination=Pagination.of(ids, following))
+
+
+def events(session: Session, query: rpc.ListEvents) -> Page[SubmissionEvent]:
+    """A page of the audit trail of one submission."""
+    found(session, query.actor, query.id)
+
+    def read(span: Span) -> list[TrailRow]:
+        wanted = sa.select(TrailRow).where(TrailRow.submission_id == query.id, *span.of(TrailRow.id))
+        return list(session.scalars(wanted.order_by(span.order(TrailRow.id)).limit(span.wanted)))
+
+    rows, following = lists.page(query, read)
+    return Page(data=trail.for_api(rows), pagination=Pagination.of([row.id for row in rows], following))
+
+
+def presented(session: Session, changed: store.Loaded, site: Site, now: datetime, *, unmasked: bool) -> Submission:
+    """The answer to a command: the submission as it is now, without events."""
+    links = site.expiring(now)
+    attachments = {one.uuid: one for one in changed.attachments}
+    return present.submission(
+        present.Shown(
+            row=changed.row,
+            template=changed.template,
+            submitters=changed.submitters,
+            status=status_now(changed.row, now),
+            links=links,
+            values=present.ValuesView(changed.fields, attachments, links, unmasked),
+        )
+    )
+
+
+def presented_submitter(
+    session: Session, changed: store.Loaded, row: SubmitterRow, site: Site, now: datetime
+) -> Submitter:
+    """The answer to a change of a submitter (peer facts 1.2, SubmitterUpdate)."""
+    return next(one for one in presented(session, changed, site, now, unmasked=True).submitters if one.id == row.id)
+
+
+def own_fields(
+    session: Session, actor: Actor, submitter_id: int
+) -> tuple[list[FieldDefinition], list[FieldDefinition], set[str], str]:
+    """For a change: the submitter's fields, all fields of the submission, uuids: of his attachments, of his role."""
+    row = session.execute(
+        _joined(sa.select(SubmitterRow.submission_id, SubmitterRow.party_uuid)).where(
+            SubmitterRow.id == submitter_id, visible_to(actor)
+        )
+    ).first()
+    if row is None:
+        raise not_found("Submitter")
+    fields = fields_of(session, [row.submission_id])[row.submission_id]
+    attached = {
+        one.uuid for one in store.attachments_of(session, [row.submission_id]) if one.submitter_id == submitter_id
+    }
+    return [field for field in fields if field.submitter_uuid == row.party_uuid], fields, attached, row.party_uuid
+
+
+def found(session: Session, actor: Actor, submission_id: int) -> tuple[SubmissionRow, TemplateRow | None]:
+    """The submission that the actor may see, and its template."""
+    statement = sa.select(SubmissionRow, TemplateRow).outerjoin(
+        TemplateRow, TemplateRow.id == SubmissionRow.template_id
+    )
+    row = session.execute(statement.where(SubmissionRow.id == submission_id, visible_to(actor))).first()
+    if row is None:
+        raise not_found("Submission")
+    return row[0], row[1]
+
+
+def submitters_of(session: Session, submission_ids: Sequence[int]) -> list[SubmitterRow]:
+    return list(session.scalars(_SUBMITTERS, {"keys": submission_ids}))
+
+
+def fields_of(session: Session, submission_ids: Sequence[int]) -> dict[int, list[FieldDefinition]]:
+    return {
+        row.submission_id: [FieldDefinition.model_validate(one) for one in row.fields]
+        for row in session.execute(_FIELDS, {"keys": submission_ids})
+    }
+
+
+# Built once: that takes SQLAlchemy longer than having them done.
+_KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
+_SUBMITTERS = (
+    sa.select(SubmitterRow)
+    .where(SubmitterRow.submission_id.in_(_KEYS))
+    .order_by(SubmitterRow.submission_id, SubmitterRow.position)
+)
+_FIELDS = sa.select(SnapshotRow.submission_id, SnapshotRow.fields).where(SnapshotRow.submission_id.in_(_KEYS))
+
+
+def account_of(snapshot: SnapshotRow) -> Account:
+    return Account.model_validate(snapshot.account)
+
+
+def attachment(row: AttachmentRow, links: FileLinks) -> Attachment:
+    return Attachment(
+        uuid=row.uuid,
+        created_at=row.created_at,
+        url=links.to(row.file, row.filename),
+        filename=row.filename,
+        content_type=row.file["media_type"],
+    )
+
+
+def status_now(row: Any, now: datetime) -> SubmissionStatus:
+    """Expired from the moment on that ``expire_at`` is over, before the sweep has seen it."""
+    if row.status == SubmissionStatus.PENDING and row.unfinished and row.expire_at is not None and row.expire_at <= now:
+        return SubmissionStatus.EXPIRED
+    return SubmissionStatus(row.status)
+
+
+def only_document(results: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The file of the document when there is just one: then nothing needs to be merged."""
+    documents = (results or {}).get("documents", ())
+    return documents[0]["file"] if len(documents) == 1 else None
+
+
+# Lists read plain columns of the tables: what the ORM does for each row and statement costs more than the rows.
+_SUBMISSION, _SUBMITTER, _TEMPLATE = (model.__mapper__.columns for model in (SubmissionRow, SubmitterRow, TemplateRow))
+_OF_TEMPLATE = ("name", "external_id", "folder_name", "created_at", "updated_at")
+_OF_SUBMISSION = (
+    *("id", "slug", "name", "source", "order", "status", "unfinished", "expire_at", "archived_at", "sealing_status"),
+    *(
+        "sealing_error",
+        "pades_level",
+        "results",
+        "created_at",
+        "updated_at",
+        "completed_at",
+        "variables",
+        "preferences",
+    ),
+    *("template_id", "created_by_id", "created_by_email", "created_by_name"),
+    *("created_by_first_name", "created_by_last_name"),
+)
+_OF_SUBMITTER = (
+    *("id", "submission_id", "party_uuid", "role", "email", "name", "phone", "external_id", "slug", "status", "group"),
+    *("metadata_", "preferences", "decline_reason", "sent_at", "opened_at", "completed_at", "declined_at"),
+    *("created_at", "updated_at", "consent"),
+)
+_LISTED = (
+    sa.select(
+        *(_SUBMISSION[name].label(name) for name in _OF_SUBMISSION),
+        *(_TEMPLATE[name].label(f"template_{name}") for name in _OF_TEMPLATE),
+    )
+    .select_from(SubmissionRow.__table__)
+    .outerjoin(TemplateRow.__table__, _TEMPLATE.id == _SUBMISSION.template_id)
+)
+_LISTED_SUBMITTERS = sa.select(*(_SUBMITTER[name].label(name) for name in _OF_SUBMITTER)).order_by(
+    _SUBMITTER.submission_id, _SUBMITTER.position
+)
+
+
+def _joined(statement: Any) -> Any:
+    """``statement`` about submitters, with their submission and its template."""
+    return (
+        statement.select_from(SubmitterRow)
+        .join(SubmissionRow, SubmissionRow.id == SubmitterRow.submission_id)
+        .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
+    )
+
+
+def _submitters(
+    session: Session, ids: Sequence[int], actor: Actor, include: str, site: Site, now: datetime
+) -> list[Submitter]:
+    """Submitters as they are read alone. Five queries for the whole page."""
+    rows = session.execute(
+        _joined(sa.select(SubmitterRow, SubmissionRow, TemplateRow))
+        .where(SubmitterRow.id.in_(ids))
+        .order_by(SubmitterRow.id)
+    ).all()
+    submission_ids = sorted({row[1].id for row in rows})
+    fields = fields_of(session, submission_ids)
+    attachments = {one.uuid: one for one in store.attachments_of(session, submission_ids)}
+    events: dict[int, list[TrailRow]] = {one: [] for one in submission_ids}
+    for line in trail.lines_of(session, submission_ids):
+        events[line.submission_id].append(line)
+    links = site.expiring(now)
+    found = []
+    for row, parent, template in rows:
+        shown = present.Shown(
+            row=parent,
+            template=template,
+            submitters=[row],
+            status=status_now(parent, now),
+            links=links,
+            values=present.ValuesView(fields[parent.id], attachments, links, may_act(actor)),
+            events=trail.for_api([line for line in events[parent.id] if line.submitter_id in (row.id, None)]),
+            fields=fields[parent.id] if "fields" in include else None,
+            may_act=may_act(actor),
+        )
+        found.append(present.submitter(row, shown, present.result_links(parent, links), alone=True))
+    return found
+
+
+class _Template:
+    """The template's columns of a list row, under their own names."""
+
+    def __init__(self, row: Any) -> None:
+        self.id = row.template_id
+        for name in _OF_TEMPLATE:
+            setattr(self, name, getattr(row, f"template_{name}"))
+
+
+def _template_in(row: Any) -> Any:
+    return None if row.template_id is None or row.template_name is None else _Template(row)

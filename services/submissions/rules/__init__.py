@@ -1,0 +1,1 @@
+"""What holds for submissions, fields and values, without a database."""

@@ -1,0 +1,123 @@
+"""E-mail addresses, telephone numbers, names and URLs that API users give: refused when wrong, never 'corrected'."""
+
+import re
+import string
+import unicodedata
+from email.utils import parseaddr
+from urllib.parse import urlsplit
+
+import email_validator
+import phonenumbers
+from email_validator import EmailNotValidError, validate_email
+
+from contracts.fields.preferences import MOST_ADDRESSES
+
+# Networks of their own use these names for real mail; that nobody else can reach them is not ours to judge.
+for own_network in ("local", "test"):
+    if own_network in email_validator.SPECIAL_USE_DOMAIN_NAMES:
+        email_validator.SPECIAL_USE_DOMAIN_NAMES.remove(own_network)
+
+LONGEST_NAME = 255
+LONGEST_URL = 2_048
+
+_A_TO_Z = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_SEPARATOR = re.compile(r"[,;]")
+_TURNING = re.compile("[\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff]")
+
+
+class BadAddress(Exception):
+    """``reason`` continues the sentence that the field's path begins."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def email(given: str) -> str:
+    """One address, as it was written, without blanks around it; of ``Name <a@b.co>`` the address alone."""
+    text = given.strip()
+    if text.endswith(">") and "<" in text:
+        text = parseaddr(text)[1]
+    domain = text.rpartition("@")[2]
+    try:
+        validate_email(text, check_deliverability=False, globally_deliverable=False)
+    except EmailNotValidError:
+        raise BadAddress("is no e-mail address") from None
+    if len(text) > 254 or not re.fullmatch(r".+\.[^\W\d_][^.]+", domain):
+        raise BadAddress("is no e-mail address")
+    return text
+
+
+def mailbox(address: str | None) -> str:
+    """What tells mailboxes apart: of A to Z the case does not count. Nothing else is folded: ``straße.de`` and ``strasse.de``
+    are two domains, and who reads the mail of one has proved nothing of the other."""
+    return (address or "").strip().translate(_A_TO_Z)
+
+
+def emails(given: str) -> list[str]:
+    """Several addresses, separated by ``,`` or ``;``, each only once whatever its case. CR and LF are refused."""
+    if re.search(r"[\r\n\x00]", given):
+        raise BadAddress("must be one line")
+    parts = [part for part in _SEPARATOR.split(given) if part.strip()]
+    if not parts:
+        raise BadAddress("is no e-mail address")
+    if len(parts) > MOST_ADDRESSES:
+        raise BadAddress(f"must not have more than {MOST_ADDRESSES} addresses")
+    return list({address.lower(): address for address in map(email, parts)}.values())
+
+
+def phone(given: str) -> str:
+    """E.164, such as ``+14155550123``. Blanks, dashes and brackets are dropped; whether the number is in use is not asked."""
+    digits = re.sub(r"[\s().\-/]", "", given)
+    try:
+        if not re.fullmatch(r"\+[1-9][0-9]{4,14}", digits, re.ASCII):
+            raise BadAddress("must start with +<country code> and contain only digits")
+        phonenumbers.parse(digits)
+    except phonenumbers.NumberParseException:
+        raise BadAddress("must start with the code of a country") from None
+    return digits
+
+
+def calling_code(phone: str) -> str:
+    """Of an E.164 number that of its country, or of the countries that share it: ``+49``, ``+1``."""
+    return f"+{phonenumbers.parse(phone).country_code}"
+
+
+def name(given: str | None) -> str | None:
+    """A name that is shown: NFC, without control characters and those that turn the direction of text around."""
+    if given is None:
+        return None
+    text = unicodedata.normalize("NFC", _TURNING.sub("", given))
+    text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text if unicodedata.category(c) != "Cs")
+    text = " ".join(text.split())
+    if len(text) > LONGEST_NAME:
+        raise BadAddress(f"must not be longer than {LONGEST_NAME} characters")
+    return text or None
+
+
+def text(given: str) -> str:
+    """A text of several lines: as ``name``, but line breaks stay and nothing limits its length."""
+    kept = _TURNING.sub("", unicodedata.normalize("NFC", given.replace("\r\n", "\n")))
+    return "".join(c for c in kept if c == "\n" or unicodedata.category(c) not in ("Cc", "Cs")).strip()
+
+
+def web_url(given: str | None) -> str | None:
+    """An http or https URL, as it was written; blank is None."""
+    if not given or not given.strip():
+        return None
+    text = given.strip()
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - raises for a port that is no number
+    except ValueError:
+        raise BadAddress("is no URL") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadAddress("must be an http or https URL")
+    if len(text) > LONGEST_URL or re.search(r"[\s\x00-\x1f\x7f<>\"\\]", text):
+        raise BadAddress("is no URL")
+    return text
+
+
+def searchable(*parts: str | None) -> str:
+    """What searches look through: lower-cased, one space between the parts."""
+    return unicodedata.normalize("NFC", " ".join(part for part in parts if part)).lower()

@@ -1,0 +1,107 @@
+"""The preferences of specification 2.8: what the API user may set, and what comes of them under the account's ceiling."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from contracts.fields.preferences import MAIL_TOGGLES
+from contracts.problems import Problems
+from contracts.types import Account, Order
+from services.submissions.rules.addresses import BadAddress, emails
+
+CODES = ("require_email_2fa", "require_phone_2fa")
+NOT_CONFIGURED = ("certsign_sign_enabled",)
+"""What must not be promised before it is there: a code that is never asked for protects nobody."""
+
+
+def checked(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+    """The known keys with their values in their types; others are dropped."""
+    found: dict[str, Any] = {}
+    for key in (*MAIL_TOGGLES, *CODES, *NOT_CONFIGURED, "shared_link_2fa"):
+        if given.get(key) is None:
+            continue
+        flag = _boolean(given[key])
+        if flag is None:
+            problems.add(f"preferences.{key}", "must be true or false")
+        elif flag and key in NOT_CONFIGURED:
+            problems.add(f"preferences.{key}", "is not configured")
+        else:
+            found[key] = flag
+    if given.get("submitters_order") is not None:
+        if given["submitters_order"] in tuple(Order):
+            found["submitters_order"] = str(given["submitters_order"])
+        else:
+            problems.add("preferences.submitters_order", "must be one of preserved, random")
+    if given.get("bcc_completed"):
+        try:
+            found["bcc_completed"] = ", ".join(emails(str(given["bcc_completed"])))
+        except BadAddress as bad:
+            problems.add("preferences.bcc_completed", bad.reason, "bcc_completed email is invalid")
+    return found
+
+
+def of_template(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a submission takes over from its template: the known keys that are well-formed."""
+    found = {key: given[key] for key in (*MAIL_TOGGLES, *CODES) if isinstance(given.get(key), bool)}
+    if given.get("submitters_order") in tuple(Order):
+        found["submitters_order"] = given["submitters_order"]
+    if isinstance(given.get("bcc_completed"), str):
+        found["bcc_completed"] = given["bcc_completed"]
+    return found
+
+
+@dataclass(frozen=True)
+class Mailing:
+    """Who is told of the completion, and with what. Nobody gets two mails for two reasons."""
+
+    notify_sender: bool
+    bcc: list[str]
+    sender_attach_documents: bool
+    sender_attach_audit: bool
+    copy_signers: bool
+    copy_attach_documents: bool
+    copy_attach_audit: bool
+
+
+def mailing(
+    account: Account,
+    preferences: Mapping[str, Any],
+    *,
+    send_email: bool,
+    sender: str | None,
+    copied: Iterable[str],
+    bcc: str | None,
+) -> Mailing:
+    """``copied``: addresses of the parties that want mail. ``bcc``: the submission's own, before the template's and the
+    account's. With ``send_email`` false nobody but those parties hears of it (peer facts 6.6)."""
+
+    def allowed(key: str) -> bool:
+        return bool(getattr(account, key)) and preferences.get(key) is not False
+
+    copy_signers = allowed("documents_copy_email_enabled")
+    reached = {address.lower() for address in copied} if copy_signers else set()
+    notify = allowed("completed_notification_email_enabled") and send_email
+    notify_sender = notify and bool(sender) and str(sender).lower() not in reached
+    if sender and notify_sender:
+        reached.add(sender.lower())
+    chosen = bcc or preferences.get("bcc_completed") or account.bcc_emails
+    return Mailing(
+        notify_sender=notify_sender,
+        bcc=[address for address in _known(chosen) if address.lower() not in reached] if send_email else [],
+        sender_attach_documents=allowed("completed_notification_email_attach_documents"),
+        sender_attach_audit=allowed("completed_notification_email_attach_audit"),
+        copy_signers=copy_signers,
+        copy_attach_documents=allowed("documents_copy_email_attach_documents"),
+        copy_attach_audit=allowed("documents_copy_email_attach_audit"),
+    )
+
+
+def _known(addresses: str | None) -> list[str]:
+    try:
+        return emails(addresses) if addresses and addresses.strip() else []
+    except BadAddress:
+        return []
+
+
+def _boolean(value: Any) -> bool | None:
+    return {"true": True, "1": True, "false": False, "0": False}.get(str(value).strip().lower())

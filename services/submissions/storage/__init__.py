@@ -1,0 +1,1 @@
+"""Rows: read, locked and written; who may see them."""

@@ -1,0 +1,317 @@
+"""Rows to the state machine and back. Whoever changes a submission locks its row first: everything about it is in turn."""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError, not_found
+from contracts.fields import conditions
+from contracts.runtime.data.database import for_update
+from contracts.types import Actor, FieldDefinition, FieldType, Order, SealingStatus, SubmissionStatus, SubmitterStatus
+from services.submissions.models import (
+    AttachmentRow,
+    ReplacedLinkRow,
+    SnapshotRow,
+    SubmissionRow,
+    SubmitterRow,
+    TemplateRow,
+)
+from services.submissions.rules import addresses, domain
+from services.submissions.rules.values import ATTACHED
+from services.submissions.storage.access import require_writer, visible_to
+
+R = TypeVar("R", SubmitterRow, AttachmentRow)
+
+_ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+
+def new_slug() -> str:
+    """22 characters of base 58: 128.9 bits from ``secrets``."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(22))
+
+
+@dataclass
+class Loaded:
+    """A locked submission: its rows, and the same as the state machine sees it."""
+
+    session: Session
+    row: SubmissionRow
+    submitters: list[SubmitterRow]
+    state: domain.Submission
+    template: TemplateRow | None = None
+    _snapshot: SnapshotRow | None = field(default=None, repr=False)
+    _fields: list[FieldDefinition] | None = field(default=None, repr=False)
+    _attachments: list[AttachmentRow] | None = field(default=None, repr=False)
+
+    def submitter(self, submitter_id: int) -> SubmitterRow:
+        return next(row for row in self.submitters if row.id == submitter_id)
+
+    @property
+    def snapshot(self) -> SnapshotRow:
+        if self._snapshot is None:
+            self._snapshot = self.session.get_one(SnapshotRow, self.row.id)
+        return self._snapshot
+
+    @property
+    def fields(self) -> list[FieldDefinition]:
+        if self._fields is None:
+            self._fields = [FieldDefinition.model_validate(one) for one in self.snapshot.fields]
+        return self._fields
+
+    @property
+    def document_conditions(self) -> conditions.OfDocuments:
+        return conditions.of_documents(self.snapshot.documents)
+
+    def fields_of(self, submitter: SubmitterRow) -> list[FieldDefinition]:
+        return [one for one in self.fields if one.submitter_uuid == submitter.party_uuid]
+
+    def change_fields(self, changed: Sequence[FieldDefinition]) -> None:
+        self._fields = list(changed)
+        self.snapshot.fields = [one.model_dump(mode="json") for one in changed]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The stored values of all parties by field uuid."""
+        return {uuid: value for row in self.submitters for uuid, value in row.values.items()}
+
+    @property
+    def attachments(self) -> list[AttachmentRow]:
+        """The files of all parties; no query when no field takes a file."""
+        if self._attachments is None:
+            takes_files = any(one.type in ATTACHED for one in self.fields)
+            self._attachments = attachments_of(self.session, [self.row.id]) if takes_files else []
+        return self._attachments
+
+    def attach(self, rows: Sequence[AttachmentRow]) -> None:
+        """Record new files."""
+        self.session.add_all(rows)
+        self._attachments = [*self.attachments, *rows]
+
+    def detach(self, rows: Sequence[AttachmentRow]) -> None:
+        """Forget files; whoever calls has them removed."""
+        self.session.flush()
+        for row in rows:
+            self.session.delete(row)
+        self._attachments = [one for one in self.attachments if one not in rows]
+
+
+def lock(session: Session, submission_id: int) -> Loaded | None:
+    """The submission, locked until the transaction ends; None when there is none."""
+    return _locked(session, _BY_ID, submission_id)
+
+
+def lock_all(session: Session, submission_ids: Sequence[int]) -> list[Loaded]:
+    """Lock several submissions, those that there are, with everything that events say of them: in a handful of statements,
+    however many they are."""
+    keys = {"keys": submission_ids}
+    rows = list(session.scalars(_BY_IDS, keys, execution_options=_ANEW))
+    submitters = _by_submission(session.scalars(_SUBMITTERS_OF_ALL, keys, execution_options=_ANEW))
+    attachments = _by_submission(attachments_of(session, submission_ids))
+    snapshots = {one.submission_id: one for one in session.scalars(_SNAPSHOTS, keys)}
+    used = {row.template_id for row in rows if row.template_id is not None}
+    templates = {one.id: one for one in session.scalars(_TEMPLATES, {"keys": list(used)})}
+    return [
+        Loaded(
+            session,
+            row,
+            submitters[row.id],
+            state_of(row, submitters[row.id]),
+            templates.get(row.template_id),
+            _snapshot=snapshots[row.id],
+            _attachments=attachments[row.id],
+        )
+        for row in rows
+    ]
+
+
+def _by_submission(rows: Iterable[R]) -> dict[int, list[R]]:
+    found: dict[int, list[R]] = defaultdict(list)
+    for row in rows:
+        found[row.submission_id].append(row)
+    return found
+
+
+def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
+    """As ``lock``, for an API user who wants to change it: 404 when he may not see it, 403 when he may only see it."""
+    visible = session.scalar(
+        sa.select(SubmissionRow.id)
+        .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
+        .where(SubmissionRow.id == submission_id, visible_to(actor))
+    )
+    found = lock(session, submission_id) if visible else None
+    if found is None:
+        raise not_found("Submission")
+    require_writer(actor)
+    return found
+
+
+def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tuple[Loaded, SubmitterRow]:
+    """The submission of a submitter, locked, for an API user who wants to change him."""
+    submission_id = session.scalar(sa.select(SubmitterRow.submission_id).where(SubmitterRow.id == submitter_id))
+    if submission_id is None:
+        raise not_found("Submitter")
+    try:
+        found = lock_for(session, actor, submission_id)
+    except ServiceError as error:
+        raise not_found("Submitter") if error.code == "not_found" else error from None
+    return found, found.submitter(submitter_id)
+
+
+def lock_by_slug(session: Session, slug: str) -> tuple[Loaded, SubmitterRow]:
+    """The submission that the signer with this slug takes part in, locked, and himself."""
+    found = _locked(session, _BY_SLUG, slug)
+    # The link may have been replaced while one waited for the lock.
+    submitter = next((one for one in found.submitters if one.slug == slug), None) if found else None
+    if found is None or submitter is None:
+        raise no_such_link(session, slug)
+    return found, submitter
+
+
+def no_such_link(session: Session, slug: str) -> ServiceError:
+    """Build the answer to a slug that opens nothing. An old link is told apart from one that never was, by ``details`` with the
+    reason (``signing_links.Why``) as ``state``; nothing else is told of it."""
+    reason = session.scalar(sa.select(ReplacedLinkRow.reason).where(ReplacedLinkRow.slug == slug))
+    if reason is None:
+        return not_found("Submitter")
+    return ServiceError("not_found", "This link is no longer valid.", [{"field": "state", "reason": reason}])
+
+
+def _locked(session: Session, statement: sa.Select[Any], key: Any) -> Loaded | None:
+    """Everything else is read after the lock was got: what is joined to a row that one waits for is read too early."""
+    row = session.scalar(statement, {"key": key}, execution_options=_ANEW)
+    return None if row is None else loaded(session, row)
+
+
+def loaded(session: Session, row: SubmissionRow) -> Loaded:
+    submitters = list(session.scalars(_SUBMITTERS, {"key": row.id}, execution_options=_ANEW))
+    template = session.get(TemplateRow, row.template_id) if row.template_id is not None else None
+    return Loaded(session, row, submitters, state_of(row, submitters), template)
+
+
+def attachments_of(session: Session, submission_ids: Sequence[int]) -> list[AttachmentRow]:
+    return list(session.scalars(_ATTACHMENTS, {"keys": submission_ids}))
+
+
+# The statements, built once: that takes SQLAlchemy longer than having them done.
+
+_KEY: sa.BindParameter[Any] = sa.bindparam("key")
+_KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
+_ANEW = {"populate_existing": True}
+_BY_ID = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _KEY))
+_BY_IDS = for_update(sa.select(SubmissionRow).where(SubmissionRow.id.in_(_KEYS)).order_by(SubmissionRow.id))
+_MINE = sa.select(SubmitterRow.submission_id).where(SubmitterRow.slug == _KEY).scalar_subquery()
+_BY_SLUG = for_update(sa.select(SubmissionRow).where(SubmissionRow.id == _MINE))
+_SUBMITTERS = sa.select(SubmitterRow).where(SubmitterRow.submission_id == _KEY).order_by(SubmitterRow.position)
+_SUBMITTERS_OF_ALL = (
+    sa.select(SubmitterRow)
+    .where(SubmitterRow.submission_id.in_(_KEYS))
+    .order_by(SubmitterRow.submission_id, SubmitterRow.position)
+)
+_SNAPSHOTS = sa.select(SnapshotRow).where(SnapshotRow.submission_id.in_(_KEYS))
+_TEMPLATES = sa.select(TemplateRow).where(TemplateRow.id.in_(_KEYS))
+_ATTACHMENTS = (
+    sa.select(AttachmentRow)
+    .where(AttachmentRow.submission_id.in_(_KEYS))
+    .order_by(AttachmentRow.created_at, AttachmentRow.uuid)
+)
+
+
+def state_of(row: Any, submitters: Sequence[Any]) -> domain.Submission:
+    """What the state machine needs to know."""
+    return domain.Submission(
+        order=Order(row.order),
+        submitters=tuple(
+            domain.Submitter(
+                id=one.id,
+                group=one.group,
+                viewer=one.viewer,
+                status=SubmitterStatus(one.status),
+                invited=one.invited_at is not None,
+                started=one.started_at is not None,
+            )
+            for one in submitters
+        ),
+        expire_at=row.expire_at,
+        status=SubmissionStatus(row.status),
+        archived=row.archived_at is not None,
+        sealing=SealingStatus(row.sealing_status) if row.sealing_status else None,
+        seal_id=row.seal_id,
+    )
+
+
+def save(found: Loaded, state: domain.Submission, now: datetime) -> None:
+    """Write what the state machine decided into the rows."""
+    row, before = found.row, found.state
+    row.status = state.status.value
+    row.unfinished = not state.all_signed
+    row.expire_at = state.expire_at
+    row.sealing_status = state.sealing.value if state.sealing else None
+    if state.archived != before.archived:
+        row.archived_at = now if state.archived else None
+    if state.seal_id != before.seal_id:
+        row.seal_id, row.sealing_since, row.sealing_asked_at, row.sealing_error = state.seal_id, now, now, None
+        row.sealing_differences = None
+        row.signed_at = row.signed_at or now
+    if state.status is SubmissionStatus.COMPLETED and row.completed_at is None:
+        row.completed_at = row.signed_at
+    for one in state.submitters:
+        _save_submitter(found.submitter(one.id), one, now)
+    if state != before:
+        row.updated_at = now
+    found.state = state
+
+
+def _save_submitter(row: SubmitterRow, state: domain.Submitter, now: datetime) -> None:
+    if row.status != state.status.value:
+        row.status = state.status.value
+        row.updated_at = now
+        if state.status is SubmitterStatus.COMPLETED:
+            row.completed_at = now
+        elif state.status is SubmitterStatus.DECLINED:
+            row.declined_at = now
+    if state.invited and row.invited_at is None:
+        row.invited_at = now
+    if state.started and row.started_at is None:
+        row.started_at = now
+
+
+def moment(found: Loaded, now: datetime) -> datetime:
+    """``now``, but never before what was recorded last: times never decrease within a submission, whatever clocks do."""
+    return max(now, found.row.trail_at)
+
+
+def aware(moment: datetime) -> datetime:
+    """A time without a zone is UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def set_values(found: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]) -> None:
+    """Store values; drafts of the old ones are out of date."""
+    if dict(values) != submitter.values:
+        submitter.values = dict(values)
+        found.row.values_version += 1
+
+
+def set_reasons(found: Loaded, submitter: SubmitterRow, reasons: Mapping[str, str]) -> None:
+    """Store reasons for signing; they are on the paper as values are."""
+    if dict(reasons) != submitter.reasons:
+        submitter.reasons = dict(reasons)
+        found.row.values_version += 1
+
+
+def index(found: Loaded) -> None:
+    """Renew what searches look through."""
+    for submitter in found.submitters:
+        submitter.search = addresses.searchable(submitter.name, submitter.email, submitter.phone)
+    found.row.search = addresses.searchable(found.row.name, *(submitter.search for submitter in found.submitters))
+
+
+def attached_types(attachments: Sequence[AttachmentRow], submitter: SubmitterRow) -> dict[str, FieldType]:
+    """The attachments that this submitter may name in his values, with the field type they were made for."""
+    return {one.uuid: FieldType(one.type) for one in attachments if one.submitter_id == submitter.id}
