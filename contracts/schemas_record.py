@@ -1,8 +1,9 @@
-"""Records the JSON Schema of every call and event in ``contracts/schemas``: a change there is a change of contract.
+"""Records the JSON Schema of every call and event in ``contracts/schemas.json``: a change there is a change of contract.
 
     python -m contracts.schemas_record        (make schemas)
 
-``tests/contract/test_schemas.py`` compares the code with what was recorded: a contract only grows, by optional keys.
+``tests/contract/test_schemas.py`` compares the code with what was recorded: a contract only grows, by optional keys. Models are
+recorded once, under ``$defs``, without what only people read (titles, descriptions).
 """
 
 import importlib
@@ -14,31 +15,71 @@ from contracts import events
 from contracts.rpc import REGISTRY
 from contracts.rpc.health import SERVICES
 
-FOLDER = Path(__file__).parent / "schemas"
+FILE = Path(__file__).parent / "schemas.json"
+
+_READ_BY_PEOPLE = ("title", "description")
+_LINE = 128
+_VALUES = ("default", "enum", "const")
 
 
-def current() -> dict[str, dict[str, Any]]:
-    """Name of the file to what belongs into it, for every call and event of the code."""
+def current() -> dict[str, Any]:
+    """Collect the schemas of the code: ``calls`` (by name: ``request``, ``response``), ``events`` (by type), ``$defs``."""
     for service in (*SERVICES, "events"):
         importlib.import_module(f"contracts.rpc.{service}")
-    found: dict[str, dict[str, Any]] = {}
-    for name, rpc in REGISTRY.items():
-        found[f"rpc.{name}.json"] = {"request": rpc.request.model_json_schema(), "response": rpc.response_schema()}
-    for kind, event in events.REGISTRY.items():
-        found[f"event.{kind}.json"] = {"data": event.model.model_json_schema()}
-    found["event.envelope.json"] = {"data": events.Envelope.model_json_schema()}
+    models: dict[str, Any] = {}
+    return {
+        "calls": {
+            name: {
+                "request": _shared(rpc.request.model_json_schema(), models),
+                "response": _shared(rpc.response_schema(), models),
+            }
+            for name, rpc in REGISTRY.items()
+        },
+        "events": {
+            "envelope": _shared(events.Envelope.model_json_schema(), models),
+            **{kind: _shared(event.model.model_json_schema(), models) for kind, event in events.REGISTRY.items()},
+        },
+        "$defs": models,
+    }
+
+
+def _shared(schema: dict[str, Any], models: dict[str, Any]) -> dict[str, Any]:
+    """Move the models that a schema uses to ``models``. Raises ValueError when two models have one name."""
+    for name, model in schema.pop("$defs", {}).items():
+        if models.setdefault(name, _bare(model)) != _bare(model):
+            raise ValueError(f"two models are called {name}: one of them needs another name")
+    return dict(_bare(schema))
+
+
+def _bare(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_bare(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {}
+    for key, value in schema.items():
+        if key == "properties":
+            found[key] = {name: _bare(one) for name, one in value.items()}
+        elif key not in _READ_BY_PEOPLE:
+            found[key] = value if key in _VALUES else _bare(value)
     return found
 
 
 def record() -> None:
-    """Write them all; files of calls and events that are gone are removed."""
-    FOLDER.mkdir(exist_ok=True)
-    wanted = current()
-    for path in FOLDER.glob("*.json"):
-        if path.name not in wanted:
-            path.unlink()
-    for name, schema in wanted.items():
-        (FOLDER / name).write_text(json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    """Write them."""
+    FILE.write_text(_written(current()) + "\n")
+
+
+def _written(value: Any, indent: str = "") -> str:
+    """JSON with what fits on a line on one line, so that a change of one key is a change of one line."""
+    short = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    if not value or not isinstance(value, dict | list) or len(indent) + len(short) <= _LINE:
+        return short
+    deeper = indent + " "
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(deeper + _written(one, deeper) for one in value) + f"\n{indent}]"
+    pairs = (f"{deeper}{json.dumps(key)}: {_written(value[key], deeper)}" for key in sorted(value))
+    return "{\n" + ",\n".join(pairs) + f"\n{indent}}}"
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class StatementFiles(Tolerant):
     signature: str
 
 
-class Party(Tolerant):
+class EvidenceParty(Tolerant):
     """A party that has completed; ``statements`` is empty where an older version took the completion."""
 
     submitter: int
@@ -62,7 +62,7 @@ class Manifest(Tolerant):
     events: Events
     audit_trail: str
     documents: list[Document]
-    parties: list[Party]
+    parties: list[EvidenceParty]
     certificates: str | None = None
     root: str | None = None
     revocation: list[str] = Field(default_factory=list)

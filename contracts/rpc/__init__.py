@@ -1,7 +1,7 @@
 """Every RPC of the suite as one typed value: who serves it, what goes in, what comes out, how long it may take.
 
 One module per serving service, or a package of them. ``REGISTRY`` holds them all; the schemas recorded in
-``contracts/schemas`` and the tables in the services' READMEs are checked against it.
+``contracts/schemas.json`` and the tables in the services' READMEs are checked against it.
 """
 
 from dataclasses import dataclass
@@ -42,5 +42,5 @@ class Rpc(Generic[Q, R]):
         return self._adapter.validate_python(payload)
 
     def response_schema(self) -> dict[str, Any]:
-        """JSON Schema of the response, as recorded in ``contracts/schemas``."""
+        """JSON Schema of the response, as recorded in ``contracts/schemas.json``."""
         return self._adapter.json_schema()

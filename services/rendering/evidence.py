@@ -15,7 +15,7 @@ from datetime import timedelta
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.evidence import statements as stated
-from contracts.evidence.manifest import Manifest, Member, Party, StatementFiles
+from contracts.evidence.manifest import EvidenceParty, Manifest, Member, StatementFiles
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.data.blobstore import BlobMissing, BlobStore
 from contracts.runtime.data.database import Database
@@ -110,14 +110,14 @@ class Evidence:
         return Made(answer.model_dump(mode="json"))
 
 
-def _parties(completed: Sequence[Party], known: Mapping[str, tuple[int, BlobRef]]) -> list[Party]:
+def _parties(completed: Sequence[EvidenceParty], known: Mapping[str, tuple[int, BlobRef]]) -> list[EvidenceParty]:
     """The parties with their statements; also those that have a statement and are not named by who asks."""
     found: dict[int, list[StatementFiles]] = {party.submitter: [] for party in completed}
     for path, (submitter, _) in known.items():
         if path.endswith(".json"):
             files = StatementFiles(statement=path, signature=path.removesuffix("json") + "p7s")
             found.setdefault(submitter, []).append(files)
-    return [Party(submitter=submitter, statements=files) for submitter, files in found.items()]
+    return [EvidenceParty(submitter=submitter, statements=files) for submitter, files in found.items()]
 
 
 def written(manifest: Manifest) -> str:

@@ -15,7 +15,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError
 from contracts.events import Envelope, Erased
 from contracts.evidence import statements as stated
-from contracts.evidence.manifest import Document, Events, Manifest, Member, Party
+from contracts.evidence.manifest import Document, Events, EvidenceParty, Manifest, Member
 from contracts.evidence.statements import LineReference, Statement
 from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.clock import uuid7
@@ -66,7 +66,7 @@ def sign(database: Database, blobs: BlobStore) -> Sign:
 
 def manifest(trail: BlobRef, **more: Any) -> Manifest:
     path = "sealed/audit-trail.pdf"
-    given = {"parties": [Party(submitter=34)], "documents": [], **more}
+    given = {"parties": [EvidenceParty(submitter=34)], "documents": [], **more}
     members = {path: Member(sha256=trail.sha256, size=trail.size), **given.pop("members", {})}
     events = Events(path="events.jsonl", lines=1, head="ab" * 32)
     return Manifest(submission=12, sealed_at=AT, events=events, audit_trail=path, members=members, **given)

@@ -113,7 +113,7 @@ class SaveValues(Visit):
     reasons: dict[str, str | None] = Field(default_factory=dict)
 
 
-class Statement(Tolerant):
+class WordsAbove(Tolerant):
     """The words that stand above the Complete button, in ``language``: those of the gateway's own page."""
 
     language: str
@@ -125,7 +125,7 @@ class CompleteForm(SaveValues):
     ``statement``: what stood above the button; None where the page did not say that it showed any (an older one)."""
 
     consent: bool = False
-    statement: Statement | None = None
+    statement: WordsAbove | None = None
 
 
 class Invited(Tolerant):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from contracts.blobs import DOCX, BlobRef
 from contracts.errors import ServiceError
-from contracts.evidence.manifest import Document, Events, Manifest, Member, Party
+from contracts.evidence.manifest import Document, Events, EvidenceParty, Manifest, Member
 from contracts.rpc.rendering import SignedEvidence
 from contracts.rpc.submissions.api import Evidence, EvidenceDocument
 from contracts.runtime.data.blobstore import BlobDamaged, BlobStore
@@ -68,7 +68,7 @@ def members(evidence: Evidence, lines: Iterable[str], blobs: BlobStore) -> tuple
         events=Events(path=EVENTS, lines=evidence.line_count, head=evidence.head),
         audit_trail=TRAIL,
         documents=documents,
-        parties=[Party(submitter=submitter) for submitter in evidence.completed],
+        parties=[EvidenceParty(submitter=submitter) for submitter in evidence.completed],
         members={path: Member(sha256=entry.sha256, size=entry.size) for path, entry in entries.items()},
     )
     return [*entries.values()], manifest
