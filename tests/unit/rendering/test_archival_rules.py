@@ -61,7 +61,7 @@ def sealed(data: bytes, *values: FieldValue) -> tuple[bytes, list[str] | None]:
         "material": (0, 0, 0),
     }
     answer, (reserved,) = tasks.fill_and_reserve(arguments, [prepared.file, signature_png(), b"zip"])
-    place = tasks.seal.Reserved(bytes(reserved), answer["start"], answer["size"], bytes.fromhex(answer["digest"]))
+    place = tasks.reserving.Reserved(bytes(reserved), answer["start"], answer["size"], bytes.fromhex(answer["digest"]))
     return finish(place), answer["conformance"]
 
 

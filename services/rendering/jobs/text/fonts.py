@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import uharfbuzz as hb
 from fontTools import unicodedata as scripts
 
-OWN_FOLDER = Path(__file__).resolve().parents[1] / "fonts"
+OWN_FOLDER = Path(__file__).resolve().parents[2] / "fonts"
 DIRECTORIES = (
     "/usr/share/fonts/truetype/liberation",
     "/usr/share/fonts/truetype/noto",
