@@ -261,7 +261,7 @@ ODD: dict[str, tuple[Callable[[], bytes], set[str]]] = {
     "signed after a later revision": (lambda: pdf_files.signed(updated()), {"signed"}),
     "certified, notes allowed": (
         lambda: pdf_files.signed(page(rotate=180), certified=3),
-        {"signed", "pages_turned"},
+        {"signed", "pages_turned", "form_only"},
     ),
     "a photo": (lambda: picture("JPEG", 6), {"picture_converted", "no_text"}),
     "a photo of a telephone": (heic, {"picture_converted", "no_text"}),

@@ -49,7 +49,7 @@ from tests.support.filling import ATTACHMENTS, CONTRACT, FILES, PHOTO, SIGNATURE
         ("heading", None, {"default_value": "Section 1"}, "Section 1"),
         ("verification", "done", {}, "Verified"),
         ("payment", 25, {"preferences": {"currency": "USD"}}, "$25.00"),
-        ("file", [CONTRACT, PHOTO], {}, "📎 Umowa żółw.pdf\n📎 photo.jpg"),
+        ("file", [CONTRACT, PHOTO], {}, "📎\ufe0e Umowa żółw.pdf\n📎\ufe0e photo.jpg"),
     ],
 )
 def test_values_that_are_text(type_: str, value: Any, definition: dict[str, Any], expected: str) -> None:
@@ -221,7 +221,7 @@ def test_a_payment_states_the_amount_and_links_to_where_it_is_paid() -> None:
 
 def test_what_is_no_picture_is_shown_as_a_file() -> None:
     _, drawn = fill(field_value("image", CONTRACT))
-    assert drawn[0].text == "📎 Umowa żółw.pdf"
+    assert drawn[0].text == "📎\ufe0e Umowa żółw.pdf"
 
 
 def test_a_stamp_says_who_signed() -> None:
@@ -436,7 +436,7 @@ def test_names_of_files_always_find_room() -> None:
         read_back.check_values(data, drawn, {})
         assert len(drawn) == 1
         if size[0] == 0.3:
-            assert re.fullmatch(r"📎 Scan of the pass.*…ska\.pdf\n📎 photo\.jpg", drawn[0].text or "")
+            assert re.fullmatch(r"📎\ufe0e Scan of the pass.*…ska\.pdf\n📎\ufe0e photo\.jpg", drawn[0].text or "")
 
 
 def test_undrawable_characters_are_refused_by_name() -> None:
@@ -449,7 +449,7 @@ def test_undrawable_characters_are_refused_by_name() -> None:
 
 def test_a_file_name_nobody_can_draw_is_still_shown() -> None:
     _, drawn = fill(field_value("file", [PHOTO]), attachments=[attachment(PHOTO, "\u0860.jpg")])
-    assert drawn[0].text == "📎 \ufffd.jpg"
+    assert drawn[0].text == "📎\ufe0e \ufffd.jpg"
 
 
 def test_a_page_that_is_not_there_is_refused_by_name() -> None:

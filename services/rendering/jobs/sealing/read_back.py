@@ -163,7 +163,13 @@ def _shown_fields(page: pikepdf.Page) -> list[pikepdf.Object]:
     if not isinstance(annotations, pikepdf.Array):
         return []
     found = [one for one in annotations if isinstance(one, pikepdf.Dictionary) and one.get("/Subtype") == "/Widget"]
-    return [one for one in found if "/AP" in one]
+    return [one for one in found if "/AP" in one and _has_room(one)]
+
+
+def _has_room(widget: pikepdf.Dictionary) -> bool:
+    """Whether anything of it can be seen: a seal without a look has a place without a size."""
+    left, bottom, right, top = (float(one) for one in widget.Rect.as_list())
+    return left != right and bottom != top
 
 
 # --- signature ------------------------------------------------------------------------------------------------------------
