@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from contracts.events import MailOutcome
 from contracts.evidence.audit_chain import START, next_hash
 from contracts.rpc.rendering import SealRequest
-from contracts.rpc.submissions.form import Statement
+from contracts.rpc.submissions.form import WordsAbove
 from contracts.runtime.clock import uuid7
 from contracts.types import Actor, FieldType, iso
 from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal
@@ -266,7 +266,7 @@ def test_the_line_of_a_completion_says_how_one_was_let_in_and_the_words_above_th
     first, second = made.submitters
     desk.send(first.slug)
     proof = desk.check(first.slug, desk.code()).proof
-    words = Statement(language="en", words="By pressing Complete you sign this document electronically.")
+    words = WordsAbove(language="en", words="By pressing Complete you sign this document electronically.")
     mine = {one.uuid: "Sam" for one in desk.opened(first.slug, proof).fields if one.mine}
     desk.complete(first.slug, mine, proofs=[proof], statement=words)
     desk.complete(second.slug)
