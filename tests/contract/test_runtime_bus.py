@@ -18,7 +18,8 @@ from contracts.errors import ServiceError
 from contracts.rpc import Rpc, health
 from contracts.rpc import templates as foreign
 from contracts.rpc import webhooks as rpc
-from contracts.runtime.bus import outbox, parked, topology
+from contracts.runtime import parked
+from contracts.runtime.bus import outbox, topology
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data import tables

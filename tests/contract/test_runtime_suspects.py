@@ -17,7 +17,8 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.errors import ServiceError
-from contracts.runtime.bus import parked, suspects, topology
+from contracts.runtime import parked
+from contracts.runtime.bus import suspects, topology
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.suspects import Suspects, event_key
 from contracts.runtime.clock import now, uuid7

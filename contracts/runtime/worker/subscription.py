@@ -1,7 +1,7 @@
 """What becomes of an event message: handled, tried again later, or parked. One function, ``Subscription.handle``, decides.
 
 A failed message waits in a queue with a time to live and comes back; after the last try it is parked in
-``<queue>.parked`` with the reason in its headers, where ``python -m contracts.runtime.bus.parked`` lists and requeues it. A
+``<queue>.parked`` with the reason in its headers, where ``python -m contracts.runtime.parked`` lists and requeues it. A
 message that can never be handled (no JSON, wrong shape, unknown major version) is parked at once. What fails because
 something else is away (the database, another service) is tried again until that is back, and is never parked for it.
 

@@ -1,8 +1,8 @@
 """For operators: event messages that were given up, with the reason, to be handled again or dropped.
 
-    python -m contracts.runtime.bus.parked list
-    python -m contracts.runtime.bus.parked requeue QUEUE      (all messages of that parking queue go back)
-    python -m contracts.runtime.bus.parked drop QUEUE         (they count as dealt with, and what waits for them goes on)
+    python -m contracts.runtime.parked list
+    python -m contracts.runtime.parked requeue QUEUE      (all messages of that parking queue go back)
+    python -m contracts.runtime.parked drop QUEUE         (they count as dealt with, and what waits for them goes on)
 
 Needs AMQP_URL. QUEUE is a name as ``list`` prints it.
 """
