@@ -172,7 +172,7 @@ def background(names: Sequence[str]) -> int:
     stop.wait()
     drained = _drain(parts, threads, first.drain_seconds)
     for part in parts:
-        _look_at_mark(part.name, part.database, part.store)
+        look_at_mark(part.name, part.database, part.store)
     for bus in buses.values():
         bus.close()
     if health is not None:
@@ -191,7 +191,7 @@ def _part(name: str, publisher: Publisher) -> _Part:
     database = Database(settings.database_url, pool_size=settings.database_pool_size)
     must_start(name, settings, database)
     store = BlobStore.from_url(settings.blob_url)
-    _look_at_mark(name, database, store)
+    look_at_mark(name, database, store)
     module = importlib.import_module(f"services.{name}.background")
     loops: list[Loop] = [
         Relay(name, database, publisher),  # the first to be woken: somebody else waits for what it publishes
@@ -212,9 +212,9 @@ def _part(name: str, publisher: Publisher) -> _Part:
     return part
 
 
-def _look_at_mark(name: str, database: Database, store: BlobStore) -> None:
-    """Whether the database was restored. A file store that does not answer keeps nobody from starting: the background process
-    goes on looking."""
+def look_at_mark(name: str, database: Database, store: BlobStore) -> None:
+    """Deal with a database that was restored, before anything is written there: ``serve``, too, may be the first to give out
+    ids. A file store that does not answer keeps nobody from starting: the background process goes on looking."""
     try:
         high_water.keep(name, database, store)
     except (ServiceError, sa.exc.SQLAlchemyError) as error:
@@ -329,7 +329,7 @@ def migrate(names: Sequence[str]) -> int:
             print(f"{name}: {error.message}", file=sys.stderr)  # noqa: T201
             return 1
         own = Database(settings.database_url)
-        _look_at_mark(name, own, BlobStore.from_url(settings.blob_url))
+        look_at_mark(name, own, BlobStore.from_url(settings.blob_url))
         own.dispose()
         declare.declare(name, settings)
         if orphans := declare.orphans(name, settings):
@@ -365,6 +365,9 @@ def serve(names: Sequence[str]) -> int:
     settings = settings_of(names[0])
     observe.setup_process(names[0], settings.log_level)
     waiting.wait_for("schema", lambda: check_schema(names[0], settings.database_url))
+    database = Database(settings.database_url)
+    look_at_mark(names[0], database, BlobStore.from_url(settings.blob_url))
+    database.dispose()
     return importlib.import_module(f"services.{names[0]}.app").serve(settings) or 0
 
 

@@ -8,11 +8,13 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contracts.runtime.data.identities import RESERVE
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.receiver import Receiver
 from tests.support.suite import RunningSuite, start_suite, wait_until
@@ -44,6 +46,13 @@ def agree(suite: RunningSuite, template_id: int) -> tuple[int, str]:
     return number, buyer_email
 
 
+def answered(suite: RunningSuite, template_id: int) -> Any:
+    """The submitters of a new submission; None when nobody takes the call yet."""
+    submitters = [{"role": "Seller", "email": "early@example.com"}, {"role": "Buyer", "email": "bird@example.com"}]
+    answer = suite.call("POST", "/submissions", {"template_id": template_id, "submitters": submitters})
+    return answer.json() if answer.status_code == 200 else None
+
+
 def announced(receiver: Receiver) -> list[tuple[int, list[str]]]:
     """Submission and signers of each completion that the receiver was told, once per message id."""
     told = {each.message_id: json.loads(each.body) for each in receiver.requests}
@@ -64,7 +73,7 @@ def test_new_agreements_under_old_ids_are_announced_with_their_own_signers(suite
         suite.api("POST", "/webhooks", {"url": receiver.url, "events": ["submission.completed"]}, status=201)
         kept = [agree(suite, template_id)]
         copy = tmp_path / "submissions.sqlite"
-        with sqlite3.connect(database) as source, sqlite3.connect(copy) as target:
+        with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(copy)) as target:
             source.backup(target)
         lost = [agree(suite, template_id) for _ in range(2)]
         wait_until(lambda: len(announced(receiver)) == 3, within=60, what="three announced")
@@ -73,8 +82,11 @@ def test_new_agreements_under_old_ids_are_announced_with_their_own_signers(suite
         for suffix in ("-wal", "-shm"):
             Path(f"{database}{suffix}").unlink(missing_ok=True)
         database.write_bytes(copy.read_bytes())
-        for name in WRITERS:
-            suite.start_program(name)
+        # The process that gives out ids is there before the one that looks after the mark: it looks itself before its first id.
+        suite.start_program("submissions")
+        early = wait_until(lambda: answered(suite, template_id), within=60, what="submissions answers")
+        assert early[0]["submission_id"] > RESERVE, "no id is given out a second time"
+        suite.start_program("background")
         suite.wait_until_ready()
         new = [agree(suite, template_id) for _ in range(3)]
         for number, buyer in new:
