@@ -276,10 +276,15 @@ class DocumentsFailed(Tolerant):
 
 
 class StatementDue(Tolerant):
-    """A party has completed: its statement is to be signed and kept. Asked for again it says the same."""
+    """A party has completed: its statement is to be signed and kept. Asked for again it says the same.
+
+    ``sealing``: nobody is left to sign, the documents are being sealed now. Whoever waits for them does not wait for the
+    signature of this statement as well: it is made once they are sealed, or a moment later.
+    """
 
     statement: Statement
     parts: Parts = Field(default_factory=Parts)
+    sealing: bool = False
 
 
 class StatementSigned(Tolerant):

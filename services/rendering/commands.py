@@ -31,6 +31,10 @@ from services.rendering.models import Result, ResultSource, SealedFile, SealJob,
 
 JOBS_KEPT = timedelta(days=90)
 
+AFTER_SEALING = timedelta(seconds=2)
+"""For so long the signature of the last statement waits for the sealing, which takes the same processors and writes to the same
+database; ``finish_job`` ends the wait. Well above what a usual submission takes, and not long where a sealing takes minutes."""
+
 _ERASED = "erased submission"
 """In the inbox, with the id of a submission in place of an event's."""
 
@@ -53,7 +57,7 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
     }
     for one in request.to_check.parties if request.to_check else ():
         if one.statement is not None:
-            due = StatementDue(statement=one.statement, parts=one.parts or Parts())
+            due = StatementDue(statement=one.statement, parts=one.parts or Parts(), sealing=True)
             take_on_statement(session, due, now, envelope.request_id)
     if session.execute(_new_job(dialect_of(session)), job).first() is None:
         _complete_order(session, request, now)
@@ -85,12 +89,13 @@ def take_on_statement(session: Session, due: StatementDue, now: datetime, reques
         "statement": stated.model_dump(mode="json"),
         "parts": due.parts.model_dump(mode="json"),
         "created_at": now,
-        "next_attempt_at": now,
+        "next_attempt_at": now + AFTER_SEALING if due.sealing else now,
         "state": "due",
         "attempts": 0,
     }
     session.execute(_new_statement(dialect_of(session)), row)
-    leave_work(session, StatementRow.__tablename__)
+    if not due.sealing:
+        leave_work(session, StatementRow.__tablename__)
 
 
 def finish_statement(session: Session, row: StatementRow, signed: SignedStatement) -> None:
@@ -103,7 +108,7 @@ def finish_statement(session: Session, row: StatementRow, signed: SignedStatemen
 
 
 def finish_job(session: Session, job: SealJob, sealed: DocumentsSealed, attempt: int, now: datetime) -> None:
-    """The job is done: say so, remember what was sealed, forget what it was made from."""
+    """The job is done: say so, remember what was sealed, forget what it was made from; the last statement waits no longer."""
     job.request = None
     job.pades_level = sealed.pades_level
     job.sealed_attempt = attempt
@@ -112,6 +117,9 @@ def finish_job(session: Session, job: SealJob, sealed: DocumentsSealed, attempt:
     remember_sealed(session, files, job.submission_id, now)
     of_it = StatementRow.submission_id == job.submission_id
     session.execute(sa.update(StatementRow).where(of_it).values(parts=None))
+    waiting = sa.update(StatementRow).where(of_it, StatementRow.state == "due", StatementRow.attempts == 0)
+    session.execute(waiting.values(next_attempt_at=now))
+    leave_work(session, StatementRow.__tablename__)
     emit(session, DOCUMENTS_SEALED, sealed, subject=f"submission:{job.submission_id}")
 
 

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import ssl
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -26,6 +27,8 @@ from services.rendering.results import Made, Results
 
 KIND = "evidence"
 KINDS = (stated.JSON, stated.SIGNATURE)
+_PATIENCE = 3.0
+"""Seconds that a statement which is not signed yet is waited for: a little more than ``commands.AFTER_SEALING``."""
 _KEPT = timedelta(days=100 * 365)
 """Until the submission is erased: they are a few kilobytes."""
 
@@ -62,15 +65,24 @@ class Evidence:
             raise invalid(f"{strange[0]} is not known as a file that was sealed here for this submission")
 
     def _statements(self, submission_id: int) -> dict[str, tuple[int, BlobRef]]:
-        """The statements of a submission and their signatures: whose, and where they are kept, by path in the evidence."""
+        """The statements of a submission and their signatures: whose, and where they are kept, by path in the evidence. Waits
+        for the last one, which is signed when everything is sealed, and so may be a moment later than whoever heard of that."""
+        give_up = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self._statement_files(submission_id)
+            except BlobMissing as error:
+                if time.monotonic() > give_up:
+                    raise ServiceError("unavailable", "A statement is still being signed, try again later") from error
+            time.sleep(0.05)
+
+    def _statement_files(self, submission_id: int) -> dict[str, tuple[int, BlobRef]]:
+        """Raises BlobMissing when one is not signed yet."""
         found = {}
         for one in statements.known(self._database, self._blobs, submission_id):
             submitter, sha256 = one.statement.submitter, stated.digest(one.statement)
             for key, media_type in zip(stated.keys(submission_id, submitter, sha256), KINDS, strict=True):
-                try:
-                    data = self._blobs.get(key)
-                except BlobMissing as error:
-                    raise ServiceError("unavailable", "A statement is still being signed, try again later") from error
+                data = self._blobs.get(key)
                 ref = BlobRef(key=key, sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
                 found[f"statements/{key.rpartition('/')[2]}"] = (submitter, ref)
         return dict(sorted(found.items()))

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import subprocess
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -153,6 +154,10 @@ def test_a_statement_that_is_not_signed_yet_is_waited_for(sign: Sign, trail: Blo
     with pytest.raises(ServiceError, match="still being signed") as refused:
         sign(trail)
     assert refused.value.code == "unavailable"
+    later = threading.Timer(0.3, keep, (blobs, statement()), {"signature": cms_over(stated.encoded(statement()))})
+    later.start()
+    assert [one for one in sign(trail).stored if one.endswith(".p7s")]
+    later.join()
 
 
 def test_it_is_kept_until_its_submission_is_erased(sign: Sign, trail: BlobRef, database: Database) -> None:

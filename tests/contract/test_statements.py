@@ -16,7 +16,7 @@ from contracts.events import STATEMENT_SIGNED, DocumentsFailed, Envelope, Erased
 from contracts.evidence import statements
 from contracts.evidence.audit_chain import next_hash
 from contracts.rpc.rendering import SealRequest
-from contracts.runtime.clock import uuid7
+from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.background import Done, DueWork, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
@@ -58,13 +58,17 @@ def envelope(number: int = 7) -> Envelope:
     return Envelope(id=uuid7(), type="statement.due", source="submissions", subject=subject, occurred_at=NOW, data={})
 
 
-def due(database: Database, request: SealRequest) -> None:
+def due(database: Database, request: SealRequest, *, sealing: bool = False) -> None:
     """The event of the first party's completion."""
     one = of(request)
     assert one.statement is not None
     assert one.parts is not None
-    told_of = StatementDue(statement=one.statement, parts=one.parts)
-    database.write(commands.accept_statement, envelope(), told_of, NOW)
+    told_of = StatementDue(statement=one.statement, parts=one.parts, sealing=sealing)
+    database.write(commands.accept_statement, envelope(), told_of, now())
+
+
+def postpone(database: Database, moment: datetime) -> None:
+    database.write(lambda session: session.execute(sa.update(StatementRow).values(next_attempt_at=moment)))
 
 
 def signing(database: Database, work: StatementWork) -> None:
@@ -116,6 +120,36 @@ def test_openssl_calls_a_kept_statement_valid(
     (signer,) = asn1_cms.ContentInfo.load(signature.read_bytes(), strict=True)["content"]["signer_infos"]
     attributes = {one["type"].native: one["values"].native for one in signer["signed_attrs"]}
     assert abs(attributes["signing_time"][0] - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_the_last_one_is_signed_after_the_sealing(
+    database: Database,
+    blobs: BlobStore,
+    workshop: Workshop,
+    keys: Path,
+    request_: SealRequest,
+    seal: Callable[[], dict[str, Any]],
+) -> None:
+    """Whoever waits for the sealed documents does not wait for this signature as well."""
+    work = StatementWork(settings(keys), blobs, workshop.sealer)
+    due(database, request_, sealing=True)
+    order(database, request_)
+    postpone(database, now() + timedelta(hours=1))
+    signing(database, work)
+    assert row(database).state == "due"
+    assert seal()["type"] == "documents.sealed"
+    signing(database, work)
+    assert row(database).state == "done"
+
+
+def test_a_sealing_that_does_not_end_keeps_no_statement_from_being_signed(
+    database: Database, blobs: BlobStore, workshop: Workshop, keys: Path, request_: SealRequest
+) -> None:
+    due(database, request_, sealing=True)
+    assert row(database).next_attempt_at == row(database).created_at + commands.AFTER_SEALING
+    postpone(database, now())
+    signing(database, StatementWork(settings(keys), blobs, workshop.sealer))
+    assert signed(database).sha256 == statements.digest(stated(request_))
 
 
 def test_who_is_killed_finds_what_was_signed(

@@ -65,7 +65,7 @@ def _confirm(found: store.Loaded, submitter: SubmitterRow, line: trail.Appended,
         "created_at": at,
     }
     found.session.execute(sa.insert(StatementRow), note)
-    due = StatementDue(statement=made, parts=parts)
+    due = StatementDue(statement=made, parts=parts, sealing=row.sealing_status == SealingStatus.SEALING)
     emit(found.session, events.STATEMENT_DUE, due, subject=f"submission:{row.id}")
     return receipt
 
