@@ -6,6 +6,8 @@ from typing import Any
 import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name
+from PIL import ImageChops, ImageStat
+from PIL.Image import Resampling
 
 from services.rendering.jobs.drawing.fill import fill_into
 from services.rendering.jobs.sealing.reading import is_found
@@ -15,6 +17,7 @@ from tests.support.drawing import (
     field_value,
     picture_of,
     request,
+    saved,
     stored,
     text_in,
 )
@@ -199,3 +202,37 @@ def test_a_field_without_appearance_keeps_its_border_and_background(kind: str, v
     left, top, height = 100 * 4, picture.height - 620 * 4, 20 * 4
     assert picture.getpixel((left + 4, top + height // 2)) == pytest.approx((255, 0, 0), abs=3)
     assert picture.getpixel((left + 190 * 4, top + height - 20)) == pytest.approx((204, 204, 255), abs=3)
+
+
+_SOLID, _DASHED, _BEVELED, _INSET, _UNDERLINE = Name.S, Name.D, Name.B, Name.I, Name.U
+_RED_AND_BLUE = Dictionary(BC=Array([1, 0, 0]), BG=Array([0.8, 0.8, 1]))
+_TEXT, _ROUND = Dictionary(FT=Name.Tx), Dictionary(FT=Name.Btn, Ff=1 << 15, V=Name.Other, AS=Name.Off)
+_COMB = Dictionary(FT=Name.Tx, Ff=1 << 24, MaxLen=8)
+_TURNED, _PUSH = Dictionary(FT=Name.Tx, R=90), Dictionary(FT=Name.Btn, Ff=1 << 16, R=90)
+
+
+@pytest.mark.parametrize(
+    ("field", "border"),
+    [
+        *((field, Dictionary(BS=Dictionary(W=3, S=_SOLID))) for field in (_TEXT, _ROUND, _COMB, _TURNED, _PUSH)),
+        *((_TEXT, Dictionary(BS=Dictionary(W=3, S=style))) for style in (_DASHED, _BEVELED, _INSET, _UNDERLINE)),
+        *((_TURNED, Dictionary(BS=Dictionary(W=3, S=style))) for style in (_BEVELED, _INSET, _UNDERLINE)),
+        (_COMB, Dictionary(BS=Dictionary(W=2, S=_DASHED))),
+        (_TEXT, Dictionary(Border=Array([0, 0, 4]))),
+        (_TEXT, Dictionary(Border=Array([0, 0, 4, Array([3, 3])]))),
+        (_TEXT, Dictionary(Border=Array([0, 0, 0]))),
+        (_TEXT, Dictionary()),
+    ],
+)
+def test_a_border_is_drawn_as_pdfium_draws_it(field: Dictionary, border: Dictionary) -> None:
+    """Each quarter of it has the same colour in its mean: where its dashes and lines begin is left to each reader."""
+    box = (100, 600, 200, 640)
+    widget = Dictionary(T=pikepdf.String("t"), Rect=Array(box), MK=Dictionary(_RED_AND_BLUE))
+    for key, value in [*field.items(), *border.items()]:
+        (widget.MK if key == "/R" else widget)[key] = value
+    pdf = form_pdf(widget)
+    shown = picture_of(saved(pdf), scale=4)
+    data, _ = fill(pdf=pdf)
+    around = (4 * (box[0] - 2), 4 * (792 - box[3] - 2), 4 * (box[2] + 2), 4 * (792 - box[1] + 2))
+    pictures = [picture.crop(around).resize((2, 2), Resampling.BOX) for picture in (shown, picture_of(data, scale=4))]
+    assert max(ImageStat.Stat(ImageChops.difference(*pictures)).mean) < 6

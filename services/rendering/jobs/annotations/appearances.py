@@ -7,7 +7,6 @@ here is the plainest form of what Acrobat, pdfium and poppler show.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +17,10 @@ import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream
 
 from contracts.types import Notice
+from services.rendering.jobs.annotations.borders import Border, border_of
 from services.rendering.jobs.annotations.default_appearance import default_appearance
 from services.rendering.jobs.pdf.geometry import Rectangle
+from services.rendering.jobs.pdf.paths import ellipse, numbers
 from services.rendering.jobs.pdf.values import items_of, name_of, number_of, rgb_of, text_of, whole_of
 from services.rendering.jobs.text.embedding import FontEmbedder
 from services.rendering.jobs.text.layout import BLACK, Color, Style, draw, layout, legible
@@ -30,8 +31,6 @@ _MOST_POINTS = 100_000
 _FARTHEST = 1_000_000.0
 _YELLOW: Color = (1.0, 1.0, 0.0)
 _STAMP_RED: Color = (0.7, 0.1, 0.1)
-_CURVE = 0.5523
-"""How far the control points of a quarter of a circle are from its ends, in radii."""
 
 Point = tuple[float, float]
 Draw = Callable[["_Drawing"], None]
@@ -138,12 +137,13 @@ class _Drawing:
         return Rectangle(left + half, bottom + half, right - half, top - half)
 
     @cached_property
+    def border(self) -> Border:
+        return border_of(self.annotation)
+
+    @property
     def width(self) -> float:
         """Of its border or line, in points."""
-        style, border = self.annotation.get("/BS"), items_of(self.annotation.get("/Border"))
-        if isinstance(style, pikepdf.Dictionary):
-            return min(max(number_of(style.get("/W"), 1.0), 0.0), 100.0)
-        return min(max(number_of(border[2], 1.0), 0.0), 100.0) if len(border) > 2 else 1.0
+        return self.border.width
 
     @cached_property
     def opacity(self) -> float:
@@ -176,19 +176,14 @@ class _Drawing:
         width = self.width if width is None else width
         if color is None or width <= 0:
             return False
-        self.add(f"{_numbers(*color)} RG {_numbers(width)} w 1 j")
-        style, border = self.annotation.get("/BS"), items_of(self.annotation.get("/Border"))
-        dashes = items_of(border[3]) if len(border) > 3 else []
-        if isinstance(style, pikepdf.Dictionary):
-            dashes = (items_of(style.get("/D")) or [3]) if style.get("/S") == Name.D else []
-        lengths = [number_of(one) for one in dashes[:10]]
-        if lengths and all(0 <= one < 1000 for one in lengths) and any(lengths):
-            self.add(f"[{_numbers(*lengths)}] 0 d")
+        self.add(f"{numbers(*color)} RG {numbers(width)} w 1 j")
+        if self.border.dashes:
+            self.add(f"[{numbers(*self.border.dashes)}] 0 d")
         return True
 
     def path(self, points: Sequence[Point], *, closed: bool = False) -> None:
         self.points += points
-        self.add(*(f"{_numbers(*point)} {'l' if index else 'm'}" for index, point in enumerate(points)))
+        self.add(*(f"{numbers(*point)} {'l' if index else 'm'}" for index, point in enumerate(points)))
         if closed:
             self.add("h")
 
@@ -203,7 +198,7 @@ class _Drawing:
         fill = self.color("/IC", None) if closed else None
         stroke = self.line_style(self.color("/C", BLACK))
         if fill:
-            self.add(f"{_numbers(*fill)} rg")
+            self.add(f"{numbers(*fill)} rg")
         self.path(points, closed=closed)
         self.paint(stroke, fill)
 
@@ -218,7 +213,7 @@ def _highlight(drawing: _Drawing) -> None:
     if (color := drawing.color("/C", _YELLOW)) is None:
         return
     drawing.blend = Name.Multiply
-    drawing.add(f"{_numbers(*color)} rg")
+    drawing.add(f"{numbers(*color)} rg")
     for one, two, three, four in drawing.quadrilaterals():
         drawing.path([one, two, four, three], closed=True)
         drawing.add("f")
@@ -261,18 +256,12 @@ def _square(drawing: _Drawing) -> None:
 
 def _circle(drawing: _Drawing) -> None:
     left, bottom, right, top = drawing.inner
-    x, y, across, up = (left + right) / 2, (bottom + top) / 2, (right - left) / 2, (top - bottom) / 2
     fill = drawing.color("/IC", None)
     stroke = drawing.line_style(drawing.color("/C", BLACK))
     if fill:
-        drawing.add(f"{_numbers(*fill)} rg")
+        drawing.add(f"{numbers(*fill)} rg")
     drawing.points += [(left, bottom), (right, top)]
-    drawing.add(f"{_numbers(right, y)} m")
-    for (x0, y0), (x1, y1) in itertools.pairwise([(1, 0), (0, 1), (-1, 0), (0, -1), (1, 0)]):
-        curve = (x0 + _CURVE * x1, y0 + _CURVE * y1, x1 + _CURVE * x0, y1 + _CURVE * y0, x1, y1)
-        placed = [x + value * across if index % 2 == 0 else y + value * up for index, value in enumerate(curve)]
-        drawing.add(f"{_numbers(*placed)} c")
-    drawing.add("h")
+    drawing.add(ellipse(drawing.inner))
     drawing.paint(stroke, fill)
 
 
@@ -358,7 +347,7 @@ def _free_text(drawing: _Drawing) -> None:
         drawing.path(callout)
         drawing.add("S")
     if background:
-        drawing.add(f"{_numbers(*background)} rg")
+        drawing.add(f"{numbers(*background)} rg")
     if background or frame:
         left, bottom, right, top = box
         drawing.path([(left, bottom), (right, bottom), (right, top), (left, top)], closed=True)
@@ -381,7 +370,7 @@ def _stamp(drawing: _Drawing) -> None:
     width = min(max((top - bottom) / 20, 0.5), 4.0)
     if right - left < 4 * width or top - bottom < 4 * width:
         return
-    drawing.add(f"{_numbers(*color)} RG {_numbers(width)} w")
+    drawing.add(f"{numbers(*color)} RG {numbers(width)} w")
     inner = Rectangle(left + width, bottom + width, right - width, top - width)
     drawing.path([(inner.left, inner.bottom), (inner.right, inner.bottom), (inner.right, inner.top), (inner.left, inner.top)],
                  closed=True)  # fmt: skip
@@ -396,7 +385,7 @@ def _caret(drawing: _Drawing) -> None:
     color = drawing.color("/C", BLACK)
     if color:
         middle = (left + right) / 2
-        drawing.add(f"{_numbers(*color)} rg")
+        drawing.add(f"{numbers(*color)} rg")
         drawing.path(
             [(left, bottom), (middle, top), (right, bottom), (middle, bottom + (top - bottom) / 4)], closed=True
         )
@@ -407,7 +396,7 @@ def _note(drawing: _Drawing) -> None:
     """A sheet with lines, at the upper left corner (12.5.6.4): its words are shown by none, its place by all."""
     left, top = drawing.rectangle.left, drawing.rectangle.top
     color = drawing.color("/C", _YELLOW) or _YELLOW
-    drawing.add(f"{_numbers(*color)} rg 0 0 0 RG 0.8 w")
+    drawing.add(f"{numbers(*color)} rg 0 0 0 RG 0.8 w")
     drawing.path([(left + 2, top - 18), (left + 18, top - 18), (left + 18, top - 2), (left + 2, top - 2)], closed=True)
     drawing.add("B")
     for down in (6, 10, 14):
@@ -452,7 +441,3 @@ def _points(array: Any) -> list[Point]:
 
 def _between(one: Point, other: Point, share: float) -> Point:
     return one[0] + (other[0] - one[0]) * share, one[1] + (other[1] - one[1]) * share
-
-
-def _numbers(*values: float) -> str:
-    return " ".join(f"{value:.3f}".rstrip("0").rstrip(".") for value in values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any
@@ -16,6 +16,7 @@ from contracts.fields.paper import CHECK_MARK
 from services.rendering.jobs.archival.tagging import Mark
 from services.rendering.jobs.pdf.drawing_rules import DrawingRules
 from services.rendering.jobs.pdf.geometry import Rectangle, VisiblePage
+from services.rendering.jobs.pdf.paths import ellipse, numbers
 from services.rendering.jobs.pictures.image_objects import Picture, PictureEmbedder
 from services.rendering.jobs.text import fonts
 from services.rendering.jobs.text.layout import BLACK, Color, FontEmbedder, Layout, draw
@@ -115,15 +116,32 @@ class Canvas:
         self._content.append(draw(placed, x, y, self._fonts))
 
     def fill(self, area: Rectangle, color: Color) -> None:
-        self._add(f"{_numbers(*color)} rg {_numbers(area.left, area.bottom, area.width, area.height)} re f")
+        self._add(f"{numbers(*color)} rg {numbers(area.left, area.bottom, area.width, area.height)} re f")
 
-    def frame(self, area: Rectangle, color: Color, width: float) -> None:
-        inset = width / 2
-        box = (area.left + inset, area.bottom + inset, area.width - width, area.height - width)
-        self._add(f"{_numbers(*color)} RG {width:.3f} w {_numbers(*box)} re S")
+    def polygon(self, corners: Sequence[tuple[float, float]], color: Color) -> None:
+        path = " l ".join(numbers(*corner) for corner in corners).replace(" l ", " m ", 1)
+        self._add(f"{numbers(*color)} rg {path} l f")
 
-    def line(self, x0: float, y0: float, x1: float, y1: float, color: Color, width: float) -> None:
-        self._add(f"{_numbers(*color)} RG {width:.3f} w {_numbers(x0, y0)} m {_numbers(x1, y1)} l S")
+    def disc(self, area: Rectangle, color: Color) -> None:
+        self._add(f"{numbers(*color)} rg {ellipse(area)} f")
+
+    def frame(self, area: Rectangle, color: Color, width: float, dashes: Sequence[float] = ()) -> None:
+        """``dashes``: lengths of lines and gaps in points, here and below; none: the line is whole."""
+        inner = _inset(area, width / 2)
+        path = f"{numbers(inner.left, inner.bottom, inner.width, inner.height)} re"
+        self._stroke(path, color, width, dashes)
+
+    def circle(self, area: Rectangle, color: Color, width: float, dashes: Sequence[float] = ()) -> None:
+        self._stroke(ellipse(_inset(area, width / 2)), color, width, dashes)
+
+    def line(
+        self, x0: float, y0: float, x1: float, y1: float, color: Color, width: float, dashes: Sequence[float] = ()
+    ) -> None:
+        self._stroke(f"{numbers(x0, y0)} m {numbers(x1, y1)} l", color, width, dashes)
+
+    def _stroke(self, path: str, color: Color, width: float, dashes: Sequence[float]) -> None:
+        stroke = f"{numbers(*color)} RG {width:.3f} w {path} S"
+        self._add(f"q [{numbers(*dashes)}] 0 d {stroke} Q" if dashes else stroke)
 
     def picture(self, picture: Picture, area: Rectangle, align: str | None = None) -> Rectangle:
         """As large as it goes into the area, its proportions kept, in the middle unless ``align`` says else. Where it is."""
@@ -134,7 +152,7 @@ class Canvas:
         y = area.bottom + (area.height - height) / 2
         name = f"Im{len(self._images) + 1}"
         self._images[name] = picture.reference
-        self._add(f"q {width:.3f} 0 0 {height:.3f} {_numbers(x, y)} cm /{name} Do Q")
+        self._add(f"q {width:.3f} 0 0 {height:.3f} {numbers(x, y)} cm /{name} Do Q")
         return Rectangle(x, y, x + width, y + height)
 
     def check_mark(self, area: Rectangle, color: Color) -> None:
@@ -146,7 +164,7 @@ class Canvas:
         x = area.left + area.width / 2 - (ink.x_bearing + ink.width / 2) * size / units
         y = area.bottom + area.height / 2 - (ink.y_bearing + ink.height / 2) * size / units
         show = " ".join(self._fonts.show([cluster], None, round(size, 2)))
-        self._add(f"{_numbers(*color)} rg BT 1 0 0 1 {_numbers(x, y)} Tm {show} ET")
+        self._add(f"{numbers(*color)} rg BT 1 0 0 1 {numbers(x, y)} Tm {show} ET")
 
     def behind(self) -> None:
         """What follows lets the page show through, as if it lay under it: white stays invisible, black stays legible. It is
@@ -208,10 +226,10 @@ class Canvas:
         self._content.append(operators.encode("ascii") + b"\n")
 
 
+def _inset(area: Rectangle, by: float) -> Rectangle:
+    return Rectangle(area.left + by, area.bottom + by, area.right - by, area.top - by)
+
+
 def _plain(value: float) -> Any:
     """Whole numbers without a point; pikepdf wants no binary fractions of 20 digits."""
     return int(value) if value == int(value) else round(value, 6)
-
-
-def _numbers(*values: float) -> str:
-    return " ".join(f"{value:.3f}".rstrip("0").rstrip(".") for value in values)

@@ -18,9 +18,10 @@ from services.rendering.jobs.annotations.appearances import draw_missing_appeara
 from services.rendering.jobs.annotations.default_appearance import default_appearance
 from services.rendering.jobs.annotations.hidden_layers import hide_annotations_of_hidden_layers
 from services.rendering.jobs.drawing.canvas import Canvas
+from services.rendering.jobs.drawing.field_frames import draw_frame
 from services.rendering.jobs.drawing.isolation import isolate
 from services.rendering.jobs.pdf.geometry import Matrix, Rectangle, VisiblePage
-from services.rendering.jobs.pdf.values import items_of, name_of, number_of, rgb_of, text_of, whole_of
+from services.rendering.jobs.pdf.values import items_of, name_of, text_of, whole_of
 from services.rendering.jobs.pictures.image_objects import PictureEmbedder
 from services.rendering.jobs.text.embedding import FontEmbedder
 from services.rendering.jobs.text.layout import BLACK, Style, layout, legible
@@ -221,32 +222,34 @@ class _Widget:
                 return
         is_on = self.widget.get("/AS", value)
         canvas = self._canvas(width, height)
-        self._draw_frame(canvas)
+        draw_frame(canvas, self.widget, is_round=self._mark() == "l")
         if isinstance(is_on, Name) and is_on != Name.Off:
-            self._draw_mark(canvas, width, height)
+            self._draw_mark(canvas)
         self._set_appearance(canvas)
 
-    def _draw_mark(self, canvas: Canvas, width: float, height: float) -> None:
-        """What its caption says in ZapfDingbats, where that is not a check mark; of radio buttons it is usually a dot."""
+    def _mark(self) -> str:
+        """The letter of ZapfDingbats that stands for the mark: usually a check mark, of radio buttons a dot."""
         usual = "l" if self._flags() & _RADIO else "4"
-        mark = _MARKS.get(text_of(self._characteristics().get("/CA")) or usual)
+        return text_of(self._characteristics().get("/CA")) or usual
+
+    def _draw_mark(self, canvas: Canvas) -> None:
+        width, height = canvas.page.width, canvas.page.height
+        mark = _MARKS.get(self._mark())
         if mark is None:
             canvas.check_mark(Rectangle(0, 0, width, height), BLACK)
         else:
             canvas.text(layout(mark, Style(size=min(width, height), align="center"), width, height), 0, 0)
 
     def _complete_text(self, width: float, height: float, *, choice: bool) -> None:
-        text = legible(self._text(choice=choice))
-        turn = self._turn()
-        if turn % 180:
-            width, height = height, width
-        canvas = self._canvas(width, height, turn)
-        border = self._draw_frame(canvas)
+        text, cells = legible(self._text(choice=choice)), self._cells()
+        canvas = self._canvas(width, height)
+        width, height = canvas.page.width, canvas.page.height
+        border = draw_frame(canvas, self.widget, cells=cells)
         lines = bool(self._flags() & _MULTILINE) or (choice and not self._flags() & _COMBO)
         style = self._style(height, lines)
         if (choice and not self._flags() & _COMBO and self._draw_list(canvas, style, border)) or not text.strip():
             pass
-        elif cells := self._cells():
+        elif cells:
             self._draw_cells(canvas, text[:cells], style, width / cells, height, cells)
         else:
             inset = 2 + border
@@ -276,29 +279,13 @@ class _Widget:
 
     def _draw_push_button(self, width: float, height: float) -> None:
         canvas = self._canvas(width, height)
-        self._draw_frame(canvas)
+        width, height = canvas.page.width, canvas.page.height
+        draw_frame(canvas, self.widget)
         caption = legible(text_of(self._characteristics().get("/CA")))
         if caption.strip():
             style = replace(self._style(height, lines=False), align="center")
             canvas.text(layout(caption, style, max(width - 4, 1), height), 2, 0)
         self._set_appearance(canvas)
-
-    def _draw_frame(self, canvas: Canvas) -> float:
-        """The field's background and border (table 192); how wide the border is, in points."""
-        characteristics, style = self._characteristics(), self.widget.get("/BS")
-        area = Rectangle(0, 0, canvas.page.width, canvas.page.height)
-        if background := rgb_of(characteristics.get("/BG")):
-            canvas.fill(area, background)
-        color = rgb_of(characteristics.get("/BC"))
-        style = style if isinstance(style, pikepdf.Dictionary) else Dictionary()
-        width = min(max(number_of(style.get("/W"), 1.0), 0.0), min(area.width, area.height) / 2)
-        if color is None or not width:
-            return 0.0
-        if style.get("/S") == Name.U:
-            canvas.line(0, width / 2, area.width, width / 2, color, width)
-        else:
-            canvas.frame(area, color, width)
-        return width
 
     def _characteristics(self) -> pikepdf.Dictionary:
         found = self.widget.get("/MK")
@@ -356,8 +343,11 @@ class _Widget:
             min_size=1.0,
         )
 
-    def _canvas(self, width: float, height: float, turn: int = 0) -> Canvas:
-        """``width`` and ``height`` as the text sees them."""
+    def _canvas(self, width: float, height: float) -> Canvas:
+        """As wide and high as the text sees it, which may be turned."""
+        turn = self._turn()
+        if turn % 180:
+            width, height = height, width
         matrix = {
             90: Matrix(0, 1, -1, 0, height, 0),
             180: Matrix(-1, 0, 0, -1, width, height),
