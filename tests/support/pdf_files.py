@@ -162,6 +162,8 @@ def signed(
     from pyhanko.sign.signers import PdfSignatureMetadata, PdfSigner
 
     writer, out = IncrementalPdfFileWriter(io.BytesIO(data)), io.BytesIO()
+    if writer.prev.encrypted:
+        writer.encrypt("")
     lock = FieldMDPSpec(FieldMDPAction(f"/{locks}"), list(locked) if locks != "All" else None) if locks else None
     PdfSigner(
         PdfSignatureMetadata(

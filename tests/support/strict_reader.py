@@ -25,6 +25,8 @@ class Judged:
 def judged(data: bytes) -> list[Judged]:
     """Each signature of the file, in the order in which they were made. Nobody is trusted."""
     reader = PdfFileReader(io.BytesIO(data))
+    if reader.encrypted:
+        reader.decrypt("")
     found = []
     for embedded in reader.embedded_regular_signatures:
         roots = [x509.Certificate.load(embedded.signer_cert.dump())]

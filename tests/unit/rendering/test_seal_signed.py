@@ -13,7 +13,7 @@ from services.rendering.jobs.intake import preparing
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import read_back, reserving, signed_files, verify
 from tests.support import drawing
-from tests.support.pdf_files import A4, LETTER, document, field, line, saved, signed, with_form
+from tests.support.pdf_files import A4, LETTER, document, encrypted, field, line, saved, signed, with_form
 from tests.support.sealing import assert_clean, pdf_text, pdfsig
 from tests.support.seals import NOW, finish, identity, text
 from tests.support.strict_reader import judged
@@ -214,6 +214,28 @@ def test_values_go_into_the_fields_that_the_first_signer_left(certified: int | N
     said = pdfsig(data, tmp_path)
     assert "Invalid" not in said
     assert verify.verify(data, [identity().encoded[-1]], NOW).checksum_status == "valid"
+
+
+@pytest.mark.parametrize("certified", [None, 2])
+@pytest.mark.parametrize("revision", [3, 4, 6])
+def test_an_encrypted_file_stays_encrypted_and_its_signature_valid(
+    revision: int, certified: int | None, tmp_path: Path
+) -> None:
+    """RC4, AES-128 and AES-256 without a password to open it: what is added is encrypted alike."""
+    theirs = signed(encrypted(form(), revision=revision), certified=certified)
+    prepared = preparing.prepare(theirs, name="form")
+    assert (prepared.signed, prepared.file) == (True, theirs)
+    assert "encryption_kept" in {notice.code for notice in prepared.report}
+    data, drawn = filled_and_sealed(theirs, *values_of(prepared, Name="Zoë Łącka", Agreed=True, Sign="a1"))
+    assert_permitted(data)
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert pdf.is_encrypted
+        assert str(pdf.Root.AcroForm.Fields[0].V) == "Zoë Łącka"
+    assert read_back.check(data, drawn, [], pages=1, certificate=identity().encoded[0]) == "B-B"
+    assert verify.verify(data, [identity().encoded[-1]], NOW).checksum_status == "valid"
+    assert pdfsig(data, tmp_path).count("Signature Validation: Signature is Valid.") == 3, "theirs, and ours in two places"
+    assert_clean(data, tmp_path)
+    assert "Zoë Łącka" in pdf_text(data, tmp_path)
 
 
 @pytest.mark.parametrize("looks", ["none", "one"])

@@ -266,8 +266,6 @@ def _prepare_signed(
             f"The PDF is signed and nothing may be added to it: {signatures.forbids}. "
             "Ask for a version without that restriction, or have a document of its own signed that refers to this one."
         )
-    if pdf.is_encrypted:
-        raise Refused("The PDF is signed and encrypted: it cannot be decrypted without breaking its signatures.")
     if damaged or not _AFTER_END.fullmatch(data[data.rfind(b"%%EOF") + 5 :]):
         raise Refused("The PDF is signed and damaged: it cannot be repaired without breaking its signatures.")
     report = [
@@ -277,6 +275,9 @@ def _prepare_signed(
             document=name,
         )
     ]
+    if pdf.is_encrypted:
+        message = "The PDF is encrypted without a password to open it; it stays so, because of its signatures."
+        report.append(Notice(code="encryption_kept", message=message, document=name))
     report += page_notices(pdf, pages, document=name)
     if "/XFA" in pdf.Root.get("/AcroForm", {}):
         report.append(_kept_xfa(pdf, data, name))

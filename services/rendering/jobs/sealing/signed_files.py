@@ -43,6 +43,8 @@ def reserve(
     but values of form fields. Raises Refused when the file is damaged."""
     try:
         writer = IncrementalPdfFileWriter(io.BytesIO(data), strict=False)
+        if writer.prev.encrypted:
+            writer.encrypt("")  # as everything before: what is encrypted otherwise, readers cannot read
         signed: list[Any] = []
         looks: list[tuple[int, Rectangle, Any]] = []
         for overlay in overlays:
