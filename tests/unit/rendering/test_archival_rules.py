@@ -83,6 +83,18 @@ def test_files_of_libreoffice_stay_what_they_are(level: str, tmp_path: Path) -> 
         assert (files.preflight_of_pdfbox(made, tmp_path), files.preflight_of_pdfbox(data, tmp_path)) == ("", "")
 
 
+@pytest.mark.parametrize("components", [1, 3, 4])
+@pytest.mark.parametrize("level", ["PDF/A-1b", "PDF/A-2b", "PDF/A-4"])
+def test_what_is_added_to_a_signed_file_breaks_no_rule_that_its_signer_kept(level: str, components: int) -> None:
+    theirs = pdf_files.signed(files.with_intent(files.by_weasyprint(level), components))
+    data, conformance = sealed(theirs)
+    assert (conformance, claimed(data)) == (None, claimed(theirs))
+    assert set(broken_rules(data)) <= set(broken_rules(theirs))
+    with pikepdf.open(io.BytesIO(theirs)) as before, pikepdf.open(io.BytesIO(data)) as after:
+        assert after.Root.Metadata.read_bytes() == before.Root.Metadata.read_bytes()
+        assert dict(after.docinfo) == dict(before.docinfo)
+
+
 @pytest.mark.parametrize("components", [1, 3, 4, None])
 @pytest.mark.parametrize("level", ["PDF/A-1b", "PDF/A-2b", "PDF/A-4"])
 def test_colours_are_right_whatever_the_output_intent_is(level: str, components: int | None) -> None:

@@ -233,7 +233,9 @@ def test_an_encrypted_file_stays_encrypted_and_its_signature_valid(
         assert str(pdf.Root.AcroForm.Fields[0].V) == "Zoë Łącka"
     assert read_back.check(data, drawn, [], pages=1, certificate=identity().encoded[0]) == "B-B"
     assert verify.verify(data, [identity().encoded[-1]], NOW).checksum_status == "valid"
-    assert pdfsig(data, tmp_path).count("Signature Validation: Signature is Valid.") == 3, "theirs, and ours in two places"
+    assert pdfsig(data, tmp_path).count("Signature Validation: Signature is Valid.") == 3, (
+        "theirs, and ours in two places"
+    )
     assert_clean(data, tmp_path)
     assert "Zoë Łącka" in pdf_text(data, tmp_path)
 

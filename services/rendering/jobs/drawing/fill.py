@@ -18,7 +18,7 @@ from contracts.fields.paper import document_id, page_footer
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, Area, Box
-from services.rendering.jobs.archival.claim import rules_for, tell_the_truth, withdraw
+from services.rendering.jobs.archival.claim import claim_of, rules_for, tell_the_truth, withdraw
 from services.rendering.jobs.archival.tagging import Mark, Tagging, is_tagged
 from services.rendering.jobs.drawing.canvas import Canvas
 from services.rendering.jobs.drawing.fields import draw_field
@@ -121,6 +121,7 @@ def additions(
     filling = filling_of(request, attachments)
     visible = [visible_page(page) for page in pdf.pages]
     fillable = fillable_widgets(pdf, visible, existing_signatures(pdf))
+    rules = rules_for(pdf, claim_of(pdf))
     overlays: list[Overlay] = []
     drawn: list[Drawn] = []
     for number, items in sorted(_by_page(document, request).items()):
@@ -128,7 +129,8 @@ def additions(
         widgets = [(item, area, _widget_at(fillable.get(number, ()), area)) for item, area in items]
         for of_form in (True, False):
             sheet = pikepdf.new()
-            canvas = Canvas(visible[number - 1], FontEmbedder(sheet), PictureEmbedder(sheet))
+            pictures = PictureEmbedder(sheet, transparency=rules.transparency)
+            canvas = Canvas(visible[number - 1], FontEmbedder(sheet, rules), pictures, rules)
             shown: list[Drawn] = []
             values: list[FormValue] = []
             for item, area, widget in widgets:

@@ -32,6 +32,13 @@ from services.rendering.jobs.sealing.reserving import Reserved, SignatureText, V
 _PRINT_AND_LOCKED = 4 + 128
 
 
+class _Writer(IncrementalPdfFileWriter):  # type: ignore[misc]  # pyHanko has no types
+    """Leaves the document's metadata as they are: its own would contradict those of a document that claims PDF/A-1."""
+
+    def _update_meta(self) -> None:
+        pass
+
+
 def reserve(
     data: bytes,
     overlays: Sequence[Overlay],
@@ -42,7 +49,7 @@ def reserve(
     """The signed file ``data`` with ``overlays`` and a signature for ``size`` octets, which is invisible when nothing is drawn
     but values of form fields. Raises Refused when the file is damaged."""
     try:
-        writer = IncrementalPdfFileWriter(io.BytesIO(data), strict=False)
+        writer = _Writer(io.BytesIO(data), strict=False)
         if writer.prev.encrypted:
             writer.encrypt("")  # as everything before: what is encrypted otherwise, readers cannot read
         signed: list[Any] = []
