@@ -1,16 +1,19 @@
 """Every PDF that comes in: made harmless and plain, or refused in one sentence, without expanding what is packed small."""
 
 import io
+import subprocess
 import zlib
 
 import pikepdf
 import pytest
 from pikepdf import Array, Dictionary, Name, String
+from PIL import Image
 
 from services.rendering.jobs.intake.preparing import Limits
 from services.rendering.jobs.intake.stream_limits import StreamLimits
 from services.rendering.jobs.pdf.refused import Refused
 from tests.support import pdf_files
+from tests.support.drawing import picture_of
 from tests.support.intake import RAW, changed, codes, opened, script, take, texts, unpacked
 
 # What is accepted
@@ -60,6 +63,19 @@ def test_what_readers_would_guess_about_is_said_plainly():
         assert pdf.pages[0].obj.Rotate == 270
         assert list(pdf.pages[0].obj.CropBox) == [0, 0, 612, 792]
     assert [(page.width, page.height) for page in prepared.pages] == [(792, 612)]
+
+
+@pytest.mark.parametrize("crop", [(300, 400, 1000, 1000), (300, -500, 500, 500), (-50, 300, 900, 700)])
+def test_all_readers_show_the_same_part_of_a_page_whose_crop_box_reaches_beyond_it(crop, tmp_path):
+    """ISO 32000-2, 14.11.2.1: what the crop box and the media box have in common. Poppler shows more of a page that is smaller than its crop box, unless that is said."""
+    name = tmp_path / "cropped"
+    name.with_suffix(".pdf").write_bytes(take(pdf_files.document(b"0 0 612 792 re f", crop=crop)).file)
+    subprocess.run(
+        ["pdftoppm", "-r", "72", "-cropbox", "-singlefile", "-png", name.with_suffix(".pdf"), name], check=True
+    )
+    shown = picture_of(name.with_suffix(".pdf").read_bytes())
+    with Image.open(name.with_suffix(".png")) as picture:
+        assert (picture.size, picture.convert("L").getextrema()) == (shown.size, (0, 0))
 
 
 # What is refused

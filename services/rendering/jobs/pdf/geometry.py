@@ -177,9 +177,8 @@ def state_plainly(page: pikepdf.Page, visible: VisiblePage) -> None:
     media = _box(inherited.get("/MediaBox"))
     if media is None:
         page.obj["/MediaBox"] = corners
-    crop = _box(inherited.get("/CropBox"))
-    if "/CropBox" in inherited and (crop is None or _intersection(media or visible.box, crop) is None):
-        page.obj["/CropBox"] = corners
+    if "/CropBox" in inherited and _box(inherited["/CropBox"]) != visible.box:
+        page.obj["/CropBox"] = corners  # of one that reaches beyond the media box poppler shows another part
 
 
 def _matrix(box: Rectangle, rotation: int, unit: float) -> Matrix:
