@@ -19,6 +19,7 @@ from services.rendering.jobs.html.assets import external_urls
 from services.rendering.jobs.html.convert import html_to_pdf
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.previews.pages import draw_page
+from services.rendering.jobs.text.fonts import OWN_FOLDER
 from tests.support.intake import texts
 
 
@@ -347,6 +348,20 @@ def test_pictures_in_the_document_itself_are_drawn():
     data, _, report = html_to_pdf(html)
     assert report == []
     assert has_color(data)
+
+
+@pytest.mark.parametrize("family", ["Liberation Sans", "Arial", "serif", "Brought Along"])
+def test_no_document_is_set_in_the_fonts_of_another(family):
+    """Both are laid out by the same process, as in a rendering child."""
+    plain = f"<p style='font-family: {family}'>Pay 9,999 EUR</p>"
+    font = base64.b64encode((OWN_FOLDER / "DancingScript-Regular.ttf").read_bytes()).decode()
+    face = f"<style>@font-face {{ font-family: '{family}'; src: url(data:font/ttf;base64,{font}) }}</style>"
+    before, _, _ = html_to_pdf(plain)
+    other, _, report = html_to_pdf(face + plain)
+    after, _, _ = html_to_pdf(plain)
+    assert report == []
+    assert draw_page(after, 1) == draw_page(before, 1)
+    assert draw_page(other, 1) != draw_page(before, 1)
 
 
 def test_links_lead_to_the_web_only():
