@@ -91,7 +91,10 @@ def _difference(before: pdfium.PdfPage, after: pdfium.PdfPage, left_out: LeftOut
             part = suspected.filter(_NEAR).resize(one.size, _NEAREST).getbbox()
         differing = Image.new("L", one.size)
         differing.paste(compare(one.crop(part), other.crop(part)), part)
-        for lost, box in sorted((_is_lost(one, other, box), box) for box in _boxes(left_out.redrawn, one.size, scale)):
+        gray, other_gray = one.convert("L"), other.convert("L")
+        for lost, box in sorted(
+            (_is_lost(gray, other_gray, box), box) for box in _boxes(left_out.redrawn, one.size, scale)
+        ):
             differing.paste(255 if lost else 0, box)
         for box in _boxes(left_out.free, one.size, scale):
             differing.paste(0, box)
@@ -130,12 +133,12 @@ def _white(difference: Image.Image, seen: int) -> Image.Image:
 
 
 def _is_lost(one: Image.Image, other: Image.Image, box: Box) -> bool:
-    """Something is to be seen there in ``one``, and nothing in ``other``."""
+    """Something is to be seen there in ``one``, and nothing in ``other``; both are gray."""
     return _contrast(one.crop(box)) > 64 and _contrast(other.crop(box)) <= 8
 
 
 def _contrast(picture: Image.Image) -> int:
-    darkest, lightest = cast("tuple[int, int]", picture.convert("L").getextrema())
+    darkest, lightest = cast("tuple[int, int]", picture.getextrema())
     return lightest - darkest
 
 
