@@ -273,6 +273,23 @@ def test_tags_are_read_as_they_stand_whatever_was_drawn_first(transform, later):
     assert sorted("".join(pdfium_text(prepared.file).split())) == sorted("INOREND")
 
 
+@pytest.mark.parametrize("transform", ["1 0 0 1 60 600", "0 1 -1 0 300 100"])
+@pytest.mark.parametrize("spacing", [2.4, 4, 8])
+def test_loosely_set_letters_are_words_where_the_gaps_are_wider(spacing, transform):
+    """As browsers write ``letter-spacing``, a glyph at a time: pdfium makes a blank of each gap, those between words, too."""
+    wide = {" ": 250, ";": 278, "=": 564, "B": 667, "O": 722, "T": 611, "{": 480, "}": 480} | dict(
+        zip("acefhilortuwy", (444, 444, 444, 333, 500, 278, 278, 500, 333, 278, 500, 722, 500), strict=True)
+    )
+    shown = " ".join(
+        f"({letter}) Tj {wide[letter] * 0.012 + spacing:.3f} 0 Td"
+        for letter in "{{Office affiliate two;role=The Buyer}}"
+    )
+    content = f"BT /F2 12 Tf {transform} Tm {shown} ET"
+    prepared = take(pdf_files.document(content))
+    assert [(field.name, field.role) for field in prepared.fields] == [("Office affiliate two", "The Buyer")]
+    assert not pdfium_text(prepared.file).strip()
+
+
 def test_accents_stay_with_their_letters_and_the_braces_of_both_ends_go():
     data, _, _ = html_to_pdf("<p>Name {{לוֹם;type=date;role=קוֹנֶה}} here<p dir=rtl>{{B;type=text}}, {{ג;role=קונה}} אז")
     prepared = take(data)

@@ -6,6 +6,7 @@ order in which the page was drawn leads elsewhere.
 
 import itertools
 import re
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -319,13 +320,30 @@ def _readings(text: ReadText, span: Span) -> Iterator[str]:
         for hyphen in hyphens:
             pieces = _LINE_BREAK.split(_HYPHEN.sub(hyphen, inside))
             yield from _joined(pieces)
-    yield "".join(
-        text.text[position]
-        for position in _positions(span.inside)
-        if not text.text[position].isspace() or not text.is_generated(text.character_index(position))
-    )
+    positions = list(_positions(span.inside))
+    made = [one for one in positions if text.text[one].isspace() and text.is_generated(text.character_index(one))]
+    dropped = set(made)
+    if loose:
+        yield "".join(text.text[one] for one in positions if one not in dropped - _between_words(text, made))
+    yield "".join(text.text[one] for one in positions if one not in dropped)
     if loose:
         yield inside
+
+
+def _between_words(text: ReadText, blanks: Sequence[int]) -> set[int]:
+    """Those of the blanks between loosely set letters that are wider than the others by a blank's width."""
+    gaps: dict[int, float] = {}
+    sizes = []
+    for position in blanks:
+        one, other = (text.glyph_box(text.character_index(beside)) for beside in (position - 1, position + 1))
+        if one is not None and other is not None:
+            across = max(other.left - one.right, one.left - other.right)
+            gaps[position] = max(across, other.bottom - one.top, one.bottom - other.top)
+            sizes.append(max(one.width, one.height))
+    if not gaps:
+        return set()
+    widest = statistics.median(gaps.values()) + _BLANK_WIDTH * statistics.median(sizes)
+    return {position for position, gap in gaps.items() if gap > widest}
 
 
 def _joined(pieces: list[str]) -> Iterator[str]:
