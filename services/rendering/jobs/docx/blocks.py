@@ -2,6 +2,8 @@
 
 ``[[for:x]]`` and its ``[[end]]`` may stand in one paragraph, in two paragraphs beside each other, in two cells of a row or
 in two rows of a table. Anything else crosses the document's own nesting and is refused.
+
+python-docx has no word for a piece of a paragraph or of a table: the elements that it gives are cut and joined here.
 """
 
 import copy

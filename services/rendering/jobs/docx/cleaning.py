@@ -1,4 +1,8 @@
-"""The text of a DOCX as it is meant to be signed: revisions accepted, nothing in it that loads or runs something."""
+"""The text of a DOCX as it is meant to be signed: revisions accepted, nothing in it that loads or runs something.
+
+python-docx opens and writes the parts, and knows nothing of revisions, notes, fields and included documents: it leaves them as
+they are, so the elements are looked at here.
+"""
 
 from typing import Any
 

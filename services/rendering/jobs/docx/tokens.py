@@ -2,7 +2,7 @@
 
 Word splits what one types over runs as it likes. ``isolate`` finds a placeholder in the text of a paragraph as a reader
 sees it, and replaces it by a run that holds one ``token`` element and the formatting of the first character. From then on
-placeholders are elements, not text: what is put in their place is never read again.
+placeholders are elements, not text: what is put in their place is never read again. python-docx does not split runs.
 """
 
 import copy
