@@ -26,7 +26,11 @@ def iso(moment: datetime) -> str:
     return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
-Moment = Annotated[datetime, PlainSerializer(iso, return_type=str, when_used="json")]
+def _as_text(moment: Any) -> Any:
+    return iso(moment) if isinstance(moment, datetime) else moment  # what is stored may be odd
+
+
+Moment = Annotated[datetime, PlainSerializer(_as_text, return_type=str, when_used="json")]
 
 
 class Role(StrEnum):
@@ -282,7 +286,7 @@ class PageSize(Tolerant):
     @model_serializer(mode="wrap")
     def _without_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         plain: dict[str, Any] = handler(self)
-        if plain.get("places") is None:
+        if isinstance(plain, dict) and plain.get("places") is None:  # what is stored may be odd
             plain.pop("places", None)
         return plain
 

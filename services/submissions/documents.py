@@ -20,7 +20,8 @@ from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import GetFieldBoxes
 from contracts.runtime.clock import now
 from contracts.runtime.data.database import Database
-from contracts.types import SubmissionDocument, SubmissionDocuments
+from contracts.runtime.data.stored import reading
+from contracts.types import Submission, SubmissionDocument, SubmissionDocuments
 from services.submissions.commands import erasing
 from services.submissions.evidence import sealing
 from services.submissions.models import SubmissionRow
@@ -39,6 +40,10 @@ class Documents:
     site: Site
 
     def of(self, query: rpc.GetDocuments) -> SubmissionDocuments:
+        with reading(Submission, query.id):
+            return self._of(query)
+
+    def _of(self, query: rpc.GetDocuments) -> SubmissionDocuments:
         state = self.database.read(state_of, query, self.site)
         if state.filled is not None and state.kept is None:
             state = self._drafted(state)
@@ -61,9 +66,10 @@ class Documents:
 
     def combined(self, query: rpc.GetSubmission) -> None:
         """Make the one PDF of all sealed documents, if there are several and it is not there yet."""
-        state = self.database.read(state_of, rpc.GetDocuments(actor=query.actor, id=query.id), self.site)
-        if state.filled is None and state.kept is not None and len(state.kept["documents"]) > 1:
-            self._merged(state)
+        with reading(Submission, query.id):
+            state = self.database.read(state_of, rpc.GetDocuments(actor=query.actor, id=query.id), self.site)
+            if state.filled is None and state.kept is not None and len(state.kept["documents"]) > 1:
+                self._merged(state)
 
     def _drafted(self, state: "State") -> "State":
         drafts = self.bus.call(rendering.FILL_DRAFTS, state.filled)

@@ -15,6 +15,7 @@ from contracts.links import FieldsOf
 from contracts.rpc import templates as rpc
 from contracts.runtime.data import listing
 from contracts.runtime.data.listing import Listing, Span
+from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, FieldDefinition, Page, Pagination, Role, Template
 from services.templates import names
@@ -29,7 +30,8 @@ LARGEST_PAGE = 100
 def template(session: Session, request: rpc.GetTemplate, links: LinkMaker, now: datetime) -> Template:
     """One template, archived or not."""
     row, documents = _one(session, request)
-    return as_template(row, documents, links.expiring(now))
+    with reading(Template, row.id):
+        return as_template(row, documents, links.expiring(now))
 
 
 def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, now: datetime) -> Page[Template]:
@@ -55,7 +57,7 @@ def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, no
     documents = _documents_of(session, [row.id for row in shown])
     ready = links.expiring(now)
     return Page(
-        data=[as_template(row, documents[row.id], ready) for row in shown],
+        data=readable(Template, shown, lambda row: as_template(row, documents[row.id], ready)),
         pagination=Pagination.of([row.id for row in shown], more),
     )
 
@@ -168,35 +170,30 @@ def found(session: Session, actor: Actor, template_id: int, *, lock: bool = Fals
 def as_template(row: Any, of_row: Sequence[Any], links: FileLinks) -> Template:
     """The public form of a row, or object, and its documents."""
     documents = [_document(document, links) for document in of_row]
-    return Template.model_validate(
-        {
-            "id": row.id,
-            "slug": row.slug,
-            "name": row.name,
-            "external_id": row.external_id,
-            "application_key": row.external_id,
-            "folder_id": row.folder_id,
-            "folder_name": row.folder_name,
-            "roles": [party["name"] for party in row.parties],
-            "submitters": row.parties,
-            "fields": row.fields,
-            "documents": documents,
-            "schema": [
-                {"attachment_uuid": one.uuid, "name": one.name, "conditions": one.conditions or []} for one in of_row
-            ],
-            "variables_schema": {
-                name: schema for one in of_row if one.docx for name, schema in one.docx["variables"].items()
-            },
-            "preferences": row.preferences,
-            "shared_link": row.shared_link,
-            "archived": row.archived_at is not None,
-            "archived_at": row.archived_at,
-            "author_id": row.author_id,
-            "author": row.author,
-            "report": row.report,
-            "created_at": row.created_at,
-            "updated_at": row.updated_at,
-        }
+    return as_stored(
+        Template,
+        id=row.id,
+        slug=row.slug,
+        name=row.name,
+        external_id=row.external_id,
+        application_key=row.external_id,
+        folder_id=row.folder_id,
+        folder_name=row.folder_name,
+        roles=[party["name"] for party in row.parties],
+        submitters=row.parties,
+        fields=row.fields,
+        documents=documents,
+        schema=[{"attachment_uuid": one.uuid, "name": one.name, "conditions": one.conditions or []} for one in of_row],
+        variables_schema={name: schema for one in of_row if one.docx for name, schema in one.docx["variables"].items()},
+        preferences=row.preferences,
+        shared_link=row.shared_link,
+        archived=row.archived_at is not None,
+        archived_at=row.archived_at,
+        author_id=row.author_id,
+        author=row.author,
+        report=row.report,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from contracts.errors import invalid, not_found
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.data.database import for_update
+from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.types import Actor, EventRecord, Page, Pagination, Role
 from contracts.types import Webhook as PublicWebhook
 from services.webhooks import domain
@@ -32,13 +33,14 @@ def webhook(session: Session, request: rpc.GetWebhook) -> PublicWebhook:
     found = session.get(Webhook, request.id)
     if found is None:
         raise not_found("Webhook")
-    return public(found)
+    with reading(PublicWebhook, found.id):
+        return public(found)
 
 
 def webhooks(session: Session, request: rpc.ListWebhooks) -> Page[PublicWebhook]:
     rows, following = _page(session, sa.select(Webhook), Webhook.id, request.limit, request.after, request.before)
     return Page[PublicWebhook](
-        data=[public(row) for row in rows], pagination=Pagination.of([row.id for row in rows], following)
+        data=readable(PublicWebhook, rows, public), pagination=Pagination.of([row.id for row in rows], following)
     )
 
 
@@ -52,7 +54,7 @@ def deliveries(session: Session, request: rpc.ListDeliveries) -> Page[rpc.Delive
     made = sa.select(Attempt).where(Attempt.delivery_id.in_([row.id for row in rows])).order_by(Attempt.id)
     for attempt in session.scalars(made):
         attempts.setdefault(attempt.delivery_id, []).append(attempt)
-    data = [_delivery(row, attempts.get(row.id, [])) for row in rows]
+    data = readable(rpc.Delivery, rows, lambda row: _delivery(row, attempts.get(row.id, [])))
     return Page[rpc.Delivery](data=data, pagination=Pagination.of([row.id for row in rows], following))
 
 
@@ -89,7 +91,7 @@ def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.Even
         rest = wanted.where(moment >= _second(edge), moment < _second(edge + 1), LoggedEvent.position.not_in(seen))
         rows = sorted([*rows, *session.scalars(rest)], key=lambda row: (row.recorded_at, row.position))
     return rpc.EventPage(
-        data=[_record(row) for row in rows], pagination=_time_pagination(session, wanted, rows, backward)
+        data=readable(EventRecord, rows, _record), pagination=_time_pagination(session, wanted, rows, backward)
     )
 
 
@@ -163,7 +165,8 @@ def _gap(head: SubjectHead, arrivals: list[Arrival]) -> Gap:
 
 
 def public(row: Webhook) -> PublicWebhook:
-    return PublicWebhook(
+    return as_stored(
+        PublicWebhook,
         id=row.id,
         url=row.url,
         events=row.events,
@@ -176,14 +179,16 @@ def public(row: Webhook) -> PublicWebhook:
 
 
 def _delivery(row: Delivery, attempts: list[Attempt]) -> rpc.Delivery:
-    return rpc.Delivery(
+    return as_stored(
+        rpc.Delivery,
         id=row.id,
         webhook_id=row.webhook_id,
         event_id=row.event_id,
         event_type=row.event_type,
         state=row.outcome or "pending",
         attempts=[
-            rpc.DeliveryAttempt(
+            as_stored(
+                rpc.DeliveryAttempt,
                 attempted_at=attempt.attempted_at,
                 status=attempt.status,
                 error=attempt.error,
@@ -198,7 +203,7 @@ def _delivery(row: Delivery, attempts: list[Attempt]) -> rpc.Delivery:
 
 
 def _record(row: LoggedEvent) -> EventRecord:
-    return EventRecord.model_validate({"id": row.event_id, **json.loads(row.body)})
+    return as_stored(EventRecord, **{"id": row.event_id, **json.loads(row.body)})
 
 
 def _visible(actor: Actor) -> list[sa.ColumnElement[bool]]:

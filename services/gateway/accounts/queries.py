@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from contracts.blobs import BlobRef
 from contracts.errors import not_found
+from contracts.runtime.data.stored import reading
 from contracts.types import Account, Actor, Reminders, Role, iso
 from services.gateway.accounts import phone_otp
 from services.gateway.accounts.keys import SealedKey
@@ -78,12 +79,13 @@ def account(session: Session, defaults: Account) -> Account:
 
 
 def changed(defaults: Account, changes: dict[str, Any]) -> Account:
-    """``defaults`` with ``changes``, which were checked when they were stored."""
-    settings = {name: value for name, value in changes.items() if name != phone_otp.NAME}
-    if changes.get(phone_otp.NAME):
-        settings["phone_codes_available"] = True
-    parsed = {name: model.model_validate(changes[name]) for name, model in _PARTS.items() if changes.get(name)}
-    return defaults.model_copy(update={**settings, **parsed})
+    """``defaults`` with ``changes``, which were checked when they were stored. Raises ServiceError when they are odd."""
+    with reading(Account, 1):
+        settings = {name: value for name, value in changes.items() if name != phone_otp.NAME}
+        if changes.get(phone_otp.NAME):
+            settings["phone_codes_available"] = True
+        parsed = {name: model.model_validate(changes[name]) for name, model in _PARTS.items() if changes.get(name)}
+        return defaults.model_copy(update={**settings, **parsed})
 
 
 def kept_phone_otp_webhook(session: Session) -> str | None:

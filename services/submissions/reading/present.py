@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from contracts.runtime.data.stored import as_stored
 from contracts.types import (
     Consent,
     FieldDefinition,
@@ -97,7 +98,8 @@ class Shown:
 def submission(shown: Shown) -> Submission:
     row = shown.row
     documents = result_links(row, shown.links)
-    return Submission(
+    return as_stored(
+        Submission,
         id=row.id,
         slug=row.slug if shown.may_act else None,
         name=row.name,
@@ -131,7 +133,8 @@ def submission(shown: Shown) -> Submission:
 
 def submitter(one: Any, shown: Shown, documents: list[SealedDocumentLink], *, alone: bool = False) -> Submitter:
     """``alone``: as the submitter reads give him, with template, events and his fields."""
-    return Submitter(
+    return as_stored(
+        Submitter,
         id=one.id,
         submission_id=one.submission_id,
         uuid=one.party_uuid,
@@ -163,14 +166,15 @@ def submitter(one: Any, shown: Shown, documents: list[SealedDocumentLink], *, al
         fields=[field for field in shown.fields if field.submitter_uuid == one.party_uuid]
         if alone and shown.fields
         else None,
-        consent=Consent.model_validate(one.consent) if one.consent else None,
+        consent=as_stored(Consent, **one.consent) if one.consent else None,
     )
 
 
 def template_reference(row: Any) -> TemplateReference | None:
     if row is None:
         return None
-    return TemplateReference(
+    return as_stored(
+        TemplateReference,
         id=row.id,
         name=row.name,
         external_id=row.external_id,
@@ -183,7 +187,8 @@ def template_reference(row: Any) -> TemplateReference | None:
 def result_links(row: Any, links: FileLinks) -> list[SealedDocumentLink]:
     """The sealed documents; none until the submission is completed."""
     return [
-        SealedDocumentLink(
+        as_stored(
+            SealedDocumentLink,
             name=one["name"],
             url=links.to_pdf(one["file"], one["name"]),
             sha256=one["file"]["sha256"],
@@ -225,7 +230,9 @@ _ANSWERS_ONLY = ("submission_events", "fields", "document_schema", "report")
 def submission_data(shown: Shown) -> dict[str, Any]:
     """``data`` of submission.* events."""
     hidden: Any = {"submitters": {"__all__": {*SECRETS_OF_SUBMITTERS, "submission_events", "template", "fields"}}}
-    return submission(shown).model_dump(mode="json", exclude={**hidden, **dict.fromkeys(_ANSWERS_ONLY, True)})
+    return submission(shown).model_dump(
+        mode="json", exclude={**hidden, **dict.fromkeys(_ANSWERS_ONLY, True)}, warnings=False
+    )
 
 
 def form_data(shown: Shown, one: Any, submission_url: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from contracts.rpc import Rpc
 from contracts.rpc.submissions import api as rpc
 from contracts.runtime.bus import outbox
 from contracts.runtime.data.listing import Span
+from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.types import (
     Account,
     Actor,
@@ -47,23 +48,27 @@ def submission(session: Session, query: rpc.GetSubmission, site: Site, now: date
     row, template = found(session, query.actor, query.id)
     links = site.expiring(now)
     submitters = submitters_of(session, [row.id])
-    fields = fields_of(session, [row.id])[row.id]
+    stored = _stored_fields(session, [row.id])[row.id]
     attachments = {one.uuid: one for one in store.attachments_of(session, [row.id])}
-    combined = (row.results or {}).get("merged") or only_document(row.results)
-    return present.submission(
-        present.Shown(
-            row=row,
-            template=template,
-            submitters=submitters,
-            status=status_now(row, now),
-            links=links,
-            values=present.ValuesView(fields, attachments, links, may_act(query.actor)),
-            events=trail.for_api(trail.lines_of(session, [row.id])),
-            fields=fields if "fields" in query.include else None,
-            combined=combined if "combined_document_url" in query.include else None,
-            may_act=may_act(query.actor),
+    lines = trail.lines_of(session, [row.id])
+
+    with reading(Submission, row.id):
+        fields = _shown_fields(stored)
+        combined = (row.results or {}).get("merged") or only_document(row.results)
+        return present.submission(
+            present.Shown(
+                row=row,
+                template=template,
+                submitters=submitters,
+                status=status_now(row, now),
+                links=links,
+                values=present.ValuesView(fields, attachments, links, may_act(query.actor)),
+                events=trail.for_api(lines),
+                fields=fields if "fields" in query.include else None,
+                combined=combined if "combined_document_url" in query.include else None,
+                may_act=may_act(query.actor),
+            )
         )
-    )
 
 
 def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: datetime) -> Page[Submission]:
@@ -74,23 +79,23 @@ def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: d
     by_submission: dict[int, list[Any]] = {submission_id: [] for submission_id in ids}
     for one in session.execute(_LISTED_SUBMITTERS.where(_SUBMITTER.submission_id.in_(ids))) if ids else ():
         by_submission[one.submission_id].append(one)
-    fields = fields_of(session, ids) if "fields" in query.include else {}
+    fields = _stored_fields(session, ids) if "fields" in query.include else {}
     links = site.expiring(now)
-    data = [
-        present.submission(
+
+    def presented(row: Any) -> Submission:
+        return present.submission(
             present.Shown(
                 row=row,
                 template=_template_in(row),
                 submitters=by_submission[row.id],
                 status=status_now(row, now),
                 links=links,
-                fields=fields.get(row.id),
+                fields=_shown_fields(fields[row.id]) if row.id in fields else None,
                 may_act=may_act(query.actor),
             )
         )
-        for row in rows
-    ]
-    return Page(data=data, pagination=Pagination.of(ids, following))
+
+    return Page(data=readable(Submission, rows, presented), pagination=Pagination.of(ids, following))
 
 
 def is_quick(query: rpc.ListSubmissions) -> bool:
@@ -106,7 +111,8 @@ def submitter(session: Session, query: rpc.GetSubmitter, site: Site, now: dateti
     wanted = _joined(sa.select(SubmitterRow.id)).where(SubmitterRow.id == query.id, visible_to(query.actor))
     if session.scalar(wanted) is None:
         raise not_found("Submitter")
-    return _submitters(session, [query.id], query.actor, query.include, site, now)[0]
+    with reading(Submitter, query.id):
+        return _submitters(session, [query.id], query.actor, query.include, site, now)[0]
 
 
 def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: datetime) -> Page[Submitter]:
@@ -186,9 +192,18 @@ def submitters_of(session: Session, submission_ids: Sequence[int]) -> list[Submi
 
 def fields_of(session: Session, submission_ids: Sequence[int]) -> dict[int, list[FieldDefinition]]:
     return {
-        row.submission_id: [FieldDefinition.model_validate(one) for one in row.fields]
-        for row in session.execute(_FIELDS, {"keys": submission_ids})
+        submission_id: [FieldDefinition.model_validate(one) for one in fields]
+        for submission_id, fields in _stored_fields(session, submission_ids).items()
     }
+
+
+def _stored_fields(session: Session, submission_ids: Sequence[int]) -> dict[int, Any]:
+    return {row.submission_id: row.fields for row in session.execute(_FIELDS, {"keys": submission_ids})}
+
+
+def _shown_fields(stored: Any) -> list[FieldDefinition]:
+    """For answers alone: what is odd of a definition is in it as it is stored."""
+    return [as_stored(FieldDefinition, **one) for one in stored]
 
 
 # Built once: that takes SQLAlchemy longer than having them done.
@@ -283,27 +298,30 @@ def _submitters(
         .order_by(SubmitterRow.id)
     ).all()
     submission_ids = sorted({row[1].id for row in rows})
-    fields = fields_of(session, submission_ids)
+    stored = _stored_fields(session, submission_ids)
     attachments = {one.uuid: one for one in store.attachments_of(session, submission_ids)}
     events: dict[int, list[TrailRow]] = {one: [] for one in submission_ids}
     for line in trail.lines_of(session, submission_ids):
         events[line.submission_id].append(line)
     links = site.expiring(now)
-    found = []
-    for row, parent, template in rows:
+
+    def presented(found: Any) -> Submitter:
+        row, parent, template = found
+        fields = _shown_fields(stored[parent.id])
         shown = present.Shown(
             row=parent,
             template=template,
             submitters=[row],
             status=status_now(parent, now),
             links=links,
-            values=present.ValuesView(fields[parent.id], attachments, links, may_act(actor)),
+            values=present.ValuesView(fields, attachments, links, may_act(actor)),
             events=trail.for_api([line for line in events[parent.id] if line.submitter_id in (row.id, None)]),
-            fields=fields[parent.id] if "fields" in include else None,
+            fields=fields if "fields" in include else None,
             may_act=may_act(actor),
         )
-        found.append(present.submitter(row, shown, present.result_links(parent, links), alone=True))
-    return found
+        return present.submitter(row, shown, present.result_links(parent, links), alone=True)
+
+    return readable(Submitter, rows, presented)
 
 
 class _Template:

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from contracts.evidence.audit_chain import next_hash
 from contracts.rpc.rendering import TrailEvent
+from contracts.runtime.data.stored import as_stored
 from contracts.types import Actor, SubmissionEvent
 from services.submissions.models import SubmitterRow, TrailRow
 from services.submissions.storage.store import Loaded
@@ -175,7 +176,8 @@ def for_seal(rows: Sequence[TrailRow]) -> list[TrailEvent]:
 
 def for_api(rows: Sequence[TrailRow]) -> list[SubmissionEvent]:
     return [
-        SubmissionEvent(
+        as_stored(
+            SubmissionEvent,
             id=row.id,
             submitter_id=row.submitter_id,
             event_type=row.event_type,
