@@ -4,7 +4,9 @@ import json
 from datetime import timedelta
 
 from contracts import links
+from contracts.rpc import submissions as rpc
 from contracts.types import Account, Actor, Role, SubmissionStatus, iso
+from services.submissions.reading import queries
 from tests.support.submissions import (
     ADMIN,
     NOW,
@@ -236,6 +238,25 @@ def test_masked_values_are_crossed_out_in_everything_that_is_kept_or_sent(desk: 
     assert desk.get(made.id).submitters[0].values == {"Number": "canary-4711"}
     viewer = Actor(user_id=9, role=Role.VIEWER, email="v@x.co")
     assert desk.get(made.id, viewer).submitters[0].values == {"Number": "XXXXXX-XX11"}
+
+
+def test_a_default_that_a_mask_hides_is_crossed_out_for_a_viewer(desk: Desk) -> None:
+    """It becomes the value, which is crossed out for them."""
+    number = field(name="Number", preferences={"mask": -2}, default_value="canary-4711")
+    made = desk.create(template(number, field(name="City", default_value="Vienna")), {})
+    viewer = Actor(user_id=9, role=Role.VIEWER, email="v@x.co")
+    one = rpc.api.GetSubmitter(actor=viewer, id=made.submitters[0].id, include="fields")
+    listed = rpc.api.ListSubmissions(actor=viewer, include="fields")
+    for told in (
+        desk.get(made.id, viewer, "fields").fields,
+        desk.database.read(queries.submitter, one, SITE, desk.now).fields,
+        desk.database.read(queries.submissions, listed, SITE, desk.now).data[0].fields,
+    ):
+        assert [each.default_value for each in told or []] == ["XXXXXX-XX11", "Vienna"]
+    assert [each.default_value for each in desk.get(made.id, include="fields").fields or []] == [
+        "canary-4711",
+        "Vienna",
+    ]
 
 
 def test_who_gets_the_completion_mails(desk: Desk) -> None:

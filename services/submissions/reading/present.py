@@ -94,6 +94,14 @@ class Shown:
     combined: Mapping[str, Any] | None = None
     may_act: bool = True
 
+    @cached_property
+    def definitions(self) -> list[FieldDefinition] | None:
+        """The fields as they are told: a default that a mask hides is crossed out for whoever may not act, as the value is that
+        comes of it."""
+        if self.fields is None or self.may_act:
+            return self.fields
+        return [_crossed_out(field) if formats.is_masked(field) else field for field in self.fields]
+
 
 def submission(shown: Shown) -> Submission:
     row = shown.row
@@ -127,7 +135,7 @@ def submission(shown: Shown) -> Submission:
         if shown.combined
         else None,
         submission_events=shown.events,
-        fields=shown.fields,
+        fields=shown.definitions,
     )
 
 
@@ -163,11 +171,15 @@ def submitter(one: Any, shown: Shown, documents: list[SealedDocumentLink], *, al
         submission_events=[line for line in shown.events or [] if line.submitter_id in (one.id, None)]
         if alone
         else None,
-        fields=[field for field in shown.fields if field.submitter_uuid == one.party_uuid]
-        if alone and shown.fields
+        fields=[field for field in shown.definitions if field.submitter_uuid == one.party_uuid]
+        if alone and shown.definitions
         else None,
         consent=as_stored(Consent, **one.consent) if one.consent else None,
     )
+
+
+def _crossed_out(field: FieldDefinition) -> FieldDefinition:
+    return field.model_copy(update={"default_value": formats.display(field, field.default_value)})
 
 
 def template_reference(row: Any) -> TemplateReference | None:
