@@ -35,3 +35,5 @@ def test_what_was_shown_is_sealed_and_who_was_written_to_is_named(world: World) 
     assert machine.counts["dropped"] >= 1
     assert machine.counts["stopped"] >= 1
     assert machine.counts["attacked: name"] >= 1
+    assert machine.counts["secrets changed"] >= 1
+    assert machine.counts["masks seen"] >= 1
