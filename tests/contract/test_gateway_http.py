@@ -144,7 +144,7 @@ def test_an_answer_that_is_not_as_promised_is_passed_on_logged_and_counted(
     gateway: RunningGateway, services: Services
 ) -> None:
     """One odd row must not take a list away from everybody, and what was made is made."""
-    odd = {**TEMPLATE, "archived": "perhaps"}
+    odd = {**TEMPLATE, "archived": "canary-4711"}
     services.answers["templates.get"] = odd
     services.answers["templates.list"] = {"data": [TEMPLATE, odd], "pagination": {"count": 2, "next": 9, "prev": 7}}
     for path, shown in (("/templates/7", odd), ("/templates?limit=100", services.answers["templates.list"])):
@@ -152,10 +152,11 @@ def test_an_answer_that_is_not_as_promised_is_passed_on_logged_and_counted(
         assert (answer.status_code, answer.json()) == (200, shown)
     wait_until(lambda: gateway.log.read_text().count("answer.not_as_promised") == 2, what="the log says why")
     told = [json.loads(line) for line in gateway.log.read_text().splitlines() if "answer.not_as_promised" in line]
-    assert [(line["level"], line["operation"], line["field"]) for line in told] == [
-        ("error", "templates.get", "archived"),
-        ("error", "templates.search", "data[1].archived"),
+    assert [(line["level"], line["operation"], line["field"], line["keyword"]) for line in told] == [
+        ("error", "templates.get", "archived", "type"),
+        ("error", "templates.search", "data[1].archived", "type"),
     ]
+    assert "canary" not in gateway.log.read_text(), "a value is somebody's"
     counted = requests.get(f"http://127.0.0.1:{gateway.health_port}/metrics", timeout=10).text
     assert 'countersign_answers_not_as_promised_total{operation="templates.search"} 1.0' in counted
 

@@ -117,12 +117,15 @@ async def read_body(receive: Receive) -> bytes:
 
 def _tell_unpromised(scope: Any, validator: Any, answer: Any) -> None:
     """A service answered something that the interface does not promise: a bug of ours, which is told to us and not to the
-    caller. What was asked for is done by now, and one odd row must not take a whole list away from everybody."""
+    caller. What was asked for is done by now, and one odd row must not take a whole list away from everybody. The log says
+    where it is and which keyword of the schema it breaks, not what stands there: that may be what somebody has typed."""
     operation = exchange.of(scope).operation
     UNPROMISED.labels(operation).inc()
     error = next(iter(validator.iter_errors(answer)), None)
-    where, reason = (json_body.path(list(error.instance_path)), error.message) if error else ("", "unknown")
-    log.error("answer.not_as_promised", operation=operation, field=where, reason=reason)
+    where, keyword = (
+        (json_body.path(list(error.instance_path)), str(error.schema_path[-1])) if error else ("", "unknown")
+    )
+    log.error("answer.not_as_promised", operation=operation, field=where, keyword=keyword)
 
 
 class _Parameters:
