@@ -6,8 +6,6 @@ to somebody who has the sealed file itself, whose SHA-256 is known: it bears the
 
 import contextlib
 import hashlib
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
 
@@ -25,12 +23,15 @@ from services.gateway.http import page_bodies
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.delivery import content_disposition, file_headers
 from services.gateway.pages.answering.pace import Pace
+from services.gateway.pages.answering.turns import Turns
 from services.gateway.pages.answering.visitor import Network, client_address
 
 log = observe.logger(__name__)
 
-AT_ONCE = 4
+AT_ONCE = 6
 """Files that are checked at once in a process: each holds a thread of the pages for up to 40 s, and signers need them, too."""
+SHARE = 2
+"""Those of them for one visitor."""
 _FILES, _FILES_PER_SECOND = 20, 0.1
 _RECEIPTS, _RECEIPTS_PER_SECOND = 60, 1.0
 _CALLER = "page/verify"
@@ -57,7 +58,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     blueprint = flask.Blueprint("verify", __name__, url_prefix="/verify")
     files = Pace(_FILES, _FILES_PER_SECOND)
     receipts = Pace(_RECEIPTS, _RECEIPTS_PER_SECOND)
-    turns = threading.BoundedSemaphore(AT_ONCE)
+    turns = Turns(AT_ONCE, SHARE)
 
     @blueprint.get("")
     def page() -> str | tuple[str, int]:
@@ -73,8 +74,9 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     @blueprint.post("")
     def check() -> str | tuple[str, int]:
         try:
-            files.count(_visitor(trusted))
-            with _turn(turns):
+            visitor = _visitor(trusted)
+            files.count(visitor)
+            with turns.turn(visitor):
                 return _page(context, checked=_checked(context))
         except ServiceError as error:
             return _refused(context, error, "file")
@@ -209,16 +211,6 @@ def _refused(context: PagesContext, error: ServiceError, about: str, typed: str 
     if kind == "failed":
         log.error("public_check.failed", code=error.code, reason=error.message)
     return _page(context, problem=f"verify.problem.{kind}", about=about, typed=typed), error.status
-
-
-@contextlib.contextmanager
-def _turn(turns: threading.BoundedSemaphore) -> Iterator[None]:
-    if not turns.acquire(blocking=False):
-        raise ServiceError("unavailable", "Too many files are being checked, try again in a moment")
-    try:
-        yield
-    finally:
-        turns.release()
 
 
 def _visitor(trusted: list[Network]) -> str:

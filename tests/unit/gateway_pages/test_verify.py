@@ -2,7 +2,8 @@
 
 import io
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -194,7 +195,9 @@ def test_a_household_of_ipv6_counts_as_one(pages: flask.Flask) -> None:
     assert sent(pages, address="2001:db8:0:1::1").status_code == 200
 
 
-def test_few_files_are_checked_at_once(pages: flask.Flask, bus: RecordingBus) -> None:
+@contextmanager
+def under_way(pages: flask.Flask, bus: RecordingBus, addresses: Sequence[str]) -> Iterator[None]:
+    """A file of each of the addresses is being checked inside."""
     begun, go_on = threading.Semaphore(0), threading.Event()
 
     def answer(_request: Any) -> Any:
@@ -203,18 +206,35 @@ def test_few_files_are_checked_at_once(pages: flask.Flask, bus: RecordingBus) ->
         return found("unsigned")
 
     bus.answers[rendering.RECOGNISE] = answer
-    waiting = [threading.Thread(target=sent, args=(pages, "/verify", f"192.0.2.{n}")) for n in range(verify.AT_ONCE)]
+    waiting = [threading.Thread(target=sent, args=(pages, "/verify", one)) for one in addresses]
     for one in waiting:
         one.start()
-    for _ in waiting:
-        assert begun.acquire(timeout=30)
-    refused = sent(pages, address="198.51.100.1")
-    go_on.set()
-    for one in waiting:
-        one.join()
+    try:
+        for _ in waiting:
+            assert begun.acquire(timeout=30)
+        yield
+    finally:
+        bus.answers[rendering.RECOGNISE] = found("unsigned")
+        go_on.set()
+        for one in waiting:
+            one.join()
+
+
+def test_few_files_are_checked_at_once(pages: flask.Flask, bus: RecordingBus) -> None:
+    with under_way(pages, bus, [f"192.0.2.{number}" for number in range(verify.AT_ONCE)]):
+        refused = sent(pages, address="198.51.100.1")
     assert refused.status_code == 503
     assert "Too many files" in refused.text
     assert sent(pages, address="198.51.100.1").status_code == 200
+
+
+@pytest.mark.parametrize(("one", "other"), [("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8:0:1::1")])
+def test_a_visitor_has_a_share_of_the_turns(pages: flask.Flask, bus: RecordingBus, one: str, other: str) -> None:
+    with under_way(pages, bus, [one] * verify.SHARE):
+        bus.answers[rendering.RECOGNISE] = found("unsigned")
+        assert sent(pages, address=one).status_code == 503
+        assert sent(pages, address=other).status_code == 200
+    assert sent(pages, address=one).status_code == 200
 
 
 def receipt(**more: Any) -> FoundReceipt:
