@@ -44,6 +44,9 @@ TEST_PACKAGES = [
     "postgresql",
     "qpdf",
     "chromium",
+    "firefox-esr",
+    "webkit2gtk-driver",  # WebKit, which draws on xvfb
+    "xvfb",
     "curl",  # the README's calls
     "sqlite3",  # copies a database as the RUNBOOK says
     "unzip",  # a stranger opens the evidence with it
@@ -120,7 +123,7 @@ def install_debian_packages(wanted: list[str]) -> None:
             f"  apt-get install --no-install-recommends {' '.join(missing)}\n"
             "Run that once as root, then the same make command again as yourself."
         )
-    say(f"Installing Debian packages (some 350 MB the first time): {' '.join(missing)}")
+    say(f"Installing Debian packages (some 450 MB the first time): {' '.join(missing)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     apt = [*prefix, "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
     with services_not_started(prefix):
