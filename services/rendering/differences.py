@@ -23,6 +23,7 @@ ACCEPT = "accept_differences"
 ROLLOUT = timedelta(days=1)
 """So long after the first statement could be made, a process of an older version may still have recorded a completion."""
 
+_NAMED = {"role", "name", "email", "phone", "completed_at", "completed_by_api"}
 _SHORT = 16
 
 
@@ -77,10 +78,12 @@ def _all(request: SealRequest, known: Sequence[Known], since: datetime) -> Itera
             what = f"there are {len(own)} statements of the completion of {who}, and there can only be one"
             yield _now(what, canonical_json.digest(sorted(statements.digest(one.statement) for one in own)))
         if not own and line.occurred_at >= since + ROLLOUT:
-            yield _now(f"the completion of {who} is not confirmed by any statement", line.hash)
+            there = canonical_json.digest({"line": line.hash, "given": _given(request, submitter_id)})
+            yield _now(f"the completion of {who} is not confirmed by any statement", there)
     for submitter_id, who in names.items():
         if submitter_id not in completed and _counts_as_completed(request, submitter_id):
-            yield f"{who} counts as completed, and no line of the audit trail says so"
+            what = f"{who} counts as completed, and no line of the audit trail says so"
+            yield _now(what, canonical_json.digest(_given(request, submitter_id)))
     for one in known:
         yield from _Compared(request, one, names.get(one.statement.submitter)).differences()
     if request.to_check is not None:
@@ -94,6 +97,13 @@ def _counts_as_completed(request: SealRequest, submitter_id: int) -> bool:
     party = next(one for one in request.parties if one.id == submitter_id)
     given = any(one.submitter_id == submitter_id for one in request.to_check.parties)
     return given or party.status == SubmitterStatus.COMPLETED or party.completed_at is not None
+
+
+def _given(request: SealRequest, submitter_id: int) -> str | None:
+    """The digest of what a party has given, by the order."""
+    parties = request.to_check.parties if request.to_check else []
+    given = next((one for one in parties if one.submitter_id == submitter_id), None)
+    return None if given is None else statements.given_digest(given.values, given.reasons)
 
 
 class _Compared:
@@ -111,7 +121,8 @@ class _Compared:
     def differences(self) -> Iterator[str]:
         given = next((one for one in self._check.parties if one.submitter_id == self._statement.submitter), None)
         if given is None or self._statement.submission != self._request.submission_id:
-            yield f"the completion of {self._who} was confirmed, and they no longer count as completed"
+            what = f"the completion of {self._who} was confirmed, and they no longer count as completed"
+            yield _now(what, _given(self._request, self._statement.submitter))
             return
         yield from self._lines()
         yield from self._documents()
@@ -182,16 +193,15 @@ def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     hidden = _hidden(request, check, definitions)
     yield from _documents_drawn(request, check, hidden)
     yield from _values_drawn(request, check, definitions, hidden)
-    reasons = {uuid: reason for one in check.parties for uuid, reason in one.reasons.items()}
-    for note in request.notes:
-        if note.reason and note.reason != reasons.get(note.field_uuid):
-            yield _now("a reason for signing to be drawn is not the one given", canonical_json.digest(note.reason))
+    yield from _reasons_drawn(request, check)
     parties = {one.id: one for one in request.parties}
     for line in request.trail:
         party = parties.get(line.submitter_id or 0)
         told = line.data.get("party") if line.event_type in COMPLETIONS else None
         if party is not None and told and not _is_told(party, line, told):
-            yield f"{_name(party)} is to be named otherwise than on the line of their completion"
+            now = party.model_dump(mode="json", include=_NAMED)
+            what = f"{_name(party)} is to be named otherwise than on the line of their completion"
+            yield _now(what, canonical_json.digest(now))
 
 
 def _is_told(party: PartySummary, line: TrailEvent, told: Mapping[str, Any]) -> bool:
@@ -224,9 +234,13 @@ def _documents_drawn(request: SealRequest, check: ToCheck, hidden: Collection[st
     drawn = {document.uuid for document in request.documents}
     for uuid, one in check.documents.items():
         if uuid not in drawn and uuid not in hidden:
-            yield f"the document {one['name']} is in the order and is not to be sealed"
+            yield _now(
+                f"the document {one['name']} is in the order and is not to be sealed", canonical_json.digest(one)
+            )
         if uuid in drawn and uuid in hidden:
-            yield f"the document {one['name']} is to be sealed, and its conditions hide it"
+            yield _now(
+                f"the document {one['name']} is to be sealed, and its conditions hide it", canonical_json.digest(one)
+            )
 
 
 def _values_drawn(
@@ -239,26 +253,37 @@ def _values_drawn(
     named = {one.id: one for one in request.parties}
     for one in request.values:
         name, defined = _called(one.field), definitions.get(one.field.uuid)
+        value = _as_given(one, files)
         owner = owners.get(defined.submitter_uuid) if defined else None
         if not _is_defined(one.field, defined, named.get(one.submitter_id), request.submission_id, hidden):
             now = canonical_json.digest(one.field.model_dump(mode="json"))
             yield _now(f"the field {name} is to be drawn otherwise than it is defined", now)
         if owner is None or owner.submitter_id != one.submitter_id:
-            yield f"the field {name} is to be drawn for somebody else than the party whose it is"
-        elif one.field.type not in STATIC_TYPES:
-            value = _as_given(one, files)
-            if value != owner.values.get(one.field.uuid):
-                yield _now(
-                    f"the value of the field {name} to be drawn is not the one given", canonical_json.digest(value)
-                )
+            there = canonical_json.digest({"submitter": one.submitter_id, "value": value})
+            yield _now(f"the field {name} is to be drawn for somebody else than the party whose it is", there)
+        elif one.field.type not in STATIC_TYPES and value != owner.values.get(one.field.uuid):
+            yield _now(f"the value of the field {name} to be drawn is not the one given", canonical_json.digest(value))
     drawn = {one.field.uuid for one in request.values}
     for uuid, field in definitions.items():
         owner = owners.get(field.submitter_uuid)
         given = None if owner is None else owner.values.get(uuid)
         if uuid not in drawn and uuid not in hidden and not (is_empty(given) and field.type not in STATIC_TYPES):
-            yield f"the field {_called(field)} is not to be drawn, and has a value"
+            yield _now(f"the field {_called(field)} is not to be drawn, and has a value", canonical_json.digest(given))
         if uuid in drawn and uuid in hidden:
-            yield f"the field {_called(field)} is to be drawn, and its conditions hide it"
+            yield _now(
+                f"the field {_called(field)} is to be drawn, and its conditions hide it", canonical_json.digest(given)
+            )
+
+
+def _reasons_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
+    """Beside each signature that is drawn stands the reason that was given for it, and no other."""
+    signatures = {one.field.uuid: one.field for one in request.values if one.value}
+    given = {uuid: reason for one in check.parties for uuid, reason in one.reasons.items() if uuid in signatures}
+    drawn = {note.field_uuid: note.reason for note in request.notes if note.reason}
+    for uuid in _differing(given, drawn):
+        name = _called(signatures[uuid]) if uuid in signatures else uuid
+        there = canonical_json.digest(drawn.get(uuid))
+        yield _now(f"the reason for signing to be drawn beside the field {name} is not the one given", there)
 
 
 def _called(field: FieldDefinition) -> str:

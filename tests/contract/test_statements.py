@@ -1,5 +1,6 @@
 """Statements in the database and the store of rendering: signed once, kept, compared before sealing."""
 
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from prometheus_client import REGISTRY
 from contracts.events import STATEMENT_SIGNED, DocumentsFailed, Envelope, Erased, StatementDue, StatementSigned
 from contracts.evidence import statements
 from contracts.evidence.audit_chain import next_hash
-from contracts.rpc.rendering import SealRequest
+from contracts.rpc.rendering import GivenByParty, SealRequest, SignatureNote
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.background import Done, DueWork, Retry
 from contracts.runtime.data.blobstore import BlobStore
@@ -230,11 +231,16 @@ def differing() -> float:
     return REGISTRY.get_sample_value("rendering_seals_differing_total") or 0.0
 
 
+THERE = re.compile(r" \(now (?:[0-9a-f]{16}|gone)\)$")
+"""How each difference ends: in the digest of what is there."""
+
+
 def failed(event: dict[str, Any]) -> list[str]:
     assert event["type"] == "documents.failed", event
     data = DocumentsFailed.model_validate(event["data"])
     for one in data.differences:
         assert one in data.reason
+        assert THERE.search(one), "what an admin accepts is what was there"
     return data.differences
 
 
@@ -461,7 +467,7 @@ def test_a_party_is_named_as_on_the_line_of_their_completion(
         assert found["type"] == "documents.sealed", found
     else:
         (one,) = failed(found)
-        assert one.endswith("is to be named otherwise than on the line of their completion")
+        assert THERE.sub("", one).endswith("is to be named otherwise than on the line of their completion")
 
 
 @pytest.mark.parametrize("hidden", [True, False])
@@ -479,8 +485,24 @@ def test_conditions_decide_what_is_on_paper(
     order(database, forged)
     (found,) = failed(seal())
     what = "is to be drawn, and its conditions hide it" if hidden else "is not to be drawn, and has a value"
-    assert found == f"the field Guarantee {what}"
+    assert THERE.sub("", found) == f"the field Guarantee {what}"
     order(database, changed(honest, seal_id="seal-2"))
+    assert seal()["type"] == "documents.sealed"
+
+
+def test_the_reason_that_was_given_stands_beside_a_signature(
+    database: Database, blobs: BlobStore, seal: Callable[[], dict[str, Any]]
+) -> None:
+    made = seal_request(blobs)
+    uuid = made.values[-1].field.uuid
+    made.notes = [SignatureNote(field_uuid=uuid, reason="I approve")]
+    made = confirmed(made)
+    other, none = SignatureNote(field_uuid=uuid, reason="I have read it"), SignatureNote(field_uuid=uuid)
+    for number, notes in enumerate(([other], [none], [])):
+        order(database, changed(made, notes=notes, seal_id=f"forged-{number}"))
+        (found,) = failed(seal())
+        assert found.startswith("the reason for signing to be drawn beside the field Signature is not the one given")
+    order(database, made)
     assert seal()["type"] == "documents.sealed"
 
 
@@ -553,6 +575,28 @@ def test_what_an_admin_accepted_is_sealed_and_printed(
     left = failed(seal())
     assert broken not in left
     assert left
+
+
+def test_what_is_changed_after_an_admin_accepted_is_not_sealed(
+    database: Database, request_: SealRequest, seal: Callable[[], dict[str, Any]]
+) -> None:
+    """Not even where the words are the same."""
+    due(database, request_)
+    order(database, with_mallory(request_, "yes"))
+    found = failed(seal())
+    order(database, accept(with_mallory(request_, "yes"), found, "seal-2"))
+    assert seal()["type"] == "documents.sealed"
+    order(database, accept(with_mallory(request_, "no"), found, "seal-3"))
+    (left,) = failed(seal())
+    assert THERE.sub("", left) == THERE.sub("", found[0])
+
+
+def with_mallory(request: SealRequest, answer: str) -> SealRequest:
+    """Somebody of whom no line says so has completed, and given this."""
+    made = party_added(changed(request))
+    assert made.to_check is not None
+    made.to_check.parties.append(GivenByParty(submitter_id=3, party_uuid="p3", values={"x": answer}))
+    return made
 
 
 def accept(request: SealRequest, differences: list[str], seal_id: str) -> SealRequest:

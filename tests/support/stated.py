@@ -21,7 +21,10 @@ def confirmed(request: SealRequest) -> SealRequest:
         values = {
             one.field.uuid: files.get(one.value, one.value) if isinstance(one.value, str) else one.value for one in own
         }
-        parts = Parts(paper=statements.paper_parts(documents, fields, uuid), values=statements.value_parts(values, {}))
+        reasons = {one.field_uuid: one.reason for one in request.notes if one.reason and one.field_uuid in values}
+        parts = Parts(
+            paper=statements.paper_parts(documents, fields, uuid), values=statements.value_parts(values, reasons)
+        )
         line = next(
             number
             for number, one in enumerate(request.trail, start=1)
@@ -34,13 +37,12 @@ def confirmed(request: SealRequest) -> SealRequest:
             completed_at=request.trail[line - 1].occurred_at,
             line=reference,
             head=reference,
-            values=statements.given_digest(values, {}),
+            values=statements.given_digest(values, reasons),
             documents={key: one["sha256"] for key, one in documents.items()},
             paper=statements.paper_digest(parts.paper),
         )
-        parties.append(
-            GivenByParty(submitter_id=submitter, party_uuid=uuid, values=values, statement=stated, parts=parts)
-        )
+        given = {"values": values, "reasons": reasons, "statement": stated, "parts": parts}
+        parties.append(GivenByParty(submitter_id=submitter, party_uuid=uuid, **given))
     return request.model_copy(update={"to_check": ToCheck(documents=documents, fields=fields, parties=parties)})
 
 
