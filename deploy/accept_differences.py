@@ -103,9 +103,14 @@ def _run(installation: Installation, ids: list[int], *, ask: bool) -> int:
 def _show(submission: dict[str, Any]) -> None:
     error = submission["sealing_error"] if is_stopped(submission) else None
     differences = str(error).removeprefix(STOPPED).split("; ") if error else ["there is nothing that differs"]
-    print(f"{submission['id']}  {submission['name'] or ''}".rstrip())
+    print(f"{submission['id']}  {_printable(submission['name'] or '')}".rstrip())
     for one in differences:
-        print(f"    {one}")
+        print(f"    {_printable(one)}")
+
+
+def _printable(text: str) -> str:
+    """What somebody has written into the database says nothing to the terminal, and looks like no other line."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 if __name__ == "__main__":

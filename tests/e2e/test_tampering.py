@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from contracts.evidence import canonical_json, statements
 from contracts.evidence.audit_chain import START, next_hash
+from deploy import accept_differences
 from services.submissions.models import SnapshotRow, StatementRow, SubmissionRow, SubmitterRow, TrailRow
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, sign
 from tests.support.outcomes import completed, fetched, pdf_text
@@ -248,6 +249,25 @@ def test_only_an_admin_accepts_a_difference_and_by_name(suite: RunningSuite, beh
     printed = " ".join(pdf_text(fetched(done["audit_log_url"])).split())
     assert "the value of the field Company is not the one that Sam Seller (Seller) signed" in printed
     assert who["email"] in printed
+
+
+def test_an_admin_is_shown_nothing_but_words(
+    suite: RunningSuite, behind: Behind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever has got into the database writes no line of the list, and nothing to the terminal."""
+    half = Half(suite)
+
+    def attack(session: Session) -> None:
+        change_value(session, half)
+        session.get_one(SubmissionRow, half.id).name = "Lease\n    there is nothing that differs\x1b[8m"
+
+    behind.change(half.id, attack)
+    assert half.finish()["sealing_status"] == "failed"
+    monkeypatch.setenv("API_KEY", suite.api_key)
+    assert accept_differences.main([suite.base_url]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    at = lines.index(f"{half.id}  Lease?    there is nothing that differs?[8m")
+    assert lines[at + 1].startswith("    the value of the field Company is not the one that Sam Seller (Seller) signed")
 
 
 def test_what_the_api_completed_is_confirmed_as_well(suite: RunningSuite, behind: Behind) -> None:
