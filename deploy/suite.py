@@ -69,16 +69,26 @@ class Suite:
     log_pause = 0.0
     """For tests: seconds that a log's reader sleeps after each read, at most."""
 
-    def __init__(self, var_dir: Path, *, port: int | None = None, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        var_dir: Path,
+        *,
+        port: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        one_worker: bool = False,
+    ) -> None:
+        """``one_worker``: all services but the gateway are served by one process instead of one each, which starts and idles
+        at less cost."""
         self.var_dir = var_dir.resolve()
         self.var_dir.mkdir(parents=True, exist_ok=True)
         self.port = port or free_port()
+        self.one_worker = one_worker
         self.settings = dict(environment or {})
         self.base_url = self.settings.get("BASE_URL") or f"http://localhost:{self.port}"
         self.broker: PrivateBroker | None = None
         self._secrets = Secrets(self.var_dir / "secrets")
         self.api_key, self.api_key_is_new = self._admin_api_key()
-        self.programs = {name: self._program(name) for name in (*WORKERS, "background", "gateway")}
+        self.programs = {name: self._program(name) for name in self._names()}
         self._stopping = threading.Event()
 
     def start(self) -> None:
@@ -175,9 +185,14 @@ class Suite:
         }
         return {**os.environ, **values, **{key: value for key, value in self.settings.items() if value}, **fixed}
 
+    def _names(self) -> tuple[str, ...]:
+        return (*(("worker",) if self.one_worker else WORKERS), "background", "gateway")
+
     def _program(self, name: str) -> Program:
         if name == "background":
             arguments = ["-m", "contracts.runtime.main", "background", *SERVICES]
+        elif name == "worker":
+            arguments = ["-m", "contracts.runtime.main", "serve", *WORKERS]
         else:
             arguments = ["-m", f"services.{name}", "serve"]
         return Program(name, arguments, free_port())

@@ -20,9 +20,10 @@ from contracts.runtime.bus import client
 from deploy import rabbitmq
 from tests.support.identity_provider import ProviderProcess
 from tests.support.postgres import PrivatePostgres
-from tests.support.suite import RunningSuite, start_suite
+from tests.support.suite import FEW_CODES, RunningSuite, start_suite
+from tests.support.warm import started_or_warm
 
-_SHARING = ("tests/browser/", "tests/e2e/", "tests/contract/test_role_matrix.py")
+_SHARING = ("tests/e2e/", "tests/contract/test_role_matrix.py")
 _EQUIPPED = tuple(f"tests/e2e/test_{name}.py" for name in ("sealing_troubles", "mail_server", "generated_calls"))
 """In this order: the last of them changes whatever can be changed."""
 _REHEARSAL = "tests/chaos/test_restore.py"
@@ -30,6 +31,7 @@ _REHEARSAL = "tests/chaos/test_restore.py"
 _LONGEST = (
     _REHEARSAL,
     "SQLite",
+    "browser",
     "PostgreSQL",
     "tests/contract/test_liveness.py",
     "tests/contract/test_runtime_suspects.py",
@@ -46,7 +48,8 @@ _LONGEST = (
     "tests/contract/test_runtime_worker.py",
 )
 """What is given out first: suites, of which starting one takes 20 s of a processor, beside tests that mostly wait."""
-FEW_CODES = {"PHONE_CODES_PER_COUNTRY": "1000,+882=2"}
+_SUITES = {"sqlite_suite": "SQLite", "postgresql_suite": "PostgreSQL", "equipped": "equipped"}
+"""Which group the tests that ask for a suite belong to."""
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()
 
 
@@ -62,6 +65,8 @@ def group_of(nodeid: str) -> str:
     file, _, test = nodeid.partition("::")
     if file in _EQUIPPED:
         return "equipped"
+    if file.startswith("tests/browser/"):
+        return "browser"
     if file == _REHEARSAL and "postgresql" in test:
         return f"{file} postgresql"
     if not file.startswith(_SHARING):
@@ -89,11 +94,20 @@ def pytest_make_parametrize_id(val: Any, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first. Side by side, of several tests with one id only the first would run, and nobody would notice."""
+    """The longest first. Side by side, of several tests with one id only the first would run, and nobody would notice; a test
+    that has a suite started which its group does not share would have it run until the end."""
     items.sort(key=lambda item: place_of(item.nodeid))
     twice = sorted(name for name, count in Counter(item.nodeid for item in items).items() if count > 1)
     if twice:
         raise pytest.UsageError(f"several tests are called {', '.join(twice[:5])}")
+    strange = sorted(
+        item.nodeid
+        for item in items
+        for fixture in _SUITES.keys() & getattr(item, "fixturenames", ())
+        if group_of(item.nodeid) != _SUITES[fixture]
+    )
+    if strange:
+        raise pytest.UsageError(f"these share no suite with their group, by their names: {', '.join(strange[:5])}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -197,8 +211,9 @@ def identity_provider(workspace: Path) -> Iterator[ProviderProcess]:
 def sqlite_suite(
     workspace: Path, identity_provider: ProviderProcess, suites: dict[str, RunningSuite]
 ) -> Iterator[RunningSuite]:
-    """The whole suite on SQLite, shared by whoever asks: leave it as it was, its data aside."""
-    running = start_suite(workspace / "suite-sqlite", **identity_provider.settings, **FEW_CODES)
+    """The whole suite on SQLite, shared by whoever asks: leave it as it was, its data aside. One process serves for all services
+    but the gateway: each has one of its own, as it is deployed, on PostgreSQL."""
+    running = started_or_warm(workspace / "suite-sqlite", **identity_provider.settings, **FEW_CODES)
     suites["SQLite"] = running
     yield running
     running.stop()

@@ -3,6 +3,7 @@ to another host fails the test that caused it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,7 +20,9 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.support.suite import RunningSuite
+from tests.support.identity_provider import ProviderProcess
+from tests.support.suite import FEW_CODES, RunningSuite
+from tests.support.warm import started_or_warm
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -38,8 +41,14 @@ OpenPage = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
-def suite(sqlite_suite: RunningSuite) -> RunningSuite:
-    return sqlite_suite
+def suite(
+    workspace: Path, identity_provider: ProviderProcess, suites: dict[str, RunningSuite]
+) -> Iterator[RunningSuite]:
+    """A suite of the pages' own: beside that of the stories, another worker has it."""
+    running = started_or_warm(workspace / "suite-browser", **identity_provider.settings, **FEW_CODES)
+    suites["browser"] = running
+    yield running
+    running.stop()
 
 
 # Playwright's synchronous door keeps an event loop running in this thread for as long as it is open; left open after the last

@@ -46,7 +46,7 @@ def equipped(workspace: Path, postgres: PrivatePostgres, suites: dict[str, Runni
             "TSA_ATTEMPTS": "1",
             "TRUST_ANCHORS_DIR": str(anchors),
         }
-        running = start_suite(workspace / "suite-equipped", **databases, **settings)
+        running = start_suite(workspace / "suite-equipped", one_worker=True, **databases, **settings)
         suites["equipped"] = running
         yield Equipped(running, mail, time_stamping)
         running.stop()

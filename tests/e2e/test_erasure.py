@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.outcomes import completed
 from tests.support.receiver import Receiver
@@ -52,8 +54,8 @@ def test_nothing_of_an_erased_submission_is_left_in_the_files(sqlite_suite: Runn
     wait_until(lambda: not list(files_with(folder, needle)), within=60, what="that nothing is left")
 
 
-def test_the_receipt_says_what_the_database_leaves(postgresql_suite: RunningSuite) -> None:
-    suite = postgresql_suite
+@pytest.mark.parametrize("suite", ["postgresql"], indirect=True)
+def test_the_receipt_says_what_the_database_leaves(suite: RunningSuite) -> None:
     made = send(suite, suite.template(agreement_pdf())["id"])[0]["submission_id"]
     assert suite.api("DELETE", f"/submissions/{made}")["erasure"] is None
     removed = suite.api("DELETE", f"/submissions/{made}", params={"permanently": "true"})

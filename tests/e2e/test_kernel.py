@@ -10,7 +10,7 @@ from tests.support.suite import RunningSuite, start_suite
 
 
 def test_without_landlock_everything_works_and_it_is_said(workspace: Path) -> None:
-    suite = without_landlock(lambda: start_suite(workspace / "suite-without-landlock"))
+    suite = without_landlock(lambda: start_suite(workspace / "suite-without-landlock", one_worker=True))
     try:
         ready = requests.get(f"{suite.base_url}/readyz", timeout=10)
         assert ready.status_code == 200

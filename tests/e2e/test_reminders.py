@@ -13,7 +13,7 @@ from tests.support.suite import RunningSuite, wait_until
 
 def make_due(suite: RunningSuite, submitter_id: int) -> int:
     """Let the time of all reminders of a submitter come; how many there are."""
-    url = suite.environment(suite.programs["submissions"])["SUBMISSIONS_DATABASE_URL"]
+    url = suite.environment(suite.programs["gateway"])["SUBMISSIONS_DATABASE_URL"]
     engine = sa.create_engine(normalised(url))
     long_ago = datetime(2020, 1, 1, tzinfo=UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     with engine.begin() as connection:

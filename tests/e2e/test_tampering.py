@@ -24,7 +24,7 @@ class Behind:
     """The database of submissions, as whoever got into it has it."""
 
     def __init__(self, suite: RunningSuite) -> None:
-        url = suite.environment(suite.programs["submissions"])["SUBMISSIONS_DATABASE_URL"]
+        url = suite.environment(suite.programs["gateway"])["SUBMISSIONS_DATABASE_URL"]
         self.engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
 
     def change(self, submission_id: int, attack: Callable[[Session], None]) -> None:

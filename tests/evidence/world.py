@@ -66,7 +66,7 @@ class World:
         except BaseException:
             self.stop()
             raise
-        url = self.suite.environment(self.suite.programs["submissions"])["SUBMISSIONS_DATABASE_URL"]
+        url = self.suite.environment(self.suite.programs["gateway"])["SUBMISSIONS_DATABASE_URL"]
         self.database = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
         self.numbers = itertools.count(1)
         self.used: set[str] = set()

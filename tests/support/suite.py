@@ -12,6 +12,9 @@ from deploy.suite import Suite
 
 T = TypeVar("T")
 
+FEW_CODES = {"PHONE_CODES_PER_COUNTRY": "1000,+882=2"}
+"""For suites that many tests share: codes by phone for all of them, but few to the country of one test's numbers."""
+
 
 class RunningSuite(Suite):
     """A started suite with a REST client in it: ``suite.api("GET", "/templates")``. Whoever reads its logs is slow."""
@@ -61,8 +64,9 @@ def wait_until(condition: Callable[[], T], *, within: float = 30.0, what: str = 
         time.sleep(0.05)
 
 
-def start_suite(folder: Path, **environment: str) -> RunningSuite:
-    suite = RunningSuite(folder, environment=environment)
+def start_suite(folder: Path, *, one_worker: bool = False, **environment: str) -> RunningSuite:
+    """A suite that is ready. ``one_worker``: see Suite; for tests that end no service's process."""
+    suite = RunningSuite(folder, environment=environment, one_worker=one_worker)
     try:
         suite.start()
     except BaseException:
