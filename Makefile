@@ -1,6 +1,6 @@
 # Every command does all its own set-up; see deploy/local.py.
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-deployed lint lock notice schemas load corpus
+.PHONY: help demo up check test test-deployed lint lock notice schemas load corpus
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
@@ -10,6 +10,9 @@ demo: ## walk one real agreement from template to sealed PDF, then stop
 
 up: ## run the suite until Ctrl-C; PORT, VAR_DIR, SMTP_URL ... are obeyed
 	@python3 deploy/local.py up
+
+check: ## lint, types, and the tests that start nothing: for the inner loop
+	@python3 deploy/local.py check
 
 test: ## lint, types, all tests
 	@python3 deploy/local.py test

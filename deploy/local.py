@@ -1,6 +1,6 @@
 """What `make` runs on a bare machine: installs what is missing, then hands over to the suite. Only the standard library.
 
-    python3 deploy/local.py up | demo | test [pytest arguments] | test-deployed [pytest arguments] | lint | install
+    python3 deploy/local.py up | demo | check | test [pytest arguments] | test-deployed [pytest arguments] | lint | install
 
 A new machine has nothing but Debian 12, Python 3.11, make and git. Debian packages are installed as root (or with sudo where
 it asks for no password); the Python packages go into `.venv` from a lock with hashes. A second call finds all that in place
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,6 +86,10 @@ def main(arguments: list[str]) -> int:
         # Some 400 processes are started from the same sources: compiled once, a run takes a tenth less.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         return (lint() if rest else lint_and_compile()) or become(["-m", "pytest", *(rest or side_by_side())])
+    if command == "check":
+        install(testing=True)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        return check(rest)
     if command == "test-deployed":
         install(testing=True)
         install_debian_packages(CONTAINER_PACKAGES)
@@ -202,7 +207,7 @@ def install_node_packages(environment: Path, lock: Path) -> None:
 
 
 def lint() -> int:
-    """Ruff, mypy and the import rules; the first that fails ends it."""
+    """Ruff, mypy and the import rules, side by side; the exit code is that of the first one of them that finds something."""
     tools = ENVIRONMENT / "bin"
     checks = [
         [str(tools / "ruff"), "check", "--quiet", "."],
@@ -212,13 +217,16 @@ def lint() -> int:
     ]
     for check in checks:
         say("lint: " + " ".join([Path(check[0]).name, *check[1:]]))
-        done = subprocess.run(
-            check, cwd=ROOT, check=False, capture_output=Path(check[0]).name == "lint-imports", text=True
-        )
-        if done.returncode:
-            print((done.stdout or "") + (done.stderr or ""), file=sys.stderr)
-            return done.returncode
-    return 0
+    running = [
+        subprocess.Popen(check, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for check in checks
+    ]
+    with ThreadPoolExecutor() as pool:
+        outputs = list(pool.map(lambda process: process.communicate()[0], running))
+    for process, output in zip(running, outputs, strict=True):
+        if process.returncode:
+            print(output, file=sys.stderr)
+    return next((process.returncode for process in running if process.returncode), 0)
 
 
 def lint_and_compile() -> int:
@@ -233,6 +241,16 @@ def lint_and_compile() -> int:
         return faults
     finally:
         collecting.wait()
+
+
+def check(arguments: list[str]) -> int:
+    """Lint, and beside it the tests that start no broker, database server, browser or service. The exit code is that of
+    lint, else of the tests."""
+    command = [str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", "-q", "--pure", "tests/unit", "tests/contract"]
+    with ThreadPoolExecutor() as pool:
+        faults = pool.submit(lint)
+        tested = subprocess.run([*command, *side_by_side(), *arguments], cwd=ROOT, check=False)
+        return faults.result() or tested.returncode
 
 
 def side_by_side() -> list[str]:

@@ -50,6 +50,20 @@ _LONGEST = (
 """What is given out first: suites, of which starting one takes 20 s of a processor, beside tests that mostly wait."""
 _SUITES = {"sqlite_suite": "SQLite", "postgresql_suite": "PostgreSQL", "equipped": "equipped"}
 """Which group the tests that ask for a suite belong to."""
+_PROGRAMS = {
+    "broker",
+    "postgres",
+    "suite",
+    "chromium",
+    *_SUITES,
+    "PrivateBroker",
+    "PrivatePostgres",
+    "ObjectStore",
+    "RunningSuite",
+    "processes",
+    "subprocess",
+}
+"""Fixtures, and what modules import, of tests that start programs."""
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()
 
 
@@ -83,6 +97,19 @@ def place_of(nodeid: str) -> tuple[int, int]:
     )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--pure", action="store_true", help="leave out what starts a broker, a database server, a browser or a service"
+    )
+
+
+def starts_programs(item: pytest.Item) -> bool:
+    """Whether a test asks for a running program: a fixture's, or one that its module starts."""
+    assert isinstance(item, pytest.Function)
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "postgresql" in parameters or bool(_PROGRAMS & {*item.fixturenames, *vars(item.module)})
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
     return BySuiteOrFile(config, log) if config.getoption("dist") == "loadscope" else None
@@ -93,9 +120,13 @@ def pytest_make_parametrize_id(val: Any, argname: str) -> str | None:
     return argname if isinstance(val, bytes | str) and len(val) > 80 else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest first. Side by side, of several tests with one id only the first would run, and nobody would notice; a test
     that has a suite started which its group does not share would have it run until the end."""
+    if config.getoption("pure"):
+        left_out = [item for item in items if starts_programs(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     items.sort(key=lambda item: place_of(item.nodeid))
     twice = sorted(name for name, count in Counter(item.nodeid for item in items).items() if count > 1)
     if twice:
