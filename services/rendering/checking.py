@@ -111,8 +111,8 @@ def _sealed(workshop: Workshop) -> str:
     sealer = workshop.sealer
     moment = now()
     assurance = sealer.assurance(moment, with_time_stamp=False)
-    unsigned = workshop.renderer.combine_and_reserve([_pdf()], "check", sealer.place(assurance, moment))
-    return f"sealed and read back: {sealer.check(sealer.sign(unsigned, assurance), pages=1)}"
+    merged = workshop.renderer.combine_and_reserve([_pdf()], "check", sealer.place(assurance, moment))
+    return f"sealed and read back: {sealer.check(sealer.sign(merged.reserved, assurance), pages=1)}"
 
 
 def _anchors(settings: Settings) -> str:

@@ -10,6 +10,7 @@ and the parent starts another.
 
 import errno
 import importlib
+import json
 import logging
 import os
 import resource
@@ -21,20 +22,17 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from contracts.runtime import garbage
 from services.rendering import confinement, frames
-
-Message = tuple[dict[str, Any], list[bytes]]
-Answer = tuple[dict[str, Any], list[frames.Bytes]]
-Task = Callable[[dict[str, Any], list[bytes]], Answer | Generator[None, Message, Answer]]
-"""From arguments and parts to the answer. One that is a generator yields once, for what is not known when it begins, and gets
-further arguments and parts there."""
+from services.rendering.protocol import Packed, Report, Work, WorkInTwoParts
 
 TASKS = "services.rendering.tasks"
+_NOTHING = Packed(b"")
 _OPEN_FILES = 128
 _WALL_CLOCK_GRACE = 5
 """Seconds that a child outlives the parent's patience: it ends by itself only when nobody is left to end it."""
@@ -70,56 +68,47 @@ def main() -> None:
     sys.addaudithook(_refuse_way_out)
     garbage.keep_all()
     try:
-        frames.send(connection, {"ready": True})
+        frames.send(connection, b"")
         while True:
-            header, parts = frames.receive(connection)
-            _limit_job(header["seconds"])
-            task: Task = getattr(tasks, header["task"])
+            frame = frames.receive(connection)
+            job = json.loads(frame.header)
+            _limit_job(job["seconds"])
             rest = _Rest(connection)
-            answer, files = _do(task, header["arguments"], parts, rest)
+            report, answer = _do(getattr(tasks, job["task"]), Packed(frame.payload, frame.parts), rest)
             signal.setitimer(signal.ITIMER_REAL, 0)
             spent = hasattr(tasks, "is_spent") and tasks.is_spent()
-            answer = {**answer, "waited": rest.waited, "memory": _peak_memory(), "spent": spent}
-            frames.send(connection, answer, files)
-            del parts, files, answer
+            report = replace(report, waited=rest.waited, memory=_peak_memory(), spent=spent)
+            frames.send(connection, json.dumps(asdict(report)).encode(), answer.payload, answer.parts)
+            del frame, answer
     except frames.Closed:
         # The parent removes it, unless it died; what is left of it then, the next pool does.
         shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
         os._exit(0)
 
 
-def _do(task: Task, arguments: dict[str, Any], parts: list[bytes], rest: Callable[[], Message]) -> Answer:
+def _do(
+    work: Work[Any, Any] | WorkInTwoParts[Any, Any, Any], request: Packed, rest: Callable[[], Packed]
+) -> tuple[Report, Packed]:
     """``Refused`` is an answer; whatever else comes out of a library that met a hostile file is a failure of this job."""
     from services.rendering.jobs.pdf.refused import Refused
 
     try:
-        answer = task(arguments, parts)
-        result, files = _continued(answer, rest) if isinstance(answer, Generator) else answer
+        return Report(), work.answered(request, rest)
     except Refused as refused:
         cause = refused.__cause__
-        said = None if cause is None else f"{type(cause).__name__}: {cause}"[:500]
-        return {"refused": str(refused), "file": refused.file, "field": refused.field, "cause": said}, []
+        said = None if cause is None else _words(f"{type(cause).__name__}: {cause}")[:500]
+        return Report(refused=_words(str(refused)), file=refused.file, field=refused.field, cause=said), _NOTHING
     except MemoryError:
-        return {"failed": "out of memory", "trace": "", "exhausted": True}, []
+        return Report(failed="out of memory", exhausted=True), _NOTHING
     except Exception as error:  # libraries raise about anything on hostile input
-        failed = {"failed": f"{type(error).__name__}: {error}"[:500], "trace": traceback.format_exc(limit=-6)}
+        failed, trace = _words(f"{type(error).__name__}: {error}")[:500], _words(traceback.format_exc(limit=-6))
         no_room = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        return {**failed, "no_room": no_room}, []
-    return {"result": result}, files
+        return Report(failed=failed, trace=trace, no_room=no_room), _NOTHING
 
 
-def _continued(task: Generator[None, Message, Answer], rest: Callable[[], Message]) -> Answer:
-    """The rest comes whatever became of the beginning."""
-    try:
-        next(task)
-    finally:
-        more = rest()
-    try:
-        task.send(more)
-    except StopIteration as end:
-        answer: Answer = end.value
-        return answer
-    raise AssertionError("a task yields once")
+def _words(text: str) -> str:
+    """Text that can be sent: half of a surrogate pair, which a file's strings may hold, is written as Python would."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 class _Rest:
@@ -128,13 +117,13 @@ class _Rest:
     def __init__(self, connection: socket.socket) -> None:
         self._connection, self.waited = connection, 0.0
 
-    def __call__(self) -> Message:
+    def __call__(self) -> Packed:
         signal.setitimer(signal.ITIMER_REAL, 0)
         asked = time.monotonic()
-        header, parts = frames.receive(self._connection)
+        frame = frames.receive(self._connection)
         self.waited = time.monotonic() - asked
-        _limit_job(header["seconds"])
-        return header["arguments"], parts
+        _limit_job(json.loads(frame.header)["seconds"])
+        return Packed(frame.payload, frame.parts)
 
 
 def _limit_process(memory: int) -> None:

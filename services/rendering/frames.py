@@ -1,18 +1,18 @@
-"""What goes over the socket between a service and its child: one JSON header, then binary parts.
+"""What goes over the socket between a service and its child: two JSON documents, then binary parts.
 
-Layout: 4 bytes little endian length of the header; the header, whose key ``parts`` lists the lengths of what follows;
-the parts. Both sides use this module; it needs nothing but the standard library.
+Layout, little endian: 4 bytes number of the pieces, 8 bytes length of each; the pieces: a header for pool and child, the
+message (``protocol``), the parts beside it. Both sides use this module; it needs nothing but the standard library.
 """
 
-import json
 import socket
 import struct
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
-MAX_HEADER = 64 * 2**20
+MAX_DOCUMENTS = 64 * 2**20
 MAX_PARTS = 512 * 2**20
+_MOST_PIECES = 2**20
 
 Bytes = bytes | bytearray | memoryview
 
@@ -25,13 +25,27 @@ class Late(Exception):
     """The deadline passed."""
 
 
+class Frame(NamedTuple):
+    """``header`` and ``payload`` are JSON."""
+
+    header: bytes
+    payload: bytes
+    parts: list[bytes]
+
+
 def send(
-    connection: socket.socket, header: dict[str, Any], parts: Sequence[Bytes] = (), *, until: float | None = None
+    connection: socket.socket,
+    header: bytes,
+    payload: bytes = b"",
+    parts: Sequence[Bytes] = (),
+    *,
+    until: float | None = None,
 ) -> None:
     """Send one message. ``until`` is a ``time.monotonic`` moment; past it ``Late`` is raised."""
-    encoded = json.dumps({**header, "parts": [len(part) for part in parts]}).encode()
+    lengths = [len(piece) for piece in (header, payload, *parts)]
+    sizes = struct.pack(f"<I{len(lengths)}Q", len(lengths), *lengths)
     try:
-        for piece in (struct.pack("<I", len(encoded)), encoded, *parts):
+        for piece in (sizes + header + payload, *parts):
             _allow(connection, until)
             connection.sendall(piece)
     except TimeoutError as error:
@@ -40,17 +54,19 @@ def send(
         raise Closed from error
 
 
-def receive(connection: socket.socket, *, until: float | None = None) -> tuple[dict[str, Any], list[bytes]]:
+def receive(connection: socket.socket, *, until: float | None = None) -> Frame:
     """Wait for one message. The sizes are bounded: a child that was taken over must not fill its parent's memory."""
     try:
-        (length,) = struct.unpack("<I", _exactly(connection, 4, until))
-        if length > MAX_HEADER:
-            raise Closed("header too long")
-        header = json.loads(_exactly(connection, length, until))
-        lengths = header.pop("parts")
-        if sum(lengths) > MAX_PARTS:
+        (count,) = struct.unpack("<I", _exactly(connection, 4, until))
+        if not 2 <= count <= _MOST_PIECES:
+            raise Closed("not so many pieces")
+        lengths = struct.unpack(f"<{count}Q", _exactly(connection, 8 * count, until))
+        if sum(lengths[:2]) > MAX_DOCUMENTS:
+            raise Closed("header or message too long")
+        if sum(lengths[2:]) > MAX_PARTS:
             raise Closed("parts too long")
-        return header, [_exactly(connection, length, until) for length in lengths]
+        header, payload, *parts = (_exactly(connection, length, until) for length in lengths)
+        return Frame(header, payload, parts)
     except TimeoutError as error:
         raise Late from error
     except OSError as error:

@@ -14,15 +14,12 @@ import os
 import resource
 import shutil
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from services.rendering.frames import Bytes
+from services.rendering import protocol
 from services.rendering.jobs.pdf.refused import Refused
-
-Arguments = dict[str, Any]
-Answer = tuple[dict[str, Any], Sequence[Bytes]]
+from services.rendering.protocol import OneFile
 
 LIBRARY = "libmergedlo.so"
 
@@ -40,13 +37,14 @@ _KIT_ERROR, _KIT_LOAD = 3, 4
 """Places in the tables of LibreOfficeKit.h, which only ever grow at their end."""
 
 
-def convert(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """``parts``: the DOCX."""
+@protocol.CONVERT.done_by
+def convert(request: OneFile) -> OneFile:
+    """Lay a DOCX out as the pages of a PDF."""
     source, target = _folder / "document.docx", _folder / "document.pdf"
     try:
-        source.write_bytes(parts[0])
+        source.write_bytes(request.data)
         _save(source, target)
-        return {}, [target.read_bytes()]
+        return OneFile(target.read_bytes())
     except Refused as refused:
         # LibreOffice does not say why it cannot write.
         if shutil.disk_usage(_folder).free < _ROOM:

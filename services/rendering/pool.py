@@ -7,6 +7,7 @@ nothing. Children are separate interpreters started by ``subprocess``: no fork o
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -16,14 +17,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram
+from pydantic import TypeAdapter
 
 from contracts.runtime.monitoring import observe
 from services.rendering import frames
+from services.rendering.protocol import Packed, Report, Task, TaskInTwoParts
 from services.rendering.turns import Turns
 
 log = observe.logger(__name__)
@@ -43,8 +46,10 @@ FOLDERS = "countersign-child."
 _STARTING = 30
 _ROOM = 16 * 2**20
 
-Message = tuple[Mapping[str, Any], Sequence[frames.Bytes]]
-"""Arguments and parts."""
+Q = TypeVar("Q")
+R = TypeVar("R")
+A = TypeVar("A")
+_REPORT = TypeAdapter(Report)
 _TOP = str(Path(__file__).resolve().parents[2])
 
 
@@ -133,32 +138,30 @@ class ChildPool:
 
     def run(
         self,
-        task: str,
-        arguments: Mapping[str, Any],
-        parts: Sequence[frames.Bytes] = (),
+        task: Task[Q, A],
+        request: Q,
         *,
         seconds: float = 20,
         wait: float = 30,
         caller: str | None = None,
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        """Do ``task`` in a child and return its result and binary parts.
+    ) -> A:
+        """Do ``task`` in a child and return its answer.
 
         ``seconds`` limits the job, by the clock and in processor time; ``wait`` is how long to wait for a free child.
         ``caller`` is for whom it is done: each has only their share of the children.
         Raises Busy, JobNotPossible, JobRefused, JobCrashed, JobTimedOut or JobFailed.
         """
-        return self._run(task, (arguments, parts), None, seconds, wait, caller)
+        return self._run(task, task.request.pack(request), None, seconds, wait, caller)
 
     def run_ahead(
         self,
-        task: str,
-        arguments: Mapping[str, Any],
-        parts: Sequence[frames.Bytes],
-        rest: Callable[[], Message],
+        task: TaskInTwoParts[Q, R, A],
+        request: Q,
+        rest: Callable[[], R],
         *,
         seconds: float,
         wait: float,
-    ) -> tuple[dict[str, Any], list[bytes]]:
+    ) -> A:
         """As ``run``, for a task that begins before everything for it is known: ``rest`` returns what was missing, once it is
         there; ``seconds`` count for each of the two parts. What ``rest`` raises is raised, and the child ended: that is no
         failure of its own, and counts as none.
@@ -166,53 +169,59 @@ class ChildPool:
         Meanwhile it holds a child that others could need to come to an end, ``rest`` among them. So there is one such job at
         a time, and none where there is but one child: any other begins when ``rest`` has returned.
         """
+        first = task.request.pack(request)
         if not self._begun.acquire(blocking=False):
-            whole = rest()
-            return self._run(task, (arguments, parts), lambda: whole, seconds, wait)
+            whole = task.rest.pack(rest())
+            return self._run(task, first, lambda: whole, seconds, wait)
         try:
-            return self._run(task, (arguments, parts), rest, seconds, wait)
+            return self._run(task, first, lambda: task.rest.pack(rest()), seconds, wait)
         finally:
             self._begun.release()
 
     def _run(
         self,
-        task: str,
-        first: Message,
-        rest: Callable[[], Message] | None,
+        task: Task[Q, A],
+        first: Packed,
+        rest: Callable[[], Packed] | None,
         seconds: float,
         wait: float,
         caller: str | None = None,
-    ) -> tuple[dict[str, Any], list[bytes]]:
-        asked = time.monotonic()
+    ) -> A:
+        name, asked = task.name, time.monotonic()
         with WAITING.track_inprogress():
-            turn = self._turns.take(caller, wait, task)
+            turn = self._turns.take(caller, wait, name)
         if turn is None:
-            own = not self._turns.has_share_left(caller, task)
+            own = not self._turns.has_share_left(caller, name)
             NOT_BEGUN.labels("share" if own else "busy").inc()
-            raise Busy(f"no free child for {task} within {wait:g} s", own=own)
+            raise Busy(f"no free child for {name} within {wait:g} s", own=own)
         try:
             QUEUE_SECONDS.observe(time.monotonic() - asked)
             child = self._take()
             started, waited, outcome, healthy = time.monotonic(), 0.0, "failed", False
             turn.begun = started  # what it takes to start a child is not the job's
             try:
-                child.begin(task, first, seconds)
+                child.begin(name, first, seconds)
                 if rest is not None:
                     asked, outcome = time.monotonic(), ""  # what `rest` raises is another job's
                     more = rest()
                     waited, outcome = time.monotonic() - asked, "failed"
-                    child.begin(task, more, seconds)
-                answer, files = child.answer(task, seconds)
-                outcome, waited = _outcome(answer), answer["waited"]
-                healthy = not (answer.get("exhausted") or answer["spent"])
-                return _result(task, answer), files
+                    child.begin(name, more, seconds)
+                report, packed = child.answer(name, seconds)
+                outcome, waited = _outcome(report), report.waited
+                healthy = not (report.exhausted or report.spent)
+                _raise_unless_done(name, report)
+                try:
+                    return task.answer.unpack(packed)
+                except ValueError as error:
+                    outcome, healthy = "failed", False
+                    raise JobCrashed(name, "crash", "it answered what is no answer") from error
             except (JobCrashed, JobTimedOut) as error:
                 if outcome:
                     KILLS.labels(error.reason).inc()
                 raise
             finally:
                 if outcome:
-                    JOB_SECONDS.labels(task, outcome).observe(time.monotonic() - started - waited)
+                    JOB_SECONDS.labels(name, outcome).observe(time.monotonic() - started - waited)
                 self._give_back(child, healthy)
         finally:
             self._turns.give_back(turn)
@@ -312,20 +321,23 @@ class _Child:
             raise JobNotPossible("start", "child did not start") from error
         self._ready = True
 
-    def begin(self, task: str, message: Message, seconds: float) -> None:
+    def begin(self, task: str, message: Packed, seconds: float) -> None:
         """Hand a job over, or what was missing for it; raises JobCrashed or JobTimedOut."""
-        arguments, parts = message
-        header = {"task": task, "seconds": seconds, "arguments": arguments}
+        header = json.dumps({"task": task, "seconds": seconds}).encode()
         with self._translated(task):
-            frames.send(self._connection, header, parts, until=time.monotonic() + seconds)
+            frames.send(self._connection, header, message.payload, message.parts, until=time.monotonic() + seconds)
 
-    def answer(self, task: str, seconds: float) -> tuple[dict[str, Any], list[bytes]]:
+    def answer(self, task: str, seconds: float) -> tuple[Report, Packed]:
         """What became of the job; raises JobCrashed or JobTimedOut."""
         with self._translated(task):
-            answer, files = frames.receive(self._connection, until=time.monotonic() + seconds)
+            frame = frames.receive(self._connection, until=time.monotonic() + seconds)
+        try:
+            report = _REPORT.validate_json(frame.header)
+        except ValueError as error:
+            raise JobCrashed(task, "crash", "it reported what is no report") from error
         self.jobs += 1
-        self.peak_memory = answer.pop("memory", 0)
-        return answer, files
+        self.peak_memory = report.memory
+        return report, Packed(frame.payload, frame.parts)
 
     def alive(self) -> bool:
         return self.process.poll() is None
@@ -403,23 +415,24 @@ def _remove_folders_of_the_dead(parent: str) -> None:
             os.close(handle)
 
 
-def _outcome(answer: dict[str, Any]) -> str:
-    return next((word for word in ("refused", "failed") if word in answer), "done")
+def _outcome(report: Report) -> str:
+    if report.refused is not None:
+        return "refused"
+    return "done" if report.failed is None else "failed"
 
 
-def _result(task: str, answer: dict[str, Any]) -> dict[str, Any]:
-    if "refused" in answer:
-        if answer.get("cause"):
-            log.info("job.refused", task=task, reason=answer["refused"], cause=answer["cause"])
-        raise JobRefused(task, answer["refused"], answer.get("file"), answer.get("field"))
-    if answer.get("exhausted"):
-        raise JobCrashed(task, "memory", answer["trace"])
-    if answer.get("no_room"):
-        raise JobNotPossible(task, answer["failed"], answer["trace"])
-    if "failed" in answer:
-        raise JobFailed(task, answer["failed"], answer["trace"])
-    result: dict[str, Any] = answer["result"]
-    return result
+def _raise_unless_done(task: str, report: Report) -> None:
+    if report.refused is not None:
+        if report.cause:
+            log.info("job.refused", task=task, reason=report.refused, cause=report.cause)
+        raise JobRefused(task, report.refused, report.file, report.field)
+    if report.failed is None:
+        return
+    if report.exhausted:
+        raise JobCrashed(task, "memory", report.trace)
+    if report.no_room:
+        raise JobNotPossible(task, report.failed, report.trace)
+    raise JobFailed(task, report.failed, report.trace)
 
 
 def _clean_environment() -> dict[str, str]:

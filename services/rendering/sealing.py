@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from prometheus_client import Counter, Histogram
 from sqlalchemy.orm import Session
@@ -24,13 +23,14 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.stored_documents import StoredDocument
-from contracts.types import Notice
+from contracts.types import FieldDefinition, Notice
 from services.rendering import commands, differences, domain, queries, statements
 from services.rendering.jobs.sealing import cms
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.models import SealJob
 from services.rendering.pool import Busy, JobFailed, JobNotPossible, JobRefused
-from services.rendering.renderer import Place, Renderer, Unsigned, seal_name
+from services.rendering.protocol import Place, Reserved, SealedSummary, SignatureText, ValueDrawn
+from services.rendering.renderer import Renderer, seal_name
 from services.rendering.settings import Settings
 from services.rendering.time_stamping import Assurance, CertificateRevoked, TimeStampFailed, TimeStamping
 
@@ -63,13 +63,14 @@ class Sealer:
         self.identity, self._renderer, self._stamping, self._reason = identity, renderer, stamping, reason
 
     def place(self, assurance: Assurance, signed_at: datetime) -> Place:
-        return Place(self.identity.name, self._reason, signed_at, assurance.size, assurance.material)
+        text = SignatureText(self.identity.name, self._reason, signed_at)
+        return Place(text, assurance.size, assurance.material)
 
     def assurance(self, moment: datetime, *, with_time_stamp: bool = True) -> Assurance:
         """Raises TimeStampFailed, CertificateRevoked; without a time-stamp neither."""
         return self._stamping.assurance(moment) if with_time_stamp else self._stamping.plain()
 
-    def sign(self, unsigned: Unsigned, assurance: Assurance) -> bytes:
+    def sign(self, unsigned: Reserved, assurance: Assurance) -> bytes:
         """The sealed file. Raises TimeStampFailed."""
         signed = self.identity.signer.sign(unsigned.digest)
         token = self._stamping.stamp(signed.signature) if assurance.stamped else None
@@ -89,9 +90,16 @@ class Sealer:
         stamped = with_time_stamp and self._stamping.configured
         return signer.envelope(signed, self._stamping.stamp(signed.signature) if stamped else None), stamped
 
-    def check(self, data: bytes, **expected: Any) -> str:
+    def check(
+        self,
+        data: bytes,
+        *,
+        pages: int,
+        drawn: Sequence[ValueDrawn] = (),
+        fields: Sequence[FieldDefinition] = (),
+    ) -> str:
         """Read the file back; its PAdES level. Raises JobRefused."""
-        level = self._renderer.check_seal(data, self.identity.encoded[0], **expected)
+        level = self._renderer.check_seal(data, self.identity.encoded[0], pages=pages, drawn=drawn, fields=fields)
         SEALED.labels(level).inc()
         return level
 
@@ -130,16 +138,16 @@ class _Sealed:
             conformance=self.conformance,
         )
 
-    def summary(self, level: str) -> dict[str, Any]:
+    def summary(self, level: str) -> SealedSummary:
         """What the audit trail says of it."""
-        return {
-            "name": self.source.name,
-            "original_sha256": self.source.original.sha256,
-            "sealed_sha256": self.sha256,
-            "pages": len(self.source.pages),
-            "size": self.size,
-            "level": level,
-        }
+        return SealedSummary(
+            name=self.source.name,
+            original_sha256=self.source.original.sha256,
+            sealed_sha256=self.sha256,
+            pages=len(self.source.pages),
+            size=self.size,
+            level=level,
+        )
 
 
 class SealWork:
@@ -262,7 +270,7 @@ class _Attempt:
             if sum(len(document.pages) for document in request.documents) > _SHORT:
                 wait((documents,))
 
-            def summaries() -> list[dict[str, Any]]:
+            def summaries() -> list[SealedSummary]:
                 return [one.summary(one.level if assurance.stamped else domain.LEVELS[0]) for one in documents.result()]
 
             trail, trail_level = self._audit_trail(summaries, attachments, assurance, place, others)
@@ -307,30 +315,30 @@ class _Attempt:
         others: Executor,
     ) -> _Sealed:
         data = self._blobs.get(document.file)
-        unsigned = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
-        file = self._sign(unsigned, assurance)
+        filled = self._renderer.fill_and_reserve(self._request, document.uuid, data, attachments, place)
+        file = self._sign(filled.reserved, assurance)
         stored = others.submit(self._store, file, self._place_for_file())
-        expected = {"pages": len(document.pages), "drawn": unsigned.answer["drawn"], "fields": self._fields}
-        level = others.submit(self._sealer.check, file, **expected)
-        digest, conformance = hashlib.sha256(file).hexdigest(), unsigned.answer["conformance"]
-        return _Sealed(document, digest, len(file), conformance, level, stored)
+        level = others.submit(
+            self._sealer.check, file, pages=len(document.pages), drawn=filled.drawn, fields=self._fields
+        )
+        return _Sealed(document, hashlib.sha256(file).hexdigest(), len(file), filled.conformance, level, stored)
 
     def _audit_trail(
         self,
-        summaries: Callable[[], Sequence[dict[str, Any]]],
+        summaries: Callable[[], list[SealedSummary]],
         attachments: Sequence[bytes],
         assurance: Assurance,
         place: Place,
         others: Executor,
     ) -> tuple[BlobRef, str]:
         issuer = seal_name(self._sealer.identity)
-        unsigned = self._renderer.audit_trail(self._request, attachments, place, issuer, summaries)
-        file = self._sign(unsigned, assurance)
+        drawn = self._renderer.audit_trail(self._request, attachments, place, issuer, summaries)
+        file = self._sign(drawn.reserved, assurance)
         stored = others.submit(self._store, file, self._place_for_file())
-        level = self._sealer.check(file, pages=unsigned.answer["pages"])
+        level = self._sealer.check(file, pages=drawn.pages)
         return stored.result(), level
 
-    def _sign(self, unsigned: Unsigned, assurance: Assurance) -> bytes:
+    def _sign(self, unsigned: Reserved, assurance: Assurance) -> bytes:
         self._compared.result()
         return self._sealer.sign(unsigned, assurance)
 

@@ -21,7 +21,8 @@ from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
 from services.rendering import commands, confinement, domain, queries, results
 from services.rendering.evidence import Evidence
-from services.rendering.renderer import Prepared, Renderer, for_caller
+from services.rendering.protocol import Combined, Prepared
+from services.rendering.renderer import Renderer, for_caller
 from services.rendering.results import Made, Results
 from services.rendering.settings import Settings
 from services.rendering.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
@@ -173,12 +174,13 @@ class RenderingService:
             raise invalid("files must not be empty", "files")
         files = [self._fetch(file) for file in request.files]
         if not request.seal:
-            data, warnings = self.context.renderer.combine(files, request.name)
-            return rpc.Combined(file=self.context.blobs.put(data, PDF, _beside(request.files[0])), warnings=warnings)
-        data, warnings = self._sealed_merge(files, request.name)
-        file = self.context.blobs.put(data, PDF, PREFIX)
+            merged = self.context.renderer.combine(files, request.name)
+            file = self.context.blobs.put(merged.data, PDF, _beside(request.files[0]))
+            return rpc.Combined(file=file, warnings=merged.warnings)
+        merged = self._sealed_merge(files, request.name)
+        file = self.context.blobs.put(merged.data, PDF, PREFIX)
         self.context.database.write(commands.remember_sealed, [file.sha256], None, now())
-        return rpc.Combined(file=file, warnings=warnings)
+        return rpc.Combined(file=file, warnings=merged.warnings)
 
     @handles(rpc.SIGN_EVIDENCE)
     def sign_evidence(self, request: rpc.SignEvidence) -> rpc.SignedEvidence:
@@ -301,7 +303,7 @@ class RenderingService:
         file = self.context.blobs.put(data, PDF, f"submissions/{request.submission_id}/")
         return rpc.DraftDocument(uuid=document.uuid, name=document.name, file=file)
 
-    def _sealed_merge(self, files: Sequence[bytes], name: str) -> tuple[bytes, list[str]]:
+    def _sealed_merge(self, files: Sequence[bytes], name: str) -> Combined:
         """Somebody waits for it, so a failing authority is not waited for: then the seal is without time-stamp, and a
         warning says so."""
         sealer = self.context.workshop.open().sealer
@@ -310,18 +312,18 @@ class RenderingService:
         try:
             return self._seal_merged(files, name, sealer.assurance(now()))
         except TimeStampFailed as error:
-            data, warnings = self._seal_merged(files, name, sealer.assurance(now(), with_time_stamp=False))
-            return data, [*warnings, f"No time-stamp could be had ({error})"]
+            merged = self._seal_merged(files, name, sealer.assurance(now(), with_time_stamp=False))
+            return Combined(merged.data, [*merged.warnings, f"No time-stamp could be had ({error})"])
         except CertificateRevoked as error:
             raise ServiceError("unavailable", f"Nothing can be sealed now: {error}") from error
 
-    def _seal_merged(self, files: Sequence[bytes], name: str, assurance: Assurance) -> tuple[bytes, list[str]]:
+    def _seal_merged(self, files: Sequence[bytes], name: str, assurance: Assurance) -> Combined:
         sealer = self.context.workshop.sealer
-        unsigned = self.context.renderer.combine_and_reserve(files, name, sealer.place(assurance, now()))
-        data = sealer.sign(unsigned, assurance)
+        merged = self.context.renderer.combine_and_reserve(files, name, sealer.place(assurance, now()))
+        data = sealer.sign(merged.reserved, assurance)
         with for_caller("check_seal"):
-            sealer.check(data, pages=unsigned.answer["pages"])
-        return data, [*unsigned.answer["warnings"], *(notice.message for notice in assurance.notices)]
+            sealer.check(data, pages=merged.pages)
+        return Combined(data, [*merged.warnings, *(notice.message for notice in assurance.notices)])
 
 
 def _one_file(file: BlobRef) -> Made:

@@ -1,35 +1,29 @@
-"""What a child can be asked to do: plain values and bytes in, plain values and bytes out.
+"""What a child does: a function per task of ``protocol``, which says what goes in and what comes out.
 
-Each function takes ``(arguments, parts)`` and returns ``(result, parts)``; ``Renderer`` is its counterpart in the service.
 Libraries are imported where they are needed: a child that never sees HTML does not carry WeasyPrint.
 """
 
 import io
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any
 
 import pikepdf
 
 from contracts.blobs import BlobRef
-from contracts.fields.boxes import FieldBox
-from contracts.rpc.rendering import DrawValues, FieldValue, FillRequest, PageFooter, SealRequest, VerifiedSignature
+from contracts.rpc.rendering import CheckValues, DrawnArea, FieldValue, FillRequest, Verification, VerifiedSignature
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, Box, FieldDefinition, FieldType, Notice, PageSize
-from services.rendering import domain
-from services.rendering.frames import Bytes
+from services.rendering import domain, protocol
 from services.rendering.jobs.archival import claim as archival_claim
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.places import FieldRefused
 from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import certificates, cms, read_back, reserving
-
-Arguments = dict[str, Any]
-Answer = tuple[dict[str, Any], Sequence[Bytes]]
+from services.rendering.protocol import OneFile, Place, Prepared, ReservedPages, SignatureText, ValidationMaterial
 
 # Limits change how strictly qpdf reads: from the first job on, not from the first upload on (intake adds its own).
 pikepdf.settings.set_qpdf_limits(doc_max_warnings=2_000)
@@ -58,43 +52,36 @@ _AROUND_A_PICTURE = 2**20
 # --- documents that come in -----------------------------------------------------------------------------------------------
 
 
-def prepare_pdf(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Normalise, find fields, and try whether it can be filled, sealed and read back. A picture becomes a PDF first.
-    ``docx_tags`` and ``docx_fonts``: it was a DOCX."""
-    from services.rendering.jobs.docx.formatting import DocxTag
+@protocol.PREPARE_PDF.done_by
+def prepare_pdf(request: protocol.PreparePdf) -> Prepared:
+    """Normalise, find fields, and try whether it can be filled, sealed and read back. A picture becomes a PDF first."""
     from services.rendering.jobs.docx.surroundings import DocxSurroundings
     from services.rendering.jobs.intake.preparing import Limits, prepare
 
-    tags = arguments.get("docx_tags")
-    data, converted, most_bytes = _as_pdf(arguments, parts[0])
+    data, converted, most_bytes = _as_pdf(request)
     prepared = prepare(
         data,
-        name=arguments["name"],
-        remove_tags=arguments["remove_tags"],
-        flatten=arguments["flatten"],
-        limits=Limits(bytes=most_bytes, pages=arguments["most_pages"]),
-        surroundings=None if tags is None else DocxSurroundings([DocxTag(**tag) for tag in tags]),
+        name=request.name,
+        remove_tags=request.remove_tags,
+        flatten=request.flatten,
+        limits=Limits(bytes=most_bytes, pages=request.limits.pages),
+        surroundings=None if request.docx_tags is None else DocxSurroundings(request.docx_tags),
     )
     notices = dry_run(prepared.file, prepared.pages, signed=prepared.signed)
-    if fonts := arguments.get("docx_fonts"):
+    if request.docx_fonts:
         from services.rendering.jobs.docx.fonts import font_notices
 
         with pikepdf.open(io.BytesIO(prepared.file)) as pdf:
-            notices += font_notices(pdf, fonts, document=arguments["name"])
-    result = {
-        "pages": [page.model_dump() for page in prepared.pages],
-        "fields": [field.model_dump(mode="json") for field in prepared.fields],
-        "signed": prepared.signed,
-        "report": [notice.model_dump() for notice in [*converted, *prepared.report, *notices]],
-    }
-    return result, [prepared.file]
+            notices += font_notices(pdf, request.docx_fonts, document=request.name)
+    report = [*converted, *prepared.report, *notices]
+    return Prepared(prepared.file, prepared.pages, prepared.fields, prepared.signed, report)
 
 
-def _as_pdf(arguments: Arguments, data: bytes) -> tuple[bytes, list[Notice], int]:
+def _as_pdf(request: protocol.PreparePdf) -> tuple[bytes, list[Notice], int]:
     """The PDF, what was done to make it one, and how large it may be."""
     from services.rendering.jobs.pictures.kind import picture_kind
 
-    most = arguments["most_bytes"]
+    data, most = request.data, request.limits.bytes
     kind = picture_kind(data)
     if kind is None:
         return data, [], most
@@ -102,54 +89,47 @@ def _as_pdf(arguments: Arguments, data: bytes) -> tuple[bytes, list[Notice], int
         raise Refused(f"The file is larger than {most // 2**20} MB.")
     from services.rendering.jobs.intake.picture_documents import picture_document
 
-    made = picture_document(data, kind, name=arguments["name"], most_pages=arguments["most_pages"])
+    made = picture_document(data, kind, name=request.name, most_pages=request.limits.pages)
     if len(made.file) > most + _AROUND_A_PICTURE:
         raise Refused(f"As a PDF the {kind} file is larger than {most // 2**20} MB.")
     return made.file, made.report, len(made.file)
 
 
-def prepare_docx(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """A DOCX as LibreOffice may have it; ``variables`` None leaves placeholders as text."""
+@protocol.PREPARE_DOCX.done_by
+def prepare_docx(request: protocol.PrepareDocx) -> protocol.ReadyDocx:
+    """Make a DOCX one that LibreOffice may have."""
     from services.rendering.jobs.docx.preparing import prepare_docx as prepare
 
-    ready = prepare(parts[0], arguments["variables"], name=arguments["name"], most_bytes=arguments["most_bytes"])
-    result = {
-        "variables": ready.variables,
-        "tags": [asdict(tag) for tag in ready.tags],
-        "fonts": ready.fonts,
-        "report": [notice.model_dump() for notice in ready.report],
-    }
-    return result, [ready.file]
+    return prepare(request.data, request.variables, name=request.name, most_bytes=request.limits.bytes)
 
 
-def external_urls(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Which files an HTML document would load; ``parts`` are those that were fetched already, of ``fetched`` URLs."""
+@protocol.EXTERNAL_URLS.done_by
+def external_urls(request: protocol.ExternalUrls) -> list[str]:
+    """Find the files that an HTML document would load, besides those that were fetched already."""
     from services.rendering.jobs.html.assets import external_urls as find
 
-    assets = dict(zip(arguments["fetched"], parts, strict=True))
     urls: dict[str, None] = {}
-    for text in arguments["texts"]:
-        urls |= dict.fromkeys(find(text, assets))
-    return {"urls": list(urls)}, []
+    for text in request.texts:
+        urls |= dict.fromkeys(find(text, request.assets))
+    return list(urls)
 
 
-def prepare_html(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Lay the HTML out as pages, then treat them as any PDF; ``parts`` are the files of ``fetched`` URLs."""
+@protocol.PREPARE_HTML.done_by
+def prepare_html(request: protocol.PrepareHtml) -> Prepared:
+    """Lay the HTML out as pages, then treat them as any PDF."""
     from services.rendering.jobs.html.convert import html_to_pdf
 
     data, fields, report = html_to_pdf(
-        arguments["html"],
-        arguments["header"],
-        arguments["footer"],
-        arguments["size"],
-        arguments["name"],
-        assets=dict(zip(arguments["fetched"], parts, strict=True)),
-        today=date.fromisoformat(arguments["today"]),
+        request.html,
+        request.header,
+        request.footer,
+        request.size,
+        request.name,
+        assets=request.assets,
+        today=request.today,
     )
-    result, files = prepare_pdf({**arguments, "remove_tags": True, "flatten": False}, [data])
-    result["fields"] = [field.model_dump(mode="json") for field in fields] + result["fields"]
-    result["report"] = [notice.model_dump() for notice in report] + result["report"]
-    return result, [*files, data]
+    prepared = prepare_pdf(protocol.PreparePdf(data, request.name, request.limits, remove_tags=True, flatten=False))
+    return replace(prepared, fields=[*fields, *prepared.fields], report=[*report, *prepared.report], converted=data)
 
 
 def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Notice]:
@@ -163,7 +143,13 @@ def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Not
     identity = _throw_away_identity()
     with _trouble("The PDF cannot be sealed"):
         reserved, drawn, _ = _fill_and_reserve(
-            data, document, request, {}, _signature_text(identity.name), identity.signer.size, None
+            data,
+            document,
+            request,
+            {},
+            SignatureText(identity.name, "Dry run", datetime.now(UTC)),
+            identity.signer.size,
+            None,
         )
         envelope = identity.signer.envelope(identity.signer.sign(reserved.digest))
         sealed = cms.insert(reserved.data, reserved.start, reserved.size, envelope)
@@ -262,64 +248,65 @@ def _throw_away_identity() -> certificates.SealIdentity:
 # --- sealing --------------------------------------------------------------------------------------------------------------
 
 
-def fill_and_reserve(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Draw a document's values and keep a place for the seal. ``parts``: the document, the attachments in the request's
-    order, then the validation material."""
-    request = FillRequest.model_validate(arguments["request"])
-    document = next(one for one in request.documents if one.uuid == arguments["document"])
-    data, attachments, rest = _with_attachments(request, parts)
+@protocol.FILL_AND_RESERVE.done_by
+def fill_and_reserve(request: protocol.FillAndReserve) -> protocol.Filled:
+    """Draw a document's values and keep a place for the seal."""
+    place = request.place
     reserved, drawn, conformance = _fill_and_reserve(
-        data, document, request, attachments, _text(arguments), arguments["size"], _material(arguments, rest)
+        request.data,
+        _document(request),
+        request.request,
+        _by_uuid(request.request, request.attachments),
+        place.text,
+        place.size,
+        _material(place),
     )
-    answer = {**_reserved(reserved), "drawn": [_plain(one) for one in drawn], "conformance": conformance}
-    return answer, [reserved.data]
+    return protocol.Filled(reserved, [_told(one) for one in drawn], conformance)
 
 
+@protocol.AUDIT_TRAIL.begun_by
 def audit_trail(
-    arguments: Arguments, parts: Sequence[bytes]
-) -> Generator[None, tuple[Arguments, Sequence[bytes]], Answer]:
-    """Draw the audit trail and keep a place for the seal; ``parts``: attachments, then the validation material. The sealed
-    ``documents`` are told once everything else is laid out."""
-    from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal, SealedSummary
+    request: protocol.DrawTrail,
+) -> Generator[None, list[protocol.SealedSummary], ReservedPages]:
+    """Draw the audit trail and keep a place for the seal. The sealed documents are told once everything else is laid out."""
+    from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal
 
-    request = SealRequest.model_validate(arguments["request"])
-    count = len(request.attachments)
-    attachments = _by_uuid(request, parts[:count])
-    text = _text(arguments)
-    trail = AuditTrail(request, attachments, Seal(text.name, arguments["issuer"], text.signed_at))
-    rest, _ = yield
-    with trail.finish([SealedSummary(**one) for one in rest["documents"]]) as pdf:
+    order, place = request.request, request.place
+    seal = Seal(place.text.name, request.issuer, place.text.signed_at)
+    trail = AuditTrail(order, _by_uuid(order, request.attachments), seal)
+    sealed = yield
+    with trail.finish(sealed) as pdf:
         pages = len(pdf.pages)
-        material = _material(arguments, parts[count:])
-        reserved = reserving.reserve(pdf, text, arguments["size"], material, certify=request.account.with_certification)
-    return {**_reserved(reserved), "pages": pages}, [reserved.data]
+        certify = order.account.with_certification
+        reserved = reserving.reserve(pdf, place.text, place.size, _material(place), certify=certify)
+    return ReservedPages(reserved, pages)
 
 
-def check_seal(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Read a sealed file back; ``parts``: the file, the sealing certificate."""
-    drawn = [_drawn(one) for one in arguments["drawn"]]
-    fields = [FieldDefinition.model_validate(one) for one in arguments["fields"]]
+@protocol.CHECK_SEAL.done_by
+def check_seal(request: protocol.CheckSeal) -> str:
+    """Read a sealed file back; its PAdES level."""
+    drawn = [_drawn(one) for one in request.drawn]
     try:
-        level = read_back.check(parts[0], drawn, fields, pages=arguments["pages"], certificate=parts[1])
+        return read_back.check(
+            request.data, drawn, request.fields, pages=request.pages, certificate=request.certificate
+        )
     except read_back.SealBroken as error:
         raise Refused(f"Seal check failed: {error}") from error
-    return {"level": level}, []
 
 
-def fill_draft(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+@protocol.FILL_DRAFT.done_by
+def fill_draft(request: protocol.FillDraft) -> OneFile:
     """A document with what has been filled in so far: not sealed, and its metadata say that it is a draft."""
-    request = FillRequest.model_validate(arguments["request"])
-    document = next(one for one in request.documents if one.uuid == arguments["document"])
-    data, attachments, _ = _with_attachments(request, parts)
-    with pikepdf.open(io.BytesIO(data)) as pdf:
-        fill.fill_into(pdf, document, request, attachments)
+    document = _document(request)
+    with pikepdf.open(io.BytesIO(request.data)) as pdf:
+        fill.fill_into(pdf, document, request.request, _by_uuid(request.request, request.attachments))
         archival_claim.withdraw(pdf)
         pdf.docinfo["/Title"] = f"{document.name} (draft)"
         pdf.docinfo["/Subject"] = "Draft: not completed, not sealed"
         pdf.docinfo["/Creator"] = "Countersign"
         output = io.BytesIO()
         pdf.save(output, compress_streams=False, stream_decode_level=pikepdf.StreamDecodeLevel.none)
-    return {}, [output.getvalue()]
+    return OneFile(output.getvalue())
 
 
 def _fill_and_reserve(
@@ -327,10 +314,10 @@ def _fill_and_reserve(
     document: StoredDocument,
     request: FillRequest,
     attachments: Mapping[str, bytes],
-    text: reserving.SignatureText,
+    text: SignatureText,
     size: int,
-    material: reserving.ValidationMaterial | None,
-) -> tuple[reserving.Reserved, list[fill.Drawn], list[str] | None]:
+    material: ValidationMaterial | None,
+) -> tuple[protocol.Reserved, list[fill.Drawn], list[str] | None]:
     """``conformance`` comes last: what the file claims to be and is; None where others have signed what it claims."""
     with pikepdf.open(io.BytesIO(data)) as pdf:
         if not document.signed:
@@ -345,156 +332,153 @@ def _fill_and_reserve(
     return signed_files.reserve(data, overlays, text, size, material), drawn, None
 
 
-def _with_attachments(request: FillRequest, parts: Sequence[bytes]) -> tuple[bytes, dict[str, bytes], Sequence[bytes]]:
-    count = len(request.attachments)
-    return parts[0], _by_uuid(request, parts[1 : count + 1]), parts[count + 1 :]
+def _document(request: protocol.FillDraft) -> StoredDocument:
+    return next(one for one in request.request.documents if one.uuid == request.document)
 
 
-def _by_uuid(request: FillRequest, parts: Sequence[bytes]) -> dict[str, bytes]:
-    return {attachment.uuid: data for attachment, data in zip(request.attachments, parts, strict=True)}
+def _by_uuid(request: FillRequest, files: Sequence[bytes]) -> dict[str, bytes]:
+    return {attachment.uuid: data for attachment, data in zip(request.attachments, files, strict=True)}
 
 
-def _text(arguments: Arguments) -> reserving.SignatureText:
-    return reserving.SignatureText(
-        arguments["name"], arguments["reason"], datetime.fromisoformat(arguments["signed_at"]).astimezone(UTC)
-    )
+def _material(place: Place) -> ValidationMaterial | None:
+    return place.material if place.material.certificates or place.material else None
 
 
-def _signature_text(name: str) -> reserving.SignatureText:
-    return reserving.SignatureText(name, "Dry run", datetime.now(UTC))
+def _told(drawn: fill.Drawn) -> protocol.ValueDrawn:
+    return protocol.ValueDrawn(drawn.field_uuid, drawn.page, drawn.rectangle, drawn.text, drawn.picture)
 
 
-def _material(arguments: Arguments, parts: Sequence[bytes]) -> reserving.ValidationMaterial | None:
-    """``material`` counts certificates, OCSP answers and revocation lists, which follow in that order."""
-    certificates_, answers, lists = arguments["material"]
-    if not parts:
-        return None
-    first = certificates_ + answers
-    return reserving.ValidationMaterial(parts[:certificates_], parts[certificates_:first], parts[first : first + lists])
-
-
-def _reserved(reserved: reserving.Reserved) -> dict[str, Any]:
-    return {"start": reserved.start, "size": reserved.size, "digest": reserved.digest.hex()}
-
-
-def _plain(drawn: fill.Drawn) -> dict[str, Any]:
-    digest, place = drawn.picture or (None, ())
-    return {
-        "field": drawn.field_uuid,
-        "page": drawn.page,
-        "rectangle": list(drawn.rectangle),
-        "text": drawn.text,
-        "picture": digest and [digest, list(place)],
-    }
-
-
-def _drawn(plain: dict[str, Any]) -> fill.Drawn:
-    picture = plain["picture"] and (plain["picture"][0], Rectangle(*plain["picture"][1]))
-    return fill.Drawn(plain["field"], plain["page"], Rectangle(*plain["rectangle"]), plain["text"], picture)
+def _drawn(told: protocol.ValueDrawn) -> fill.Drawn:
+    picture = told.picture and (told.picture[0], Rectangle(*told.picture[1]))
+    return fill.Drawn(told.field_uuid, told.page, Rectangle(*told.rectangle), told.text, picture)
 
 
 # --- answers of authorities -----------------------------------------------------------------------------------------------
 
 
-def read_time_stamp(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """``parts``: the authority's answer, the signature that was stamped. Gives the token, then its certificates."""
+@protocol.READ_TIME_STAMP.done_by
+def read_time_stamp(request: protocol.ReadTimeStamp) -> protocol.Token:
+    """Take the token out of an authority's answer. Raises Refused when it is none for the signature."""
     from services.rendering.jobs.sealing.time_stamp import read_token
 
-    token = read_token(parts[0], parts[1], arguments["nonce"])
-    return {"time": token.time.isoformat()}, [token.token, *token.certificates]
+    return read_token(request.response, request.signature, request.nonce)
 
 
-def revocation_questions(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """``parts``: the ``leaves`` certificates to ask about, then those that may be their issuers."""
+@protocol.REVOCATION_QUESTIONS.done_by
+def revocation_questions(request: protocol.RevocationQuestions) -> list[protocol.Question]:
+    """Find out whom to ask whether certificates were revoked."""
     from services.rendering.jobs.sealing.revocation import questions
 
-    count = arguments["leaves"]
-    return {"questions": [vars(one) for one in questions(parts[:count], parts)]}, []
+    return questions(request.leaves, [*request.leaves, *request.known])
 
 
-def check_revocation(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """``parts``: an OCSP answer or a list, then the known certificates. ``until``: when it is out of date."""
+@protocol.CHECK_REVOCATION.done_by
+def check_revocation(request: protocol.CheckRevocation) -> protocol.RevocationVerdict:
+    """Read an OCSP answer or a list. Raises Refused when it proves nothing."""
     from services.rendering.jobs.sealing import revocation
 
     check: Callable[[bytes, int, Sequence[bytes], datetime], datetime] = (
-        revocation.check_ocsp if arguments["kind"] == "ocsp" else revocation.check_list
+        revocation.check_ocsp if request.kind == "ocsp" else revocation.check_list
     )
-    now = datetime.fromisoformat(arguments["now"])
     try:
-        until = check(parts[0], int(arguments["serial"], 16), parts[1:], now)
+        until = check(request.answer, int(request.serial, 16), request.known, request.now)
     except revocation.Revoked as error:
-        return {"revoked": str(error)}, []
-    return {"until": until.isoformat()}, []
+        return protocol.RevocationVerdict(revoked=str(error))
+    return protocol.RevocationVerdict(until=until)
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------------
 
 
-def verify(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """``parts``: the file, then the trusted certificates."""
+@protocol.VERIFY.done_by
+def verify(request: protocol.Verify) -> Verification:
+    """Judge every signature of a file."""
     from services.rendering.jobs.sealing.verify import verify as judge
 
-    verdict = judge(parts[0], parts[1:], datetime.fromisoformat(arguments["now"]), sealed_here=arguments["sealed_here"])
-    return verdict.model_dump(mode="json"), []
+    return judge(request.data, request.anchors, request.now, sealed_here=request.sealed_here)
 
 
-def seal_material(_arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """``parts``: a sealed file, then signatures whose roots are wanted too."""
+@protocol.SEAL_MATERIAL.done_by
+def seal_material(request: protocol.FindSealMaterial) -> protocol.SealMaterial:
+    """Collect what the seal of a file carries."""
     from services.rendering.jobs.sealing.material import material
 
-    found = material(parts[0], parts[1:])
-    return {"kinds": [kind for kind, _ in found]}, [data for _, data in found]
+    return material(request.data, request.signatures)
 
 
-def combine(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Merge the first ``files`` parts; with ``seal`` keep a place for one (validation material follows)."""
+@protocol.COMBINE.done_by
+def combine(request: protocol.Combine) -> protocol.Combined:
+    """Merge files into one."""
     from services.rendering.jobs.merging import merge
 
-    count = arguments["files"]
-    pdf, warnings = merge.merge(parts[:count], arguments["title"])
+    pdf, warnings = merge.merge(request.files, request.title)
     with pdf:
-        if not arguments["seal"]:
-            return {"warnings": warnings}, [merge.save(pdf)]
-        reserved = reserving.reserve(pdf, _text(arguments), arguments["size"], _material(arguments, parts[count:]))
-        return {"warnings": warnings, "pages": len(pdf.pages), **_reserved(reserved)}, [reserved.data]
+        return protocol.Combined(merge.save(pdf), warnings)
 
 
-def draw_page(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+@protocol.COMBINE_AND_RESERVE.done_by
+def combine_and_reserve(request: protocol.CombineAndReserve) -> ReservedPages:
+    """Merge files into one and keep a place for a seal."""
+    from services.rendering.jobs.merging import merge
+
+    place = request.place
+    pdf, warnings = merge.merge(request.files, request.title)
+    with pdf:
+        reserved = reserving.reserve(pdf, place.text, place.size, _material(place))
+        return ReservedPages(reserved, len(pdf.pages), warnings)
+
+
+@protocol.DRAW_PAGE.done_by
+def draw_page(request: protocol.DrawPage) -> OneFile:
+    """Draw a picture of a page."""
     from services.rendering.jobs.previews.pages import draw_page as draw
 
-    boxes = [FieldBox.model_validate(one) for one in arguments["boxes"]]
-    footer = PageFooter.model_validate(arguments["footer"]) if arguments["footer"] else None
-    return {}, [draw(parts[0], arguments["page"], arguments["width"], boxes, footer)]
+    return OneFile(draw(request.data, request.page, request.width, request.boxes, request.footer))
 
 
-def draw_values(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Pictures of single values; ``parts``: the attachments in the request's order, empty where they are no pictures."""
+@protocol.DRAW_VALUES.done_by
+def draw_values(request: protocol.DrawAreas) -> list[DrawnArea]:
+    """Draw pictures of single values."""
     from services.rendering.jobs.previews.values import draw_values as draw
 
-    request = DrawValues.model_validate(arguments["request"])
-    return {"areas": [area.model_dump() for area in draw(request, _by_uuid(request, parts))]}, []
+    return draw(request.request, _by_uuid(request.request, request.attachments))
 
 
-def prepare_image(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+@protocol.PREPARE_IMAGE.done_by
+def prepare_image(request: protocol.PrepareImage) -> OneFile:
+    """Re-encode a picture from outside."""
     from services.rendering.jobs.pictures.preparing import prepare_image as prepare
 
-    return {}, [prepare(parts[0], FieldType(arguments["type"]))]
+    return OneFile(prepare(request.data, request.type))
 
 
-def draw_signature(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
+@protocol.DRAW_SIGNATURE.done_by
+def draw_signature(text: str) -> OneFile:
+    """Draw a typed name."""
     from services.rendering.jobs.drawing.signature_image import draw_signature as draw
 
-    return {}, [draw(arguments["text"])]
+    return OneFile(draw(text))
 
 
-def check_text(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """For each text the characters that no font has."""
+@protocol.CHECK_TEXT.done_by
+def check_text(texts: list[str]) -> list[str]:
+    """Find for each text the characters that no font has."""
     from services.rendering.jobs.text.layout import undrawable
 
-    return {"characters": ["".join(undrawable(text)) for text in arguments["texts"]]}, []
+    return ["".join(undrawable(text)) for text in texts]
 
 
-def check_values(arguments: Arguments, parts: Sequence[bytes]) -> Answer:
-    """Which values cannot be drawn, and why."""
-    request = FillRequest(**arguments, submission_id=0, submission_slug="", name="")
-    return {"faults": fill.faults(request)}, []
+@protocol.CHECK_VALUES.done_by
+def check_values(request: CheckValues) -> dict[str, str]:
+    """Say which values cannot be drawn, and why."""
+    return fill.faults(
+        FillRequest(
+            submission_id=0,
+            submission_slug="",
+            name="",
+            account=request.account,
+            documents=request.documents,
+            values=request.values,
+            parties=request.parties,
+        )
+    )

@@ -12,7 +12,6 @@ import threading
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from contracts.runtime.monitoring import observe
@@ -21,7 +20,8 @@ from contracts.types import Notice
 from services.rendering.jobs.sealing import cms
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.pool import JobFailed
-from services.rendering.renderer import Material, Renderer, Token
+from services.rendering.protocol import Question, Token, ValidationMaterial
+from services.rendering.renderer import Renderer
 
 log = observe.logger(__name__)
 
@@ -47,7 +47,7 @@ class Assurance:
 
     size: int
     stamped: bool = False
-    material: Material = field(default_factory=Material)
+    material: ValidationMaterial = field(default_factory=ValidationMaterial)
     notices: tuple[Notice, ...] = ()
     until: datetime | None = None
 
@@ -138,31 +138,31 @@ class TimeStamping:
         if own_list := self._identity.revocation_list:
             proofs.revocation_lists.append(own_list)
         for question in self._renderer.revocation_questions([own[0], sample.certificates[0]], known):
-            if not (own_list and question["serial"] == f"{self._identity.chain[0].serial_number:x}"):
+            if not (own_list and question.serial == f"{self._identity.chain[0].serial_number:x}"):
                 self._prove(question, known, proofs, now)
-        material = Material(tuple(known), tuple(proofs.ocsp_responses), tuple(proofs.revocation_lists))
+        material = ValidationMaterial(known, proofs.ocsp_responses, proofs.revocation_lists)
         if proofs.missing:
             # Half of the proofs prove nothing: the level stays B-T, and the file does not grow.
-            material, proofs.until = Material(), now + _TRIED_AGAIN_AFTER
+            material, proofs.until = ValidationMaterial(), now + _TRIED_AGAIN_AFTER
         notices = tuple(Notice(code="no_revocation_data", message=message) for message in proofs.missing)
         return Assurance(size=size, stamped=True, material=material, notices=notices, until=proofs.until)
 
-    def _prove(self, question: dict[str, Any], known: list[bytes], proofs: "_Proofs", now: datetime) -> None:
+    def _prove(self, question: Question, known: list[bytes], proofs: "_Proofs", now: datetime) -> None:
         reasons = []
         for kind in ("ocsp", "crl"):
-            for url in question[kind]:
+            for url in question.ocsp if kind == "ocsp" else question.crl:
                 try:
                     answer = self._outbound.fetch(url, max_bytes=_LARGEST_PROOF, timeout=self._timeout).data
-                    verdict = self._renderer.check_revocation(kind, answer, question["serial"], known, now)
+                    verdict = self._renderer.check_revocation(kind, answer, question.serial, known, now)
                 except (OutboundFailed, OutboundRefused, JobFailed) as error:
                     reasons.append(f"{urlsplit(url).hostname}: {error.reason}")
                     continue
-                if "revoked" in verdict:
-                    raise CertificateRevoked(f"{question['subject']}: {verdict['revoked']}")
-                proofs.add(kind, answer, datetime.fromisoformat(verdict["until"]))
+                if verdict.until is None:
+                    raise CertificateRevoked(f"{question.subject}: {verdict.revoked}")
+                proofs.add(kind, answer, verdict.until)
                 return
         why = "; ".join(reasons) or "its certificate names nobody to ask"
-        proofs.missing.append(f"No proof of non-revocation for {question['subject']} ({why}): the level stays B-T")
+        proofs.missing.append(f"No proof of non-revocation for {question.subject} ({why}): the level stays B-T")
 
 
 def _without_login(url: str) -> tuple[str, dict[str, str]]:

@@ -2,6 +2,7 @@
 
 import errno
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -308,9 +309,9 @@ def test_what_is_read_back_wrong_is_never_given_out(
     really = workshop.renderer.fill_and_reserve
 
     def lossy(*arguments: Any) -> Any:
-        unsigned = really(*arguments)
-        unsigned.answer["drawn"][0]["text"] = "Somebody Else"
-        return unsigned
+        filled = really(*arguments)
+        filled.drawn[0] = replace(filled.drawn[0], text="Somebody Else")
+        return filled
 
     monkeypatch.setattr(workshop.renderer, "fill_and_reserve", lossy)
     order(database, seal_request(blobs))

@@ -25,7 +25,7 @@ from contracts.runtime.data.database import Database
 from services.rendering import commands, evidence
 from services.rendering.jobs.sealing import material
 from services.rendering.models import Result, ResultSource
-from services.rendering.renderer import SealMaterial
+from services.rendering.protocol import SealMaterial
 from tests.support.agreement import agreement_pdf
 from tests.support.seal_jobs import blobs, count, database
 from tests.support.seals import identity, sealed
@@ -39,10 +39,7 @@ class Renderer:
     """The child's work, done here."""
 
     def seal_material(self, data: bytes, signatures: Any) -> SealMaterial:
-        found = SealMaterial()
-        for kind, part in material.material(data, signatures):
-            getattr(found, kind).append(part)
-        return found
+        return material.material(data, signatures)
 
 
 @pytest.fixture

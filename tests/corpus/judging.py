@@ -24,7 +24,8 @@ from services.rendering.jobs.drawing.flatten import flatten
 from services.rendering.jobs.pdf.geometry import Rectangle, rectangle_to_area, visible_page
 from services.rendering.jobs.pdf.values import items_of, number_of
 from services.rendering.pool import ChildPool, JobFailed
-from services.rendering.renderer import Prepared, Renderer
+from services.rendering.protocol import Prepared
+from services.rendering.renderer import Renderer
 from tests.support.pixels import compared
 
 KINDS = (".pdf", ".docx", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")

@@ -13,10 +13,10 @@ import hashlib
 import io
 import statistics
 import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pikepdf
 import pypdfium2
@@ -35,7 +35,7 @@ from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
-from services.rendering import tasks
+from services.rendering import protocol, tasks
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.signature_image import draw_signature
 from services.rendering.jobs.intake.preparing import prepare
@@ -51,6 +51,9 @@ ROUNDS = 61
 PYHANKO, LIBPDF, OURS = "pyHanko as documented", "@libpdf/core", "ours"
 WIDTH, HEIGHT = 595, 842
 _WORDS = "The parties agree that what is written here is what they mean, and nothing that is not written here. "
+
+Q = TypeVar("Q")
+A = TypeVar("A")
 
 
 # --- fill and seal beside pyHanko -------------------------------------------------------------------------------------------
@@ -235,59 +238,50 @@ def in_process_completion(data: bytes) -> Callable[[], None]:
         definition = {**field.model_dump(), "uuid": f"f{number}", "submitter_uuid": "s", "conditions": []}
         values.append(FieldValue(field=FieldDefinition.model_validate(definition), value=value, submitter_id=1))
     request = _request(prepared.file, prepared.pages, values, attachments)
-    plain = request.model_dump(mode="json")
     files = [signature] * len(attachments)
+    text = protocol.SignatureText(identity.name, "x", datetime.now(UTC))
+    place = protocol.Place(text, identity.signer.size, protocol.ValidationMaterial())
+    fields = [value.field for value in values]
+    pages = len(prepared.pages)
 
     def complete() -> None:
-        place = {**_place(identity), "request": plain}
-        answer, (unsigned,) = tasks.fill_and_reserve({**place, "document": "d"}, [prepared.file, *files])
-        sealed = _signed(identity, answer, bytes(unsigned))
-        expected = {
-            "pages": len(prepared.pages),
-            "drawn": answer["drawn"],
-            "fields": [v["field"] for v in plain["values"]],
-        }
-        tasks.check_seal(expected, [sealed, identity.encoded[0]])
-        summary = {
-            "name": "Agreement",
-            "original_sha256": request.documents[0].original.sha256,
-            "sealed_sha256": hashlib.sha256(sealed).hexdigest(),
-            "pages": len(prepared.pages),
-            "size": len(sealed),
-            "level": "B-B",
-        }
-        answer, (unsigned,) = _in_one_go(
-            tasks.audit_trail({**place, "issuer": "Root"}, files), {"documents": [summary]}
+        filled = _asked(
+            protocol.FILL_AND_RESERVE,
+            tasks.fill_and_reserve,
+            protocol.FillAndReserve(request, "d", prepared.file, files, place),
         )
-        expected = {"pages": answer["pages"], "drawn": [], "fields": []}
-        tasks.check_seal(expected, [_signed(identity, answer, bytes(unsigned)), identity.encoded[0]])
+        sealed = _signed(identity, filled.reserved)
+        certificate = identity.encoded[0]
+        check = protocol.CheckSeal(sealed, certificate, pages, filled.drawn, fields)
+        _asked(protocol.CHECK_SEAL, tasks.check_seal, check)
+        summary = protocol.SealedSummary(
+            name="Agreement",
+            original_sha256=request.documents[0].original.sha256,
+            sealed_sha256=hashlib.sha256(sealed).hexdigest(),
+            pages=pages,
+            size=len(sealed),
+            level="B-B",
+        )
+        trail = _asked(
+            protocol.AUDIT_TRAIL,
+            tasks.audit_trail,
+            protocol.DrawTrail(request, files, place, "Root"),
+            protocol.AUDIT_TRAIL.rest.pack([summary]),
+        )
+        check = protocol.CheckSeal(_signed(identity, trail.reserved), certificate, trail.pages, [], [])
+        _asked(protocol.CHECK_SEAL, tasks.check_seal, check)
 
     return complete
 
 
-def _in_one_go(task: Generator[None, tuple[dict[str, Any], Sequence[bytes]], Any], rest: dict[str, Any]) -> Any:
-    """What the child does with a task that begins before everything for it is known."""
-    next(task)
-    try:
-        task.send((rest, ()))
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("it yields once")
+def _asked(task: protocol.Task[Q, A], work: Any, request: Q, rest: protocol.Packed | None = None) -> A:
+    """What the task answers, with the packing and unpacking that parent and child do."""
+    return task.answer.unpack(work.answered(task.request.pack(request), lambda: rest))
 
 
-def _place(identity: SealIdentity) -> dict[str, Any]:
-    return {
-        "name": identity.name,
-        "reason": "x",
-        "signed_at": datetime.now(UTC).isoformat(),
-        "size": identity.signer.size,
-        "material": [0, 0, 0],
-    }
-
-
-def _signed(identity: SealIdentity, answer: dict[str, Any], unsigned: bytes) -> bytes:
-    envelope = identity.signer.envelope(identity.signer.sign(bytes.fromhex(answer["digest"])))
-    return cms.insert(unsigned, answer["start"], answer["size"], envelope)
+def _signed(identity: SealIdentity, reserved: protocol.Reserved) -> bytes:
+    envelope = identity.signer.envelope(identity.signer.sign(reserved.digest))
+    return cms.insert(reserved.data, reserved.start, reserved.size, envelope)
 
 
 def _attachment(uuid: str, data: bytes) -> FilledAttachment:

@@ -6,105 +6,164 @@ import os
 import platform
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from contracts.rpc.rendering import Verification
+from services.rendering import frames, protocol
 from services.rendering.jobs.pdf.refused import Refused
-
-Answer = tuple[dict[str, Any], Sequence[bytes]]
-
-
-def echo(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
-    return arguments, parts
+from services.rendering.pool import ChildPool
+from services.rendering.protocol import File, Task, TaskInTwoParts, Work
 
 
-def identity(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
-    return {"pid": os.getpid(), "environment": dict(os.environ)}, []
+@dataclass(frozen=True)
+class Free:
+    """Whatever a test sends and gets."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    files: Sequence[File] = ()
 
 
-def refuse_because(arguments: dict[str, Any], parts: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+BEGIN = TaskInTwoParts("begin", Free, Free, Free)
+
+
+def run(
+    pool: ChildPool, name: str, values: dict[str, Any] | None = None, files: Sequence[bytes] = (), **more: Any
+) -> tuple[dict[str, Any], list[bytes]]:
+    """Have one of the tasks below done."""
+    answer = pool.run(Task(name, Free, Free), Free(values or {}, files), **more)
+    return answer.values, list(answer.files)
+
+
+def free(function: Callable[[Free], Free]) -> Work[Free, Free]:
+    return Task(function.__name__, Free, Free).done_by(function)
+
+
+@free
+def echo(request: Free) -> Free:
+    return request
+
+
+@free
+def identity(request: Free) -> Free:
+    return Free({"pid": os.getpid(), "environment": dict(os.environ)})
+
+
+@free
+def refuse_because(request: Free) -> Free:
     try:
         raise KeyError("/Size")
     except KeyError as error:
         raise Refused("No, thank you") from error
 
 
-def refuse(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+@free
+def refuse(request: Free) -> Free:
     raise Refused("No, thank you")
 
 
-def fail(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+@free
+def refuse_oddly(request: Free) -> Free:
+    raise Refused("The file says \ud83d")
+
+
+@free
+def report(request: Free) -> Free:
+    """Say something else than what the child would say of the job."""
+    frames.send(socket.socket(fileno=int(sys.argv[1])), request.values["report"].encode(), b"{}")
+    time.sleep(300)
+    return Free()
+
+
+@free
+def fail(request: Free) -> Free:
     raise KeyError("/Size")
 
 
-def verify(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+@protocol.VERIFY.done_by
+def verify(request: protocol.Verify) -> Verification:
     """Goes wrong in the way that the file names."""
     ways = {b"refuse": refuse, b"fail": fail, b"crash": crash, b"spin": spin, b"hoard": hoard, b"recurse": recurse}
-    return ways[parts[0]]({"size": 2**33}, [])
+    ways[request.data](Free({"size": 2**33}))
+    raise AssertionError("each goes wrong")
 
 
-def find_no_room(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+@free
+def find_no_room(request: Free) -> Free:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def crash(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+@free
+def crash(request: Free) -> Free:
     os._exit(3)
 
 
-def spin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+@free
+def spin(request: Free) -> Free:
     while True:
         pass
 
 
-def sleep(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
-    time.sleep(arguments["seconds"])
-    return {"pid": os.getpid()}, []
+@free
+def sleep(request: Free) -> Free:
+    time.sleep(request.values["seconds"])
+    return Free({"pid": os.getpid()})
 
 
-def stay(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+@free
+def stay(request: Free) -> Free:
     """Leave a file in the folder, with the process's number in it, and come to no end."""
     (Path(os.environ["TMPDIR"]) / "writing").write_text(str(os.getpid()))
     (Path(os.environ["TMPDIR"]) / "writing").rename(Path(os.environ["TMPDIR"]) / "left")
     time.sleep(300)
-    return {}, []
+    return Free()
 
 
-def hoard(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
-    return {"size": len(bytearray(arguments["size"]))}, []
+@free
+def hoard(request: Free) -> Free:
+    return Free({"size": len(bytearray(request.values["size"]))})
 
 
-def recurse(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
-    return recurse(arguments, parts)
+@free
+def recurse(request: Free) -> Free:
+    return recurse(request)
 
 
-def connect(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
-    socket.create_connection(("127.0.0.1", arguments["port"]), timeout=2)
-    return {}, []
+@free
+def connect(request: Free) -> Free:
+    socket.create_connection(("127.0.0.1", request.values["port"]), timeout=2)
+    return Free()
 
 
-def start_program(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+@free
+def start_program(request: Free) -> Free:
     subprocess.run(["/bin/true"], check=True)
-    return {}, []
+    return Free()
 
 
-def begin(arguments: dict[str, Any], parts: Sequence[bytes]) -> Generator[None, tuple[dict[str, Any], Any], Answer]:
+@BEGIN.begun_by
+def begin(request: Free) -> Generator[None, Free, Free]:
     """In two parts: says that it has begun, by a file in its folder, then waits for the rest."""
+    arguments = request.values
     if arguments.get("refused"):
         raise Refused("No, thank you")
     if arguments.get("crashes"):
         os._exit(3)
     begun = Path(os.environ["TMPDIR"], "begun")
     begun.touch()
-    rest, more = yield
+    rest = yield
     begun.unlink()
-    return {"first": arguments["first"], **rest}, [*parts, *more]
+    return Free({"first": arguments["first"], **rest.values}, [*request.files, *rest.files])
 
 
-def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
+@free
+def escape(request: Free) -> Free:
     """What a decoder could do that somebody else's picture has taken over: Python does not see these calls."""
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc, arguments = ctypes.CDLL(None, use_errno=True), request.values
     parent, process = os.getppid(), os.getpid()
     numbers = {"x86_64": (200, 234, 129, 424, 434, 302), "aarch64": (130, 131, 138, 424, 434, 261)}[platform.machine()]
     tkill, tgkill, queue, pidfd_signal, pidfd_open, prlimit = numbers
@@ -155,4 +214,4 @@ def escape(arguments: dict[str, Any], parts: Sequence[bytes]) -> Answer:
             ),
             f"{name}: above it": lambda path=path: libc.mkdir(bytes(path.parent.with_name("x")), 0o700),
         }
-    return {name: call() >= 0 for name, call in calls.items()}, []
+    return Free({name: call() >= 0 for name, call in calls.items()})

@@ -12,7 +12,7 @@ from pikepdf import Array, Dictionary, Name, String
 
 from contracts.rpc.rendering import FieldValue
 from contracts.types import Account
-from services.rendering import tasks
+from services.rendering import protocol, tasks
 from services.rendering.jobs.intake.preparing import prepare
 from tests.support import archival_files as files
 from tests.support import pdf_files
@@ -50,19 +50,11 @@ def sealed(data: bytes, *values: FieldValue) -> tuple[bytes, list[str] | None]:
         attachments=[attachment("a1"), FILE],
         account=Account(with_signature_id=True),
     )
-    at = text()
-    arguments = {
-        "request": order.model_dump(mode="json"),
-        "document": document.uuid,
-        "name": at.name,
-        "reason": at.reason,
-        "signed_at": at.signed_at.isoformat(),
-        "size": identity().signer.size,
-        "material": (0, 0, 0),
-    }
-    answer, (reserved,) = tasks.fill_and_reserve(arguments, [prepared.file, signature_png(), b"zip"])
-    place = tasks.reserving.Reserved(bytes(reserved), answer["start"], answer["size"], bytes.fromhex(answer["digest"]))
-    return finish(place), answer["conformance"]
+    place = protocol.Place(text(), identity().signer.size, protocol.ValidationMaterial())
+    attachments = [signature_png(), b"zip"]
+    asked = protocol.FillAndReserve(order, document.uuid, prepared.file, attachments, place)
+    filled = tasks.fill_and_reserve(asked)
+    return finish(filled.reserved), filled.conformance
 
 
 @pytest.mark.parametrize("level", files.BY_WEASYPRINT)
@@ -142,9 +134,8 @@ def test_a_draft_claims_nothing() -> None:
     prepared = prepare(files.by_weasyprint("PDF/A-2b"), name="lease")
     document = stored([(page.width, page.height) for page in prepared.pages])
     order = request(field_value("text", "Ana"), documents=[document])
-    arguments = {"request": order.model_dump(mode="json"), "document": document.uuid}
-    _, (draft,) = tasks.fill_draft(arguments, [prepared.file])
-    assert (claimed(prepared.file), claimed(bytes(draft))) == (["PDF/A-2b"], [])
+    draft = tasks.fill_draft(protocol.FillDraft(order, document.uuid, prepared.file, []))
+    assert (claimed(prepared.file), claimed(draft.data)) == (["PDF/A-2b"], [])
 
 
 def test_the_fourth_part_knows_no_document_information() -> None:

@@ -29,7 +29,8 @@ from services.rendering.jobs.docx.preparing import prepare_docx
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.text.fonts import OWN_FOLDER
 from services.rendering.pool import ChildPool, JobFailed
-from services.rendering.renderer import Prepared, Renderer
+from services.rendering.protocol import CONVERT, OneFile, Prepared
+from services.rendering.renderer import Renderer
 from tests.support.docx_files import WORD, docx, paragraph, relationship, run, table, text_box, unzipped, zipped
 
 OFFICE = Path("/usr/lib/libreoffice/program")
@@ -692,7 +693,7 @@ def test_the_kernel_keeps_libreoffice_from_the_rest(folder: Path, tmp_path: Path
             )
             vml = '<w:r><w:pict><v:shape id="s" style="width:9pt;height:9pt"><v:imagedata r:id="pic"/></v:shape></w:pict></w:r>'
             data = docx(paragraph("begin", text, vml), relationships=picture)
-            _, (pdf,) = pool.run("convert", {}, [data])
+            pdf = pool.run(CONVERT, OneFile(data)).data
             assert not listener.asked
         assert "secret" not in texts(pdf)[0]
     finally:
@@ -851,16 +852,16 @@ def test_libreoffice_stays_warm_and_starts_anew_after_so_many_or_when_it_died(tm
     pool = office(tmp_path, jobs_per_child=2)
     data = docx(paragraph("x"))
     try:
-        pool.run("convert", {}, [data])
+        pool.run(CONVERT, OneFile(data))
         (child,) = pool._idle
-        pool.run("convert", {}, [data])
+        pool.run(CONVERT, OneFile(data))
         assert not pool._idle, "two jobs and it goes"
-        pool.run("convert", {}, [data])
+        pool.run(CONVERT, OneFile(data))
         (other,) = pool._idle
         assert other.process.pid != child.process.pid
         with pytest.raises(JobFailed):
-            pool.run("convert", {}, [data], seconds=0.001)
-        assert texts(pool.run("convert", {}, [data])[1][0]) == ["x"]
+            pool.run(CONVERT, OneFile(data), seconds=0.001)
+        assert texts(pool.run(CONVERT, OneFile(data)).data) == ["x"]
     finally:
         pool.close()
     assert not list(tmp_path.iterdir()), "each child's folder goes with it"
@@ -868,7 +869,7 @@ def test_libreoffice_stays_warm_and_starts_anew_after_so_many_or_when_it_died(tm
 
 def test_the_folder_goes_when_the_parent_died(tmp_path: Path) -> None:
     pool = office(tmp_path)
-    pool.run("convert", {}, [docx(paragraph("x"))])
+    pool.run(CONVERT, OneFile(docx(paragraph("x"))))
     (child,) = pool._idle
     child._connection.close()
     child.process.wait(timeout=10)

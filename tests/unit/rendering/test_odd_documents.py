@@ -1,7 +1,6 @@
 """Whatever comes in goes all the way: made ready, filled in, sealed, read back, and called clean by programs of others."""
 
 import io
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,45 +13,49 @@ from PIL import Image, ImageChops
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
-from services.rendering import tasks
-from services.rendering.jobs.sealing import cms, verify
+from services.rendering import protocol, tasks
+from services.rendering.jobs.sealing import verify
 from tests.support import pdf_files
 from tests.support.drawing import blob
 from tests.support.odd_files import ODD
 from tests.support.sealing import assert_sealed
-from tests.support.seals import identity
+from tests.support.seals import finish, identity
 
 BOX = (0.3, 0.42, 0.4, 0.05)
 VALUE = "Zoë 王"
-_ARGUMENTS = {"name": "odd", "remove_tags": True, "flatten": False, "most_bytes": 2**24, "most_pages": 100}
+
+
+def prepare(data: bytes) -> protocol.Prepared:
+    limits = protocol.Limits(2**24, 100)
+    return tasks.prepare_pdf(protocol.PreparePdf(data, "odd", limits, remove_tags=True, flatten=False))
 
 
 @pytest.mark.parametrize("oddity", ODD)
 def test_it_is_sealed_and_looks_as_before_but_for_the_value(oddity: str, tmp_path: Path) -> None:
     make, codes = ODD[oddity]
     data = make()
-    prepared, (file,) = tasks.prepare_pdf(dict(_ARGUMENTS), [data])
-    assert {notice["code"] for notice in prepared["report"]} == codes
-    sizes = [PageSize.model_validate(page) for page in prepared["pages"]]
+    prepared = prepare(data)
+    assert {notice.code for notice in prepared.report} == codes
+    sizes = prepared.pages
     filled = [number for number, size in enumerate(sizes, 1) if size.width > 100 and size.places is None]
-    sealed, fields, answer = seal(bytes(file), sizes, filled, signed=prepared["signed"])
-    checked = {**answer, "fields": fields, "pages": len(sizes)}
-    assert tasks.check_seal(checked, [sealed, identity().encoded[0]])[0] == {"level": "B-B"}
-    if prepared["signed"]:  # our signature is what is seen on each page that was filled in
+    sealed, field, drawn = seal(prepared.file, sizes, filled, signed=prepared.signed)
+    check = protocol.CheckSeal(sealed, identity().encoded[0], len(sizes), drawn, [field])
+    assert tasks.check_seal(check) == "B-B"
+    if prepared.signed:  # our signature is what is seen on each page that was filled in
         assert_sealed(sealed, tmp_path, others=1, shown=max(1, len(filled)))
     else:
         assert_sealed(sealed, tmp_path)
     verdict = verify.verify(sealed, [identity().encoded[-1]], datetime.now(UTC), sealed_here=True)
     assert verdict.checksum_status == "valid"
-    if prepared["signed"]:
+    if prepared.signed:
         assert sealed.startswith(data)
-    assert_same_looks(bytes(file), sealed, sizes, filled)
-    assert boxes(bytes(file)) == boxes(sealed)
+    assert_same_looks(prepared.file, sealed, sizes, filled)
+    assert boxes(prepared.file) == boxes(sealed)
 
 
 def seal(
     file: bytes, sizes: list[PageSize], filled: list[int], *, signed: bool
-) -> tuple[bytes, list[Mapping[str, Any]], dict[str, Any]]:
+) -> tuple[bytes, FieldDefinition, list[protocol.ValueDrawn]]:
     x, y, w, h = BOX
     areas = [Area(x=x, y=y, w=w, h=h, page=number, attachment_uuid="d") for number in filled]
     field = FieldDefinition(
@@ -64,14 +67,10 @@ def seal(
         values=[FieldValue(field=field, value=VALUE, submitter_id=1)],
     )  # fmt: skip
     who = identity()
-    arguments = {
-        "request": request.model_dump(mode="json"), "document": "d", "name": who.name, "reason": "Tested",
-        "signed_at": datetime.now(UTC).isoformat(), "size": who.signer.size, "material": [0, 0, 0],
-    }  # fmt: skip
-    answer, (reserved,) = tasks.fill_and_reserve(arguments, [file])
-    envelope = who.signer.envelope(who.signer.sign(bytes.fromhex(answer["digest"])))
-    sealed = cms.insert(bytes(reserved), answer["start"], answer["size"], envelope)
-    return sealed, [field.model_dump(mode="json")], answer
+    text = protocol.SignatureText(who.name, "Tested", datetime.now(UTC))
+    place = protocol.Place(text, who.signer.size, protocol.ValidationMaterial())
+    filled_in = tasks.fill_and_reserve(protocol.FillAndReserve(request, "d", file, [], place))
+    return finish(filled_in.reserved, who), field, filled_in.drawn
 
 
 def assert_same_looks(before: bytes, after: bytes, sizes: list[PageSize], filled: list[int]) -> None:
@@ -116,12 +115,12 @@ def test_a_document_that_is_bound_on_the_right_stays_so() -> None:
     with pikepdf.open(io.BytesIO(pdf_files.document(pdf_files.line("Name: {{Full Name;role=Buyer}} here")))) as pdf:
         pdf.Root.ViewerPreferences = pikepdf.Dictionary(Direction=pikepdf.Name.R2L)
         data = pdf_files.saved(pdf)
-    prepared, (file,) = tasks.prepare_pdf(dict(_ARGUMENTS), [data])
-    assert [(field["name"], field["role"]) for field in prepared["fields"]] == [("Full Name", "Buyer")]
-    assert prepared["report"] == []
-    sizes = [PageSize.model_validate(page) for page in prepared["pages"]]
-    sealed, fields, answer = seal(bytes(file), sizes, [1], signed=False)
-    checked = {**answer, "fields": fields, "pages": 1}
-    assert tasks.check_seal(checked, [sealed, identity().encoded[0]])[0] == {"level": "B-B"}
+    prepared = prepare(data)
+    assert [(field.name, field.role) for field in prepared.fields] == [("Full Name", "Buyer")]
+    assert prepared.report == []
+    sizes = prepared.pages
+    sealed, field, drawn = seal(prepared.file, sizes, [1], signed=False)
+    check = protocol.CheckSeal(sealed, identity().encoded[0], 1, drawn, [field])
+    assert tasks.check_seal(check) == "B-B"
     with pikepdf.open(io.BytesIO(sealed)) as pdf:
         assert pdf.Root.ViewerPreferences.Direction == "/R2L"

@@ -11,24 +11,26 @@ import pypdfium2 as pdfium
 import pytest
 from PIL import Image, ImageCms
 
-from services.rendering import tasks
+from contracts.types import PageSize
+from services.rendering import protocol, tasks
 from services.rendering.jobs.intake import picture_documents
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.pictures import data as picture_data
 from services.rendering.jobs.pictures.jpeg_data import bare_jpeg
 from services.rendering.jobs.pictures.kind import picture_kind
+from services.rendering.protocol import Prepared
 from tests.support import pdf_files
 from tests.support.picture_files import BLUE, GREEN, RED, SIZE, WHITE, heic, marked, picture
 
 
-def take(data: bytes, **more: Any) -> tuple[dict[str, Any], bytes]:
-    arguments = {"name": "photo", "remove_tags": True, "flatten": False, "most_bytes": 2**24, "most_pages": 3}
-    result, parts = tasks.prepare_pdf({**arguments, **more}, [data])
-    return result, bytes(parts[0])
+def take(data: bytes, *, most_bytes: int = 2**24) -> tuple[Prepared, bytes]:
+    limits = protocol.Limits(most_bytes, 3)
+    prepared = tasks.prepare_pdf(protocol.PreparePdf(data, "photo", limits, remove_tags=True, flatten=False))
+    return prepared, prepared.file
 
 
-def notices(result: dict[str, Any]) -> dict[str, str]:
-    return {notice["code"]: notice["message"] for notice in result["report"]}
+def notices(result: Prepared) -> dict[str, str]:
+    return {notice.code: notice.message for notice in result.report}
 
 
 def drawn(data: bytes, page: int = 0) -> Image.Image:
@@ -60,7 +62,7 @@ JPEG_KEPT, ANEW = "taken over without being encoded anew", "encoded anew"
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"])
 def test_a_picture_stands_upright_whichever_way_the_camera_was_held(form: str, orientation: int) -> None:
     result, file = take(picture(form, orientation))
-    assert result["pages"] == [{"width": 595.0, "height": 446.25}]
+    assert result.pages == [PageSize(width=595.0, height=446.25)]
     assert corners(drawn(file)) == COLOURED
 
 
@@ -76,12 +78,12 @@ def test_a_picture_stands_upright_whichever_way_the_camera_was_held(form: str, o
 )
 def test_the_page_is_the_picture_scaled_to_fit_a4(size: tuple[int, int], page: tuple[float, float]) -> None:
     result, _ = take(picture("PNG", image=marked(size)))
-    assert [(one["width"], one["height"]) for one in result["pages"]] == [page]
+    assert [(one.width, one.height) for one in result.pages] == [page]
 
 
 def test_heic_of_a_telephone() -> None:
     result, file = take(heic())
-    assert result["pages"] == [{"width": 595.0, "height": 446.25}]
+    assert result.pages == [PageSize(width=595.0, height=446.25)]
     assert corners(drawn(file)) == COLOURED
     assert "HEIC picture of 64 x 48 pixels" in notices(result)["picture_converted"]
     assert b"Nowhere" not in file
@@ -229,7 +231,7 @@ def test_each_page_of_a_tiff_is_a_page() -> None:
     scan = marked((60, 80)).convert("1", dither=Image.Dither.NONE)
     data = picture("TIFF", image=scan, save_all=True, append_images=[marked()])
     result, file = take(data)
-    assert [round(page["height"]) for page in result["pages"]] == [793, 446]
+    assert [round(page.height) for page in result.pages] == [793, 446]
     assert corners(drawn(file, 1)) == COLOURED
     assert "The 2 pictures of the TIFF file became a page each" in notices(result)["picture_converted"]
 

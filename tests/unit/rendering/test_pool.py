@@ -28,11 +28,11 @@ from services.rendering.pool import (
     JobNotPossible,
     JobRefused,
     JobTimedOut,
-    Message,
 )
 from services.rendering.renderer import for_caller
 from services.rendering.turns import Turn, Turns
 from tests.support.kernels import without_landlock
+from tests.support.rendering_tasks import BEGIN, Free, run
 from tests.support.suite import wait_until
 
 TOP = Path(__file__).parents[3]
@@ -47,18 +47,18 @@ def pool(tmp_path: Path) -> Iterator[ChildPool]:
 
 
 def pid(pool: ChildPool) -> int:
-    return int(pool.run("identity", {})[0]["pid"])
+    return int(run(pool, "identity", {})[0]["pid"])
 
 
 def test_values_and_bytes_go_there_and_back(pool: ChildPool) -> None:
     parts = [b"", os.urandom(3_000_000), b"\x00\xff"]
-    assert pool.run("echo", {"words": ["ä", None, 1.5]}, parts) == ({"words": ["ä", None, 1.5]}, parts)
+    assert run(pool, "echo", {"words": ["ä", None, 1.5]}, parts) == ({"words": ["ä", None, 1.5]}, parts)
 
 
 def test_a_refusal_is_an_answer_and_the_child_lives(pool: ChildPool) -> None:
     before = pid(pool)
     with pytest.raises(JobRefused) as caught:
-        pool.run("refuse", {})
+        run(pool, "refuse", {})
     assert caught.value.reason == "No, thank you"
     assert pid(pool) == before
 
@@ -70,7 +70,7 @@ def test_what_a_library_said_of_a_file_is_in_the_log_and_not_in_the_refusal(
     monkeypatch.setattr(rendering_pool.log, "info", lambda event, **more: lines.append({"event": event, **more}))
     for task in ("refuse", "refuse_because"):
         with pytest.raises(JobRefused, match="No, thank you"):
-            pool.run(task, {})
+            run(pool, task, {})
     assert lines == [
         {"event": "job.refused", "task": "refuse_because", "reason": "No, thank you", "cause": "KeyError: '/Size'"}
     ]
@@ -78,7 +78,7 @@ def test_what_a_library_said_of_a_file_is_in_the_log_and_not_in_the_refusal(
 
 def test_an_error_says_what_and_where(pool: ChildPool) -> None:
     with pytest.raises(JobFailed) as caught:
-        pool.run("fail", {})
+        run(pool, "fail", {})
     assert caught.value.reason == "KeyError: '/Size'"
     assert "in fail" in caught.value.trace
     assert not isinstance(caught.value, JobRefused)
@@ -87,14 +87,14 @@ def test_an_error_says_what_and_where(pool: ChildPool) -> None:
 def test_endless_recursion_does_not_end_the_child(pool: ChildPool) -> None:
     before = pid(pool)
     with pytest.raises(JobFailed, match="RecursionError"):
-        pool.run("recurse", {})
+        run(pool, "recurse", {})
     assert pid(pool) == before
 
 
 def test_a_crash_is_reported_and_the_child_replaced(pool: ChildPool) -> None:
     before = pid(pool)
     with pytest.raises(JobCrashed):
-        pool.run("crash", {})
+        run(pool, "crash", {})
     assert pid(pool) != before
 
 
@@ -106,15 +106,15 @@ def test_a_full_disk_is_not_the_file_s_fault(tmp_path: Path, monkeypatch: pytest
         for task in ("find_no_room", "crash"):
             monkeypatch.setattr(rendering_pool, "_ROOM", 2**62)
             with pytest.raises(ServiceError) as refused, for_caller(task):
-                pool.run(task, {})
+                run(pool, task, {})
             assert refused.value.status == 503
             monkeypatch.undo()
             assert (pid(pool) == before) is (task == "find_no_room")
         with pytest.raises(JobCrashed):
-            pool.run("crash", {})
+            run(pool, "crash", {})
         pool._environment["TMPDIR"] = str(tmp_path / "not there")
         with pytest.raises(JobNotPossible):
-            pool.run("identity", {})
+            run(pool, "identity", {})
         pool._environment["TMPDIR"] = str(tmp_path)
         assert pid(pool)
     finally:
@@ -125,7 +125,7 @@ def test_a_full_disk_is_not_the_file_s_fault(tmp_path: Path, monkeypatch: pytest
 def test_a_late_child_is_killed_and_replaced(pool: ChildPool, task: str) -> None:
     before = pid(pool)
     with pytest.raises(JobTimedOut):
-        pool.run(task, {"seconds": 60}, seconds=0.3)
+        run(pool, task, {"seconds": 60}, seconds=0.3)
     assert pid(pool) != before
     with pytest.raises(ProcessLookupError):
         os.kill(before, 0)
@@ -136,10 +136,10 @@ def test_memory_is_limited_and_the_parent_keeps_its_own() -> None:
     try:
         before = pid(pool)
         with pytest.raises(JobCrashed) as caught:
-            pool.run("hoard", {"size": 600 * 2**20})
+            run(pool, "hoard", {"size": 600 * 2**20})
         assert caught.value.reason == "memory"
         assert pid(pool) != before
-        assert pool.run("hoard", {"size": 10_000})[0] == {"size": 10_000}
+        assert run(pool, "hoard", {"size": 10_000})[0] == {"size": 10_000}
     finally:
         pool.close()
 
@@ -148,7 +148,7 @@ def test_a_child_that_has_grown_is_replaced() -> None:
     pool = ChildPool(size=1, tasks=TASKS, memory=512 * 2**20).start()
     try:
         before = pid(pool)
-        pool.run("hoard", {"size": 300 * 2**20})
+        run(pool, "hoard", {"size": 300 * 2**20})
         assert pid(pool) != before
     finally:
         pool.close()
@@ -171,7 +171,7 @@ def test_as_many_jobs_at_once_as_there_are_children() -> None:
 
         def job(_: int) -> Any:
             barrier.wait()
-            return pool.run("sleep", {"seconds": 0.5})[0]["pid"]
+            return run(pool, "sleep", {"seconds": 0.5})[0]["pid"]
 
         with ThreadPoolExecutor(3) as threads:
             assert len(set(threads.map(job, range(3)))) == 3
@@ -184,7 +184,7 @@ def test_who_finds_no_free_child_is_told_so(pool: ChildPool) -> None:
 
     def occupy() -> None:
         running.set()
-        pool.run("sleep", {"seconds": 1.5})
+        run(pool, "sleep", {"seconds": 1.5})
 
     thread = threading.Thread(target=occupy)
     thread.start()
@@ -192,13 +192,13 @@ def test_who_finds_no_free_child_is_told_so(pool: ChildPool) -> None:
     with pytest.raises(Busy):
         _ask_until_refused(pool)
     thread.join()
-    assert pool.run("echo", {"again": True})[0] == {"again": True}
+    assert run(pool, "echo", {"again": True})[0] == {"again": True}
 
 
 def _ask_until_refused(pool: ChildPool) -> None:
     """Until the other thread has got the child."""
     while True:
-        pool.run("echo", {}, wait=0.05)
+        run(pool, "echo", {}, wait=0.05)
 
 
 # --- whose turn it is
@@ -327,18 +327,18 @@ def test_a_child_is_left_to_other_callers() -> None:
     pool = ChildPool(size=2, share=1, tasks=TASKS).start()
     try:
         with ThreadPoolExecutor(1) as threads:
-            endless = threads.submit(pool.run, "spin", {}, seconds=5, caller="hostile")
+            endless = threads.submit(run, pool, "spin", seconds=5, caller="hostile")
             wait_until(lambda: not pool._turns.has_share_left("hostile"), what="the hostile job")
             before = counted_not_begun()
             with pytest.raises(Busy) as caught:
-                pool.run("echo", {}, wait=0.05, caller="hostile")
+                run(pool, "echo", {}, wait=0.05, caller="hostile")
             assert caught.value.own
-            assert pool.run("echo", {"mine": 1}, caller="other")[0] == {"mine": 1}
+            assert run(pool, "echo", {"mine": 1}, caller="other")[0] == {"mine": 1}
             assert not endless.done()
             assert counted_not_begun() == {**before, "share": before["share"] + 1}
             with pytest.raises(JobTimedOut):
                 endless.result()
-        assert pool.run("echo", {"again": 1}, caller="hostile")[0] == {"again": 1}
+        assert run(pool, "echo", {"again": 1}, caller="hostile")[0] == {"again": 1}
     finally:
         pool.close()
 
@@ -358,8 +358,18 @@ def two(tmp_path: Path) -> Iterator[ChildPool]:
     made.close()
 
 
-def ahead(pool: ChildPool, rest: Callable[[], Message], *, seconds: float = 20) -> Any:
-    return pool.run_ahead("begin", {"first": 1}, [b"one"], rest, seconds=seconds, wait=30)
+Message = tuple[dict[str, Any], list[bytes]]
+
+
+def ahead(
+    pool: ChildPool,
+    rest: Callable[[], Message],
+    first: Free = Free({"first": 1}, [b"one"]),  # noqa: B008 - frozen
+    *,
+    seconds: float = 20,
+) -> Any:
+    answer = pool.run_ahead(BEGIN, first, lambda: Free(*rest()), seconds=seconds, wait=30)
+    return answer.values, answer.files
 
 
 def wait_for_the_beginning(folder: Path) -> None:
@@ -369,12 +379,12 @@ def wait_for_the_beginning(folder: Path) -> None:
 def test_a_job_begins_before_everything_for_it_is_known(two: ChildPool, tmp_path: Path) -> None:
     def rest() -> Message:
         wait_for_the_beginning(tmp_path)
-        other = two.run("echo", {"second": 2})[0]
+        other = run(two, "echo", {"second": 2})[0]
         threading.Event().wait(2.2)  # more than the job's own time, which is not counted meanwhile
         return other, [b"two"]
 
     assert ahead(two, rest, seconds=2) == ({"first": 1, "second": 2}, [b"one", b"two"])
-    assert two.run("echo", {"again": True})[0] == {"again": True}
+    assert run(two, "echo", {"again": True})[0] == {"again": True}
 
 
 def test_what_a_job_waits_for_others_is_neither_its_time_nor_its_fault(two: ChildPool, tmp_path: Path) -> None:
@@ -398,7 +408,7 @@ def test_what_a_job_waits_for_others_is_neither_its_time_nor_its_fault(two: Chil
         ahead(two, crashed)
     assert {**counted(), "seconds": 0} == {**before, "seconds": 0}
     with pytest.raises(JobCrashed):
-        two.run_ahead("begin", {"crashes": True}, (), lambda: ({}, []), seconds=20, wait=30)
+        ahead(two, lambda: ({}, []), Free({"crashes": True}))
     assert (counted()["kills"], counted()["failures"]) == (before["kills"] + 1, before["failures"] + 1)
 
 
@@ -413,7 +423,7 @@ def counted() -> dict[str, float]:
 
 
 def test_the_only_child_is_not_held_for_what_needs_it_too(pool: ChildPool) -> None:
-    answer, parts = ahead(pool, lambda: pool.run("echo", {"second": 2}))
+    answer, parts = ahead(pool, lambda: run(pool, "echo", {"second": 2}))
     assert (answer, parts) == ({"first": 1, "second": 2}, [b"one"])
 
 
@@ -424,7 +434,7 @@ def test_children_are_left_to_those_who_are_waited_for(two: ChildPool) -> None:
     def one(number: int) -> Any:
         def rest() -> Message:
             together.wait()
-            return two.run("echo", {"second": number})
+            return run(two, "echo", {"second": number})
 
         return ahead(two, rest)[0]["second"]
 
@@ -440,21 +450,20 @@ def test_when_the_rest_cannot_be_had_the_child_is_replaced(two: ChildPool) -> No
         with pytest.raises(KeyError, match="not there"):
             ahead(two, rest)
     with ThreadPoolExecutor(2) as threads:
-        assert len(set(threads.map(lambda _: two.run("sleep", {"seconds": 0.3})[0]["pid"], range(2)))) == 2
+        assert len(set(threads.map(lambda _: run(two, "sleep", {"seconds": 0.3})[0]["pid"], range(2)))) == 2
 
 
 def test_a_refusal_in_the_beginning_is_an_answer_to_the_whole(two: ChildPool) -> None:
-    refused = {"refused": True}
     with pytest.raises(JobRefused, match="No, thank you"):
-        two.run_ahead("begin", refused, (), lambda: ({}, [b"unused"]), seconds=20, wait=30)
-    assert two.run("echo", {"again": True}) == ({"again": True}, [])
+        ahead(two, lambda: ({}, [b"unused"]), Free({"refused": True}))
+    assert run(two, "echo", {"again": True}) == ({"again": True}, [])
 
 
 def test_children_that_are_not_needed_end_but_one() -> None:
     pool = ChildPool(size=3, tasks=TASKS, idle=0.2).start()
     try:
         with ThreadPoolExecutor(3) as threads:
-            pids = set(threads.map(lambda _: pool.run("sleep", {"seconds": 0.4})[0]["pid"], range(3)))
+            pids = set(threads.map(lambda _: run(pool, "sleep", {"seconds": 0.4})[0]["pid"], range(3)))
         assert len(pids) == 3
         wait_until(lambda: len(_alive(pids)) == 1, within=20)
         alive = _alive(pids)
@@ -472,7 +481,7 @@ def test_a_child_sees_no_secrets(pool: ChildPool, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("RENDERING_DATABASE_URL", "postgresql://user:canary@host/db")
     fresh = ChildPool(size=1, tasks=TASKS).start()
     try:
-        assert "canary" not in str(fresh.run("identity", {})[0]["environment"])
+        assert "canary" not in str(run(fresh, "identity")[0]["environment"])
     finally:
         fresh.close()
 
@@ -481,11 +490,11 @@ def test_a_child_connects_nowhere_and_starts_nothing(pool: ChildPool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as canary:
         canary.settimeout(0.2)
         with pytest.raises(JobFailed, match="PermissionError"):
-            pool.run("connect", {"port": canary.getsockname()[1]})
+            run(pool, "connect", {"port": canary.getsockname()[1]})
         with pytest.raises(TimeoutError):
             canary.accept()
     with pytest.raises(JobFailed, match="PermissionError"):
-        pool.run("start_program", {})
+        run(pool, "start_program", {})
 
 
 def test_the_kernel_holds_back_what_python_does_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,14 +512,14 @@ def test_the_kernel_holds_back_what_python_does_not_see(tmp_path: Path, monkeypa
 
     def stay() -> None:
         with pytest.raises(JobFailed):
-            neighbour.run("stay", {})
+            run(neighbour, "stay", {})
 
     stays = threading.Thread(target=stay)
     stays.start()
     try:
         (theirs,) = wait_until(lambda: list(tmp_path.glob(f"{FOLDERS}*/left")), what="the neighbour's file")
         arguments = {"path": str(secret), "of_a_child": str(theirs), "font": str(font)}
-        done = pool.run("escape", arguments)[0]
+        done = run(pool, "escape", arguments)[0]
         assert theirs.read_text().isdigit()
         assert not theirs.with_name("x").exists()
         os.kill(int(theirs.read_text()), signal.SIGKILL)
@@ -542,7 +551,7 @@ def test_a_kernel_without_landlock_is_told_and_children_work_all_the_same() -> N
     def work() -> tuple[list[str], Any]:
         pool = ChildPool(size=1, tasks=TASKS).start()
         try:
-            return confinement.lacking(), pool.run("echo", {"works": True})[0]
+            return confinement.lacking(), run(pool, "echo", {"works": True})[0]
         finally:
             pool.close()
 
@@ -571,9 +580,10 @@ patch()
 import sys, time
 import eventlet
 from services.rendering.pool import ChildPool, JobTimedOut
+from tests.support.rendering_tasks import run
 
 pool = ChildPool(size=2, tasks="tests.support.rendering_tasks").start()
-for _ in eventlet.GreenPool(2).imap(lambda _: pool.run("echo", {}), range(2)):
+for _ in eventlet.GreenPool(2).imap(lambda _: run(pool, "echo", {}), range(2)):
     pass
 beats = [0]
 
@@ -583,15 +593,15 @@ def beat():
         eventlet.sleep(0.005)
 
 beating = eventlet.spawn(beat)
-pids = {answer[0]["pid"] for answer in eventlet.GreenPool(4).imap(lambda _: pool.run("sleep", {"seconds": 0.5}), range(4))}
+pids = {answer[0]["pid"] for answer in eventlet.GreenPool(4).imap(lambda _: run(pool, "sleep", {"seconds": 0.5}), range(4))}
 while_sleeping = beats[0]
 try:
-    pool.run("spin", {}, seconds=0.5)
+    run(pool, "spin", {}, seconds=0.5)
     late = False
 except JobTimedOut:
     late = True
 while_late = beats[0] - while_sleeping
-big = pool.run("echo", {}, [bytes(20_000_000)])[1]
+big = run(pool, "echo", {}, [bytes(20_000_000)])[1]
 beating.kill()
 pool.close()
 print(len(pids), late, len(big[0]), while_sleeping > 10, while_late > 10)
@@ -601,10 +611,11 @@ print(len(pids), late, len(big[0]), while_sleeping > 10, while_late > 10)
 PARENT = """
 import sys, threading
 from services.rendering.pool import ChildPool
+from tests.support.rendering_tasks import run
 
 pool = ChildPool(size=2, warm=2, tasks="tests.support.rendering_tasks", environment={"TMPDIR": sys.argv[1]}).start()
 for _ in range(2):
-    threading.Thread(target=pool.run, args=("stay", {}), kwargs={"seconds": 300}).start()
+    threading.Thread(target=run, args=(pool, "stay"), kwargs={"seconds": 300}).start()
 """
 
 
@@ -625,7 +636,7 @@ def test_folders_of_children_that_nobody_ended_are_removed_once_they_are_dead(tm
     finally:
         _kill(numbers[second])
     wait_until(lambda: not second.parent.exists(), what="the clean-up")
-    assert made.run("echo", {"works": True})[0] == {"works": True}
+    assert run(made, "echo", {"works": True})[0] == {"works": True}
     made.close()
     assert list(tmp_path.iterdir()) == []
 

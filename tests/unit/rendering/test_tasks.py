@@ -4,32 +4,32 @@ import io
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pikepdf
 import pytest
 
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import FieldDefinition, FieldType
-from services.rendering import domain, tasks
+from services.rendering import domain, protocol, tasks
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.places import FieldRefused
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.jobs.sealing import cms, reserving, verify
+from services.rendering.jobs.sealing import reserving, verify
+from services.rendering.protocol import Prepared
 from tests.support.intake import changed
 from tests.support.pdf_files import A4, LETTER, document, encrypted, field, line, signed, with_form
 from tests.support.sealing import contract_pdf, pdf_text, seal_request
-from tests.support.seals import identity
+from tests.support.seals import finish, identity
 
 
-def prepare(data: bytes, **more: Any) -> tuple[dict[str, Any], bytes]:
-    arguments = {"name": "contract", "remove_tags": True, "flatten": False, "most_bytes": 2**24, "most_pages": 100}
-    result, parts = tasks.prepare_pdf({**arguments, **more}, [data])
-    return result, bytes(parts[0])
+def prepare(data: bytes) -> tuple[Prepared, bytes]:
+    limits = protocol.Limits(2**24, 100)
+    prepared = tasks.prepare_pdf(protocol.PreparePdf(data, "contract", limits, remove_tags=True, flatten=False))
+    return prepared, prepared.file
 
 
-def codes(result: dict[str, Any]) -> list[str]:
-    return [notice["code"] for notice in result["report"]]
+def codes(result: Prepared) -> list[str]:
+    return [notice.code for notice in result.report]
 
 
 @pytest.mark.parametrize(
@@ -48,16 +48,16 @@ def codes(result: dict[str, Any]) -> list[str]:
 )
 def test_what_passes_the_dry_run(data: bytes) -> None:
     result, file = prepare(data)
-    assert not result["signed"]
+    assert not result.signed
     with pikepdf.open(io.BytesIO(file)) as pdf:
-        assert len(pdf.pages) == len(result["pages"])
+        assert len(pdf.pages) == len(result.pages)
     assert b"/ByteRange" not in file, "the trial leaves nothing behind"
 
 
 def test_a_signed_file_stays_as_it_is() -> None:
     data = signed(document(line("Theirs"), media=LETTER))
     result, file = prepare(data)
-    assert result["signed"]
+    assert result.signed
     assert file == data
     assert "signature_invalid" not in codes(result)
 
@@ -86,8 +86,8 @@ def test_what_may_not_be_added_to_is_refused_now() -> None:
 def test_a_certified_form_is_tried_out_in_its_own_fields(rectangle: tuple[int, ...]) -> None:
     """As far as there is room for a word."""
     result, _ = prepare(signed(with_form(field("Tx", "Name", rectangle)), certified=2))
-    (place,) = result["pages"][0]["places"]
-    assert place["x"] == pytest.approx(100 / 612)
+    (place,) = result.pages[0].places
+    assert place.x == pytest.approx(100 / 612)
     assert "form_only" in codes(result)
 
 
@@ -152,11 +152,10 @@ def blobs(tmp_path: Path) -> BlobStore:
 
 def test_a_draft_shows_what_is_filled_in_and_is_no_sealed_file(blobs: BlobStore, tmp_path: Path) -> None:
     request = seal_request(blobs)
-    arguments = {"request": request.model_dump(mode="json"), "document": "d0"}
     files = [blobs.get(one.file) for one in request.attachments]
-    _, (draft,) = tasks.fill_draft(arguments, [contract_pdf(), *files])
-    assert "Ana Kowalska" in pdf_text(bytes(draft), tmp_path)
-    with pikepdf.open(io.BytesIO(bytes(draft))) as pdf:
+    draft = tasks.fill_draft(protocol.FillDraft(request, "d0", contract_pdf(), files)).data
+    assert "Ana Kowalska" in pdf_text(draft, tmp_path)
+    with pikepdf.open(io.BytesIO(draft)) as pdf:
         assert "draft" in str(pdf.docinfo["/Title"]).lower()
         assert "not sealed" in str(pdf.docinfo["/Subject"])
         assert "/AcroForm" not in pdf.Root
@@ -164,23 +163,15 @@ def test_a_draft_shows_what_is_filled_in_and_is_no_sealed_file(blobs: BlobStore,
 
 def test_a_merged_file_can_be_sealed() -> None:
     who = identity()
-    arguments = {
-        "files": 2,
-        "title": "Both",
-        "seal": True,
-        "name": who.name,
-        "reason": "Merged",
-        "signed_at": datetime.now(UTC).isoformat(),
-        "size": who.signer.size,
-        "material": [0, 0, 0],
-    }
-    answer, (data,) = tasks.combine(arguments, [contract_pdf(), document(line("more"))])
-    envelope = who.signer.envelope(who.signer.sign(bytes.fromhex(answer["digest"])))
-    sealed = cms.insert(bytes(data), answer["start"], answer["size"], envelope)
-    assert answer["pages"] == 3
+    text = protocol.SignatureText(who.name, "Merged", datetime.now(UTC))
+    place = protocol.Place(text, who.signer.size, protocol.ValidationMaterial())
+    files = [contract_pdf(), document(line("more"))]
+    merged = tasks.combine_and_reserve(protocol.CombineAndReserve(files, "Both", place))
+    sealed = finish(merged.reserved, who)
+    assert merged.pages == 3
     assert verify.verify(sealed, [who.encoded[-1]], datetime.now(UTC)).checksum_status == "valid"
 
 
 def test_undrawable_characters_are_named() -> None:
-    result, _ = tasks.check_text({"texts": ["fine", "漢字 שלום", "private \ue123\ue123 \U000f0000"]}, [])
-    assert result["characters"] == ["", "", "\ue123\U000f0000"]
+    characters = tasks.check_text(["fine", "漢字 שלום", "private \ue123\ue123 \U000f0000"])
+    assert characters == ["", "", "\ue123\U000f0000"]

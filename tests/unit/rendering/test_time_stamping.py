@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def seal_with(service: TimeStamping, renderer: Renderer, who: SealIdentity) -> b
     assurance = sealer.assurance(datetime.now(UTC))
     place = sealer.place(assurance, datetime.now(UTC))
     unsigned = renderer.combine_and_reserve([document(line("stamped"))], "x", place)
-    return sealer.sign(unsigned, assurance)
+    return sealer.sign(unsigned.reserved, assurance)
 
 
 def levels(
@@ -218,7 +219,7 @@ def test_a_token_larger_than_the_sample_is_no_catastrophe(
         assurance = sealer.assurance(datetime.now(UTC))
         place = sealer.place(assurance, datetime.now(UTC))
         unsigned = renderer.combine_and_reserve([document(line("x"))], "x", place)
-        small = unsigned.__class__(unsigned.data, unsigned.start, 2000, unsigned.digest, unsigned.answer)
+        small = replace(unsigned.reserved, size=2000)
         with pytest.raises(TimeStampFailed, match="larger than the sample"):
             sealer.sign(small, assurance)
         sealer.assurance(datetime.now(UTC))

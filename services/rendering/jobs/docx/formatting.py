@@ -7,23 +7,12 @@ by itself, refuses values of Strict Open XML (``start``, ``end``), and does not 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from services.rendering.jobs.docx.names import PARAGRAPH, PARAGRAPH_PROPERTIES, VALUE, W
 from services.rendering.jobs.docx.package import Package
 from services.rendering.jobs.docx.tokens import own_texts
-
-
-@dataclass(frozen=True)
-class DocxTag:
-    """``text`` is what stands between the braces; ``align`` left, center or right; ``mirrored``: its paragraph is written from
-    right to left."""
-
-    text: str
-    align: str
-    mirrored: bool = False
-
+from services.rendering.protocol import DocxTag
 
 _TAG = re.compile(r"\{\{((?:(?!\{\{).){0,4000}?)\}\}", re.DOTALL)
 _BLANKS = re.compile(r"[^\S\n]+")

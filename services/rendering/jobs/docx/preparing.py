@@ -1,7 +1,6 @@
 """A DOCX made ready for LibreOffice: checked, cleaned, its variables filled, its tags' alignment noted."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from docx.exceptions import PythonDocxError
@@ -11,11 +10,12 @@ from contracts.types import Notice
 from services.rendering.jobs.docx import variables as docx_variables
 from services.rendering.jobs.docx.cleaning import clean
 from services.rendering.jobs.docx.fonts import asked_fonts
-from services.rendering.jobs.docx.formatting import DocxTag, docx_tags
+from services.rendering.jobs.docx.formatting import docx_tags
 from services.rendering.jobs.docx.package import open_package
 from services.rendering.jobs.docx.tokens import isolate
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.tags.values import clean as shown
+from services.rendering.protocol import ReadyDocx
 
 LONGEST_REPORT = 50
 _BROKEN = (
@@ -29,17 +29,6 @@ _BROKEN = (
     ValueError,
     etree.LxmlError,
 )
-
-
-@dataclass
-class ReadyDocx:
-    """``file`` is safe to convert. ``variables``: what the document asks for (JSON Schema by name); ``fonts``: names."""
-
-    file: bytes
-    variables: dict[str, Any]
-    tags: list[DocxTag]
-    fonts: list[str]
-    report: list[Notice] = field(default_factory=list)
 
 
 def prepare_docx(data: bytes, variables: Mapping[str, Any] | None, *, name: str, most_bytes: int) -> ReadyDocx:

@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 
 from contracts.fields.rules import LARGEST_FONT, SMALLEST_FONT
-from services.rendering.jobs.docx.formatting import DocxTag, tag_key
+from services.rendering.jobs.docx.formatting import tag_key
 from services.rendering.jobs.docx.values import INERT_COLOR
 from services.rendering.jobs.pdf.pdfium_text import PageText
 from services.rendering.jobs.tags.finding import FoundTag
 from services.rendering.jobs.tags.reading_order import ReadText
+from services.rendering.protocol import DocxTag
 
 _SUBSET = re.compile(r"^[A-Z]{6}\+")
 _FAMILIES = (

@@ -1,22 +1,19 @@
 """What a sealed file carries for those who check its seal: the chain of certificates, and proofs of non-revocation."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pikepdf
 from asn1crypto import cms, x509
 
 from services.rendering.jobs.forms import signature_fields
 from services.rendering.jobs.pdf.refused import Refused
-
-CHAIN, ROOTS, LISTS, ANSWERS = "chain", "roots", "lists", "answers"
-Found = tuple[str, bytes]
+from services.rendering.protocol import SealMaterial
 
 
-def material(data: bytes, signatures: Sequence[bytes]) -> list[Found]:
-    """Collect, each with its kind and in DER: of the last seal of ``data`` the ``chain``, signer's certificate first,
-    revocation ``lists`` and OCSP ``answers``; ``roots`` of that chain and of those in ``signatures``. Raises Refused
-    without a seal."""
+def material(data: bytes, signatures: Sequence[bytes]) -> SealMaterial:
+    """Collect what the last seal of ``data`` carries, and the roots of its chain and of those in ``signatures``. Raises
+    Refused without a seal."""
     entries, _trick = signature_fields.read(data)
     seal = max(entries, key=lambda entry: entry.end, default=None)
     if seal is None or not seal.contents:
@@ -24,8 +21,9 @@ def material(data: bytes, signatures: Sequence[bytes]) -> list[Found]:
     chains = [_chain(one) for one in (seal.contents, *signatures)]
     roots = dict.fromkeys(one.dump() for chain in chains for one in chain if one.self_issued)
     with pikepdf.open(io.BytesIO(data)) as pdf:
-        proofs = list(_proofs(pdf))
-    return [*((CHAIN, one.dump()) for one in chains[0]), *((ROOTS, one) for one in roots), *proofs]
+        store = pdf.Root.get("/DSS", pikepdf.Dictionary())
+        lists, answers = ([one.read_bytes() for one in store.get(key, pikepdf.Array())] for key in ("/CRLs", "/OCSPs"))
+    return SealMaterial([one.dump() for one in chains[0]], [*roots], lists, answers)
 
 
 def _chain(encoded: bytes) -> list[x509.Certificate]:
@@ -40,10 +38,3 @@ def _chain(encoded: bytes) -> list[x509.Certificate]:
             break
         found.append(issuers[0])
     return found
-
-
-def _proofs(pdf: pikepdf.Pdf) -> Iterator[Found]:
-    store = pdf.Root.get("/DSS", pikepdf.Dictionary())
-    for kind, key in ((LISTS, "/CRLs"), (ANSWERS, "/OCSPs")):
-        for one in store.get(key, pikepdf.Array()):
-            yield kind, one.read_bytes()

@@ -9,7 +9,6 @@ import hashlib
 import io
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +16,7 @@ import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream, String
 
 from services.rendering.jobs.archival.tagging import Tagging, is_tagged
+from services.rendering.protocol import Reserved, SignatureText, ValidationMaterial
 
 _SAVE: dict[str, Any] = {
     # Streams are written as they came: decoding and packing them again is most of the time that a save takes.
@@ -36,38 +36,6 @@ _CERTIFICATION = Dictionary(
 )
 """ISO 32000-2, 12.8.2.2, level 2: what is allowed later is signing and filling in, of which there is nothing left."""
 _SIGNATURES_EXIST_APPEND_ONLY = 3
-
-
-@dataclass(frozen=True)
-class SignatureText:
-    """What the signature dictionary says in words."""
-
-    name: str
-    reason: str
-    signed_at: datetime
-    application: str = "Countersign"
-
-
-@dataclass(frozen=True)
-class ValidationMaterial:
-    """What PAdES B-LT puts into the file so that it can be checked when nobody can be asked any more: DER each."""
-
-    certificates: Sequence[bytes] = field(default=())
-    ocsp_responses: Sequence[bytes] = field(default=())
-    revocation_lists: Sequence[bytes] = field(default=())
-
-    def __bool__(self) -> bool:
-        return bool(self.ocsp_responses or self.revocation_lists)
-
-
-@dataclass(frozen=True)
-class Reserved:
-    """``data`` is the finished file but for ``size`` hexadecimal zeros at ``start``; ``digest`` is SHA-256 of the rest."""
-
-    data: bytes
-    start: int
-    size: int
-    digest: bytes
 
 
 def reserve(

@@ -6,7 +6,6 @@ business of the service.
 
 import base64
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
@@ -21,6 +20,7 @@ from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.protocol import Question
 
 _NO_CHECK = "1.3.6.1.5.5.7.48.1.5"
 """``id-pkix-ocsp-nocheck``: a responder's certificate that need not be asked about (RFC 6960, 4.2.2.2.1)."""
@@ -30,17 +30,6 @@ _WITHOUT_END = timedelta(hours=1)
 
 class Revoked(Refused):
     """The answer is genuine, and it says that the certificate was revoked."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """Whom to ask about a certificate: ``ocsp`` are URLs for GET with the request in them (RFC 6960, appendix A), ``crl``
-    those of lists; http and https only. ``serial`` is hexadecimal."""
-
-    subject: str
-    serial: str
-    ocsp: list[str] = field(default_factory=list)
-    crl: list[str] = field(default_factory=list)
 
 
 def needing_proof(

@@ -3,29 +3,19 @@ business of the service.
 """
 
 import hashlib
-from dataclasses import dataclass, field
-from datetime import datetime
 
 from asn1crypto import cms, core, tsp
 from pyhanko.sign.general import extract_certificate_info
 from pyhanko.sign.validation.generic_cms import validate_sig_integrity
 
 from services.rendering.jobs.pdf.refused import Refused
+from services.rendering.protocol import Token
 
 
 class _Answer(core.Sequence):  # type: ignore[misc]
     """A TimeStampResp as RFC 3161 has it; asn1crypto's own does not know a refusal, which comes without a token."""
 
     _fields = [("status", tsp.PKIStatusInfo), ("time_stamp_token", cms.ContentInfo, {"optional": True})]  # noqa: RUF012
-
-
-@dataclass(frozen=True)
-class Token:
-    """``token`` is the ContentInfo in DER; ``certificates`` those that it carries, the authority's own first."""
-
-    token: bytes
-    time: datetime
-    certificates: list[bytes] = field(default_factory=list)
 
 
 def read_token(response: bytes, signature: bytes, nonce: int) -> Token:

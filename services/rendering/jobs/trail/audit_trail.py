@@ -27,6 +27,7 @@ from services.rendering.jobs.pdf.geometry import Rectangle
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.text.layout import Color, Style, layout
 from services.rendering.jobs.trail import words
+from services.rendering.protocol import SealedSummary
 
 PRODUCT = "Countersign"
 
@@ -54,18 +55,6 @@ _PICTURE_HEIGHT = 46.0
 _LETTER_ZONES = ("America/", "US/", "Pacific/Honolulu")
 _NO_VALUE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH})
 _PICTURES = frozenset({FieldType.SIGNATURE, FieldType.INITIALS, FieldType.IMAGE, FieldType.STAMP})
-
-
-@dataclass(frozen=True)
-class SealedSummary:
-    """A document as it came and as it left; ``size`` in bytes."""
-
-    name: str
-    original_sha256: str
-    sealed_sha256: str
-    pages: int
-    size: int
-    level: str
 
 
 @dataclass(frozen=True)
