@@ -144,7 +144,11 @@ def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMidd
         validate_responses=True,
         validator_map=validator_map(context.threads),
         uri_parser_class=NoUriParser,
-        security_map=security_map(authenticator, networks(context.settings.trusted_proxies)),
+        security_map=security_map(
+            authenticator,
+            {operation.id: operation.roles for operation in operations},
+            networks(context.settings.trusted_proxies),
+        ),
     )
     errors.add_handlers(api, specification.methods_of(operations, API))
     return api

@@ -5,20 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-FORM_EVENTS = ("form.viewed", "form.started", "form.completed", "form.declined")
-EVENTS = (
-    *FORM_EVENTS,
-    "submission.created",
-    "submission.completed",
-    "submission.expired",
-    "submission.archived",
-    "template.created",
-    "template.updated",
-)
-"""The ten kinds of the specification (6.1)."""
+from contracts.events import FORM_COMPLETED, FORM_DECLINED, FORM_STARTED, FORM_VIEWED, REGISTRY
 
-FURTHER_EVENTS = ("template.archived", "submission.declined", "form.sent")
-"""Told only to a webhook that names them."""
+EVENTS = tuple(event.type for event in REGISTRY.values() if event.public)
+
+FORM_EVENTS = tuple(event.type for event in (FORM_VIEWED, FORM_STARTED, FORM_COMPLETED, FORM_DECLINED))
+"""What a webhook gets that names no event (specification 6.1). What we tell beyond the specification, it has to name."""
 
 SCHEDULE = tuple(
     timedelta(seconds=seconds)
@@ -62,10 +54,9 @@ def subscribed(events: list[str] | None) -> list[str]:
     """The kinds a webhook gets: those it names, all four ``form.*`` when it names none. Refused for an unknown kind."""
     if not events:
         return list(FORM_EVENTS)
-    known = {*EVENTS, *FURTHER_EVENTS}
     for index, kind in enumerate(events):
-        if kind not in known:
-            raise Refused(f"events[{index}]", f"unknown event '{kind}'; there are: {', '.join(sorted(known))}")
+        if kind not in EVENTS:
+            raise Refused(f"events[{index}]", f"unknown event '{kind}'; there are: {', '.join(sorted(EVENTS))}")
     return list(dict.fromkeys(events))
 
 

@@ -70,7 +70,7 @@ def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.Even
     that is under way is not shown yet. Seconds that were shown are closed: nobody appends to them any more, however late his
     clock is. So a poller who passes ``next`` as ``after`` sees every event exactly once.
     """
-    if request.event_type not in {*domain.EVENTS, *domain.FURTHER_EVENTS}:
+    if request.event_type not in domain.EVENTS:
         raise invalid(f"Unknown event type '{request.event_type}'.", "type")
     this_second = _close_until(session, now)
     moment = LoggedEvent.recorded_at

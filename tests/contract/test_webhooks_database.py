@@ -19,7 +19,7 @@ from contracts.runtime.clock import uuid7
 from contracts.runtime.data import tables
 from contracts.runtime.data.background import Done, Park, Retry
 from contracts.runtime.data.database import Database
-from services.webhooks import commands, domain, queries
+from services.webhooks import commands, queries
 from services.webhooks.deliver import Deliverer
 from services.webhooks.models import Arrival, Attempt, Delivery, LoggedEvent
 from tests.support.receiver import Receiver
@@ -413,4 +413,3 @@ def test_an_erased_submission_keeps_no_personal_data(database: Database) -> None
 def test_the_schema_is_what_the_models_say(database_url: str) -> None:
     migrations.upgrade("webhooks", database_url)
     assert migrations.differences("webhooks", database_url) == []
-    assert domain.EVENTS

@@ -47,44 +47,72 @@ class FieldOverride(Tolerant):
     preferences: dict[str, Any] | None = None
 
 
-class NewSubmitter(Tolerant):
-    """``submitters[]`` (specification 4.3.3). What is not there yet the gateway refuses before it gets here."""
+class PartyOptions(Tolerant):
+    """What can be asked for a submission with all its submitters, or for one of them."""
 
-    role: str | None = None
-    uuid: str | None = None
-    email: str | None = None
-    name: str | None = None
-    phone: str | None = None
-    external_id: str | None = None
-    values: dict[str, Any] = Field(default_factory=dict)
-    variables: dict[str, Any] = Field(default_factory=dict)
-    fields: list[FieldOverride] = Field(default_factory=list)
-    readonly_fields: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    send_email: bool | None = None
-    send_sms: bool | None = None
     completed_redirect_url: str | None = None
-    order: int | None = None
-    completed: bool = False
-    go_to_last: bool | None = None
     reply_to: str | None = None
     message: Message | None = None
-    roles: list[str] = Field(default_factory=list)
-    invite_by: str | None = None
-    consent_enabled: bool | None = None
-    consent_document_url: str | None = None
-    consent_document_text: str | None = None
     logo_url: str | None = None
     company_name: str | None = None
     stamp_url: str | None = None
+
+
+class ConsentOptions(Tolerant):
+    """What a signer is to agree to before they sign."""
+
+    consent_enabled: bool | None = None
+    consent_document_url: str | None = None
+    consent_document_text: str | None = None
+
+
+class SubmitterOptions(PartyOptions):
+    """What can be asked for a submitter when it is made, and later."""
+
+    name: str | None = None
+    email: str | None = None
+    phone: str | None = None
+    external_id: str | None = None
+    values: dict[str, Any] = Field(default_factory=dict)
+    fields: list[FieldOverride] = Field(default_factory=list)
+    readonly_fields: list[str] = Field(default_factory=list)
+    completed: bool = False
+    go_to_last: bool | None = None
     require_email_2fa: bool | None = None
     require_phone_2fa: bool | None = None
 
 
-class NewSubmission(Tolerant):
+class NewSubmitter(SubmitterOptions, ConsentOptions):
+    """``submitters[]`` (specification 4.3.3), and nothing that a caller may not say: the gateway hands on what is here. What is
+    not there yet the gateway refuses before it gets here."""
+
+    role: str | None = None
+    uuid: str | None = None
+    variables: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    send_email: bool | None = None
+    send_sms: bool | None = None
+    order: int | None = None
+    roles: list[str] = Field(default_factory=list)
+    invite_by: str | None = None
+
+
+class SubmissionOptions(PartyOptions, ConsentOptions):
+    """The keys of a new submission that the gateway hands on as a caller wrote them (specification 4.3.1), and nothing that a
+    caller may not say. ``preferences`` are those of specification 2.8."""
+
+    name: str | None = None
+    send_email: bool = True
+    send_sms: bool = False
+    bcc_completed: str | None = None
+    preferences: dict[str, Any] = Field(default_factory=dict)
+    variables: dict[str, Any] = Field(default_factory=dict)
+
+
+class NewSubmission(SubmissionOptions):
     """What every way of making a submission has (specification 4.3.1). Errors name the field as ``submitters[0].email``.
 
-    ``preferences`` are those of specification 2.8. ``request_id``: the same id returns the first answer.
+    ``request_id``: the same id returns the first answer.
     ``source`` is ``link`` for what a visitor of a shared link began; the actor is then its template's author.
     """
 
@@ -92,23 +120,8 @@ class NewSubmission(Tolerant):
     actor: Actor
     account: Account
     submitters: list[NewSubmitter]
-    name: str | None = None
     order: Order | None = None
-    send_email: bool = True
-    send_sms: bool = False
-    completed_redirect_url: str | None = None
-    bcc_completed: str | None = None
-    reply_to: str | None = None
     expire_at: datetime | None = None
-    message: Message | None = None
-    preferences: dict[str, Any] = Field(default_factory=dict)
-    variables: dict[str, Any] = Field(default_factory=dict)
-    consent_enabled: bool | None = None
-    consent_document_url: str | None = None
-    consent_document_text: str | None = None
-    logo_url: str | None = None
-    company_name: str | None = None
-    stamp_url: str | None = None
     source: str = "api"
 
 
@@ -255,38 +268,27 @@ class ListSubmitters(PageRequest):
     include: str = ""
 
 
-class UpdateSubmitter(Tolerant):
-    """PUT /submitters/:id (specification 4.4). Only what is set changes; ``values`` merge, ``metadata`` replaces.
+class SubmitterChange(SubmitterOptions):
+    """The body of PUT /submitters/:id (specification 4.4), and nothing that a caller may not say. Only what is set changes;
+    ``values`` merge, ``metadata`` replaces.
 
     None or an empty text clears ``name``, ``email``, ``phone``, ``external_id``, ``reply_to``, ``completed_redirect_url``,
     ``logo_url``, ``company_name`` and ``stamp_url``; None clears ``message``.
     ``send_email`` True sends the invitation again, ``send_sms`` by SMS; ``completed`` True completes in the name of the API
-    user. ``account`` says what can be sent at all (``*_available``); the submission keeps the settings it was made under.
+    user.
     """
+
+    metadata: dict[str, Any] | None = None
+    send_email: bool = False
+    send_sms: bool = False
+
+
+class UpdateSubmitter(SubmitterChange):
+    """``account`` says what can be sent at all (``*_available``); the submission keeps the settings it was made under."""
 
     request_id: str
     actor: Actor
     id: int
-    name: str | None = None
-    email: str | None = None
-    phone: str | None = None
-    external_id: str | None = None
-    values: dict[str, Any] = Field(default_factory=dict)
-    fields: list[FieldOverride] = Field(default_factory=list)
-    readonly_fields: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] | None = None
-    send_email: bool = False
-    send_sms: bool = False
-    reply_to: str | None = None
-    completed: bool = False
-    completed_redirect_url: str | None = None
-    go_to_last: bool | None = None
-    message: Message | None = None
-    logo_url: str | None = None
-    company_name: str | None = None
-    stamp_url: str | None = None
-    require_email_2fa: bool | None = None
-    require_phone_2fa: bool | None = None
     account: Account | None = None
 
 

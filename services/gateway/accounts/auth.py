@@ -1,11 +1,12 @@
 """Who asks, and may the role do that.
 
 A key is looked up in the database on every request, with the user's state: a rotated key and an archived user stop working
-at once, in every process. What is not in the table of roles nobody may do.
+at once, in every process. Which roles may call an operation is in the OpenAPI document (``x-roles``); where it names none,
+nobody may. Which records they then see is for the services to decide, by the Actor.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -21,70 +22,6 @@ from services.gateway.pages.answering.visitor import Network, client_address
 
 HEADER = b"x-auth-token"
 _LONGEST_KEY = 512
-
-_ADMINS = frozenset({Role.ADMIN})
-_EDITORS = frozenset({Role.ADMIN, Role.EDITOR})
-_ALL = frozenset(Role)
-
-ROLES: dict[str, frozenset[Role]] = {
-    "account.get": _ADMINS,
-    "account.update": _ADMINS,
-    "users.current": _ALL,
-    "users.search": _ADMINS,
-    "users.create": _ADMINS,
-    "users.get": _ADMINS,
-    "users.update": _ADMINS,
-    "users.remove": _ADMINS,
-    "users.api_key": _ADMINS,
-    "users.rotate_api_key": _ADMINS,
-    "templates.search": _ALL,
-    "templates.get": _ALL,
-    "templates.create_from_pdf": _EDITORS,
-    "templates.create_from_docx": _EDITORS,
-    "templates.create_from_html": _EDITORS,
-    "templates.merge": _EDITORS,
-    "templates.change_documents": _EDITORS,
-    "templates.update": _EDITORS,
-    "templates.remove": _EDITORS,
-    "templates.clone": _EDITORS,
-    "templates.submissions": _ALL,
-    "templates.create_submission": _EDITORS,
-    "submissions.search": _ALL,
-    "submissions.get": _ALL,
-    "submissions.documents": _ALL,
-    "submissions.create": _EDITORS,
-    "submissions.init": _EDITORS,
-    "submissions.create_from_pdf": _EDITORS,
-    "submissions.create_from_docx": _EDITORS,
-    "submissions.create_from_html": _EDITORS,
-    "submissions.emails": _EDITORS,
-    "submissions.events": _ALL,
-    "submissions.update": _EDITORS,
-    "submissions.remove": _EDITORS,
-    "submissions.evidence": _EDITORS,
-    "submissions.seal": _EDITORS,
-    "submissions.dutystamp": _EDITORS,
-    "submissions.certsign": _EDITORS,
-    "submitters.search": _ALL,
-    "submitters.get": _ALL,
-    "submitters.update": _EDITORS,
-    "tools.merge": _ALL,
-    "tools.verify": _ALL,
-    "webhooks.search": _ADMINS,
-    "webhooks.get": _ADMINS,
-    "webhooks.create": _ADMINS,
-    "webhooks.update": _ADMINS,
-    "webhooks.remove": _ADMINS,
-    "webhooks.test": _ADMINS,
-    "webhooks.deliveries": _ADMINS,
-    "webhooks.resend": _ADMINS,
-    "events.form": _ALL,
-    "events.submission": _ALL,
-}
-"""Who may call an operation (specification 5). Which records they then see is for the services to decide, by the Actor.
-
-An operation without an API key (``security: []`` in the document) is not here.
-"""
 
 
 def not_authenticated() -> ServiceError:
@@ -140,9 +77,11 @@ class Authenticator:
         return actor.model_copy(update={"ip": ip, "key_id": self._keys.id_of(key_hash)})
 
 
-def security_map(authenticator: Authenticator, trusted: Sequence[Network]) -> dict[str, type[ApiKeySecurityHandler]]:
-    """For Connexion's ``security_map``: authenticates, checks the role, leaves the actor in the exchange. ``trusted`` proxies
-    may say where a call came from."""
+def security_map(
+    authenticator: Authenticator, roles: Mapping[str, frozenset[Role]], trusted: Sequence[Network]
+) -> dict[str, type[ApiKeySecurityHandler]]:
+    """For Connexion's ``security_map``: authenticates, checks the role, leaves the actor in the exchange. ``roles`` are those
+    that may call an operation, by its id; ``trusted`` proxies may say where a call came from."""
 
     class Handler(ApiKeySecurityHandler):  # type: ignore[misc]
         def get_fn(self, _scheme: Any, _scopes: Any) -> Callable[[ConnexionRequest], Awaitable[dict[str, Any]]]:
@@ -154,7 +93,7 @@ def security_map(authenticator: Authenticator, trusted: Sequence[Network]) -> di
         found = exchange.of(scope)
         found.operation = scope["extensions"][ROUTING_CONTEXT]["operation_id"]
         found.actor = actor = await authenticator.actor(api_key.decode("latin-1"), _address(scope, trusted))
-        if actor.role not in ROLES.get(found.operation, frozenset()):
+        if actor.role not in roles.get(found.operation, frozenset()):
             raise not_authorized()
         return {"sub": actor.user_id}
 

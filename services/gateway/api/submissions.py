@@ -15,19 +15,6 @@ from services.gateway.evidence.archive import Archive
 from services.gateway.formats import parse_moment
 from services.gateway.http.exchange import Download, Exchange
 
-_PLAIN = (
-    "name", "send_email", "send_sms", "completed_redirect_url", "bcc_completed", "reply_to", "message", "preferences",
-    "variables",
-    "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url",
-)  # fmt: skip
-_OF_SUBMITTER = (
-    "role", "uuid", "email", "name", "phone", "values", "variables", "fields", "readonly_fields", "metadata", "send_email",
-    "send_sms",
-    "completed_redirect_url", "order", "completed", "go_to_last", "reply_to", "message", "require_email_2fa",
-    "require_phone_2fa",
-    "consent_enabled", "consent_document_url", "consent_document_text", "logo_url", "company_name", "stamp_url", "roles",
-    "invite_by",
-)  # fmt: skip
 _LATER_FLAGS = ("certsign_sign_enabled",)
 
 
@@ -127,7 +114,7 @@ async def wished(context: GatewayContext, body: dict[str, Any]) -> dict[str, Any
 
 
 def _wish(body: dict[str, Any]) -> dict[str, Any]:
-    more = given(body, *_PLAIN)
+    more = given(body, *rpc.SubmissionOptions.model_fields)
     if order := body.get("order") or body.get("submitters_order"):
         more["order"] = order
     if body.get("expire_at"):
@@ -226,4 +213,4 @@ def _not_configured(field: str, what: str) -> Exception:
 
 
 def _submitter(entry: dict[str, Any]) -> dict[str, Any]:
-    return {**given(entry, *_OF_SUBMITTER), **external_id(entry), **overrides(entry)}
+    return {**given(entry, *rpc.NewSubmitter.model_fields), **external_id(entry), **overrides(entry)}

@@ -9,12 +9,6 @@ from services.gateway.api.submissions import refuse_what_is_not_there_yet
 from services.gateway.formats import parse_moment
 from services.gateway.http.exchange import Exchange
 
-_CHANGEABLE = (
-    "name", "email", "phone", "values", "fields", "readonly_fields", "metadata", "send_email", "send_sms", "reply_to",
-    "completed", "completed_redirect_url", "go_to_last", "message", "require_email_2fa", "require_phone_2fa",
-    "logo_url", "company_name", "stamp_url",
-)  # fmt: skip
-
 
 async def search(context: GatewayContext, exchange: Exchange) -> Any:
     chosen = filters(exchange)
@@ -30,12 +24,12 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     refuse_what_is_not_there_yet(exchange.body)
-    changes = {**given(exchange.body, *_CHANGEABLE), **overrides(exchange.body)}
+    body = exchange.body
+    changes = {**given(body, *rpc.SubmitterChange.model_fields), **external_id(body), **overrides(body)}
     return await context.ask(
         rpc.UPDATE_SUBMITTER,
         exchange,
         id=exchange.arguments["id"],
         account=await context.account(),
-        **external_id(exchange.body),
         **changes,
     )

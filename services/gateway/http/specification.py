@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from contracts.types import Role
 from services.gateway.settings import Settings
 
 FILE = Path(__file__).parents[3] / "contracts" / "openapi.yaml"
@@ -25,6 +26,11 @@ class Operation:
     path: str
     method: str
     definition: dict[str, Any]
+
+    @property
+    def roles(self) -> frozenset[Role]:
+        """Who may call it with a key: nobody where it needs none, or the document says nothing."""
+        return frozenset(map(Role, self.definition.get("x-roles", ())))
 
     @property
     def takes_files(self) -> bool:
