@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts import events
+from contracts.envelope import Envelope
 from contracts.rpc import REGISTRY
 from contracts.rpc.health import SERVICES
 
@@ -37,7 +38,7 @@ def current() -> dict[str, Any]:
             if rpc.service in SERVICES  # tests have calls of their own
         },
         "events": {
-            "envelope": _shared(events.Envelope.model_json_schema(), models),
+            "envelope": _shared(Envelope.model_json_schema(), models),
             **{kind: _shared(event.model.model_json_schema(), models) for kind, event in events.REGISTRY.items()},
         },
         "$defs": models,

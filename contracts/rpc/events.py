@@ -5,7 +5,7 @@ Each service that serves calls answers these three for its own events (``contrac
 
 from pydantic import Field
 
-from contracts.events import Envelope
+from contracts.envelope import Envelope
 from contracts.rpc import Rpc
 from contracts.rpc.health import SERVICES
 from contracts.types import Moment, Tolerant

@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -50,6 +50,26 @@ class Trial:
 
     what: str
     attempt: Callable[[], str]
+
+
+def check(names: Sequence[str]) -> int:
+    """Print the effective settings and what came of each trial; 1 when something is wrong."""
+    faults = 0
+    for name in names:
+        settings = process.settings_of(name)
+        observe.setup(name, "CRITICAL")
+        _say(f"{name}")
+        for field, value in settings:
+            _say(f"  {process.environment_name(type(settings), field)} = {observe.shown(value)}")
+        for trial in trials(name, settings):
+            good, line = outcome(trial)
+            faults += not good
+            _say(f"  {line}")
+    return 1 if faults else 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
 
 
 def trials(name: str, settings: ServiceSettings) -> list[Trial]:

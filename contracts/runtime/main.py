@@ -70,6 +70,10 @@ def _command(command: str, names: tuple[str, ...]) -> int:
         from contracts.runtime.worker.serve import serve
 
         return serve(names)
+    if command == "check":
+        from contracts.runtime.checking import check
+
+        return check(names)
     from contracts.runtime import process
 
     return int(getattr(process, command)(names))

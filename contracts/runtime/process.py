@@ -1,4 +1,4 @@
-"""The processes that are plain Python: ``background``, ``migrate``, ``check``, and the gateway's ``serve``."""
+"""The processes that are plain Python: ``background``, ``migrate``, and the gateway's ``serve``."""
 
 import contextlib
 import importlib
@@ -60,11 +60,12 @@ def settings_of(name: str) -> ServiceSettings:
         print(f"{name}: the settings are not complete:", file=sys.stderr)  # noqa: T201
         for problem in error.errors(include_input=False, include_url=False):
             where = ".".join(str(part) for part in problem["loc"])
-            print(f"  {_environment_name(cls, where)}: {problem['msg']}", file=sys.stderr)  # noqa: T201
+            print(f"  {environment_name(cls, where)}: {problem['msg']}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
 
 
-def _environment_name(cls: type[ServiceSettings], field: str) -> str:
+def environment_name(cls: type[ServiceSettings], field: str) -> str:
+    """Name the environment variable of a setting."""
     known = cls.model_fields.get(field)
     alias = known.validation_alias if known else None
     return str(alias or field).upper()
@@ -336,28 +337,6 @@ def migrate(names: Sequence[str]) -> int:
             log.warning("migrate.queues_nobody_reads", queues=orphans)
         log.info("migrate.done")
     return 0
-
-
-def check(names: Sequence[str]) -> int:
-    """Print the effective settings and what came of each trial (``checking.py``); 1 when something is wrong."""
-    from contracts.runtime import checking
-
-    faults = 0
-    for name in names:
-        settings = settings_of(name)
-        observe.setup(name, "CRITICAL")
-        _say(f"{name}")
-        for field, value in settings:
-            _say(f"  {_environment_name(type(settings), field)} = {observe.shown(value)}")
-        for trial in checking.trials(name, settings):
-            good, line = checking.outcome(trial)
-            faults += not good
-            _say(f"  {line}")
-    return 1 if faults else 0
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)  # noqa: T201
 
 
 def serve(names: Sequence[str]) -> int:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from contracts import events
+from contracts.envelope import Envelope
 from contracts.errors import not_found
-from contracts.events import Envelope
 from contracts.rpc import health
 from contracts.rpc import notifications as rpc
 from contracts.runtime.bus.told import tells_events

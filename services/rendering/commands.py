@@ -8,13 +8,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from contracts.envelope import Envelope
 from contracts.events import (
     DOCUMENTS_FAILED,
     DOCUMENTS_SEALED,
     STATEMENT_SIGNED,
     DocumentsFailed,
     DocumentsSealed,
-    Envelope,
     Erased,
     StatementDue,
     StatementSigned,

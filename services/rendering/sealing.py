@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from prometheus_client import Counter, Histogram
 from sqlalchemy.orm import Session
@@ -23,20 +23,18 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from contracts.stored_documents import StoredDocument
-from contracts.types import FieldDefinition, Notice
+from contracts.types import Notice
 from services.rendering import commands, differences, domain, queries, statements
-from services.rendering.jobs.sealing import cms
-from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.models import SealJob
 from services.rendering.pool import Busy, JobFailed, JobNotPossible, JobRefused
-from services.rendering.protocol import Place, Reserved, SealedSummary, SignatureText, ValueDrawn
+from services.rendering.protocol import Place, Reserved, SealedSummary
 from services.rendering.renderer import Renderer, seal_name
+from services.rendering.sealer import Sealer
 from services.rendering.settings import Settings
-from services.rendering.time_stamping import Assurance, CertificateRevoked, TimeStampFailed, TimeStamping
+from services.rendering.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
 
 log = observe.logger(__name__)
 
-SEALED = Counter("rendering_seals_total", "Files sealed", ["level"])
 SEAL_SECONDS = Histogram("rendering_seal_job_seconds", "An attempt of a seal job, whatever its outcome")
 
 DIFFERING = Counter("rendering_seals_differing_total", "Sealings that were stopped: it was not what the parties signed")
@@ -54,54 +52,6 @@ _AT_ONCE = 3
 
 _SHORT = 50
 """Pages. While as many are sealed, a child may be kept for the audit trail; it would be idle for most of a longer time."""
-
-
-class Sealer:
-    """Makes sealed files. One per process, thread-safe."""
-
-    def __init__(self, identity: SealIdentity, renderer: Renderer, stamping: TimeStamping, reason: str) -> None:
-        self.identity, self._renderer, self._stamping, self._reason = identity, renderer, stamping, reason
-
-    def place(self, assurance: Assurance, signed_at: datetime) -> Place:
-        text = SignatureText(self.identity.name, self._reason, signed_at)
-        return Place(text, assurance.size, assurance.material)
-
-    def assurance(self, moment: datetime, *, with_time_stamp: bool = True) -> Assurance:
-        """Raises TimeStampFailed, CertificateRevoked; without a time-stamp neither."""
-        return self._stamping.assurance(moment) if with_time_stamp else self._stamping.plain()
-
-    def sign(self, unsigned: Reserved, assurance: Assurance) -> bytes:
-        """The sealed file. Raises TimeStampFailed."""
-        signed = self.identity.signer.sign(unsigned.digest)
-        token = self._stamping.stamp(signed.signature) if assurance.stamped else None
-        try:
-            return cms.insert(
-                unsigned.data, unsigned.start, unsigned.size, self.identity.signer.envelope(signed, token)
-            )
-        except cms.TooLarge as error:
-            self._stamping.forget()
-            raise TimeStampFailed(f"the time-stamp is larger than the sample: {error}") from error
-
-    def sign_statement(self, data: bytes, moment: datetime, *, with_time_stamp: bool) -> tuple[bytes, bool]:
-        """A detached signature of ``data`` (CMS, DER), CAdES baseline B-B, or B-T with a time-stamp; whether it has one. Raises
-        TimeStampFailed."""
-        signer = self.identity.signer
-        signed = signer.sign(hashlib.sha256(data).digest(), moment)
-        stamped = with_time_stamp and self._stamping.configured
-        return signer.envelope(signed, self._stamping.stamp(signed.signature) if stamped else None), stamped
-
-    def check(
-        self,
-        data: bytes,
-        *,
-        pages: int,
-        drawn: Sequence[ValueDrawn] = (),
-        fields: Sequence[FieldDefinition] = (),
-    ) -> str:
-        """Read the file back; its PAdES level. Raises JobRefused."""
-        level = self._renderer.check_seal(data, self.identity.encoded[0], pages=pages, drawn=drawn, fields=fields)
-        SEALED.labels(level).inc()
-        return level
 
 
 @dataclass(frozen=True)

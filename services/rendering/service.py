@@ -9,8 +9,9 @@ from functools import cached_property
 from cryptography.hazmat.primitives import hashes
 
 from contracts.blobs import INCOMING, BlobRef
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError, invalid
-from contracts.events import SEALING_DUE, STATEMENT_DUE, SUBMISSION_ERASED, Envelope, Erased, StatementDue
+from contracts.events import SEALING_DUE, STATEMENT_DUE, SUBMISSION_ERASED, Erased, StatementDue
 from contracts.rpc import health
 from contracts.rpc import rendering as rpc
 from contracts.runtime.bus.told import tells_events

@@ -2,7 +2,6 @@
 
 import hashlib
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -18,11 +17,9 @@ from services.rendering import commands, domain, queries
 from services.rendering.differences import Known
 from services.rendering.jobs.sealing import cms
 from services.rendering.models import StatementRow
+from services.rendering.sealer import Sealer
 from services.rendering.settings import Settings
 from services.rendering.time_stamping import TimeStampFailed
-
-if TYPE_CHECKING:
-    from services.rendering.sealing import Sealer
 
 log = observe.logger(__name__)
 
@@ -33,7 +30,7 @@ _FUTURE = timedelta(days=1)
 class StatementWork:
     """What the background process does with a due StatementRow."""
 
-    def __init__(self, settings: Settings, blobs: BlobStore, sealer: "Sealer") -> None:
+    def __init__(self, settings: Settings, blobs: BlobStore, sealer: Sealer) -> None:
         self._settings, self._blobs, self._sealer = settings, blobs, sealer
 
     def attempt(self, row: StatementRow) -> Outcome:

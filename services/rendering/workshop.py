@@ -14,7 +14,7 @@ from services.rendering.jobs.sealing import certificates
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.pool import ChildPool
 from services.rendering.renderer import Renderer
-from services.rendering.sealing import Sealer
+from services.rendering.sealer import Sealer
 from services.rendering.settings import Settings
 from services.rendering.time_stamping import TimeStamping
 

@@ -7,16 +7,9 @@ from pydantic import BaseModel
 
 from contracts import events
 from contracts.dry_run import DryRun
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError, not_found
-from contracts.events import (
-    DocumentsFailed,
-    DocumentsSealed,
-    Envelope,
-    MailOutcome,
-    PhoneOutcome,
-    PublicData,
-    StatementSigned,
-)
+from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome, PhoneOutcome, PublicData, StatementSigned
 from contracts.fields.boxes import FieldBoxes
 from contracts.rpc import Rpc, health, templates
 from contracts.rpc import submissions as rpc

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from contracts import events
 from contracts.dry_run import DryRun
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import Envelope, PreferencesGiven
+from contracts.events import PreferencesGiven
 from contracts.fields.boxes import FieldBoxes
 from contracts.rpc import Rpc, health
 from contracts.rpc import templates as rpc

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.orm import Session, aliased
 
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError, invalid, not_found
-from contracts.events import WEBHOOK_DISABLED, Admins, Envelope, Erased, PublicData, WebhookDisabled
+from contracts.events import WEBHOOK_DISABLED, Admins, Erased, PublicData, WebhookDisabled
 from contracts.rpc import webhooks as rpc
 from contracts.rpc.events import SubjectEvents
 from contracts.runtime.bus import catching_up, outbox

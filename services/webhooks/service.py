@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from contracts.envelope import Envelope
 from contracts.errors import invalid
-from contracts.events import ADMINS_CHANGED, REGISTRY, SUBMISSION_ERASED, Admins, Envelope, Erased, Event, PublicData
+from contracts.events import ADMINS_CHANGED, REGISTRY, SUBMISSION_ERASED, Admins, Erased, Event, PublicData
 from contracts.rpc import health
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.bus.told import tells_events

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import FORM_COMPLETED, FORM_VIEWED, SUBMISSION_ERASED, Envelope, Erased, PublicData
+from contracts.events import FORM_COMPLETED, FORM_VIEWED, SUBMISSION_ERASED, Erased, PublicData
 from contracts.rpc import Rpc
 from contracts.rpc import events as rpc
 from contracts.runtime.bus import catching_up, outbox, told

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from contracts.events import Envelope
+from contracts.envelope import Envelope
 from contracts.runtime.bus import outbox
 from contracts.runtime.clock import now
 from contracts.runtime.data import epoch, tables

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from contracts.events import Envelope, Event
+from contracts.envelope import Envelope
+from contracts.events import Event
 from contracts.rpc.health import SERVICES
 from contracts.runtime.bus import declare
 from contracts.runtime.bus.marks import subscriptions_of

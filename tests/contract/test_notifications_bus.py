@@ -10,6 +10,7 @@ from typing import Any
 import pika
 import pytest
 
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
 from contracts.events import (
     COMPLETION_MAILS_DUE,
@@ -17,7 +18,6 @@ from contracts.events import (
     INVITATION_DUE,
     SUBMISSION_ERASED,
     WRONG_RECIPIENT_MAIL_DUE,
-    Envelope,
     Erased,
     Event,
 )

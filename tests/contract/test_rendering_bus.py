@@ -20,8 +20,9 @@ import sqlalchemy as sa
 from PIL import Image
 
 from contracts.blobs import BlobRef
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, SEALING_DUE, DocumentsSealed, Envelope
+from contracts.events import DOCUMENTS_FAILED, DOCUMENTS_SEALED, SEALING_DUE, DocumentsSealed
 from contracts.fields.boxes import FieldBox
 from contracts.rpc import health, rendering
 from contracts.runtime.bus.client import RpcClient

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import DOCUMENTS_FAILED, DocumentsFailed, Envelope, Erased
+from contracts.events import DOCUMENTS_FAILED, DocumentsFailed, Erased
 from contracts.runtime import migrations
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.background import Done, DueWork, Park, Retry

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from contracts.blobs import BlobRef
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import Envelope, Erased
+from contracts.events import Erased
 from contracts.evidence import statements as stated
 from contracts.evidence.manifest import Document, Events, EvidenceParty, Manifest, Member
 from contracts.evidence.statements import LineReference, Statement

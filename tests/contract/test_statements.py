@@ -13,7 +13,8 @@ from asn1crypto import cms as asn1_cms
 from cryptography.hazmat.primitives import serialization
 from prometheus_client import REGISTRY
 
-from contracts.events import STATEMENT_SIGNED, DocumentsFailed, Envelope, Erased, StatementDue, StatementSigned
+from contracts.envelope import Envelope
+from contracts.events import STATEMENT_SIGNED, DocumentsFailed, Erased, StatementDue, StatementSigned
 from contracts.evidence import statements
 from contracts.evidence.audit_chain import next_hash
 from contracts.rpc.rendering import GivenByParty, SealRequest, SignatureNote

@@ -14,8 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from contracts.blobs import BlobRef
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import Envelope
 from contracts.rpc import templates as rpc
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.topology import event_exchange

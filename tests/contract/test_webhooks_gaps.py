@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import Envelope
 from contracts.rpc.events import SubjectEvents
 from contracts.runtime.bus import outbox
 from contracts.runtime.clock import now

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from contracts.events import DOCUMENTS_SEALED, DocumentsSealed, Envelope
+from contracts.envelope import Envelope
+from contracts.events import DOCUMENTS_SEALED, DocumentsSealed
 from contracts.rpc.rendering import SealRequest
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.background import DueWork

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contracts.events import Envelope
+from contracts.envelope import Envelope
 from contracts.rpc import webhooks as rpc
 from contracts.runtime.clock import now
 from contracts.runtime.data.background import Done, Outcome, Park

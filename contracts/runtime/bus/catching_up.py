@@ -22,8 +22,9 @@ from prometheus_client import Counter, Gauge
 from sqlalchemy.engine import Row
 from sqlalchemy.orm import Session
 
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import Envelope, Event
+from contracts.events import Event
 from contracts.rpc import events as rpc
 from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.bus.publisher import CONFIRMED, Message, Publisher

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
-from contracts.events import Envelope, Event
+from contracts.envelope import Envelope
+from contracts.events import Event
 from contracts.rpc import Rpc
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.database import dialect_of, insert_for, insert_into, leave_work, to_json

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Row
 from sqlalchemy.orm import Session
 
-from contracts.events import Envelope
+from contracts.envelope import Envelope
 from contracts.rpc import events as rpc
 from contracts.runtime.bus.marks import handles
 from contracts.runtime.bus.outbox import with_epoch

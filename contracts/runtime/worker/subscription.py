@@ -19,8 +19,9 @@ from typing import Any
 import pydantic
 from prometheus_client import Counter, Histogram
 
+from contracts.envelope import Envelope
 from contracts.errors import ServiceError
-from contracts.events import Envelope, Event
+from contracts.events import Event
 from contracts.runtime.bus import outbox, topology
 from contracts.runtime.bus.publisher import CONFIRMED, Message, Publisher
 from contracts.runtime.bus.suspects import Suspects, event_key

@@ -15,7 +15,7 @@ from services.rendering.jobs.sealing import read_back, reserving, revocation, ve
 from services.rendering.jobs.sealing.certificates import SealIdentity
 from services.rendering.pool import ChildPool
 from services.rendering.renderer import Renderer
-from services.rendering.sealing import Sealer
+from services.rendering.sealer import Sealer
 from services.rendering.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping
 from tests.support.pdf_files import document, line
 from tests.support.sealing import assert_sealed

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from services.specimen.models import Counter, Note, Task, Trace
 from sqlalchemy.orm import Session
 
-from contracts.events import Envelope
+from contracts.envelope import Envelope
 from contracts.runtime.bus.outbox import first_time, once
 from tests.support.specimens import contract
 

@@ -6,7 +6,7 @@ from services.specimen import commands
 from services.specimen.harm import harm
 from services.specimen.settings import Settings
 
-from contracts.events import Envelope
+from contracts.envelope import Envelope
 from contracts.runtime.clock import now
 from contracts.runtime.monitoring import observe
 from contracts.runtime.worker import Context, handles, subscribes
