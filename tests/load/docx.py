@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from services.rendering.pool import ChildPool
+from services.rendering.protocol import CONVERT, OneFile
 from services.rendering.renderer import Renderer
 from tests.support.docx_files import docx, paragraph, run, table
 
@@ -66,7 +67,7 @@ def _compare(sections: int, folder: Path, office: ChildPool, renderer: Renderer)
     source.write_bytes(data)
     ways = {
         "cold": lambda: cold(source, folder),
-        "warm": lambda: office.run("convert", {}, [data]),
+        "warm": lambda: office.run(CONVERT, OneFile(data)),
         "whole": lambda: renderer.prepare_docx(data, "contract", {}, remove_tags=True),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}

@@ -199,7 +199,7 @@ def test_tags_in_letters_that_the_font_does_not_have(
     """LibreOffice draws them first, from another font; so does its own PDF, of which nobody knows what was typed."""
     data = docx(tag(text, font(name), properties=properties))
     assert renderer._office is not None
-    _, (pdf,) = renderer._office.run("convert", {}, [data])
+    pdf = renderer._office.run(CONVERT, OneFile(data)).data
     for prepared in (
         renderer.prepare_docx(data, "letter", None, remove_tags=True),
         renderer.prepare_pdf(pdf, "letter", remove_tags=True, flatten=False),
