@@ -143,22 +143,29 @@ class WorkInTwoParts(Generic[Q, R, A]):
 
     def __call__(self, request: Q, rest: Callable[[], R]) -> A:
         """``rest`` waits for what was not known, and is called whatever became of the beginning."""
-        going = self._function(request)
-        try:
-            next(going)
-        finally:
-            more = rest()
-        try:
-            going.send(more)
-        except StopIteration as end:
-            answer: A = end.value
-            return answer
-        raise AssertionError("a task yields once")
+        return _continued(self._function(request), rest)
 
     def answered(self, request: Packed, rest: Callable[[], Packed]) -> Packed:
         """Do the task; request, rest and answer are packed."""
-        answer = self(self._task.request.unpack(request), lambda: self._task.rest.unpack(rest()))
-        return self._task.answer.pack(answer)
+
+        def going() -> Generator[None, R, A]:
+            return (yield from self._function(self._task.request.unpack(request)))
+
+        return self._task.answer.pack(_continued(going(), lambda: self._task.rest.unpack(rest())))
+
+
+def _continued(going: Generator[None, R, A], rest: Callable[[], R]) -> A:
+    """Go on with the rest, which is taken whatever became of the beginning: it has been sent."""
+    try:
+        next(going)
+    finally:
+        more = rest()
+    try:
+        going.send(more)
+    except StopIteration as end:
+        answer: A = end.value
+        return answer
+    raise AssertionError("a task yields once")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pytest
 from contracts.rpc.rendering import SealRequest
 from contracts.types import Account
 from services.rendering import protocol, tasks
-from services.rendering.pool import ChildPool, JobCrashed, JobRefused
-from services.rendering.protocol import OneFile, Packed, Shape, Task, Work, WorkInTwoParts
+from services.rendering.pool import ChildPool, JobCrashed, JobFailed, JobRefused
+from services.rendering.protocol import OneFile, Packed, Shape, Task, TaskInTwoParts, Work, WorkInTwoParts
 from tests.support.rendering_tasks import Free, run
 
 OFFICE = Path(tasks.__file__).with_name("office.py")
@@ -77,6 +77,21 @@ def test_an_answer_that_is_none_is_a_crash(pool: ChildPool) -> None:
         pool.run(Task("echo", Free, OneFile), Free({"data": 0}, [b"x"]))
     assert caught.value.trace == "it answered what is no answer"
     assert pid(pool) != before
+
+
+def test_a_request_that_is_none_leaves_nothing_behind(tmp_path: Path) -> None:
+    """What is sent later belongs to the same job; the next one would take it for itself."""
+    pool = ChildPool(
+        size=2, warm=2, tasks="tests.support.rendering_tasks", environment={"TMPDIR": str(tmp_path)}
+    ).start()
+    try:
+        wrong = TaskInTwoParts("begin", list[str], Free, Free)
+        for _ in range(3):
+            with pytest.raises(JobFailed, match="ValidationError"):
+                pool.run_ahead(wrong, ["x"], lambda: Free({"second": 2}), seconds=20, wait=30)
+            assert run(pool, "echo", {"again": True}) == ({"again": True}, [])
+    finally:
+        pool.close()
 
 
 @pytest.mark.parametrize("report", ["", "[]", "{", '{"memory": "much"}', '{"waited": null}'])
