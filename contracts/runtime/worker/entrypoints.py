@@ -68,7 +68,7 @@ def _event_method(service: type, name: str, event: Event) -> Callable[..., None]
     return take
 
 
-class Bus(SharedExtension):  # type: ignore[misc] - nameko has no types
+class Bus(SharedExtension):  # type: ignore[misc]  # nameko has no types
     """The worker's connection for reading and the one for answering, shared by the entrypoints of a service."""
 
     def setup(self) -> None:
@@ -188,7 +188,7 @@ class Requests:
         delivery.ack()
 
 
-class Call(Entrypoint):  # type: ignore[misc] - nameko has no types
+class Call(Entrypoint):  # type: ignore[misc]  # nameko has no types
     """One call of the service."""
 
     bus = Bus()
@@ -205,7 +205,7 @@ class Call(Entrypoint):  # type: ignore[misc] - nameko has no types
         self.bus.stop_taking()
 
 
-class Taking(Entrypoint):  # type: ignore[misc] - nameko has no types
+class Taking(Entrypoint):  # type: ignore[misc]  # nameko has no types
     """One subscription of the service."""
 
     bus = Bus()
