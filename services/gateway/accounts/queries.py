@@ -89,9 +89,11 @@ def changed(defaults: Account, changes: dict[str, Any]) -> Account:
 
 
 def kept_phone_otp_webhook(session: Session) -> str | None:
-    """The account's phone OTP webhook as it is stored."""
-    found: str | None = (session.scalar(ACCOUNT_CHANGES) or {}).get(phone_otp.NAME)
-    return found
+    """The account's phone OTP webhook as it is stored. Raises ServiceError when the account's row is odd."""
+    changes = session.scalar(ACCOUNT_CHANGES) or {}
+    with reading(Account, 1):
+        found: str | None = changes.get(phone_otp.NAME)
+        return found
 
 
 _PARTS: dict[str, type[BaseModel]] = {"logo": BlobRef, "stamp": BlobRef, "reminders": Reminders}
