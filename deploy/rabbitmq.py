@@ -159,6 +159,35 @@ class PrivateBroker:
         )
         return done.stdout
 
+    def messages(self) -> dict[str, int]:
+        """The number of messages in each queue, those that are being handled included.
+
+        Costs a hundredth of what ``ctl`` costs, which starts a node of its own: this may be asked again and again. Raises
+        CalledProcessError when the node does not answer, BrokerFailed when it cannot say.
+        """
+        listed = 'rabbit_amqqueue:info_all(<<"/">>, [name, messages])'
+        asked = (
+            f'[io_lib:format("~s=~b;", [element(4, Name), Count]) || [{{name, Name}}, {{messages, Count}}] <- {listed}]'
+        )
+        done = subprocess.run(
+            [*self._erl_call(), "-e"],
+            input=f"lists:flatten({asked}).\n",
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        if not done.stdout.startswith("{ok,"):
+            raise BrokerFailed(f"the node could not say what is in its queues: {done.stdout}")
+        return {name: int(count) for name, count in re.findall(r'([^";]+)=(\d+);', done.stdout)}
+
+    def _erl_call(self) -> list[str]:
+        """Erlang's program that has a node evaluate something, and where our node is."""
+        (program, *_) = Path("/usr/lib/erlang").glob("erts-*/bin/erl_call")
+        cookie = (self.folder / ".erlang.cookie").read_text()
+        return [str(program), "-c", cookie, "-address", f"127.0.0.1:{self._distribution_port}"]
+
     def _write_configuration(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lay_out_home()

@@ -21,7 +21,7 @@ from typing import Any
 import requests
 import sqlalchemy as sa
 
-from deploy.rabbitmq import PrivateBroker, free_port
+from deploy.rabbitmq import BrokerFailed, PrivateBroker, free_port
 from deploy.suite import ROOT, SERVICES, Program, SuiteFailed
 from tests.support.mail_server import MailServer
 from tests.support.object_store import ObjectStore
@@ -234,11 +234,9 @@ class OwnWorld(World):
 
     def queues(self) -> dict[str, int] | None:
         try:
-            listed = self.broker.ctl("list_queues", "name", "messages")
-        except (subprocess.SubprocessError, OSError):
+            return self.broker.messages()
+        except (subprocess.SubprocessError, OSError, BrokerFailed):
             return None
-        rows = [line.partition("\t") for line in listed.splitlines()]
-        return {name: int(waiting) for name, _, waiting in rows if waiting.isdigit()}
 
     def memory(self) -> dict[str, int]:
         found = {}

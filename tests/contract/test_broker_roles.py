@@ -316,8 +316,7 @@ def test_a_reply_of_another_is_not_believed(node: PrivateBroker, operator: Any) 
 
 
 def reply_queue(node: PrivateBroker, service: str) -> str | None:
-    names = node.ctl("list_queues", "name").split()
-    return next((name for name in names if name.startswith(f"reply.{broker_user(service)}.")), None)
+    return next((name for name in node.messages() if name.startswith(f"reply.{broker_user(service)}.")), None)
 
 
 def events_told(client: RpcClient) -> Any:
@@ -382,7 +381,7 @@ def test_a_broker_that_was_wiped_comes_back_with_all_of_it(workspace: Path) -> N
         made.kill()
         shutil.rmtree(made.folder / "mnesia")
         made.start()
-        assert set(made.ctl("list_queues", "name").split()) >= set(QUEUES)
+        assert set(made.messages()) >= set(QUEUES)
         client = RpcClient(url(made, "gateway"))
         wait_until(lambda: client.connected, what="the gateway's connection")
         client.close()

@@ -140,8 +140,7 @@ def publish(broker: PrivateBroker, *events: tuple[str, str], again: bool = False
 
 def waiting(broker: PrivateBroker, queue: str) -> int:
     """Messages in the queue, those that are under way included."""
-    lines = broker.ctl("list_queues", "name", "messages", "--no-table-headers").splitlines()
-    return int(dict(line.split("\t") for line in lines)[queue])
+    return broker.messages()[queue]
 
 
 def tries(served: Specimen, outcome: str) -> int:
