@@ -114,7 +114,7 @@ def office(request: pytest.FixtureRequest, workspace: Path) -> Iterator[Office]:
     if request.param == "postgresql":
         cluster: PrivatePostgres = request.getfixturevalue("postgres")
         environment |= {f"{name.upper()}_DATABASE_URL": cluster.new_database() for name in SERVICES}
-    suite = start_suite(folder, **environment)
+    suite = start_suite(folder, one_worker=request.param == "sqlite", **environment)
     settings = suite.environment(suite.programs["gateway"])
     with Receiver() as receiver:
         made = Office(suite, 0, receiver, Places.from_environment(settings))
@@ -145,7 +145,7 @@ class Working:
 
     def _work(self) -> None:
         try:
-            while not self._over.is_set():
+            while not self._over.wait(0.3):  # each agreement is looked at after every restore
                 self._office.complete(self._office.send())
                 self._office.send()
         except BaseException as failure:
@@ -167,7 +167,7 @@ def stop_and_empty_the_broker(office: Office) -> None:
 def start(office: Office) -> None:
     """As at the first time; the object that was stopped is done with."""
     old = office.suite
-    office.suite = RunningSuite(old.var_dir, port=old.port, environment=old.settings)
+    office.suite = RunningSuite(old.var_dir, port=old.port, environment=old.settings, one_worker=old.one_worker)
     office.suite.start()
 
 
