@@ -62,7 +62,7 @@ class World:
             "PHONE_CODES_PER_COUNTRY": "100000",
         }
         try:
-            self.suite = start_suite(folder, **settings)
+            self.suite = start_suite(folder, one_worker=True, **settings)
         except BaseException:
             self.stop()
             raise
