@@ -10,6 +10,8 @@ SECONDS = 110.0
 
 def short_run(folder: Path, kind: str, *, seed: int) -> Report:
     """One run on a suite of its own."""
-    plan = Plan(seconds=SECONDS, seed=seed, signers=2, pause=0.5, haste=3)
+    plan = Plan(seconds=SECONDS, seed=seed, signers=2, pause=1.0, haste=3)
     with OwnWorld(folder, kind) as world:
-        return run(world, plan, folder, print)
+        report = run(world, plan, folder, print)
+    print(report.text())
+    return report
