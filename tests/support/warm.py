@@ -3,12 +3,13 @@
     python -m tests.support.warm FOLDER
     WARM_SUITE=FOLDER pytest tests/e2e/test_docx.py -k sqlite
 
-The first command runs until Ctrl-C; it is started anew when a service has changed. Tests that talk with the identity provider
-themselves (``test_verification.py``) need a suite of their own.
+The first command runs until Ctrl-C or SIGTERM; it is started anew when a service has changed. Tests that talk with the
+identity provider themselves (``test_verification.py``) need a suite of their own.
 """
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def started_or_warm(folder: Path, **settings: str) -> RunningSuite:
 
 
 def main(folder: Path) -> None:
-    """Run a suite in ``folder`` until Ctrl-C."""
+    """Run a suite in ``folder`` until Ctrl-C or SIGTERM, which stop whatever was started."""
     folder.mkdir(parents=True, exist_ok=True)
     provider = ProviderProcess(folder / "identity-provider.log")
     try:
@@ -55,7 +56,14 @@ def main(folder: Path) -> None:
         provider.stop()
 
 
+def _end(*_signal: object) -> None:
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    # Else a shell's background job ignores the one, and the other leaves the suite's processes behind.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
     try:
         main(Path(sys.argv[1]))
     except KeyboardInterrupt:
