@@ -8,11 +8,12 @@ Alembic is imported by those who migrate, not by every process that starts: that
 
 import fcntl
 import importlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -120,9 +121,10 @@ def check_trigrams(service: str, database_url: str) -> None:
 
 
 @contextmanager
-def alone(database_url: str | sa.URL) -> Iterator[None]:
-    """Nobody else migrates this database, or does anything else under this lock, while the block runs."""
-    with _engine(database_url) as engine, engine.connect() as connection, _alone(connection):
+def alone(database_url: str | sa.URL, *, patience: float = math.inf) -> Iterator[None]:
+    """Nobody else migrates this database, or does anything else under this lock, while the block runs. Raises ServiceError
+    when somebody else has the lock for longer than ``patience`` seconds."""
+    with _engine(database_url) as engine, engine.connect() as connection, _alone(connection, patience):
         yield
 
 
@@ -179,13 +181,14 @@ def _engine(database_url: str | sa.URL) -> Iterator[Engine]:
 
 
 @contextmanager
-def _alone(connection: Connection) -> Iterator[None]:
+def _alone(connection: Connection, patience: float = math.inf) -> Iterator[None]:
+    end = time.monotonic() + patience
     if connection.dialect.name == "postgresql":
         # Asked for again and again: whoever waits within a statement keeps a snapshot, and CREATE INDEX CONCURRENTLY would
         # wait for that one while that one waits for the lock.
         while not connection.scalar(sa.text("SELECT pg_try_advisory_lock(:key)"), {"key": _POSTGRES_LOCK}):
             connection.commit()
-            time.sleep(0.2)
+            _wait_for_lock(end)
         connection.commit()
         try:
             yield
@@ -199,5 +202,21 @@ def _alone(connection: Connection) -> Iterator[None]:
         yield
         return
     with Path(f"{database}.migrating").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        while not _locked(file):
+            _wait_for_lock(end)
         yield
+
+
+def _locked(file: IO[str]) -> bool:
+    """Asked for again and again, too: in a worker, a thread that waits for a file's lock would be all that it does."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _wait_for_lock(end: float) -> None:
+    if time.monotonic() >= end:
+        raise ServiceError("unavailable", "somebody else is migrating the database, or looks whether it was restored")
+    time.sleep(0.2)

@@ -144,7 +144,6 @@ class _Part:
     name: str
     settings: ServiceSettings
     database: Database
-    store: BlobStore
     loops: list[Loop]
 
     def wake(self, tables: Set[str]) -> None:
@@ -173,7 +172,7 @@ def background(names: Sequence[str]) -> int:
     stop.wait()
     drained = _drain(parts, threads, first.drain_seconds)
     for part in parts:
-        look_at_mark(part.name, part.database, part.store)
+        look_at_mark(part.name, part.database, part.settings.blob_url)
     for bus in buses.values():
         bus.close()
     if health is not None:
@@ -192,12 +191,16 @@ def _part(name: str, publisher: Publisher) -> _Part:
     database = Database(settings.database_url, pool_size=settings.database_pool_size)
     must_start(name, settings, database)
     store = BlobStore.from_url(settings.blob_url)
-    look_at_mark(name, database, store)
+    look_at_mark(name, database, settings.blob_url)
     module = importlib.import_module(f"services.{name}.background")
     loops: list[Loop] = [
         Relay(name, database, publisher),  # the first to be woken: somebody else waits for what it publishes
         *module.loops(settings, database, store),
-        Every(f"{name} mark", high_water.LOOK_EVERY, high_water.Keeper(name, database, store)),
+        Every(
+            f"{name} mark",
+            high_water.LOOK_EVERY,
+            high_water.Keeper(name, database, high_water.store_at(settings.blob_url)),
+        ),
         Every(f"{name} heartbeat", HEARTBEAT_EVERY, lambda: database.write(_beat, name)),
         Every(f"{name} scrub", scrubbing.EVERY, lambda: scrubbing.scrub(database)),
         Every(f"{name} clean-up", timedelta(hours=1), lambda: _clean_up_all(database, settings)),
@@ -206,19 +209,20 @@ def _part(name: str, publisher: Publisher) -> _Part:
         check = timedelta(seconds=settings.events_check_seconds)
         bus = shared_client(settings.amqp_url)
         loops.append(catching_up.CatchingUp(name, database, bus, publisher, subscriptions.values(), check))
-    part = _Part(name, settings, database, store, loops)
+    part = _Part(name, settings, database, loops)
     for loop in loops:
         loop.poll_seconds = settings.poll_seconds
     database.on_commit.append(part.wake)
     return part
 
 
-def look_at_mark(name: str, database: Database, store: BlobStore) -> None:
+def look_at_mark(name: str, database: Database, blob_url: str) -> None:
     """Deal with a database that was restored, before anything is written there: ``serve``, too, may be the first to give out
-    ids. A file store that does not answer keeps nobody from starting: the background process goes on looking."""
+    ids. A file store that does not answer, or another process that is at it for seconds, keeps nobody from starting: the
+    background process goes on looking."""
     try:
-        high_water.keep(name, database, store)
-    except (ServiceError, sa.exc.SQLAlchemyError) as error:
+        high_water.keep(name, database, high_water.store_at(blob_url))
+    except (ServiceError, sa.exc.SQLAlchemyError, OSError) as error:
         log.warning("mark.not_kept", service=name, reason=str(error).partition("\n")[0])
 
 
@@ -330,7 +334,7 @@ def migrate(names: Sequence[str]) -> int:
             print(f"{name}: {error.message}", file=sys.stderr)  # noqa: T201
             return 1
         own = Database(settings.database_url)
-        look_at_mark(name, own, BlobStore.from_url(settings.blob_url))
+        look_at_mark(name, own, settings.blob_url)
         own.dispose()
         declare.declare(name, settings)
         if orphans := declare.orphans(name, settings):
@@ -345,7 +349,7 @@ def serve(names: Sequence[str]) -> int:
     observe.setup_process(names[0], settings.log_level)
     waiting.wait_for("schema", lambda: check_schema(names[0], settings.database_url))
     database = Database(settings.database_url)
-    look_at_mark(names[0], database, BlobStore.from_url(settings.blob_url))
+    look_at_mark(names[0], database, settings.blob_url)
     database.dispose()
     return importlib.import_module(f"services.{names[0]}.app").serve(settings) or 0
 

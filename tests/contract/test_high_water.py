@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,15 +15,43 @@ import sqlalchemy as sa
 from structlog.testing import capture_logs
 
 from contracts.errors import ServiceError
+from contracts.rpc import health
+from contracts.runtime.bus.client import RpcClient
 from contracts.runtime.clock import now
 from contracts.runtime.data import epoch, high_water, identities
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.high_water import Keeper, Mark, keep
 from contracts.runtime.data.tables import outbox
+from contracts.runtime.process import look_at_mark
+from deploy.rabbitmq import PrivateBroker
+from tests.support import processes
 from tests.support.migrated import migrated
+from tests.support.suite import wait_until
 
 SERVICE = "submissions"
+
+
+BUCKET = {
+    "AWS_ACCESS_KEY_ID": "for-tests",
+    "AWS_SECRET_ACCESS_KEY": "for-tests",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+STANDS_STILL = """
+import sys, time
+from contracts.runtime.data import high_water
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.data.database import Database
+
+def stand_still(_store, _mark):
+    print("here", flush=True)
+    time.sleep(600)
+
+high_water._write = stand_still
+high_water.keep("submissions", Database(sys.argv[1]), BlobStore.from_url(sys.argv[2]))
+"""
+"""A process that stands still between the new life and the mark that says so."""
 
 
 class Killed(BaseException):
@@ -283,3 +314,100 @@ def test_a_file_store_that_is_away_is_said(life: Life, tmp_path: Path) -> None:
         life.keep()
     assert refused.value.code == "unavailable"
     assert os.fspath(tmp_path) not in refused.value.message
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a server that takes connections and never says anything."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def look_at_once(life: Life, blob_url: str, processes: int) -> list[str]:
+    """As many processes start; what they log of it."""
+    at_once = threading.Barrier(processes)
+
+    def start() -> None:
+        own = Database(life.database.url.render_as_string(hide_password=False))
+        at_once.wait()
+        look_at_mark(SERVICE, own, blob_url)
+        own.dispose()
+
+    with capture_logs() as lines:
+        threads = [threading.Thread(target=start, daemon=True) for _ in range(processes)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(45)
+            assert not thread.is_alive(), "somebody waits on"
+    return [line["event"] for line in lines]
+
+
+def test_who_stands_still_at_it_keeps_nobody_from_starting_and_killed_leaves_it_to_the_next(
+    life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several processes start after a restore, one of them first: stopped in the middle, and then killed."""
+    monkeypatch.setattr(high_water, "_PATIENCE", 0.5)
+    before, blob_url = life.epoch, f"file://{tmp_path}/blobs"
+    life.give(10)
+    ceiling = life.keep().ceilings["outbox"]
+    life.set_given(4)
+    url = life.database.url.render_as_string(hide_password=False)
+    first = subprocess.Popen(
+        [sys.executable, "-c", STANDS_STILL, url, blob_url], stdout=subprocess.PIPE, cwd=processes.ROOT
+    )
+    try:
+        assert first.stdout is not None
+        assert b"here\n" in first.stdout, "it has come there"  # read until then
+        assert look_at_once(life, blob_url, 3) == ["mark.not_kept"] * 3
+        assert life.mark.epoch == before
+        assert life.give() > ceiling, "the first one has moved the numbers on before it stood still"
+    finally:
+        first.kill()
+        first.wait()
+    monkeypatch.setattr(high_water, "_PATIENCE", 20)
+    assert look_at_once(life, blob_url, 3).count("database.restored") == 1
+    assert life.mark.epoch == life.epoch > before
+    assert look_at_once(life, blob_url, 3) == []
+
+
+def test_a_bucket_that_does_not_answer_keeps_nobody_from_starting(
+    life: Life, silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four at once wait for each other as well; a call of the store may otherwise take two minutes."""
+    for name, value in {**BUCKET, "AWS_ENDPOINT_URL": silent}.items():
+        monkeypatch.setenv(name, value)
+    assert look_at_once(life, "s3://files", 4) == ["mark.not_kept"] * 4
+
+
+def test_a_lock_that_cannot_be_had_keeps_nobody_from_starting(tmp_path: Path) -> None:
+    """Such as in a folder where nothing can be written."""
+    url = f"sqlite:///{tmp_path}/test.sqlite"
+    migrated(SERVICE, url)
+    lock = tmp_path / "test.sqlite.migrating"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    with capture_logs() as lines:
+        look_at_mark(SERVICE, Database(url), f"file://{tmp_path}/blobs")
+    assert [line["event"] for line in lines] == ["mark.not_kept"]
+
+
+@pytest.mark.timeout(180)
+def test_a_service_answers_although_its_bucket_does_not(broker: PrivateBroker, silent: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/webhooks.sqlite"
+    settings = processes.environment("webhooks", broker.amqp_url, url, tmp_path)
+    processes.migrate("webhooks", settings)
+    settings |= {**BUCKET, "AWS_ENDPOINT_URL": silent, "BLOB_URL": "s3://files"}
+    client = RpcClient(broker.amqp_url, name="beside a silent bucket")
+
+    def answers() -> bool:
+        try:
+            client.call(health.PING["webhooks"], health.Ping())
+        except ServiceError:
+            return False
+        return True
+
+    with processes.running("webhooks", "serve", settings, tmp_path / "serve.log"):
+        wait_until(answers, within=60, what="webhooks answers")
+    client.close()
+    assert "mark.not_kept" in processes.log_of(tmp_path / "serve.log")

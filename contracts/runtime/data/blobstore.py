@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CHUNK = 256 * 1024
+IMPATIENT_SECONDS = 2
 _SAFE_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 
 
@@ -65,13 +66,17 @@ class BlobStore:
         self._place = place
 
     @classmethod
-    def from_url(cls, url: str) -> "BlobStore":
-        """``file:///absolute/folder`` or ``s3://bucket/prefix`` (credentials and endpoint from the AWS environment)."""
+    def from_url(cls, url: str, *, impatient: bool = False) -> "BlobStore":
+        """``file:///absolute/folder`` or ``s3://bucket/prefix`` (credentials and endpoint from the AWS environment).
+
+        ``impatient``: a bucket that does not answer is given up after ``IMPATIENT_SECONDS`` and not asked again. For small
+        files, of somebody who can go on without them.
+        """
         parts = urlsplit(url)
         if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path.startswith("/"):
             return cls(_Folder(Path(unquote(parts.path))))
         if parts.scheme == "s3" and parts.netloc:
-            return cls(_Bucket(parts.netloc, parts.path.strip("/")))
+            return cls(_Bucket(parts.netloc, parts.path.strip("/"), impatient))
         raise ValueError("BLOB_URL must be file:///absolute/folder or s3://bucket/prefix")
 
     def put(self, data: bytes, media_type: str, prefix: str, *, name: str | None = None) -> BlobRef:
@@ -302,8 +307,9 @@ class _BeyondTheEnd(Exception):
 
 
 class _Bucket:
-    def __init__(self, bucket: str, prefix: str) -> None:
+    def __init__(self, bucket: str, prefix: str, impatient: bool) -> None:
         self._bucket = bucket
+        self._impatient = impatient
         self._prefix = f"{prefix}/" if prefix else ""
         self._client: S3Client | None = None
 
@@ -316,9 +322,9 @@ class _Bucket:
             self._client = boto3.session.Session().client(
                 "s3",
                 config=Config(
-                    connect_timeout=5,
-                    read_timeout=30,
-                    retries={"max_attempts": 4, "mode": "standard"},
+                    connect_timeout=IMPATIENT_SECONDS if self._impatient else 5,
+                    read_timeout=IMPATIENT_SECONDS if self._impatient else 30,
+                    retries={"total_max_attempts": 1 if self._impatient else 5, "mode": "standard"},
                     max_pool_connections=20,
                     s3={"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {},
                 ),

@@ -31,6 +31,9 @@ MARKS = "marks/"
 LOOK_EVERY = timedelta(seconds=2)
 """A database that was put back by less than this, by hand, is not noticed here; ``deploy.restore`` need not notice it."""
 
+_PATIENCE = 3.0
+"""Seconds for which somebody else who is at it is waited for: when all processes start at once, and the store is silent."""
+
 _FLOORS, _JUMPS = "countersign_floors", "countersign_jumps"
 _BURST = 20
 """For so many looks the reserve lasts at the rate of the last one."""
@@ -47,6 +50,11 @@ class Mark(BaseModel):
     written_at: datetime
 
 
+def store_at(blob_url: str) -> BlobStore:
+    """The store for marks. They are small, nobody's start waits for long for them, and whoever looks has locked out others."""
+    return BlobStore.from_url(blob_url, impatient=True)
+
+
 def read(store: BlobStore, service: str) -> Mark | None:
     """The mark, or None when there is none that can be read. Raises ServiceError when the store does not answer."""
     try:
@@ -60,8 +68,9 @@ def read(store: BlobStore, service: str) -> Mark | None:
 
 def keep(service: str, database: Database, store: BlobStore) -> Mark:
     """Compare the database with its mark, deal with it if it was restored, and write the mark anew. One process at a time, so
-    that of several that start at once one does it. Raises ServiceError when the database or the store does not answer."""
-    with migrations.alone(database.url):
+    that of several that start at once one does it. Raises ServiceError when the database or the store does not answer, or
+    when another process has been at it for seconds."""
+    with migrations.alone(database.url, patience=_PATIENCE):
         mark = read(store, service)
         if mark is not None and _was_restored(mark, *database.read(_state)):
             # Whoever is killed before the mark is written does it again: the epochs differ until then.

@@ -16,7 +16,6 @@ from sqlalchemy.orm import configure_mappers
 from contracts.runtime import garbage, process, waiting
 from contracts.runtime.bus import broker, declare
 from contracts.runtime.data import database
-from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.monitoring import liveness, observe
 from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.settings import ServiceSettings
@@ -83,7 +82,7 @@ def _runner(names: tuple[str, ...], settings: list[ServiceSettings]) -> ServiceR
 def _check_start(name: str, settings: ServiceSettings) -> None:
     own = database.Database(settings.database_url)
     process.must_start(name, settings, own)
-    process.look_at_mark(name, own, BlobStore.from_url(settings.blob_url))
+    process.look_at_mark(name, own, settings.blob_url)
     own.dispose()
 
 
