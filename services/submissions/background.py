@@ -1,5 +1,6 @@
 """What the background process of this service does: expire, remind of sealings, remove files of erased submissions."""
 
+from collections import deque
 from datetime import datetime, timedelta
 
 from prometheus_client import Gauge
@@ -22,8 +23,11 @@ SEALING_FAILED = Gauge("countersign_sealing_failed", "Submissions whose sealing 
 
 log = observe.logger(__name__)
 
-EXPIRED_AT_ONCE = 20
+EXPIRED_AT_ONCE = 40
 """Submissions in one transaction, which holds SQLite's write lock."""
+
+LOOKED_UP_AT_ONCE = 1_000
+"""Submissions that are due: to look them up costs more, the more there are, so that it is not done for each transaction."""
 
 REMOVALS_KEPT = timedelta(days=7)
 CLOCK_BELIEVED_AFTER = timedelta(minutes=1)
@@ -90,27 +94,34 @@ class Expiry:
 
     def __init__(self, database: Database, site: Site) -> None:
         self._database, self._site = database, site
+        self._due: deque[tuple[datetime, int]] = deque()
         self._after: tuple[datetime, int] | None = None
 
     def portion(self) -> bool:
         """The next portion; True while there may be more. One that cannot be expired keeps the others from nothing; it is tried
         again with the next sweep."""
-        moment = without_leaps(CLOCK_BELIEVED_AFTER)
-        found = self._database.read(followups.due_to_expire, moment, self._after, EXPIRED_AT_ONCE)
-        self._after = found[-1] if found else None
+        if not self._due:
+            self._look_up()
+        numbers = [self._due.popleft()[1] for _ in range(min(EXPIRED_AT_ONCE, len(self._due)))]
         try:
-            self._expire([number for _at, number in found])
+            self._expire(numbers)
         except Exception as error:
             if isinstance(error, ServiceError) and error.code == "unavailable":
+                self._due.clear()
                 self._after = None
                 raise
             log.warning("expiry.one_by_one", exc_info=error)
-            for _at, number in found:
+            for number in numbers:
                 try:
                     self._expire([number])
                 except Exception as cause:
                     log.exception("expiry.failed", submission=number, exc_info=cause)
-        return bool(found)
+        return bool(numbers)
+
+    def _look_up(self) -> None:
+        moment = without_leaps(CLOCK_BELIEVED_AFTER)
+        self._due.extend(self._database.read(followups.due_to_expire, moment, self._after, LOOKED_UP_AT_ONCE))
+        self._after = self._due[-1] if self._due else None
 
     def _expire(self, numbers: list[int]) -> None:
         if numbers:

@@ -466,6 +466,32 @@ def test_times_never_go_back_when_the_clock_does(desk: Desk) -> None:
     assert_chain_holds(desk, made.id)
 
 
+def test_those_that_expire_at_once_are_told_in_order_each_with_its_line(desk: Desk) -> None:
+    """In one transaction; what is told of them is inserted together."""
+    made = [desk.create(expire_at=NOW + timedelta(hours=1)).id for _ in range(5)]
+    later = NOW + timedelta(hours=2)
+    assert desk.database.write(followups.expire, made, SITE, later) == len(made)
+    told = [event["subject"] for event in desk.events("submission.expired")]
+    assert told == [f"submission:{one}" for one in made]
+    for one in made:
+        assert assert_chain_holds(desk, one)[-1] == "expire_submission"
+
+
+def test_a_few_due_ones_are_looked_up_at_a_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that is no longer due when its turn comes is not told."""
+    monkeypatch.setattr(background, "EXPIRED_AT_ONCE", 2)
+    monkeypatch.setattr(background, "LOOKED_UP_AT_ONCE", 4)
+    monkeypatch.setattr(background, "now", lambda: NOW + timedelta(hours=2))
+    monkeypatch.setattr(background, "without_leaps", lambda _period: NOW + timedelta(hours=2))
+    made = [desk.create(expire_at=NOW + timedelta(hours=1)).id for _ in range(7)]
+    expiry = background.Expiry(desk.database, SITE)
+    assert expiry.portion()
+    desk.update(made[3], expire_at=NOW + timedelta(days=1))
+    while expiry.portion():
+        """Until nothing is left."""
+    assert desk.count("submission.expired") == len(made) - 1
+
+
 def test_expiry_goes_on_until_nothing_is_left_and_past_one_that_fails(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

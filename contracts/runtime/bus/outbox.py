@@ -18,7 +18,7 @@ from contracts.envelope import Envelope
 from contracts.events import Event
 from contracts.rpc import Rpc
 from contracts.runtime.clock import now, uuid7
-from contracts.runtime.data.database import dialect_of, insert_for, insert_into, leave_work, to_json
+from contracts.runtime.data.database import dialect_of, insert, insert_for, insert_into, leave_work, to_json
 from contracts.runtime.data.tables import answers, event_stream, inbox, outbox, told
 from contracts.runtime.monitoring import observe
 
@@ -64,7 +64,7 @@ def emit(
         "sequence": sequence,
         "keep": keep,
     }
-    session.execute(_EMIT, row)
+    insert(session, _EMIT, [row])
     leave_work(session, outbox.name)
     return envelope.id
 
@@ -135,7 +135,6 @@ def answered(session: Session, rpc: Rpc[Any, R], request_id: str) -> R | None:
 # The statements, built once: that takes SQLAlchemy longer than having them done.
 
 _EPOCH = sa.select(event_stream.c.epoch).where(event_stream.c.id == 1).scalar_subquery()
-_EPOCH = sa.select(event_stream.c.epoch).where(event_stream.c.id == 1).scalar_subquery()
 _EMITTED = ("event_id", "source", "type", "body", "created_at", "subject", "sequence", "keep")
 _EMIT = outbox.insert().values(epoch=_EPOCH, **{name: sa.bindparam(name) for name in _EMITTED})
 _THE_REQUEST = sa.and_(answers.c.method == sa.bindparam("of"), answers.c.request_id == sa.bindparam("id"))
@@ -147,8 +146,8 @@ _KEEP = answers.update().where(_THE_REQUEST).values(answer=sa.bindparam("given")
 def _take(dialect: str) -> Any:
     columns = {column.name: sa.bindparam(column.name, type_=column.type) for column in inbox.c}
     dropped = sa.exists().where(inbox.c.event_id == columns["event_id"], inbox.c.handler == _DROPPED)
-    insert = insert_for(dialect, inbox).from_select(list(columns), sa.select(*columns.values()).where(~dropped))
-    return insert.on_conflict_do_nothing().returning(inbox.c.event_id)
+    taken = insert_for(dialect, inbox).from_select(list(columns), sa.select(*columns.values()).where(~dropped))
+    return taken.on_conflict_do_nothing().returning(inbox.c.event_id)
 
 
 @cache

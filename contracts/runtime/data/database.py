@@ -17,7 +17,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -43,6 +43,7 @@ POSTGRES_OPTIONS = (
 _WRITE = "countersign_write"
 _UNSYNCED = "countersign_unsynced"
 _WORK = "countersign_work"
+_HELD_BACK = "countersign_held_back"
 _TRIES = 4
 _DO_NOT_SYNC = sa.text("SET LOCAL synchronous_commit = off")
 
@@ -246,6 +247,28 @@ class Database:
 def leave_work(session: Session, table: str) -> None:
     """Once the transaction is committed, whoever looks at ``table`` is told that there is something to do."""
     session.info.setdefault(_WORK, set()).add(table)
+
+
+@contextmanager
+def inserting_together(session: Session) -> Iterator[None]:
+    """Insert what ``insert`` adds meanwhile at the end, in order, statement by statement: nobody may look for it before."""
+    held: dict[Any, list[Any]] = {}
+    session.info[_HELD_BACK] = held
+    try:
+        yield
+    finally:
+        del session.info[_HELD_BACK]
+    for statement, rows in held.items():
+        session.execute(statement, rows)
+
+
+def insert(session: Session, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows, now or with many others (``inserting_together``): one wait for the database is enough for all of them."""
+    held = session.info.get(_HELD_BACK)
+    if held is None:
+        session.execute(statement, rows)
+    else:
+        held.setdefault(statement, []).extend(rows)
 
 
 def for_update(statement: sa.Select[Any]) -> sa.Select[Any]:

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from contracts.evidence.audit_chain import next_hash
 from contracts.rpc.rendering import TrailEvent
+from contracts.runtime.data.database import insert
 from contracts.runtime.data.stored import as_stored
 from contracts.types import Actor, SubmissionEvent
 from services.submissions.models import SubmitterRow, TrailRow
@@ -138,7 +139,7 @@ def append(found: Loaded, lines: Sequence[Line], at: datetime) -> list[Appended]
             }
         )
     if rows:
-        found.session.execute(_APPEND, rows)
+        insert(found.session, _APPEND, rows)
     return [Appended(one["position"], one["submitter_id"], one["event_type"], one["data"], one["hash"]) for one in rows]
 
 
