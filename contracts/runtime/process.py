@@ -45,7 +45,7 @@ INBOX_KEPT = timedelta(days=90)
 
 SWITCH_INTERVAL = 0.0005
 """Seconds for which a thread computes while others want to. A loop that is woken waits for those that are computing: with
-Python's 5 ms, longer than its own work takes. A service's ``background`` may name another one for a process of its own."""
+Python's 5 ms, longer than its own work takes."""
 
 ENDING_SECONDS = 12
 """What the end may take besides finishing what is under way: two connections to a broker that may be silent, 5 s each."""
@@ -165,7 +165,7 @@ def background(names: Sequence[str]) -> int:
     threads = [threading.Thread(target=loop.run, name=loop.name, daemon=True) for part in parts for loop in part.loops]
     health = liveness.start(first.health_host, first.health_port, lambda: _problems(parts, buses.values()))
     garbage.keep_all()
-    sys.setswitchinterval(min(_switch_interval(name) for name in names))
+    sys.setswitchinterval(SWITCH_INTERVAL)
     for thread in threads:
         thread.start()
     log.info("background.started", services=list(names), loops=len(threads))
@@ -179,10 +179,6 @@ def background(names: Sequence[str]) -> int:
         health.close()
     log.info("background.stopped", drained=drained)
     return 0
-
-
-def _switch_interval(name: str) -> float:
-    return float(getattr(importlib.import_module(f"services.{name}.background"), "SWITCH_INTERVAL", SWITCH_INTERVAL))
 
 
 def _part(name: str, publisher: Publisher) -> _Part:

@@ -22,10 +22,6 @@ log = observe.logger(__name__)
 
 __all__ = ["loops", "problems"]
 
-SWITCH_INTERVAL = 0.005
-"""Many deliveries compute side by side here, and nobody waits for one: with 0.5 ms, handing over the interpreter takes nearly
-as much processor as the delivery (7.0 ms instead of 4.0)."""
-
 
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop]:
     """A few deliveries at a time per webhook, about different subjects: a dead receiver holds up nobody else, and order is

@@ -322,9 +322,8 @@ def _is_next(session: Session, subject: SubjectHead, envelope: Envelope) -> bool
     """
     if envelope.sequence != subject.last_sequence + 1:
         return False
-    doubtful = sa.exists().where(Arrival.subject == subject.subject, Arrival.sequence <= subject.last_sequence)
-    present = catching_up.owner_epoch(envelope.source)
-    epoch, in_doubt = session.execute(sa.select(present.scalar_subquery(), doubtful)).one()
+    known = {"owner": envelope.source, "subject": subject.subject, "last": subject.last_sequence}
+    epoch, in_doubt = session.execute(_EPOCH_AND_DOUBT, known).one()
     if envelope.epoch is None:  # said by a version that knows of one life only
         return not in_doubt
     return not in_doubt and subject.epoch in ("", envelope.epoch) and epoch in (None, envelope.epoch)
@@ -377,19 +376,12 @@ def _number(envelope: Envelope) -> int:
 
 
 def _enabled(session: Session) -> list[Webhook]:
-    return list(session.scalars(sa.select(Webhook).where(Webhook.disabled_at.is_(None)).order_by(Webhook.id)))
+    return list(session.scalars(_ENABLED))
 
 
 def _next_arrival(session: Session, subject: SubjectHead) -> Arrival | None:
-    return session.scalar(
-        sa.select(Arrival)
-        .where(
-            Arrival.subject == subject.subject,
-            Arrival.sequence == subject.last_sequence + 1,
-            Arrival.epoch.in_([subject.epoch, ""]),
-        )
-        .limit(1)
-    )
+    of_this = {"subject": subject.subject, "next": subject.last_sequence + 1, "epochs": [subject.epoch, ""]}
+    return session.scalar(_NEXT_ARRIVAL, of_this)
 
 
 def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Envelope, now: datetime) -> LoggedEvent:
@@ -420,12 +412,7 @@ def _append(session: Session, head: LogHead, subject: SubjectHead, envelope: Env
 def _plan(session: Session, webhook: Webhook, event: LoggedEvent, now: datetime) -> None:
     delivery = _new_delivery(webhook, event, f"{event.event_id}.{webhook.id}", now)
     _lock_streams(session, [delivery.stream])
-    waiting = session.scalar(
-        sa.select(sa.literal(True)).where(
-            sa.exists().where(Delivery.stream == delivery.stream, Delivery.outcome.is_(None))
-        )
-    )
-    if waiting:
+    if session.scalar(_PLANNED, {"stream": delivery.stream}):
         delivery.state = "waiting"
     session.add(delivery)
     session.flush()
@@ -457,8 +444,25 @@ def _release_next(session: Session, ended: Sequence[Delivery], now: datetime) ->
         leave_work(session, Delivery.__tablename__)
 
 
-# Built once, and of the tables: building them, and what is done for rows that are objects, takes SQLAlchemy longer than having
-# them done.
+# Built once: that takes SQLAlchemy longer than having them done.
+_LOG_HEAD = for_update(sa.select(LogHead).where(LogHead.id == 1))
+_ENABLED = sa.select(Webhook).where(Webhook.disabled_at.is_(None)).order_by(Webhook.id)
+_EPOCH_AND_DOUBT = sa.select(
+    catching_up.owner_epoch(sa.bindparam("owner")).scalar_subquery(),
+    sa.exists().where(Arrival.subject == sa.bindparam("subject"), Arrival.sequence <= sa.bindparam("last")),
+)
+_NEXT_ARRIVAL = (
+    sa.select(Arrival)
+    .where(
+        Arrival.subject == sa.bindparam("subject"),
+        Arrival.sequence == sa.bindparam("next"),
+        Arrival.epoch.in_(sa.bindparam("epochs", expanding=True)),
+    )
+    .limit(1)
+)
+_PLANNED = sa.select(sa.exists().where(Delivery.stream == sa.bindparam("stream"), Delivery.outcome.is_(None)))
+
+# And of the tables: what is done for rows that are objects takes long as well.
 _WEBHOOKS: Any = Webhook.__table__
 _DELIVERIES: Any = Delivery.__table__
 _FAILS = _WEBHOOKS.c.failing_since.is_not(None)
@@ -518,7 +522,7 @@ def _drop_old_attempts(session: Session, delivery_id: int, kept: int) -> None:
 
 def _lock_log(session: Session, now: datetime) -> LogHead:
     """Everyone who appends waits here, so that a reader who holds it has seen all that went before."""
-    head: LogHead | None = session.scalar(for_update(sa.select(LogHead).where(LogHead.id == 1)))
+    head: LogHead | None = session.scalar(_LOG_HEAD)
     assert head is not None  # the migration inserts it
     return head
 

@@ -24,6 +24,7 @@ from contracts.runtime.data import background
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
+from contracts.runtime.process import SWITCH_INTERVAL
 from deploy.rabbitmq import free_port
 from services.webhooks import background as webhooks
 from services.webhooks.models import Delivery, LoggedEvent, Webhook
@@ -207,7 +208,7 @@ def _another(url: str, begin: Any, stop: Any) -> None:
     database = Database(url)
     loop = deliver(database)
     database.on_commit.append(lambda _tables: loop.wake())
-    sys.setswitchinterval(webhooks.SWITCH_INTERVAL)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     begin.wait()
     with running(loop, poll=1.0):
         stop.wait()
@@ -240,7 +241,7 @@ def throughput(database: Database, title: str, *, dead: int = 0, backlog: int = 
     loop = deliver(database)
     # As in the background process.
     database.on_commit.append(lambda _tables: loop.wake())
-    sys.setswitchinterval(webhooks.SWITCH_INTERVAL)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     begin.set()
     began, cpu = time.monotonic(), time.process_time()
     with running(loop, poll=1.0):

@@ -165,7 +165,7 @@ def problems(database: Database) -> list[str]:
     return [f"{count} events are missing, the oldest for {minutes:.0f} minutes: see what is parked"]
 
 
-def owner_epoch(owner: str) -> sa.Select[tuple[str]]:
+def owner_epoch(owner: str | sa.BindParameter[str]) -> sa.Select[tuple[str]]:
     """Selects the epoch of ``owner`` as the walk has seen it last; nothing before the first walk."""
     return sa.select(event_cursors.c.epoch).where(event_cursors.c.owner == owner)
 
