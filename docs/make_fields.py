@@ -19,6 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from contracts.blobs import BlobRef
 from contracts.fields import conditions
+from contracts.fields import values as rules
 from contracts.rpc.rendering import FieldValue, FilledAttachment, FillRequest, PartySummary
 from contracts.stored_documents import StoredDocument
 from contracts.types import STATIC_TYPES, Account, Area, FieldDefinition, FieldType, PageSize
@@ -41,7 +42,6 @@ from services.rendering.jobs.sealing import certificates, cms, reserving
 from services.rendering.jobs.text.embedding import FontEmbedder
 from services.rendering.jobs.text.layout import Style, draw, layout
 from services.submissions.rules import filling
-from services.submissions.rules import values as rules
 from services.templates.domain import DocumentFields, Limits, define
 
 ROOT = Path(__file__).resolve().parent.parent

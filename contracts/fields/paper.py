@@ -7,10 +7,11 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from contracts.fields.date_formats import DEFAULT_DATE_FORMAT, TOKEN
+from contracts.fields.kinds import KINDS
 from contracts.types import Account, FieldDefinition, FieldType
 
 CHECK_MARK = "\u2714"
-DEFAULT_DATE_FORMAT = "MM/DD/YYYY"
 DEFAULT_CURRENCY = "USD"
 SMALLEST_SIZE = 4.0
 """Points: what does not fit at this size is not drawn smaller, it is refused."""
@@ -31,23 +32,11 @@ _MOST_DIGITS = 24
 """Beyond it a number is shown as it was given: nobody reads it, and 1e999999 must not become a million digits."""
 
 _MASK_KEEPS = frozenset(" -_[]()+?.,\n")
-_TOKEN = re.compile(r"\[[^\]]*\]|YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
-_TIME_TOKENS = frozenset("HhmsAaz")
-_WITHOUT_TEXT = frozenset(
-    {
-        FieldType.SIGNATURE,
-        FieldType.INITIALS,
-        FieldType.IMAGE,
-        FieldType.STAMP,
-        FieldType.FILE,
-        FieldType.STRIKETHROUGH,
-    }
-)
 
 
 def display(field: FieldDefinition, value: Any, account: Account) -> str:
     """The value as it is read, masked where the field says so; empty for no value, and for pictures and files."""
-    if field.type in _WITHOUT_TEXT:
+    if KINDS[field.type].drawn in ("picture", "file", "line"):
         return ""
     if field.type == FieldType.HEADING:
         return str(value if value not in (None, "") else field.default_value or "")
@@ -136,12 +125,7 @@ def date_text(value: Any, format_: str | None, account: Account) -> str:
     if moment is None:
         return str(value)
     locale = account.locale
-    return _TOKEN.sub(lambda match: _part(match[0], moment, locale), format_ or DEFAULT_DATE_FORMAT)
-
-
-def has_time(format_: Any) -> bool:
-    """True when a date in this format says the time of day as well: then its value is a moment, not a day."""
-    return any(token[0] in _TIME_TOKENS for token in _TOKEN.findall(format_ if isinstance(format_, str) else ""))
+    return TOKEN.sub(lambda match: _part(match[0], moment, locale), format_ or DEFAULT_DATE_FORMAT)
 
 
 def _moment(text: str, account: Account) -> datetime | None:

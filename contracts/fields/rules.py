@@ -11,7 +11,9 @@ SMALLEST_FONT, LARGEST_FONT = 4, 144
 """Points; halves too."""
 MOST_REASONS = 50
 LONGEST_REASON = 255
-LONGEST_FORMAT = 50
+MOST_OPTIONS = 500
+LONGEST_NAME = 255
+"""Characters of a field's name and of an option."""
 
 CURRENCIES = ("USD", "EUR", "GBP", "CAD", "AUD", "CHF", "SEK")
 NUMBER_FORMATS = ("usd", "eur", "gbp", "comma", "dot", "space", "percent", "percent_space", "none")
@@ -30,7 +32,6 @@ WORDS: dict[str, tuple[str, ...]] = {
 PLACEHOLDER = re.compile(r"\{\{?\s*(date|time|hour|minute|day|month|year|id|role|name|email|phone)\s*\}\}?")
 """What a default value may have in it, filled in when the party completes (peer facts 2.7): ``{{date}}``, ``{name}``."""
 
-_DATE_TOKENS = re.compile(r"YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
 _HEX_COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}")
 
 
@@ -42,9 +43,3 @@ def is_empty(value: Any) -> bool:
 def is_color(text: str) -> bool:
     """One of ``COLORS``, or hexadecimal such as ``#1a2b3c`` or ``#fe9``."""
     return text in COLORS or _HEX_COLOR.fullmatch(text) is not None
-
-
-def is_date_format(text: str) -> bool:
-    """Such as ``DD/MM/YYYY``: parts of a date or a time, and between them neither letters nor digits."""
-    rest = _DATE_TOKENS.sub("", text)
-    return len(text) <= LONGEST_FORMAT and rest != text and not re.search(r"[A-Za-z0-9]", rest)

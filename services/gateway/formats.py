@@ -4,7 +4,6 @@
 import re
 from datetime import UTC, datetime
 from functools import cache
-from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
 import email_validator
@@ -24,7 +23,6 @@ _LONGEST = 5000
 _LONGEST_MOMENT = 50
 _TOP_LEVEL = re.compile(r".+\.[^\W\d_][^.]+")
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")
-_UNSAFE_IN_URL = re.compile(r"[\s\x00-\x1f\x7f<>\"\\]")
 _ZONE = re.compile(r"\s*(?:UTC|GMT|Z)$", re.IGNORECASE)
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}")
 _NO_PLACES = frozenset(
@@ -53,18 +51,6 @@ def is_email_list(text: str) -> bool:
         return False
     parts = [part.strip() for part in re.split("[,;]", text) if part.strip()]
     return all(is_email(named[1] if (named := _NAMED.fullmatch(part)) else part) for part in parts)
-
-
-def is_web_url(text: str) -> bool:
-    """An http or https URL with a host."""
-    if len(text) > _LONGEST:
-        return False
-    try:
-        parts = urlsplit(text.strip())
-        parts.port  # noqa: B018 - raises for a port that is no number
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and not _UNSAFE_IN_URL.search(text.strip())
 
 
 def parse_moment(text: str) -> datetime:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError
 from contracts.fields import conditions, paper
+from contracts.fields import values as rules
 from contracts.fields.rules import is_empty
 from contracts.rpc import rendering
 from contracts.rpc import submissions as rpc
@@ -24,7 +25,6 @@ from contracts.types import IMAGE_TYPES, Account, Area, FieldDefinition, FieldTy
 from services.submissions.models import SnapshotRow, SubmitterRow
 from services.submissions.planning.preparing import Bus, check_texts
 from services.submissions.rules import filling, placeholders
-from services.submissions.rules import values as rules
 from services.submissions.storage import branding
 from services.submissions.storage.identity_checks import VERIFIED
 

@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.fields import conditions, paper
+from contracts.fields import values as rules
+from contracts.fields.kinds import ATTACHED, UNTOUCHABLE
 from contracts.fields.rules import is_empty
 from contracts.rpc import submissions as rpc
 from contracts.rpc.rendering import FillRequest
@@ -28,7 +30,6 @@ from services.submissions.planning import invites
 from services.submissions.planning.creation import Limits
 from services.submissions.reading import present, queries
 from services.submissions.rules import domain, filling, formats, placeholders
-from services.submissions.rules import values as rules
 from services.submissions.rules.domain import FormState
 from services.submissions.site import FileLinks, Site
 from services.submissions.storage import branding, identity_checks, one_time_codes, store
@@ -143,7 +144,7 @@ def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now
         _snapshot=opened.snapshot,
     )
     kind = must_take_files(found, opened.submitter, command.type, now)
-    if kind not in rules.ATTACHED:
+    if kind not in ATTACHED:
         raise ServiceError(
             "invalid", f"A {kind.value} field takes no file", [{"field": "type", "reason": "takes no file"}]
         )
@@ -243,7 +244,7 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.form.SigningForm, s
         elif field.uuid in hidden:
             continue
         else:
-            static = rules.UNTOUCHABLE | ({FieldType.STAMP} if whose.completed_at else frozenset())
+            static = UNTOUCHABLE | ({FieldType.STAMP} if whose.completed_at else frozenset())
             is_static, details = field.type in static, signing(opened.row, whose, now, account)
             made = _shown_field(field, done.get(field.uuid), account, details, is_static=is_static)
         if made is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from contracts.errors import invalid
+from contracts.fields.rules import LONGEST_NAME
 from contracts.problems import Problems
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
@@ -227,7 +228,7 @@ def cloned(definition: Definition, documents: Mapping[str, str]) -> Definition:
 
 def clone_name(name: str, suffix: str = " (Clone)") -> str:
     """The name of a copy, cut so that it is still a name."""
-    return name[: names.LONGEST - len(suffix)] + suffix
+    return name[: LONGEST_NAME - len(suffix)] + suffix
 
 
 def check_documents(count: int, limits: Limits) -> None:

@@ -4,11 +4,12 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from contracts.fields import checker
 from contracts.problems import Problems
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Area, Condition, FieldDefinition, FieldType, Notice, PageSize
-from services.templates import field_rules, geometry, names
+from services.templates import geometry, names
 from services.templates.roles import Roles, own_uuid
 
 CONDITION_ACTIONS = (
@@ -131,8 +132,7 @@ class FieldList:
     ) -> FieldDefinition:
         party = self._roles.of(given.role, getattr(given, "submitter_uuid", None))
         area_options = [area.option for area in given.areas if area.option]
-        options = field_rules.options(given.options, area_options, given.type, path, problems)
-        return FieldDefinition(
+        field = FieldDefinition(
             uuid="",
             submitter_uuid=party.uuid,
             role=party.name,
@@ -140,14 +140,15 @@ class FieldList:
             type=given.type,
             required=given.required,
             readonly=given.readonly,
-            default_value=field_rules.default_value(given.default_value, given.type, options, path, problems),
-            title=field_rules.text(given.title, f"{path}.title", problems),
-            description=field_rules.text(given.description, f"{path}.description", problems),
-            options=options,
-            validation=field_rules.validation(given.validation, given.type, path, problems),
-            preferences=field_rules.preferences(given.preferences, given.type, path, problems),
+            title=checker.shown_text(given.title, f"{path}.title", problems),
+            description=checker.shown_text(given.description, f"{path}.description", problems),
+            options=checker.options(given.options, area_options, given.type, path, problems),
+            preferences=checker.preferences(given.preferences, given.type, path, problems),
             areas=areas,
         )
+        field.validation = checker.validation(given.validation, field, path, problems)
+        field.default_value = checker.default_value(given.default_value, field, path, problems)
+        return field
 
     def _keep(self, one: FieldDefinition, among: list[FieldDefinition]) -> None:
         among.append(one)

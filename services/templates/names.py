@@ -6,43 +6,36 @@ audit trail and in mails (U+202E makes ``gpj.exe`` of ``exe.jpg``).
 
 import re
 
+from contracts.fields.checker import wrong_name
+from contracts.fields.rules import LONGEST_NAME
+from contracts.plain_text import one_line
 from contracts.problems import Problems
 
-LONGEST = 255
 DEFAULT_FOLDER = "Default"
 
-_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-_FORBIDDEN_IN_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NOT_IN_FILE_NAMES = re.compile(r'[\\/:*?"<>|]')
 _EXTENSIONS = (".pdf", ".docx", ".png", ".jpg", ".jpeg", ".webp", ".heic", ".heif", ".tif", ".tiff", ".gif")
 
 
 def cleaned(name: str) -> str:
     """Without the forbidden characters and outer blanks, not longer than a name may be: for names found in files."""
-    return _FORBIDDEN.sub("", name).strip()[:LONGEST].rstrip()
-
-
-def cleaned_text(text: str) -> str:
-    """A text of several lines (Markdown) without forbidden characters; line breaks and tabs stay."""
-    return _FORBIDDEN_IN_TEXT.sub("", text)
+    return one_line(name)[:LONGEST_NAME].rstrip()
 
 
 def key(name: str, path: str, problems: Problems) -> str:
     """A name that values are found by (field, role, option, external_id): refused rather than changed."""
     name = name.strip()
-    if len(name) > LONGEST:
-        problems.add(path, f"must not be longer than {LONGEST} characters")
-    if _FORBIDDEN.search(name):
-        problems.add(path, "must not contain control characters or marks that change the direction of text")
+    if reason := wrong_name(name):
+        problems.add(path, reason)
     return name
 
 
 def title(name: str, path: str, problems: Problems) -> str:
     """A name that is only shown (template, document, folder): forbidden characters are dropped."""
-    name = _FORBIDDEN.sub("", name).strip()
-    if len(name) > LONGEST:
-        problems.add(path, f"must not be longer than {LONGEST} characters")
-    return name[:LONGEST]
+    name = one_line(name)
+    if len(name) > LONGEST_NAME:
+        problems.add(path, f"must not be longer than {LONGEST_NAME} characters")
+    return name[:LONGEST_NAME]
 
 
 def folder(name: str | None) -> str:

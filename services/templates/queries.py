@@ -11,6 +11,7 @@ from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.fields import boxes
 from contracts.fields.boxes import FieldBoxes
+from contracts.fields.rules import LONGEST_NAME
 from contracts.links import FieldsOf
 from contracts.rpc import templates as rpc
 from contracts.runtime.data import listing
@@ -206,7 +207,7 @@ def page_size(limit: int) -> int:
 
 def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
     """None when nothing can match."""
-    if request.q and len(request.q) > names.LONGEST:
+    if request.q and len(request.q) > LONGEST_NAME:
         return None
     exact: list[sa.ColumnElement[bool]] = [
         _columns.archived_at.is_not(None) if request.archived else _columns.archived_at.is_(None)

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page
 
 from contracts.fields import conditions
+from contracts.fields import values as rules
 from contracts.types import Area, Condition, FieldDefinition
 from services.submissions.rules import filling, formats
-from services.submissions.rules import values as rules
 from tests.browser.conftest import OpenPage
 from tests.browser.forms import field, one_signer
 from tests.support.suite import RunningSuite

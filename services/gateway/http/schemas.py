@@ -13,6 +13,7 @@ from typing import Any
 import jsonschema_rs
 
 from contracts.errors import ServiceError
+from contracts.web_url import is_web_url
 from services.gateway import formats
 from services.gateway.http.json_body import path
 
@@ -23,7 +24,7 @@ _KEPT = frozenset({
 _REQUEST_FORMATS: dict[str, Callable[..., bool]] = {
     "email": formats.is_email,
     "email-list": formats.is_email_list,
-    "uri": formats.is_web_url,
+    "uri": lambda text: is_web_url(text.strip()),
     "date-time": formats.is_moment,
     "time-zone": formats.is_time_zone,
     "locale": formats.is_locale,

@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import Any
 
 from contracts.events import LINK_REPLACED, LinkReplaced
+from contracts.fields import values as rules
 from contracts.runtime.bus.outbox import emit
 from services.submissions.commands import erasing
 from services.submissions.models import AttachmentRow, ReplacedLinkRow, SubmitterRow
 from services.submissions.outgoing import reminders
 from services.submissions.rules import addresses, naming
-from services.submissions.rules import values as rules
 from services.submissions.storage import identity_checks, one_time_codes, store, trail
 from services.submissions.storage.store import Loaded
 

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
 from contracts.evidence.audit_chain import START
+from contracts.fields import values as rules
 from contracts.problems import Problems
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import Composition, TemplateSnapshot
@@ -24,7 +25,6 @@ from services.submissions.planning.creation import Basis, Plan, PlannedSubmitter
 from services.submissions.planning.preparing import Prepared
 from services.submissions.reading import queries
 from services.submissions.rules import domain, filling
-from services.submissions.rules import values as rules
 from services.submissions.rules.domain import Fact, Happened, Refused
 from services.submissions.site import Site
 from services.submissions.storage import known_templates, store, trail

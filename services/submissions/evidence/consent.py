@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from contracts.errors import ServiceError
+from contracts.fields import values as rules
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import NewSubmission, NewSubmitter
 from contracts.rpc.submissions.form import CompleteForm, ConsentAsked
 from contracts.types import iso
 from services.submissions.models import SubmitterRow
 from services.submissions.rules import addresses
-from services.submissions.rules import values as rules
 from services.submissions.storage import trail
 
 LONGEST_TEXT = 1_000

@@ -7,6 +7,8 @@ from typing import Any
 
 from contracts.blobs import BlobRef
 from contracts.fields import conditions
+from contracts.fields import values as rules
+from contracts.fields.kinds import UNTOUCHABLE
 from contracts.fields.rules import is_empty
 from contracts.rpc.rendering import (
     FieldValue,
@@ -21,7 +23,6 @@ from contracts.types import STATIC_TYPES, Account, FieldDefinition, FieldType
 from services.submissions.evidence import told_parties
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
 from services.submissions.rules import filling, placeholders
-from services.submissions.rules import values as rules
 from services.submissions.site import Site
 from services.submissions.storage import branding, trail
 
@@ -124,7 +125,7 @@ def _may_see(one: FieldValue, signer_id: int, done: Collection[int]) -> bool:
         return True
     if one.field.type is FieldType.FILE:
         return False
-    return one.submitter_id in done or one.field.type in rules.UNTOUCHABLE
+    return one.submitter_id in done or one.field.type in UNTOUCHABLE
 
 
 def _as_completed(signer: Signer) -> PartySummary:

@@ -14,11 +14,12 @@ from typing import Any
 
 from contracts.errors import ServiceError
 from contracts.evidence import canonical_json, statements
+from contracts.fields import values as rules
+from contracts.fields.kinds import UNTOUCHABLE
 from contracts.types import FieldDefinition, SubmitterStatus
 from services.submissions.evidence import consent
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.rules import placeholders
-from services.submissions.rules import values as rules
 from services.submissions.rules.filling import person
 
 VERSION = 1
@@ -56,7 +57,7 @@ def to(
     parts = {f"documents.{one['uuid']}": canonical_json.digest(document(one)) for one in snapshot.documents}
     for field in snapshot.fields:
         owner = owners.get(field["submitter_uuid"])
-        if owner is not None and field["type"] in rules.UNTOUCHABLE:
+        if owner is not None and field["type"] in UNTOUCHABLE:
             value = _standing(field, owner, row)
         elif owner is submitter:
             # What the signer fills in themselves changes with each of their steps, and comes along when they complete.
@@ -128,7 +129,7 @@ def _standing(field: Mapping[str, Any], owner: SubmitterRow, row: SubmissionRow)
         return placeholders.with_person(default, person(row, owner))
     if field["uuid"] in owner.values or default is None:
         return owner.values.get(field["uuid"])
-    if field["type"] in rules.UNTOUCHABLE:
+    if field["type"] in UNTOUCHABLE:
         return default
     try:
         return rules.coerce(FieldDefinition.model_validate(field), default)

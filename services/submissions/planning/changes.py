@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from contracts.evidence import canonical_json
+from contracts.fields.kinds import UNTOUCHABLE
 from contracts.problems import Problems
 from contracts.types import STATIC_TYPES, FieldDefinition
 from services.submissions.models import SubmitterRow
 from services.submissions.rules import formats, naming, placeholders
-from services.submissions.rules import values as rules
 
 _ODD_NUMBER = re.compile(r"[0-9]e[+-]?[0-9]|-0\.0")
 """PostgreSQL gives such numbers back in another form, and the hash of a line is that of its text. Within a text it does no harm
@@ -99,7 +99,7 @@ def refuse_what_is_signed(
         moved = (field.areas, field.type) != (was.areas, was.type)
         # Anything else this party may still fill in as they like.
         fixed = field.readonly or was.readonly or field.type in STATIC_TYPES
-        text = str(field.default_value or "") if field.type in rules.UNTOUCHABLE else ""
+        text = str(field.default_value or "") if field.type in UNTOUCHABLE else ""
         renamed = placeholders.with_person(text, was_called) != placeholders.with_person(text, is_called)
         if moved or renamed or (fixed and (field != was or submitter.values.get(field.uuid) != stood)):
             reason = f"cannot be changed any more: {who} has signed the document with it"

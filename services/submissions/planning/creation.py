@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from contracts.errors import ServiceError
+from contracts.fields import patterns
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
@@ -25,7 +26,6 @@ from services.submissions.planning.code_requirements import (
     code_requirements,
 )
 from services.submissions.rules import addresses, merging, preferences, roles, variables
-from services.submissions.rules import values as rules
 from services.submissions.rules.identity_requirements import check_identity_available
 from services.submissions.rules.naming import keeping_names, labels
 from services.submissions.rules.overrides import Given, Overrides, Source, template_defaults
@@ -286,7 +286,7 @@ def _fields(
         if field.type is FieldType.PAYMENT and overrides.apply(field).preferences.get("price") is None:
             problems.add(field_of(template), f"has the payment field {field.name or field.uuid} without a price")
         pattern = field.validation.get("pattern")
-        if pattern and (reason := rules.unusable_pattern(str(pattern))):
+        if pattern and (reason := patterns.unusable(str(pattern))):
             problems.add(field_of(template), f"has the field {field.name or field.uuid} whose pattern {reason}")
         fields.append(overrides.apply(field))
     return fields

@@ -19,6 +19,7 @@ from urllib.parse import unquote_to_bytes
 
 from contracts.blobs import INCOMING, BlobRef
 from contracts.errors import ServiceError, invalid
+from contracts.fields import values as rules
 from contracts.fields.rules import LONGEST_TEXT
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import Composition, TemplateSnapshot
@@ -26,7 +27,6 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
 from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, FieldType
-from services.submissions.rules import values as rules
 from services.submissions.rules.overrides import Source
 from services.submissions.site import file_name
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from contracts.fields.kinds import ATTACHED, UNTOUCHABLE
 from contracts.runtime.data.stored import as_stored
 from contracts.types import (
     Consent,
@@ -26,7 +27,6 @@ from contracts.types import (
     iso,
 )
 from services.submissions.rules import formats, naming
-from services.submissions.rules import values as rules
 from services.submissions.site import FileLinks, file_name
 
 
@@ -47,14 +47,14 @@ class ValuesView:
         shown = {
             field.uuid: self._shown(field, submitter.values.get(field.uuid))
             for field in own
-            if field.type not in rules.UNTOUCHABLE and (finished or submitter.values.get(field.uuid) is not None)
+            if field.type not in UNTOUCHABLE and (finished or submitter.values.get(field.uuid) is not None)
         }
         return naming.by_name(own, self._names, shown)
 
     def names_of(self, submitter: Any) -> list[str]:
         """Of the party's fields that can hold a value."""
         own = (field for field in self.fields if field.submitter_uuid == submitter.party_uuid)
-        return [self._names[field.uuid] for field in own if field.type not in rules.UNTOUCHABLE]
+        return [self._names[field.uuid] for field in own if field.type not in UNTOUCHABLE]
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -65,7 +65,7 @@ class ValuesView:
             return None
         if field.type is FieldType.FILE:
             return [url for uuid in value if (url := self._url(uuid))]
-        if field.type in rules.ATTACHED:
+        if field.type in ATTACHED:
             return self._url(value)
         if formats.is_masked(field) and not self.unmasked:
             return formats.display(field, value, self.locale)

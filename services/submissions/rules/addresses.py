@@ -4,13 +4,13 @@ import re
 import string
 import unicodedata
 from email.utils import parseaddr
-from urllib.parse import urlsplit
 
 import email_validator
 import phonenumbers
 from email_validator import EmailNotValidError, validate_email
 
 from contracts.fields.preferences import MOST_ADDRESSES
+from contracts.web_url import NOT_A_URL, is_web_url
 
 # Networks of their own use these names for real mail; that nobody else can reach them is not ours to judge.
 for own_network in ("local", "test"):
@@ -18,7 +18,6 @@ for own_network in ("local", "test"):
         email_validator.SPECIAL_USE_DOMAIN_NAMES.remove(own_network)
 
 LONGEST_NAME = 255
-LONGEST_URL = 2_048
 
 _A_TO_Z = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _SEPARATOR = re.compile(r"[,;]")
@@ -105,17 +104,9 @@ def web_url(given: str | None) -> str | None:
     """An http or https URL, as it was written; blank is None."""
     if not given or not given.strip():
         return None
-    text = given.strip()
-    try:
-        parts = urlsplit(text)
-        parts.port  # noqa: B018 - raises for a port that is no number
-    except ValueError:
-        raise BadAddress("is no URL") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadAddress("must be an http or https URL")
-    if len(text) > LONGEST_URL or re.search(r"[\s\x00-\x1f\x7f<>\"\\]", text):
-        raise BadAddress("is no URL")
-    return text
+    if not is_web_url(given.strip()):
+        raise BadAddress(NOT_A_URL)
+    return given.strip()
 
 
 def searchable(*parts: str | None) -> str:

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from contracts.fields.rules import LONGEST_TEXT
+from contracts.fields import checker
+from contracts.fields import values as rules
+from contracts.fields.kinds import ATTACHED
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import FieldOverride
 from contracts.types import FieldDefinition, FieldType
-from services.submissions.rules import field_rules
-from services.submissions.rules import values as rules
 from services.submissions.rules.identity_requirements import READ_ONLY
 from services.submissions.rules.naming import Called
-from services.submissions.rules.placeholders import has_placeholder
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -117,7 +116,7 @@ def template_defaults(definition: FieldDefinition, found: Overrides) -> None:
     default = definition.default_value
     if default is None or definition.uuid in found.values or "default_value" in found.changes.get(definition.uuid, {}):
         return
-    if definition.type in rules.ATTACHED:
+    if definition.type in ATTACHED:
         problems = Problems()
         _take(found, definition, default, f"fields.{definition.name}.default_value", (), problems, preset=True)
         problems.refuse()
@@ -151,16 +150,16 @@ def _override(
     if override.readonly and definition.type is FieldType.VERIFICATION:
         problems.add(f"{path}.readonly", READ_ONLY)
     for key in ("title", "description"):
-        text = getattr(override, key)
-        if text and text.strip():
+        if text := checker.shown_text(getattr(override, key), f"{path}.{key}", problems):
             changes[key] = text
-            if len(text) > LONGEST_TEXT:
-                problems.add(f"{path}.{key}", f"must not be longer than {LONGEST_TEXT} characters")
     if override.preferences:
-        changes["preferences"] = field_rules.preferences(definition, override.preferences, path, problems)
+        # Where a stamp is, the template says.
+        given = {key: value for key, value in override.preferences.items() if key != "position"}
+        changes["preferences"] = checker.preferences(given, definition.type, path, problems)
         _check_reasons(found, changes["preferences"], f"{path}.preferences.reasons")
     if override.validation:
-        changes["validation"] = field_rules.validation(definition, override.validation, path, problems)
+        changed = definition.model_copy(update=_merged_rules(definition, changes))
+        changes["validation"] = checker.validation(override.validation, changed, path, problems)
     key = "default_value" if override.default_value is not None else "value"
     raw = getattr(override, key)
     if raw is not None:
@@ -195,17 +194,15 @@ def _take(
             problems.add(path, "is verified by its signer at the identity provider and takes no value")
         return
     found.paths[definition.uuid] = path
-    if definition.type is FieldType.HEADING or has_placeholder(raw):
-        text = "" if raw is None else str(raw)
-        if len(text) > LONGEST_TEXT:
-            problems.add(path, f"must not be longer than {LONGEST_TEXT} characters")
-        changes["default_value"] = text
-        found.values.pop(definition.uuid, None)
-        found.awaited.add(definition.uuid)
-        _check_text(found, text, path)
-        return
     try:
-        value = _attached(found, definition, raw, path, attached) if definition.type in rules.ATTACHED else None
+        if definition.type not in ATTACHED and (definition.type is FieldType.HEADING or rules.awaits(definition, raw)):
+            text = checker.default(raw, definition) or ""
+            changes["default_value"] = text
+            found.values.pop(definition.uuid, None)
+            found.awaited.add(definition.uuid)
+            _check_text(found, text, path)
+            return
+        value = _attached(found, definition, raw, path, attached) if definition.type in ATTACHED else None
         value = (
             rules.coerce(definition.model_copy(update=_merged_rules(definition, changes)), raw)
             if value is None
@@ -221,7 +218,7 @@ def _take(
     if preset:
         changes["default_value"] = value
     for text in value if isinstance(value, list) else [value]:
-        if definition.type not in rules.ATTACHED and isinstance(text, str):
+        if definition.type not in ATTACHED and isinstance(text, str):
             _check_text(found, text, path)
 
 
@@ -236,6 +233,7 @@ def _attached(
     for item in given:
         if not isinstance(item, str):
             raise rules.BadValue("must be a URL, base64 or text shorter than 60 characters")
+        checker.refuse_placeholder(definition, item)
         if item not in attached and _UUID.fullmatch(item.strip()):
             # Somebody else's, or nobody's: drawn as a typed name it would stand on paper as a signature.
             raise rules.BadValue("must be the uuid of an attachment of this submitter")

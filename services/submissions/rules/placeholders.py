@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from contracts.fields import paper
+from contracts.fields.date_formats import has_time
 from contracts.fields.rules import PLACEHOLDER
+from contracts.fields.values import moment_text
 from contracts.types import FieldDefinition, FieldType
 from services.submissions.rules.formats import formatted_date
-from services.submissions.rules.values import moment_text
 
 
 def has_placeholder(value: Any) -> bool:
@@ -30,7 +30,7 @@ def resolve(field: FieldDefinition, details: Mapping[str, Any], at: datetime, ti
     if field.type is FieldType.DATE:
         if not re.search(r"date", value):
             return None
-        return moment_text(at) if paper.has_time(field.preferences.get("format")) else local.date().isoformat()
+        return moment_text(at) if has_time(field.preferences.get("format")) else local.date().isoformat()
     words = {
         "date": formatted_date(local.date(), field.preferences.get("format")),
         "time": f"{local:%H:%M}",

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, not_found
 from contracts.fields import conditions
+from contracts.fields.kinds import ATTACHED
 from contracts.runtime.data.database import for_update
 from contracts.types import Actor, FieldDefinition, FieldType, Order, SealingStatus, SubmissionStatus, SubmitterStatus
 from services.submissions.models import (
@@ -23,7 +24,6 @@ from services.submissions.models import (
     TemplateRow,
 )
 from services.submissions.rules import addresses, domain
-from services.submissions.rules.values import ATTACHED
 from services.submissions.storage.access import require_writer, visible_to
 
 R = TypeVar("R", SubmitterRow, AttachmentRow)

@@ -7,6 +7,7 @@ from email_validator import EmailNotValidError, validate_email
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.web_url import is_web_url
 from services.gateway import formats
 
 
@@ -100,7 +101,7 @@ def test_lists_of_addresses(text: str, holds: bool) -> None:
     ],
 )
 def test_web_addresses(url: str, holds: bool) -> None:
-    assert formats.is_web_url(url) is holds
+    assert is_web_url(url) is holds
 
 
 @pytest.mark.parametrize(
@@ -139,5 +140,5 @@ def test_no_points_in_time(text: str) -> None:
 )
 def test_a_long_text_is_refused_at_once(text: str) -> None:
     """Blanks in the middle of a date took minutes, in which the gateway answered nobody."""
-    for check in (formats.is_moment, formats.is_email, formats.is_email_list, formats.is_web_url):
+    for check in (formats.is_moment, formats.is_email, formats.is_email_list, is_web_url):
         assert not check(text)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from pikepdf import Array
 from PIL import ImageDraw
 
+from contracts.fields import values
 from contracts.rpc.rendering import FieldValue
 from contracts.types import Area
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.pdf.geometry import VisiblePage, area_to_rectangle, visible_page
 from services.rendering.jobs.sealing import read_back, reserving
 from services.rendering.jobs.sealing.reading import is_found
-from services.submissions.rules import values
 from tests.support import drawing
 from tests.support.seals import finish, identity, text
 

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.fields import checker
+from contracts.fields.rules import LONGEST_NAME, MOST_OPTIONS
 from contracts.problems import Problems
-from contracts.types import FieldType
+from contracts.types import FieldContent, FieldType
 from services.rendering.jobs.intake.preparing import prepare
 from services.rendering.jobs.tags import grammar
 from services.rendering.jobs.tags.grammar import NotATag, ParsedTag, parse_tag, tag_from_attributes
-from services.rendering.jobs.tags.values import LONGEST_NAME, LONGEST_VALUE, MOST_OPTIONS, clean
-from services.templates import field_rules
+from services.rendering.jobs.tags.values import LONGEST_VALUE, clean
 from tests.support import pdf_files
 from tests.support.tags import take
 
@@ -98,26 +99,26 @@ def test_width_height_and_option_are_of_the_place():
     ("text", "remark"),
     [
         ("A;role=x;role=y", "“role” is given twice; the last one counts"),
-        ("A;type=number;min=2026-01-01", "“min” is no number"),
-        ("A;type=date;max=5", "“max” is no date as YYYY-MM-DD"),
-        ("A;type=date;min=2026-02-30", "“min” is no day of the calendar"),
-        ("A;type=number;min=5;max=4", "“max” is below “min”"),
-        ("A;min=1;max=2026-01-01", "“max” is below “min”"),
-        ("A;type=date;default=30/30/2026", "the default “30/30/2026” does not fit"),
-        ("A;type=date;default=tomorrow", "the default “tomorrow” does not fit"),
-        ("A;step=0", "“step” is not above 0"),
-        ("A;type=payment;price=-1", "“price” is below 0"),
-        ("A;type=number;default=1e400", "the default “1e400” does not fit"),
-        ("A;width=0", "“width” is not a sensible length"),
-        ("A;height=50%", "“height” is not a number"),
-        ("A;font=Comic Sans", "“font” is none of Times, Helvetica, Courier"),
-        ("A;font_size=145", "“font_size” is not between 4 and 144"),
-        ("A;color=rainbow", "“color” is no color"),
-        ("A;align=middle", "“align” is none of left, center, right"),
-        ("A;method=maybe", "“method” is none of aes, qes"),
-        (f"A;title={'x' * (LONGEST_VALUE + 1)}", "“title” is longer than 2,000 characters"),
-        (f"A;options={'x' * 300},y", "“options” is longer than 255 characters"),
-        (f"A;options={','.join(map(str, range(MOST_OPTIONS + 1)))}", "“options” has more than 200 options"),
+        ("A;type=number;min=2026-01-01", "“min” must be a number"),
+        ("A;type=date;max=5", "“max” must be a date as YYYY-MM-DD"),
+        ("A;type=date;min=2026-02-30", "“min” must be a date as YYYY-MM-DD"),
+        ("A;type=number;min=5;max=4", "“max” must not be below min"),
+        ("A;min=1;max=2026-01-01", "“max” must not be below min"),
+        ("A;type=date;default=30/30/2026", "the default “30/30/2026” must be a date"),
+        ("A;type=date;default=tomorrow", "the default “tomorrow” must be a date"),
+        ("A;step=0", "“step” must be above 0"),
+        ("A;type=payment;price=-1", "“price” must not be below 0"),
+        ("A;type=number;default=1e400", "the default “1e400” is out of range"),
+        ("A;width=0", "“width” must be above 0 and up to 10,000 pixels"),
+        ("A;height=50%", "“height” must be a number"),
+        ("A;font=Comic Sans", "“font” must be one of Times, Helvetica, Courier"),
+        ("A;font_size=145", "“font_size” must be between 4 and 144"),
+        ("A;color=rainbow", "“color” must be black, white, blue, red or a hex colour"),
+        ("A;align=middle", "“align” must be one of left, center, right"),
+        ("A;type=verification;method=maybe", "“method” must be one of aes, qes"),
+        (f"A;title={'x' * (LONGEST_VALUE + 1)}", "“title” must not be longer than 2,000 characters"),
+        (f"A;options={'x' * 300},y", "“options” must not be longer than 255 characters"),
+        (f"A;options={','.join(map(str, range(MOST_OPTIONS + 1)))}", "“options” must not have more than 500 entries"),
         ("x" * 300, "the name is cut to 255 characters"),
     ],
 )
@@ -170,13 +171,16 @@ def assert_possible(parsed: ParsedTag) -> None:
     """What templates are told of a field, they take; patterns are looked at there (RE2)."""
     tag, problems = parsed.tag, Problems()
     validation = {key: value for key, value in tag.validation.items() if key != "pattern" and value != ""}
-    assert field_rules.validation(validation, tag.type, "", problems) == validation
-    preferences = {key: value for key, value in tag.preferences.items() if key != "format"}
-    field_rules.preferences(preferences, tag.type, "", problems)
-    if tag.type not in field_rules.CHOICES:
-        field_rules.default_value(tag.default_value, tag.type, [], "", problems)
+    field = FieldContent(type=tag.type, preferences=tag.preferences)
+    assert checker.validation(validation, field, "", problems) == validation
+    unproved = {
+        key: value for key, value in tag.preferences.items() if "type" in parsed.said or key not in checker.PROOFS
+    }
+    assert checker.preferences(unproved, tag.type, "", problems) == unproved
+    field.validation = validation
+    assert checker.default_value(tag.default_value, field, "", problems) == tag.default_value
     if tag.options:
-        field_rules.options(tag.options, [], tag.type, "", problems)
+        checker.options(tag.options, [], tag.type, "", problems)
     assert problems.found == []
     assert len(tag.name) <= LONGEST_NAME
     assert clean(tag.name) == tag.name
@@ -207,7 +211,7 @@ _WORDS = st.one_of(
     st.floats().map(str),
     st.dates().map(str),
 )
-_KEYS = st.one_of(st.sampled_from([*grammar._ATTRIBUTES, "type", "name"]), st.text(max_size=12))
+_KEYS = st.one_of(st.sampled_from([*grammar.ATTRIBUTES, "type", "name"]), st.text(max_size=12))
 
 
 @settings(max_examples=200, deadline=None)

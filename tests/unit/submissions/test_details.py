@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contracts.fields.date_formats import parsed_date
 from contracts.types import Account, FieldDefinition
 from services.submissions.rules import addresses, formats, naming, placeholders, preferences
 from services.submissions.site import Site, file_name
@@ -112,12 +113,12 @@ def test_month_names_follow_the_locale() -> None:
 @pytest.mark.parametrize("pattern", ["DD/MM/YYYY", "MM/DD/YYYY", "D MMM YYYY", "MMMM D, YYYY", "YYYY.M.D", "DD-MM-YY"])
 def test_written_dates_are_read_back(pattern: str) -> None:
     day = date(2026, 11, 5)
-    assert formats.parsed_date(formats.formatted_date(day, pattern), pattern) == day
+    assert parsed_date(formats.formatted_date(day, pattern), pattern) == day
 
 
 @pytest.mark.parametrize("text", ["31/02/2026", "5", "", "2026", "aa/bb/cccc"])
 def test_what_is_no_date_in_that_format(text: str) -> None:
-    assert formats.parsed_date(text, "DD/MM/YYYY") is None
+    assert parsed_date(text, "DD/MM/YYYY") is None
 
 
 @pytest.mark.parametrize(

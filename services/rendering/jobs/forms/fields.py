@@ -8,13 +8,14 @@ from zlib import crc32
 
 import pikepdf
 
+from contracts.fields.rules import LONGEST_NAME
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, Notice
 from services.rendering.jobs.forms.existing_signatures import ExistingSignatures
 from services.rendering.jobs.forms.kinds import Widget, field_of, holds_value
 from services.rendering.jobs.pdf.geometry import Rectangle, VisiblePage, clip, rectangle_to_area
 from services.rendering.jobs.pdf.values import items_of, number_of, text_of, whole_of
-from services.rendering.jobs.tags.values import LONGEST_NAME, clean
+from services.rendering.jobs.tags.values import clean
 
 _HIDDEN = 1 << 1 | 1 << 5
 """Annotation flags Hidden and NoView."""

@@ -7,14 +7,11 @@ from typing import Any
 
 import pikepdf
 
-from contracts.fields.rules import LARGEST_FONT, SMALLEST_FONT
+from contracts.fields.rules import LARGEST_FONT, LONGEST_NAME, MOST_OPTIONS, SMALLEST_FONT
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, FieldType
 from services.rendering.jobs.pdf.values import items_of, name_of, number_of, text_of, whole_of
 from services.rendering.jobs.tags.values import LONGEST_VALUE, clean
-
-MOST_OPTIONS = 500
-"""A list of all countries has 250."""
 
 _READ_ONLY, _REQUIRED = 1 << 0, 1 << 1
 _RADIO, _PUSH_BUTTON = 1 << 15, 1 << 16
@@ -130,7 +127,7 @@ def _button(field: TagField, widgets: Sequence[Widget], flags: int) -> bool:
     for number, (widget, state) in enumerate(zip(widgets, states, strict=True), 1):
         # One label for each widget in the order of the field's own list, which is not that of the page.
         label = text_of(labels[widget.kid]) if widget.kid < len(labels) else ""
-        widget.area.option = clean(label or state, LONGEST_VALUE) or f"Option {number}"
+        widget.area.option = clean(label or state, LONGEST_NAME) or f"Option {number}"
         if widget.area.option not in field.options:
             field.options.append(widget.area.option)
     return len(field.options) <= MOST_OPTIONS
@@ -139,7 +136,7 @@ def _button(field: TagField, widgets: Sequence[Widget], flags: int) -> bool:
 def _choice(field: TagField, widgets: Sequence[Widget], flags: int) -> bool:
     for item in items_of(widgets[0].inherited.get("/Opt"))[: 2 * MOST_OPTIONS]:
         pair = items_of(item)
-        label = clean(text_of(pair[-1] if pair else item), LONGEST_VALUE)
+        label = clean(text_of(pair[-1] if pair else item), LONGEST_NAME)
         if label and label not in field.options and not is_placeholder(label):
             field.options.append(label)
     multiple = flags & _MULTI_SELECT and not flags & _COMBO
@@ -157,7 +154,7 @@ def export_value(widget: Widget, label: str) -> str:
     """What the file calls a choice that is shown as ``label`` (12.7.5.4)."""
     for item in items_of(widget.inherited.get("/Opt")):
         pair = items_of(item)
-        if len(pair) == 2 and clean(text_of(pair[1]), LONGEST_VALUE) == label:
+        if len(pair) == 2 and clean(text_of(pair[1]), LONGEST_NAME) == label:
             return text_of(pair[0])
     return label
 

@@ -12,11 +12,10 @@ from contracts.types import Notice
 from services.rendering.jobs.pdf.geometry import Matrix, Rectangle, VisiblePage, clip
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.tags.finding import MOST_FIELDS, FoundTag
-from services.rendering.jobs.tags.grammar import NotATag, ParsedTag, tag_from_attributes
+from services.rendering.jobs.tags.grammar import ATTRIBUTES, NotATag, ParsedTag, tag_from_attributes
 from services.rendering.jobs.tags.values import clean
 
 _SUFFIX = "-field"
-_TYPES = {"multi-select": "multiple"}
 _FIELD_TAG = re.compile(r"""<(/?)([a-zA-Z-]+-field)\b((?:[^<>"']|"[^"]*"|'[^']*')*)>""")
 _NO_FIELD_ATTRIBUTES = {"style", "class", "id", "width", "height", "hidden", "lang", "dir", "slot", "tabindex"}
 
@@ -159,12 +158,12 @@ def _attributes(name: str, element: Any) -> dict[str, str]:
     attributes = {
         str(key).lower().replace("-", "_"): str(value)
         for key, value in element.attrib.items()
-        if str(key).lower() not in _NO_FIELD_ATTRIBUTES and not str(key).lower().startswith(("data-", "aria-", "on"))
+        if str(key).lower() not in _NO_FIELD_ATTRIBUTES and not _is_of_html(str(key).lower())
     }
     if element.get("hidden") is not None:
         attributes["hidden"] = element.get("hidden") or "true"
         del element.attrib["hidden"]
-    attributes["type"] = _TYPES.get(name, name)
+    attributes["type"] = name
     if name == "heading" and "default" not in attributes:
         attributes["default"] = "".join(element.itertext())
     for side in ("width", "height"):
@@ -172,6 +171,11 @@ def _attributes(name: str, element: Any) -> dict[str, str]:
         if re.fullmatch(r"\d{1,5}(px)?", size):
             element.set("style", f"{side}: {size.removesuffix('px')}px; {element.get('style', '')}")
     return attributes
+
+
+def _is_of_html(key: str) -> bool:
+    """Attributes that any element may have: ``data-``, ``aria-``, handlers such as ``onclick``."""
+    return key.startswith(("data-", "aria-", "on")) and key.replace("-", "_") not in ATTRIBUTES
 
 
 def _options(element: Any) -> list[str]:

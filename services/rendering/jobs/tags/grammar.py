@@ -9,27 +9,21 @@ a type that is not understood makes the tag no tag.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from contracts.fields.rules import CURRENCIES, WORDS
+from contracts.fields import checker
+from contracts.fields.kinds import TAG_WORDS
+from contracts.fields.rules import LONGEST_NAME
+from contracts.fields.values import BadValue
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, FieldType
 from services.rendering.jobs.tags import values
-from services.rendering.jobs.tags.values import LONGEST_NAME, clean
+from services.rendering.jobs.tags.values import clean
 
-_TYPE_WORDS = {kind.value: kind for kind in FieldType} | {
-    "datenow": FieldType.DATE,
-    "email": FieldType.TEXT,
-    "initial": FieldType.INITIALS,
-    "multi-select": FieldType.MULTIPLE,
-    "multiselect": FieldType.MULTIPLE,
-}
 _NOT_OFFERED = {"kba": "the type “kba” is not known here: questions about a signer's past (KBA) are not offered"}
 _EMAIL_PATTERN = r"[^@\s]+@[^@\s]+\.[^@\s]+"
 GROUPS = (FieldType.RADIO, FieldType.MULTIPLE)
-_PLACEHOLDER = re.compile(r"\s*\{{1,2}\s*(date|time|hour|minute|day|month|year|id|role|name|email|phone)\s*\}{1,2}\s*")
-"""Defaults that are filled in when a signer comes; see ``services.templates.field_rules``."""
 
 
 @dataclass(slots=True)
@@ -119,31 +113,31 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
     """From attribute names in lower case with underscores. ``options``: those that are not in an attribute, but elements
     of their own. Raises NotATag when ``type`` names no type of field."""
     word = attributes.get("type", "text").strip().lower()
-    if word not in _TYPE_WORDS:
+    if word not in TAG_WORDS:
         raise NotATag(_NOT_OFFERED.get(word) or f"the type “{clean(word)}” does not exist")
     role = attributes.get("role", "").strip()
     if len(role) > LONGEST_ROLE or "\n" in role or _BRACE.search(role):
         raise NotATag(f"its role is more than a line of {LONGEST_ROLE} characters without braces")
     named = clean(attributes.get("name", name), LONGEST_NAME + 1)
     said = {"type": word} if "type" in attributes else {}
-    parsed = ParsedTag(Tag(name=named[:LONGEST_NAME].rstrip(), type=_TYPE_WORDS[word]), said=said)
+    parsed = ParsedTag(Tag(name=named[:LONGEST_NAME].rstrip(), type=TAG_WORDS[word]), said=said)
     if len(named) > LONGEST_NAME:
         parsed.remarks.append(f"the name is cut to {LONGEST_NAME} characters")
-    for key, value in attributes.items():
+    for key in sorted(attributes, key=lambda key: key in checker.RULES):  # bounds are read as the field's format says
         if key in ("type", "name"):
             continue
-        read = _ATTRIBUTES.get(key)
+        value, read = attributes[key], ATTRIBUTES.get(key)
         try:
             if read is None:
-                raise ValueError("is not known")
+                raise BadValue("is not known")
             read(parsed, value)
             parsed.said[key] = value
-        except ValueError as reason:
+        except BadValue as reason:
             parsed.remarks.append(f"the attribute “{clean(key)}” {reason} and was left out")
     if options and "options" not in attributes:
         try:
             parsed.tag.options = values.options(options)
-        except ValueError as reason:
+        except BadValue as reason:
             parsed.remarks.append(f"the list of options {reason} and was left out")
     _finish(parsed, word)
     return parsed
@@ -171,46 +165,30 @@ def _finish(parsed: ParsedTag, word: str) -> None:
         parsed.option = None
     if parsed.option is not None and parsed.option not in tag.options:
         tag.options.append(parsed.option)
-    _check_bounds(parsed)
+    if reason := leave_out_contradiction(tag.validation, tag.type):
+        parsed.remarks.append(reason)
     if tag.default_value is not None and word != "datenow":
         try:
-            tag.default_value = _typed_default(tag, str(tag.default_value))
-        except ValueError:
-            parsed.remarks.append(
-                f"the default “{clean(str(tag.default_value))}” does not fit the type and was left out"
-            )
+            tag.default_value = _default(tag, str(tag.default_value))
+        except BadValue as reason:
+            parsed.remarks.append(f"the default “{clean(str(tag.default_value))}” {reason} and was left out")
             tag.default_value = None
 
 
-def _check_bounds(parsed: ParsedTag) -> None:
-    """Bounds that do not fit the type, or that nothing can lie between, would make a field that nobody can fill in."""
-    tag = parsed.tag
-    wanted: dict[FieldType, Any] = {FieldType.DATE: str, FieldType.NUMBER: int | float}
-    for key in ("min", "max"):
-        if key in tag.validation and not isinstance(tag.validation[key], wanted.get(tag.type, object)):
-            what = "no date as YYYY-MM-DD" if tag.type == FieldType.DATE else "no number"
-            parsed.remarks.append(f"the attribute “{key}” is {what} and was left out")
-            del tag.validation[key]
-    low, high = tag.validation.get("min"), tag.validation.get("max")
-    if low is not None and high is not None and (isinstance(low, str) != isinstance(high, str) or low > high):
-        parsed.remarks.append("the attribute “max” is below “min” and was left out")
-        del tag.validation["max"]
+def leave_out_contradiction(validation: dict[str, Any], kind: FieldType) -> str | None:
+    """Takes out the rule that contradicts another, which would make a field that nobody can fill in, and says so."""
+    conflict = checker.contradiction(validation, kind)
+    if conflict is None:
+        return None
+    del validation[conflict[1]]
+    return f"the attribute “{conflict[1]}” {checker.CONFLICTS[conflict[1]]} and was left out"
 
 
-def _typed_default(tag: Tag, value: str) -> Any:
-    """Values are typed as everywhere (brief, 'Shared meaning')."""
-    if _PLACEHOLDER.fullmatch(value):
-        return value
-    match tag.type:
-        case FieldType.CHECKBOX:
-            return values.boolean(value)
-        case FieldType.NUMBER:
-            return values.number(value)
-        case FieldType.MULTIPLE:
-            return values.text_list(value)
-        case FieldType.DATE:
-            return values.iso_date(value, str(tag.preferences.get("format") or "MM/DD/YYYY"))
-    return value
+def _default(tag: Tag, value: str) -> Any:
+    """Options may be named by other tags of the field, and patterns are for RE2: whoever makes the template judges these."""
+    rules = {key: rule for key, rule in tag.validation.items() if key in ("min", "max", "step")}
+    given = values.text_list(value) if tag.type is FieldType.MULTIPLE else value
+    return checker.default(given, replace(tag, validation=rules, options=[]))
 
 
 def _set(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], None]:
@@ -220,18 +198,27 @@ def _set(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], Non
     return apply
 
 
-def _preference(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], None]:
+def _preference(key: str, read: Callable[[str], Any] = str) -> Callable[[ParsedTag, str], None]:
     def apply(parsed: ParsedTag, value: str) -> None:
-        parsed.tag.preferences[key] = read(value)
+        kind = parsed.tag.type
+        if "type" not in parsed.said and key in checker.PROOFS:
+            kind = checker.PROOFS[key]  # another tag of the field may say its type; if none does, templates refuse it
+        checked = checker.preference(kind, key, read(value))
+        if checker.holds(kind, key):
+            parsed.tag.preferences[key] = checked
 
     return apply
 
 
-def _validation(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], None]:
+def _validation(key: str, read: Callable[[str], Any] = str) -> Callable[[ParsedTag, str], None]:
     def apply(parsed: ParsedTag, value: str) -> None:
-        parsed.tag.validation[key] = read(value)
+        parsed.tag.validation[key] = checker.rule(parsed.tag, key, read(value))
 
     return apply
+
+
+def _pattern(parsed: ParsedTag, value: str) -> None:
+    parsed.tag.validation["pattern"] = checker.pattern_text(value)
 
 
 def _mark(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], None]:
@@ -241,7 +228,7 @@ def _mark(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], No
     return apply
 
 
-_ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
+ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
     "role": _set("role", values.role),
     "required": _set("required", values.boolean),
     "readonly": _set("readonly", values.boolean),
@@ -249,33 +236,22 @@ _ATTRIBUTES: dict[str, Callable[[ParsedTag, str], None]] = {
     "default_value": _set("default_value", values.text),
     "title": _set("title", values.text),
     "description": _set("description", values.text),
-    "options": _set("options", values.text_list),
+    "options": _set("options", lambda value: values.options(value.split(","))),
     "condition": _set("condition", values.text),
     "option": _mark("option", values.option),
     "width": _mark("width", values.length),
     "height": _mark("height", values.length),
-    "min": _validation("min", values.number_or_date),
-    "max": _validation("max", values.number_or_date),
-    "step": _validation("step", values.positive),
-    "pattern": _validation("pattern", values.pattern),
+    "min": _validation("min"),
+    "max": _validation("max"),
+    "step": _validation("step"),
+    "pattern": _pattern,
     "message": _validation("message", values.text),
-    "format": _preference("format", values.text),
+    **{key: _preference(key) for key in checker.PREFERENCES},
     "font": _preference("font", values.font),
     "font_size": _preference("font_size", values.font_size),
-    "font_type": _preference("font_type", values.one_of(*WORDS["font_type"])),
-    "color": _preference("color", values.color),
-    "background": _preference("background", values.color),
-    "align": _preference("align", values.one_of(*WORDS["align"])),
-    "valign": _preference("valign", values.one_of(*WORDS["valign"])),
-    "hidden": _preference("hidden", values.boolean),
-    "mask": _preference("mask", values.mask),
-    "one_time_code": _preference("one_time_code", values.boolean),
-    "method": _preference("method", values.one_of(*WORDS["method"])),
-    "position": _preference("position", values.one_of(*WORDS["position"])),
+    "hidden": _preference("hidden", values.flag),
+    "mask": _preference("mask", values.flag),
+    "one_time_code": _preference("one_time_code", values.flag),
+    "with_signature_id": _preference("with_signature_id", values.flag),
     "reasons": _preference("reasons", values.reasons),
-    "price": _preference("price", values.price),
-    "payment_url": _preference("payment_url", values.url),
-    "currency": _preference(
-        "currency", lambda value: values.one_of(*(one.lower() for one in CURRENCIES))(value).upper()
-    ),
 }

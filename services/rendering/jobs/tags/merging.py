@@ -7,13 +7,13 @@ reported.
 from collections.abc import Sequence
 from typing import Any
 
+from contracts.fields.checker import RULES
 from contracts.rpc.rendering import TagField
 from contracts.types import Area, FieldType, Notice
 from services.rendering.jobs.tags.finding import FoundTag
-from services.rendering.jobs.tags.grammar import GROUPS, ParsedTag, Tag, as_type
+from services.rendering.jobs.tags.grammar import GROUPS, ParsedTag, Tag, as_type, leave_out_contradiction
 
 _OF_THE_PLACE = {"type", "role", "option", "width", "height"}
-_IN_VALIDATION = {"min", "max", "step", "pattern", "message"}
 _NAMES = {"default": "default_value"}
 _SAME_PLACE = 0.6
 """Share of both areas that lies in the other: a tag that was drawn twice, for a shadow."""
@@ -49,6 +49,9 @@ def _one_field(group: list[FoundTag], document: str, report: list[Notice]) -> Ta
                 message = f"The tags of the field “{field.name}” contradict each other about {attribute}; the first one counts."
                 report.append(Notice(code="tag_differs", message=message, document=document, page=tag.page))
     field.type = kind
+    if reason := leave_out_contradiction(field.validation, kind):
+        message = f"In the tags of the field “{field.name}” {reason}."
+        report.append(Notice(code="tag_attribute", message=message, document=document, page=group[0].page))
     return field
 
 
@@ -83,7 +86,7 @@ def _read_as(parsed: ParsedTag, word: str) -> ParsedTag:
 
 def _take_over(field: TagField, tag: Tag, name: str) -> None:
     """What a later tag says and no earlier one."""
-    if name in _IN_VALIDATION:
+    if name in RULES:
         field.validation.update({name: tag.validation[name]} if name in tag.validation else {})
     elif name in tag.preferences:
         field.preferences[name] = tag.preferences[name]

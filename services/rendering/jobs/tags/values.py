@@ -1,16 +1,17 @@
-"""How the values of a tag's attributes are read. Each reader raises ValueError with what is wrong, as the end of a sentence
-that begins with the attribute's name."""
+"""How the words of a tag's attributes become what JSON says of a field; ``contracts.fields.checker`` judges it. Readers raise
+BadValue with what is wrong, as the end of a sentence that begins with the attribute's name."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from datetime import date
+from collections.abc import Sequence
 
-from contracts.fields.rules import LARGEST_FONT, SMALLEST_FONT, is_color
+from contracts.fields import values
+from contracts.fields.checker import wrong_name
+from contracts.fields.rules import LONGEST_NAME, MOST_OPTIONS
+from contracts.fields.values import BadValue
 
-LONGEST_NAME = 255
 LONGEST_VALUE = 2_000
-MOST_OPTIONS = 200
+"""Characters of a title, a description, a message or a default: a tag is a line of text."""
 
 _FONTS = {
     "times": "Times",
@@ -44,169 +45,73 @@ def clean(text: str, longest: int = LONGEST_NAME) -> str:
     return " ".join(text.split())[:longest].rstrip()
 
 
-_DATE_PARTS = {
-    "YYYY": ("year", r"\d{4}"),
-    "MM": ("month", r"\d{2}"),
-    "M": ("month", r"\d{1,2}"),
-    "DD": ("day", r"\d{2}"),
-    "D": ("day", r"\d{1,2}"),
-}
-_DATE_TOKEN = re.compile("YYYY|MM|M|DD|D|.", re.DOTALL)
-
-
-def iso_date(value: str, date_format: str) -> str:
-    """ISO 8601, from that or from the field's own format. Raises ValueError."""
-    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", value, re.ASCII):
-        return date.fromisoformat(value).isoformat()
-    tokens = _DATE_TOKEN.findall(date_format)
-    if sorted(_DATE_PARTS[token][0] for token in tokens if token in _DATE_PARTS) != ["day", "month", "year"]:
-        raise ValueError("is no date")
-    parts = [_DATE_PARTS.get(token) for token in tokens]
-    expected = "".join(
-        f"(?P<{part[0]}>{part[1]})" if part else re.escape(token) for part, token in zip(parts, tokens, strict=True)
-    )
-    found = re.fullmatch(expected, value, re.ASCII)
-    if found is None:
-        raise ValueError("is no date")
-    return date(int(found["year"]), int(found["month"]), int(found["day"])).isoformat()
-
-
 def text(value: str) -> str:
-    found = clean(value, LONGEST_VALUE + 1)
-    if len(found) > LONGEST_VALUE:
-        raise ValueError(f"is longer than {LONGEST_VALUE:,} characters")
-    return found
+    cleaned = clean(value, LONGEST_VALUE + 1)
+    if len(cleaned) > LONGEST_VALUE:
+        raise BadValue(f"must not be longer than {LONGEST_VALUE:,} characters")
+    return cleaned
 
 
 def boolean(value: str) -> bool:
-    match value.strip().lower():
-        case "true" | "yes" | "1" | "":
-            return True
-        case "false" | "no" | "0":
-            return False
-    raise ValueError(f"is neither true nor false (“{clean(value)}”)")
-
-
-def number(value: str) -> float | int:
-    try:
-        found = float(value)
-    except ValueError:
-        raise ValueError(f"is not a number (“{clean(value)}”)") from None
-    if not -1e12 < found < 1e12:
-        raise ValueError("is not a sensible number")
-    return int(found) if found.is_integer() else found
+    """``required=`` is true."""
+    return values.boolean(value.strip() or "true")
 
 
 def length(value: str) -> float:
-    pixels = float(number(value.strip().lower().removesuffix("px")))
+    """Pixels."""
+    pixels = float(values.number(value.strip().lower().removesuffix("px")))
     if not 0 < pixels <= 10_000:
-        raise ValueError("is not a sensible length")
+        raise BadValue("must be above 0 and up to 10,000 pixels")
     return pixels
 
 
-def number_or_date(value: str) -> float | int | str:
-    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", value.strip(), re.ASCII):
-        try:
-            return date.fromisoformat(value.strip()).isoformat()
-        except ValueError:
-            raise ValueError("is no day of the calendar") from None
-    return number(value)
-
-
-def positive(value: str) -> float | int:
-    found = number(value)
-    if found <= 0:
-        raise ValueError("is not above 0")
-    return found
-
-
-def price(value: str) -> float | int:
-    found = number(value)
-    if found < 0:
-        raise ValueError("is below 0")
-    return found
-
-
-def url(value: str) -> str:
-    found = value.strip()
-    if not re.fullmatch(r"https?://[^\s/<>\"\\][^\s<>\"\\]*", found):
-        raise ValueError("is no http or https URL")
-    return found
-
-
 def text_list(value: str) -> list[str]:
-    return options(value.split(","))
+    return list(dict.fromkeys(item for item in map(clean_item, value.split(",")) if item))
 
 
 def options(texts: Sequence[str]) -> list[str]:
     """Each once, without blank ones."""
     found = list(dict.fromkeys(option for option in map(option_text, texts) if option))
     if len(found) > MOST_OPTIONS:
-        raise ValueError(f"has more than {MOST_OPTIONS} options")
+        raise BadValue(f"must not have more than {MOST_OPTIONS} entries")
     return found
-
-
-def one_of(*words: str) -> Callable[[str], str]:
-    def read(value: str) -> str:
-        word = value.strip().lower()
-        if word not in words:
-            raise ValueError(f"is none of {', '.join(words)}")
-        return word
-
-    return read
 
 
 def font(value: str) -> str:
-    if value.strip().lower() not in _FONTS:
-        raise ValueError("is none of Times, Helvetica, Courier")
-    return _FONTS[value.strip().lower()]
+    """A font by the name of another that looks like it."""
+    return _FONTS.get(value.strip().lower(), value)
 
 
-def color(value: str) -> str:
-    word = value.strip().lower()
-    if is_color(word):
-        return word
-    raise ValueError("is no color")
+def font_size(value: str) -> str:
+    return value.strip().lower().removesuffix("px").removesuffix("pt")
 
 
-def mask(value: str) -> bool | int:
-    word = value.strip()
-    return int(word) if re.fullmatch(r"-?[1-9]\d?", word, re.ASCII) else boolean(word)
-
-
-def font_size(value: str) -> float | int:
-    size = number(value.strip().lower().removesuffix("px").removesuffix("pt"))
-    if not SMALLEST_FONT <= size <= LARGEST_FONT:
-        raise ValueError(f"is not between {SMALLEST_FONT} and {LARGEST_FONT}")
-    return size
+def flag(value: str) -> str:
+    return value.strip() or "true"
 
 
 def reasons(value: str) -> list[str]:
-    found = text_list(value)
-    if not 0 < len(found) <= 50:
-        raise ValueError("is not a list of 1 to 50 reasons")
-    return found
+    return text_list(value) or [""]
 
 
 def role(value: str) -> str | None:
     return clean(value) or None
 
 
-def pattern(value: str) -> str:
-    if len(value) > 256:
-        raise ValueError("is longer than 256 characters")
-    return value
+def clean_item(value: str) -> str:
+    """An item of a list, one character longer than it may be where it is too long."""
+    return clean(value, LONGEST_NAME + 1)
 
 
 def option_text(value: str) -> str:
-    found = clean(value, LONGEST_NAME + 1)
-    if len(found) > LONGEST_NAME:
-        raise ValueError(f"is longer than {LONGEST_NAME} characters")
-    return found
+    cleaned = clean_item(value)
+    if reason := wrong_name(cleaned):
+        raise BadValue(reason)
+    return cleaned
 
 
 def option(value: str) -> str:
     word = option_text(value)
     if not word:
-        raise ValueError("is empty")
+        raise BadValue("must not be blank")
     return word

@@ -12,25 +12,18 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 from typing import Any
 
-import re2
-
-from contracts.fields import paper
-from contracts.fields.rules import LARGEST_NUMBER, LONGEST_PATTERN, LONGEST_TEXT
-from contracts.types import IMAGE_TYPES, STATIC_TYPES, FieldDefinition, FieldType
-from services.submissions.rules.formats import parsed_date
+from contracts.fields.date_formats import has_time, parsed_date
+from contracts.fields.kinds import ATTACHED, CHOICES, KINDS, Field, Value
+from contracts.fields.rules import LARGEST_NUMBER, LONGEST_TEXT, PLACEHOLDER, is_empty
+from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
 
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
 """Of a date with a time of day."""
 
-ATTACHED = IMAGE_TYPES | {FieldType.FILE}
-UNTOUCHABLE = frozenset({FieldType.HEADING, FieldType.STRIKETHROUGH, FieldType.PAYMENT})
-"""A signer never gives them a value."""
 
-
-class BadValue(Exception):
+class BadValue(ValueError):
     """``reason`` continues the sentence that the field's name begins: ``must be ...``."""
 
     def __init__(self, reason: str) -> None:
@@ -38,29 +31,29 @@ class BadValue(Exception):
         self.reason = reason
 
 
-def coerce(field: FieldDefinition, raw: Any) -> Any:
+def coerce(field: Field, raw: Any) -> Any:
     """``raw`` as this field stores it, None when it is blank. Raises BadValue when it is no such value at all."""
     if raw is None or raw in ("", []):
         return None
-    reader = _READERS.get(field.type)
+    reader = _READERS.get(KINDS[field.type].value)
     if reader is None:
-        raise BadValue(f"a {field.type.value} field takes no value")
+        raise BadValue(f"must be left out: a {field.type.value} field takes no value")
     value = reader(field, raw)
     return None if value in ("", []) else value
 
 
-def violation(field: FieldDefinition, value: Any) -> str | None:
+def violation(field: Field, value: Any) -> str | None:
     """Why a coerced value may not be: options, pattern, min, max, step. None when it may. Blank always may."""
     if value is None:
         return None
-    if field.type in _CHOICES and field.options:
+    if field.type in CHOICES and field.options:
         unknown = [v for v in (value if isinstance(value, list) else [value]) if v not in field.options]
         if unknown:
             return f"must be one of {', '.join(field.options[:20])}"
     rules = field.validation
     if not rules:
         return None
-    reason = _broken_rule(field.type, value, rules)
+    reason = _broken_rule(field, value)
     return (rules.get("message") or reason) if reason else None
 
 
@@ -68,7 +61,17 @@ def is_missing(field: FieldDefinition, value: Any) -> bool:
     """The field must be filled in and is not. Static and read-only fields cannot be."""
     if not field.required or field.readonly or field.type in STATIC_TYPES:
         return False
-    return value is None or value is False or value in ("", [])
+    return is_empty(value)
+
+
+def awaits(field: Field, raw: Any) -> bool:
+    """Whether ``raw`` is a default that is resolved when the party completes (``{{date}}``, ``{name}``): where a field takes
+    text, in the midst of it; elsewhere alone, so that the rest is no value of another type."""
+    if not isinstance(raw, str):
+        return False
+    if KINDS[field.type].value in ("text", "line") or field.type is FieldType.HEADING:
+        return PLACEHOLDER.search(raw) is not None
+    return PLACEHOLDER.fullmatch(raw.strip()) is not None
 
 
 def attachments_in(field: FieldDefinition, value: Any) -> list[str]:
@@ -76,13 +79,6 @@ def attachments_in(field: FieldDefinition, value: Any) -> list[str]:
     if field.type not in ATTACHED or value is None:
         return []
     return list(value) if isinstance(value, list) else [value]
-
-
-def unusable_pattern(pattern: str) -> str | None:
-    """Why a ``validation.pattern`` cannot be used, or None."""
-    if len(pattern) > LONGEST_PATTERN:
-        return f"must not be longer than {LONGEST_PATTERN} characters"
-    return None if _compiled(pattern) else "is no pattern that RE2 understands (no look-around, no back-references)"
 
 
 def needs_font_check(text: str) -> bool:
@@ -98,7 +94,7 @@ _SAFE = re.compile(
 )
 
 
-def _text(_field: FieldDefinition, raw: Any) -> str:
+def _text(_field: Field, raw: Any) -> str:
     if isinstance(raw, bool) or not isinstance(raw, str | int | float):
         raise BadValue("must be text")
     text = str(raw).replace("\r\n", "\n").replace("\r", "\n")
@@ -110,18 +106,19 @@ def _text(_field: FieldDefinition, raw: Any) -> str:
     return text
 
 
-def _line(field: FieldDefinition, raw: Any) -> str:
+def _line(field: Field, raw: Any) -> str:
     return _text(field, raw).replace("\n", " ")
 
 
-def _phone(field: FieldDefinition, raw: Any) -> str:
+def _phone(field: Field, raw: Any) -> str:
     digits = re.sub(r"[\s().\-/]", "", _text(field, raw))
     if not re.fullmatch(r"\+[1-9][0-9]{4,14}", digits, re.ASCII):
         raise BadValue("must be a phone number with + and the country code, such as +14155550123")
     return digits
 
 
-def _number(_field: FieldDefinition, raw: Any) -> int | float:
+def number(raw: Any) -> int | float:
+    """A number, or the digits of one with a point; whole ones are ints. Raises BadValue."""
     if isinstance(raw, str):
         if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", raw.strip(), re.ASCII):
             raise BadValue("must be a number")
@@ -133,14 +130,18 @@ def _number(_field: FieldDefinition, raw: Any) -> int | float:
     return int(raw) if raw == int(raw) else raw
 
 
-def _date(field: FieldDefinition, raw: Any) -> str:
+def _number(_field: Field, raw: Any) -> int | float:
+    return number(raw)
+
+
+def _date(field: Field, raw: Any) -> str:
     """ISO date or date-time, Unix seconds, or as the field's format says. A format with a time of day keeps the moment."""
-    timed = paper.has_time(field.preferences.get("format"))
+    timed = has_time(field.preferences.get("format"))
     if isinstance(raw, int | float) and not isinstance(raw, bool) and abs(raw) < 1e11:
         try:
             moment = datetime.fromtimestamp(raw, UTC)
         except (ValueError, OverflowError, OSError):
-            raise BadValue("is no date of the calendar") from None
+            raise BadValue("must be a day of the calendar") from None
         return _kept_moment(moment) if timed else moment.date().isoformat()
     if timed and isinstance(raw, str) and "T" in raw:
         return _timed(raw.strip())
@@ -150,7 +151,7 @@ def _date(field: FieldDefinition, raw: Any) -> str:
             try:
                 return date.fromisoformat(text[:10]).isoformat()
             except ValueError:
-                raise BadValue("is no date of the calendar") from None
+                raise BadValue("must be a day of the calendar") from None
         if not timed and (found := parsed_date(text, field.preferences.get("format"))):
             return found.isoformat()
     raise BadValue(_TIMED if timed else "must be a date as YYYY-MM-DD")
@@ -179,7 +180,8 @@ def moment_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _checkbox(_field: FieldDefinition, raw: Any) -> bool:
+def boolean(raw: Any) -> bool:
+    """True, false, or their words. Raises BadValue."""
     word = str(raw).strip().lower()
     if word in ("true", "1", "yes"):
         return True
@@ -188,13 +190,17 @@ def _checkbox(_field: FieldDefinition, raw: Any) -> bool:
     raise BadValue("must be true or false")
 
 
-def _multiple(field: FieldDefinition, raw: Any) -> list[str]:
+def _checkbox(_field: Field, raw: Any) -> bool:
+    return boolean(raw)
+
+
+def _multiple(field: Field, raw: Any) -> list[str]:
     given = [_line(field, item) for item in _items(raw)]
     ordered = [option for option in field.options if option in given]
     return ordered + [item for item in dict.fromkeys(given) if item not in ordered]
 
 
-def _attachment(_field: FieldDefinition, raw: Any) -> str:
+def _attachment(_field: Field, raw: Any) -> str:
     if isinstance(raw, list) and len(raw) == 1:
         raw = raw[0]
     if not isinstance(raw, str) or len(raw) > 64:
@@ -202,7 +208,7 @@ def _attachment(_field: FieldDefinition, raw: Any) -> str:
     return raw
 
 
-def _files(field: FieldDefinition, raw: Any) -> list[str]:
+def _files(field: Field, raw: Any) -> list[str]:
     return list(dict.fromkeys(_attachment(field, item) for item in _items(raw)))
 
 
@@ -210,35 +216,33 @@ def _items(raw: Any) -> list[Any]:
     return [item for item in (raw if isinstance(raw, list) else [raw]) if item not in (None, "")]
 
 
-_READERS: Mapping[FieldType, Callable[[FieldDefinition, Any], Any]] = {
-    FieldType.TEXT: _text,
-    FieldType.CELLS: _line,
-    FieldType.PHONE: _phone,
-    FieldType.NUMBER: _number,
-    FieldType.DATE: _date,
-    FieldType.CHECKBOX: _checkbox,
-    FieldType.RADIO: _line,
-    FieldType.SELECT: _line,
-    FieldType.MULTIPLE: _multiple,
-    FieldType.SIGNATURE: _attachment,
-    FieldType.INITIALS: _attachment,
-    FieldType.IMAGE: _attachment,
-    FieldType.STAMP: _attachment,
-    FieldType.FILE: _files,
+_READERS: Mapping[Value, Callable[[Field, Any], Any]] = {
+    "text": _text,
+    "line": _line,
+    "phone": _phone,
+    "number": _number,
+    "date": _date,
+    "boolean": _checkbox,
+    "option": _line,
+    "options": _multiple,
+    "picture": _attachment,
+    "files": _files,
 }
+"""The reader of each kind's ``value``; what is proved and what takes nothing have none."""
 
-_CHOICES = frozenset({FieldType.RADIO, FieldType.SELECT, FieldType.MULTIPLE})
 
+def _broken_rule(field: Field, value: Any) -> str | None:
+    rules, kept = KINDS[field.type].rules, field.validation
+    if "pattern" in rules and (pattern := kept.get("pattern")):
+        # Where tags are read there is no RE2 (see patterns).
+        from contracts.fields.patterns import compiled
 
-def _broken_rule(kind: FieldType, value: Any, rules: Mapping[str, Any]) -> str | None:
-    if kind in (FieldType.TEXT, FieldType.CELLS, FieldType.PHONE):
-        pattern = rules.get("pattern")
-        compiled = _compiled(pattern) if pattern else None
-        return "does not have the required form" if compiled and compiled.fullmatch(value) is None else None
-    if kind is FieldType.NUMBER:
-        return _out_of_bounds(value, rules, _as_number) or _off_step(value, rules)
-    if kind is FieldType.DATE:
-        return _out_of_bounds(value[:10], rules, _as_date)
+        usable = compiled(pattern)
+        return "does not have the required form" if usable and usable.fullmatch(value) is None else None
+    if "step" in rules:
+        return _out_of_bounds(value, kept, _as_number) or _off_step(value, kept)
+    if "min" in rules:
+        return _out_of_bounds(value[:10], kept, _as_date)
     return None
 
 
@@ -275,17 +279,3 @@ def _as_number(bound: Any) -> int | float | None:
 
 def _as_date(bound: Any) -> str | None:
     return bound[:10] if isinstance(bound, str) and re.match(r"\d{4}-\d{2}-\d{2}", bound, re.ASCII) else None
-
-
-_QUIET = re2.Options()
-_QUIET.log_errors = False
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
-    """HTML's pattern is a JavaScript one: \\uXXXX is written \\x{XXXX} in RE2. None when RE2 cannot use it."""
-    translated = re.sub(r"(?<!\\)((?:\\\\)*)\\u\{?([0-9a-fA-F]{4,6})\}?", r"\1\\x{\2}", pattern)
-    try:
-        return re2.compile(f"(?:{translated})", _QUIET)
-    except (re2.error, UnicodeEncodeError):
-        return None

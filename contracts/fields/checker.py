@@ -1,0 +1,350 @@
+"""The rules for what a field may say about itself (specification 2.7), wherever it says so: in a template, in a tag, in a form
+field of a PDF, in an override. So that nobody is given a field that no value satisfies: a mistake would show only when somebody
+signs.
+
+Known keys are checked strictly; keys that are not known, or not of this type of field, are dropped, because published clients
+send some. Numbers and booleans may come as strings. What has a wrong value raises BadValue where one setting is read, and is
+noted in ``problems`` where a whole definition is.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from contracts.fields import values
+from contracts.fields.date_formats import is_date_format, parsed_date
+from contracts.fields.kinds import ATTACHED, CHOICES, KINDS, LOOKS, Field
+from contracts.fields.rules import (
+    COLORS,
+    CURRENCIES,
+    LARGEST_FONT,
+    LARGEST_NUMBER,
+    LONGEST_NAME,
+    LONGEST_PATTERN,
+    LONGEST_REASON,
+    LONGEST_TEXT,
+    MOST_OPTIONS,
+    MOST_REASONS,
+    NUMBER_FORMATS,
+    SIGNATURE_FORMATS,
+    SMALLEST_FONT,
+    WORDS,
+    is_color,
+)
+from contracts.fields.values import BadValue
+from contracts.plain_text import FORBIDDEN, lines, one_line
+from contracts.problems import Problems
+from contracts.types import FieldType
+from contracts.web_url import NOT_A_URL, is_web_url
+
+RULES = ("pattern", "message", "min", "max", "step")
+"""The keys of ``validation``."""
+
+PROOFS = {"one_time_code": FieldType.PHONE, "method": FieldType.VERIFICATION}
+"""What asks a signer to prove something is never dropped: whoever asks for it elsewhere must hear that it has no effect."""
+
+Read = Callable[[Any], Any]
+
+
+def options(
+    given: Sequence[str], area_options: Sequence[str], kind: FieldType, path: str, problems: Problems
+) -> list[str]:
+    """The options of a choice: as given, else as the areas name them. A choice without any cannot be made."""
+    chosen = [option.strip() for option in given]
+    if len(chosen) > MOST_OPTIONS:
+        problems.add(f"{path}.options", f"must not have more than {MOST_OPTIONS} entries")
+    for i, option in enumerate(chosen):
+        if reason := "must not be blank" if not option else wrong_name(option):
+            problems.add(f"{path}.options[{i}]", reason)
+        elif option in chosen[:i]:
+            problems.add(f"{path}.options[{i}]", f"repeats the option {option!r}")
+    if kind not in CHOICES:
+        return []
+    chosen = chosen or list(dict.fromkeys(area_options))
+    if not chosen:
+        problems.add(f"{path}.options", f"are required for a {kind} field")
+    return chosen
+
+
+def validation(given: Mapping[str, Any], field: Field, path: str, problems: Problems) -> dict[str, Any]:
+    """``pattern``, ``message``, ``min``, ``max``, ``step`` of what is given, such that some value satisfies them and those that
+    the field has already."""
+    checked = _checked(given, RULES, lambda key, value: rule(field, key, value), f"{path}.validation", problems)
+    if conflict := contradiction({**field.validation, **checked}, field.type):
+        low, high = conflict
+        key = high if high in checked else low
+        if key in checked:
+            problems.add(f"{path}.validation.{key}", CONFLICTS[key])
+    return checked
+
+
+CONFLICTS = {"max": "must not be below min", "min": "must not be above max", "step": "must leave a number to choose"}
+
+
+def contradiction(kept: Mapping[str, Any], kind: FieldType) -> tuple[str, str] | None:
+    """Two rules that no value satisfies together, or None: bounds with nothing between them, a step with nothing on it."""
+    low, high, step = kept.get("min"), kept.get("max"), kept.get("step")
+    if low is not None and high is not None and (isinstance(low, str) != isinstance(high, str) or low > high):
+        return "min", "max"
+    if kind is FieldType.NUMBER and low is None and high is not None and step:
+        # Steps are counted from min, which is always one of them, or from 0.
+        lowest = (Decimal(str(high)) / Decimal(str(step))).to_integral_value("ROUND_FLOOR") * Decimal(str(step))
+        return ("max", "step") if lowest < -LARGEST_NUMBER else None
+    return None
+
+
+def rule(field: Field, key: str, value: Any) -> Any:
+    """One key of ``validation`` as it is stored."""
+    match key:
+        case "pattern":
+            return _pattern(value, field.type)
+        case "message":
+            return text(value)
+        case "step":
+            return _above_zero(value)
+    if field.type is FieldType.DATE:
+        return _day(value, field.preferences.get("format"))
+    return values.number(value) if field.type is FieldType.NUMBER else _number_or_day(value)
+
+
+def preferences(given: Mapping[str, Any], kind: FieldType, path: str, problems: Problems) -> dict[str, Any]:
+    """How the field is drawn, and what its type needs."""
+    keys = [*LOOKS, *KINDS[kind].preferences, *(key for key in PROOFS if key not in KINDS[kind].preferences)]
+    checked = _checked(given, keys, lambda key, value: preference(kind, key, value), f"{path}.preferences", problems)
+    return {key: value for key, value in checked.items() if holds(kind, key)}
+
+
+def holds(kind: FieldType, key: str) -> bool:
+    """Whether such fields have this preference."""
+    return key in LOOKS or key in KINDS[kind].preferences
+
+
+def preference(kind: FieldType, key: str, value: Any) -> Any:
+    """One key of ``preferences`` as it is stored."""
+    checked = _FORMATS[kind](value) if key == "format" and kind in _FORMATS else PREFERENCES[key](value)
+    if checked and kind is not PROOFS.get(key, kind):
+        raise BadValue(f"is for {PROOFS[key]} fields only")
+    return checked
+
+
+def default_value(given: Any, field: Field, path: str, problems: Problems) -> Any:
+    """A value that the signer finds filled in; ``{{date}}``, ``{{name}}`` and the like are resolved when they complete."""
+    try:
+        return default(given, field)
+    except BadValue as bad:
+        problems.add(f"{path}.default_value", bad.reason)
+        return None
+
+
+def default(given: Any, field: Field) -> Any:
+    """As ``default_value``; raises BadValue. Pictures and files are texts here: whoever makes a submission fetches them."""
+    if given is None or given in ("", []) or field.type is FieldType.STRIKETHROUGH:
+        return None
+    if field.type is FieldType.VERIFICATION:
+        raise BadValue("must be left out: only the signer can prove who they are")
+    if field.type in ATTACHED:
+        return _fetched(given, field)
+    if values.awaits(field, given) or field.type is FieldType.HEADING:
+        return text(str(given) if isinstance(given, int | float) else given)
+    value = values.coerce(field, given)
+    if reason := values.violation(field, value):
+        raise BadValue(reason)
+    return value
+
+
+def _fetched(given: Any, field: Field) -> Any:
+    """What becomes one attachment or, of a file field, several."""
+    sources = given if isinstance(given, list) else [given]
+    if len(sources) > 1 and field.type is not FieldType.FILE:
+        raise BadValue("must be one picture")
+    for source in sources:
+        if not isinstance(source, str):
+            raise BadValue("must be a URL, base64 or text shorter than 60 characters")
+        refuse_placeholder(field, source)
+        if len(source) > LONGEST_TEXT:
+            raise BadValue("must be a URL: give pictures of one submission in submitters[].fields")
+    return given
+
+
+def refuse_placeholder(field: Field, source: str) -> None:
+    """Raises BadValue for a placeholder where a picture is wanted: what it stands for is no picture."""
+    if values.awaits(field, source):
+        raise BadValue("must be a picture or a file, not a placeholder")
+
+
+def wrong_name(name: str) -> str | None:
+    """Why values cannot be found by this name (of a field, a role, an option), or None."""
+    if len(name) > LONGEST_NAME:
+        return f"must not be longer than {LONGEST_NAME} characters"
+    if FORBIDDEN.search(name):
+        return "must not contain control characters or marks that change the direction of text"
+    return None
+
+
+def shown_text(given: str | None, path: str, problems: Problems) -> str | None:
+    """A title or description (Markdown); blank is none."""
+    if not given or not given.strip():
+        return None
+    try:
+        return text(given)
+    except BadValue as bad:
+        problems.add(path, bad.reason)
+        return None
+
+
+def text(value: Any) -> str:
+    """A text of several lines."""
+    if not isinstance(value, str):
+        raise BadValue("must be text")
+    if len(value) > LONGEST_TEXT:
+        raise BadValue(f"must not be longer than {LONGEST_TEXT} characters")
+    return lines(value)
+
+
+def pattern_text(value: Any) -> str:
+    """A pattern as it is written; whether it can be used only RE2 knows."""
+    if not isinstance(value, str):
+        raise BadValue("must be text")
+    if len(value) > LONGEST_PATTERN:
+        raise BadValue(f"must not be longer than {LONGEST_PATTERN} characters")
+    return value
+
+
+def _pattern(value: Any, kind: FieldType) -> str:
+    from contracts.fields import patterns  # not where tags are read
+
+    if reason := patterns.unusable(pattern_text(value), of_phone=kind is FieldType.PHONE):
+        raise BadValue(reason)
+    return str(value)
+
+
+def _checked(
+    given: Mapping[str, Any], keys: Sequence[str], read: Callable[[str, Any], Any], path: str, problems: Problems
+) -> dict[str, Any]:
+    checked = {}
+    for key in keys:
+        value = given.get(key)
+        if value is None or value == "":
+            continue
+        try:
+            checked[key] = read(key, value)
+        except BadValue as bad:
+            problems.add(f"{path}.{key}", bad.reason)
+    return checked
+
+
+def _above_zero(value: Any) -> int | float:
+    step = values.number(value)
+    if step <= 0:
+        raise BadValue("must be above 0")
+    return step
+
+
+def _day(value: Any, format_: str | None = None) -> str:
+    """A day, also as the field's own format writes it."""
+    if isinstance(value, str):
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", value.strip(), re.ASCII):
+            format_ = "YYYY-MM-DD"
+        if day := parsed_date(value, format_):
+            return day.isoformat()
+    raise BadValue("must be a date as YYYY-MM-DD")
+
+
+def _number_or_day(value: Any) -> int | float | str:
+    try:
+        return values.number(value)
+    except BadValue:
+        pass
+    try:
+        return _day(value, "YYYY-MM-DD")
+    except BadValue:
+        raise BadValue("must be a number or a date as YYYY-MM-DD") from None
+
+
+def _one_of(*allowed: str) -> Read:
+    spelled = {word.lower(): word for word in allowed}
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or value.strip().lower() not in spelled:
+            raise BadValue(f"must be one of {', '.join(allowed)}")
+        return spelled[value.strip().lower()]
+
+    return read
+
+
+def _color(value: Any) -> str:
+    color = value.strip().lower() if isinstance(value, str) else ""
+    if not is_color(color):
+        raise BadValue(f"must be {', '.join(COLORS)} or a hex colour such as #1a2b3c")
+    return color
+
+
+def _font_size(value: Any) -> int | float:
+    size = values.number(value)
+    if not SMALLEST_FONT <= size <= LARGEST_FONT:
+        raise BadValue(f"must be between {SMALLEST_FONT} and {LARGEST_FONT}")
+    return size
+
+
+def _mask(value: Any) -> bool | int:
+    """True masks all; a number keeps that many characters, from the end when negative."""
+    if isinstance(value, str) and not re.fullmatch(r"-?\d{1,4}", value.strip(), re.ASCII):
+        return values.boolean(value)
+    if isinstance(value, bool):
+        return value
+    kept = values.number(value)
+    if not isinstance(kept, int) or abs(kept) > LONGEST_NAME:
+        raise BadValue(f"must be true, false or a whole number of characters up to {LONGEST_NAME}")
+    return kept
+
+
+def _price(value: Any) -> int | float:
+    price = values.number(value)
+    if price < 0:
+        raise BadValue("must not be below 0")
+    return price
+
+
+def _url(value: Any) -> str:
+    url = value.strip() if isinstance(value, str) else ""
+    if not is_web_url(url):
+        raise BadValue(NOT_A_URL)
+    return url
+
+
+def _reasons(value: Any) -> list[str]:
+    given = value if isinstance(value, list) and len(value) <= MOST_REASONS else [None]
+    reasons = [one_line(reason) if isinstance(reason, str) else "" for reason in given]
+    if not all(0 < len(reason) <= LONGEST_REASON for reason in reasons):
+        raise BadValue(f"must be a list of at most {MOST_REASONS} texts of 1 to {LONGEST_REASON} characters")
+    return reasons
+
+
+def _date_format(value: Any) -> str:
+    if not isinstance(value, str) or not is_date_format(value):
+        raise BadValue("must be a date format such as DD/MM/YYYY")
+    return one_line(value)
+
+
+_FORMATS: dict[FieldType, Read] = {
+    FieldType.DATE: _date_format,
+    FieldType.NUMBER: _one_of(*NUMBER_FORMATS),
+    FieldType.SIGNATURE: _one_of(*SIGNATURE_FORMATS),
+    FieldType.INITIALS: _one_of(*SIGNATURE_FORMATS),
+}
+PREFERENCES: dict[str, Read] = {
+    "font_size": _font_size,
+    "color": _color,
+    "background": _color,
+    "format": text,
+    "price": _price,
+    "currency": _one_of(*CURRENCIES),
+    "payment_url": _url,
+    "mask": _mask,
+    "reasons": _reasons,
+    "hidden": values.boolean,
+    "with_signature_id": values.boolean,
+    "one_time_code": values.boolean,
+    **{key: _one_of(*words) for key, words in WORDS.items()},
+}

@@ -1,0 +1,64 @@
+"""Formats of dates such as ``DD/MM/YYYY`` (specification 2.7): what is one, and dates as people write them, read back."""
+
+import re
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+DEFAULT_DATE_FORMAT = "MM/DD/YYYY"
+LONGEST_FORMAT = 50
+
+TOKEN = re.compile(r"\[[^\]]*\]|YYYY|YY|MMMM|MMM|MM|M|DD|D|HH|H|hh|h|mm|m|ss|s|A|a|z")
+"""The parts of a format; what is in brackets is taken literally."""
+
+_TIME_TOKENS = frozenset("HhmsAaz")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_READ = {
+    "YYYY": r"(?P<year>\d{4})",
+    "YY": r"(?P<year>\d{2})",
+    "MMMM": r"(?P<month>[A-Za-z]{3,9})",
+    "MMM": r"(?P<month>[A-Za-z]{3,9})",
+    "MM": r"(?P<month>\d{1,2})",
+    "M": r"(?P<month>\d{1,2})",
+    "DD": r"(?P<day>\d{1,2})",
+    "D": r"(?P<day>\d{1,2})",
+}
+
+
+def is_date_format(text: str) -> bool:
+    """Such as ``DD/MM/YYYY``: parts of a date or a time, and between them neither letters nor digits."""
+    rest = TOKEN.sub(lambda token: token[0] if token[0].startswith("[") else "", text)
+    return len(text) <= LONGEST_FORMAT and rest != text and not re.search(r"[A-Za-z0-9]", rest)
+
+
+def has_time(format_: Any) -> bool:
+    """True when a date in this format says the time of day as well: then its value is a moment, not a day."""
+    return any(token[0] in _TIME_TOKENS for token in TOKEN.findall(format_ if isinstance(format_, str) else ""))
+
+
+def parsed_date(text: str, format_: str | None) -> date | None:
+    """A date written as ``format_`` says, or None."""
+    found = _reader(format_ or DEFAULT_DATE_FORMAT).fullmatch(text.strip())
+    if found is None:
+        return None
+    parts = found.groupdict()
+    if not parts.get("year") or not parts.get("month"):
+        return None
+    year, month = int(parts["year"]), parts["month"]
+    try:
+        number = _MONTHS.index(month[:3].lower()) + 1 if month[0].isalpha() else int(month)
+        return date(year + 2000 if year < 100 else year, number, int(parts.get("day") or 1))
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _reader(format_: str) -> re.Pattern[str]:
+    parts, end, seen = [], 0, set()
+    for found in TOKEN.finditer(format_):
+        kind = found[0][0]
+        parts.append(re.escape(format_[end : found.start()]))
+        parts.append(r"[\w:]+" if kind in seen or found[0] not in _READ else _READ[found[0]])
+        seen.add(kind)
+        end = found.end()
+    return re.compile("".join([*parts, re.escape(format_[end:])]), re.ASCII)
