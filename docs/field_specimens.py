@@ -365,6 +365,7 @@ ATTRIBUTES = [
              ("Account: {{Account;mask=-4;width=600}}",), {"Account": "AT61 1904 3002 3457"}),
     Specimen(("one_time_code",), "Of phone fields: the number is confirmed with a code that is sent to it, wherever the "
              "account can send one, unless this is `false`; `true` refuses submissions where none can be sent."),
+    Specimen(("with_signature_id",), "Of signature fields: true prints the signature's ID, the signer and the time beside it."),
     Specimen(("reasons",), "Of signature fields: the reasons to choose from, separated by commas; the chosen one is printed."),
     Specimen(("method",), "Of verification fields: `aes` or `qes`."),
     Specimen(("position",), "Of stamps: `background` lets what is printed under it show through, `foreground` does not."),

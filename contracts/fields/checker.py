@@ -212,9 +212,9 @@ def pattern_text(value: Any) -> str:
 
 
 def _pattern(value: Any, kind: FieldType) -> str:
-    from contracts.fields import patterns  # not where tags are read
+    from contracts.fields.patterns import unusable  # not where tags are read
 
-    if reason := patterns.unusable(pattern_text(value), of_phone=kind is FieldType.PHONE):
+    if reason := unusable(pattern_text(value), of_phone=kind is FieldType.PHONE):
         raise BadValue(reason)
     return str(value)
 

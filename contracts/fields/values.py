@@ -17,6 +17,7 @@ from typing import Any
 from contracts.fields.date_formats import has_time, parsed_date
 from contracts.fields.kinds import ATTACHED, CHOICES, KINDS, Field, Value
 from contracts.fields.rules import LARGEST_NUMBER, LONGEST_TEXT, PLACEHOLDER, is_empty
+from contracts.phone_number import in_e164
 from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
 
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
@@ -35,7 +36,7 @@ def coerce(field: Field, raw: Any) -> Any:
     """``raw`` as this field stores it, None when it is blank. Raises BadValue when it is no such value at all."""
     if raw is None or raw in ("", []):
         return None
-    reader = _READERS.get(KINDS[field.type].value)
+    reader = READERS.get(KINDS[field.type].value)
     if reader is None:
         raise BadValue(f"must be left out: a {field.type.value} field takes no value")
     value = reader(field, raw)
@@ -111,8 +112,8 @@ def _line(field: Field, raw: Any) -> str:
 
 
 def _phone(field: Field, raw: Any) -> str:
-    digits = re.sub(r"[\s().\-/]", "", _text(field, raw))
-    if not re.fullmatch(r"\+[1-9][0-9]{4,14}", digits, re.ASCII):
+    digits = in_e164(_text(field, raw))
+    if digits is None:
         raise BadValue("must be a phone number with + and the country code, such as +14155550123")
     return digits
 
@@ -216,7 +217,7 @@ def _items(raw: Any) -> list[Any]:
     return [item for item in (raw if isinstance(raw, list) else [raw]) if item not in (None, "")]
 
 
-_READERS: Mapping[Value, Callable[[Field, Any], Any]] = {
+READERS: Mapping[Value, Callable[[Field, Any], Any]] = {
     "text": _text,
     "line": _line,
     "phone": _phone,

@@ -1,4 +1,4 @@
-"""Texts with a form of their own: e-mail addresses, URLs, points in time, time zones, locales. Refused when wrong, never
+"""Texts with a form of their own: lists of e-mail addresses, points in time, time zones, locales. Refused when wrong, never
 'corrected'."""
 
 import re
@@ -6,22 +6,11 @@ from datetime import UTC, datetime
 from functools import cache
 from zoneinfo import available_timezones
 
-import email_validator
 from babel import Locale, UnknownLocaleError
-from email_validator import EmailNotValidError, validate_email
 
-# Networks of their own use these names for real mail; that nobody else can reach them is not ours to judge.
-for _own_network in ("local", "test"):
-    if _own_network in email_validator.SPECIAL_USE_DOMAIN_NAMES:
-        email_validator.SPECIAL_USE_DOMAIN_NAMES.remove(_own_network)
+from contracts.email_address import LONGEST, is_email
 
-_SPECIAL = frozenset(name.rpartition(".")[2] for name in email_validator.SPECIAL_USE_DOMAIN_NAMES)
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,40}(?<!-)"
-_PLAIN_EMAIL = re.compile(rf"[A-Za-z0-9_+]+(?:[.-][A-Za-z0-9_+]+)*(?<!.{{65}})@(?:{_LABEL}\.)+([A-Za-z]{{2,40}})")
-# Longer texts are not looked at: these patterns would try them for minutes, and everybody would wait.
-_LONGEST = 5000
 _LONGEST_MOMENT = 50
-_TOP_LEVEL = re.compile(r".+\.[^\W\d_][^.]+")
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")
 _ZONE = re.compile(r"\s*(?:UTC|GMT|Z)$", re.IGNORECASE)
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8}){0,3}")
@@ -31,23 +20,9 @@ _NO_PLACES = frozenset(
 _LOST_PLUS = re.compile(r"(\d\d:\d\d(?::\d\d(?:\.\d+)?)?) (\d\d:?\d\d)$")
 
 
-def is_email(text: str) -> bool:
-    """One address, such as ``ana@example.com``; blanks around it do not matter."""
-    if len(text) > _LONGEST:
-        return False
-    address = text.strip()
-    if (plain := _PLAIN_EMAIL.fullmatch(address)) and plain[1].lower() not in _SPECIAL and len(address) <= 254:
-        return True  # what nearly everybody has, in a fiftieth of the time
-    try:
-        validate_email(address, check_deliverability=False, globally_deliverable=False)
-    except EmailNotValidError:
-        return False
-    return len(address) <= 254 and _TOP_LEVEL.fullmatch(address.rpartition("@")[2]) is not None
-
-
 def is_email_list(text: str) -> bool:
     """Addresses separated by ``,`` or ``;``, each alone or as ``Name <address>``, on one line; blank is an empty list."""
-    if len(text) > _LONGEST or re.search(r"[\r\n\x00]", text):
+    if len(text) > LONGEST or re.search(r"[\r\n\x00]", text):
         return False
     parts = [part.strip() for part in re.split("[,;]", text) if part.strip()]
     return all(is_email(named[1] if (named := _NAMED.fullmatch(part)) else part) for part in parts)

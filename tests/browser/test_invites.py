@@ -60,7 +60,7 @@ def test_the_next_signer_is_named_before_completing(suite: RunningSuite, open_pa
     signer.sees_problem("Please tick this box before you complete.")
     signer.page.get_by_role("checkbox").check()
     signer.press("Complete")
-    expect(page.get_by_text("The e-mail address of Witness is no e-mail address")).to_be_visible()
+    expect(page.get_by_text("The e-mail address of Witness is not a valid e-mail address")).to_be_visible()
     email.fill("wanda@example.com")
     signer.field("Name of Witness (optional)").fill("Wanda")
     signer.complete()

@@ -142,7 +142,7 @@ def test_every_type_of_field_and_every_attribute_of_a_tag_is_on_its_page() -> No
     text = make_fields.PAGE.read_text()
     assert text == make_fields.page(), "run python -m docs.make_fields"
     assert set(first_column(text, "Type")) == {kind.value for kind in FieldType}
-    assert set(first_column(text, "Attribute")) == {"type", "name", *grammar._ATTRIBUTES}
+    assert set(first_column(text, "Attribute")) == {"type", "name", *grammar.ATTRIBUTES}
     shown = {f"{make_fields._folder(one)}/{one.file}" for one in SPECIMENS}
     there = {str(path.relative_to(make_fields.FOLDER)) for path in make_fields.FOLDER.rglob("*.png")}
     assert there == shown == {path.removeprefix("fields/") for path in re.findall(r"\((fields/[^)]+)\)", text)}

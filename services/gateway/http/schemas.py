@@ -12,6 +12,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from contracts.email_address import is_email
 from contracts.errors import ServiceError
 from contracts.web_url import is_web_url
 from services.gateway import formats
@@ -22,7 +23,7 @@ _KEPT = frozenset({
     "minimum", "maximum", "minItems", "maxItems", "minProperties", "maxProperties", "anyOf",
 })  # fmt: skip
 _REQUEST_FORMATS: dict[str, Callable[..., bool]] = {
-    "email": formats.is_email,
+    "email": is_email,
     "email-list": formats.is_email_list,
     "uri": lambda text: is_web_url(text.strip()),
     "date-time": formats.is_moment,

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from contracts.errors import ServiceError, invalid
+from contracts.fields.rules import LONGEST_NAME
 from contracts.rpc.submissions import identity as rpc
 from contracts.rpc.submissions.identity import IdentityProblem, ProvedIdentity
 from contracts.runtime.bus import outbox
@@ -156,5 +157,5 @@ def _identified(identity: ProvedIdentity) -> dict[str, Any]:
 def _cleaned(identity: ProvedIdentity) -> ProvedIdentity:
     """Names are another server's words: they are shown and printed."""
     said = identity.model_dump(include={"name", "first_name", "last_name", "email", "acr"})
-    cleaned = {key: addresses.name((value or "")[: addresses.LONGEST_NAME]) for key, value in said.items()}
+    cleaned = {key: addresses.name((value or "")[:LONGEST_NAME]) for key, value in said.items()}
     return identity.model_copy(update=cleaned)

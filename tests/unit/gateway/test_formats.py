@@ -7,6 +7,7 @@ from email_validator import EmailNotValidError, validate_email
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.email_address import is_email
 from contracts.web_url import is_web_url
 from services.gateway import formats
 
@@ -23,7 +24,7 @@ from services.gateway import formats
     ],
 )
 def test_addresses(address: str) -> None:
-    assert formats.is_email(address)
+    assert is_email(address)
 
 
 @pytest.mark.parametrize(
@@ -54,12 +55,12 @@ def test_addresses(address: str) -> None:
     ],
 )
 def test_what_is_no_address(text: str) -> None:
-    assert not formats.is_email(text)
+    assert not is_email(text)
 
 
 @given(st.from_regex(r"[A-Za-z0-9_+.-]{1,66}@[A-Za-z0-9_.-]{1,66}\.[A-Za-z0-9]{1,9}", fullmatch=True))
 def test_the_short_cut_takes_nothing_that_the_validator_refuses(text: str) -> None:
-    if formats.is_email(text):
+    if is_email(text):
         try:
             validate_email(text, check_deliverability=False, globally_deliverable=False)
         except EmailNotValidError as error:
@@ -140,5 +141,5 @@ def test_no_points_in_time(text: str) -> None:
 )
 def test_a_long_text_is_refused_at_once(text: str) -> None:
     """Blanks in the middle of a date took minutes, in which the gateway answered nobody."""
-    for check in (formats.is_moment, formats.is_email, formats.is_email_list, is_web_url):
+    for check in (formats.is_moment, is_email, formats.is_email_list, is_web_url):
         assert not check(text)

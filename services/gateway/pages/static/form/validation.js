@@ -1,4 +1,4 @@
-// Whether an answer may be given; the server decides by the same rules (services/submissions/rules/values.py).
+// Whether an answer may be given; the server decides by the same rules (contracts/fields/values.py).
 import { isEmpty } from "./conditions.js";
 import { isOnStep } from "./decimal.js";
 import { hasTime, plainNumber, readableDate } from "./format.js";

@@ -1,0 +1,66 @@
+"""The table of field types is what the page, tags and HTML go by, and reading tags needs no RE2."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from contracts.fields import checker
+from contracts.fields.date_formats import TOKEN
+from contracts.fields.kinds import CHOICES, KINDS, LOOKS, TAG_WORDS
+from contracts.fields.values import READERS, coerce
+from contracts.types import IMAGE_TYPES, STATIC_TYPES, FieldContent, FieldType
+from services.rendering.jobs.html.fields import SIZES
+from services.rendering.jobs.tags.grammar import ATTRIBUTES, parse_tag
+
+FORM = Path(__file__).resolve().parents[3] / "services/gateway/pages/static/form"
+
+
+def test_every_type_has_a_row() -> None:
+    assert set(KINDS) == set(FieldType)
+
+
+def test_the_signing_page_asks_with_the_controls_of_the_table() -> None:
+    source = (FORM / "controls/index.js").read_text()
+    listed = re.findall(r"^  (\w+)(?:: (\w+))?,$", source[source.index("CONTROLS = {") :], re.MULTILINE)
+    assert {name: control or name for name, control in listed} == {
+        kind.value: row.control for kind, row in KINDS.items() if row.control
+    }
+
+
+def test_who_is_not_asked_and_what_is_a_picture_follow_from_the_table() -> None:
+    assert {kind for kind, row in KINDS.items() if not row.control} == STATIC_TYPES
+    assert {kind for kind, row in KINDS.items() if row.value == "picture"} == IMAGE_TYPES
+
+
+def test_every_word_of_a_tag_has_a_size_in_html() -> None:
+    assert set(SIZES) == set(TAG_WORDS)
+
+
+def test_every_preference_is_read_and_has_an_attribute() -> None:
+    told = {*LOOKS, *(key for row in KINDS.values() for key in row.preferences)}
+    assert told == set(checker.PREFERENCES)
+    assert told <= set(ATTRIBUTES)
+
+
+def test_the_page_reads_the_same_parts_of_date_formats() -> None:
+    (token,) = re.findall(r"^const TOKEN = /(.+)/g;$", (FORM / "format.js").read_text(), re.MULTILINE)
+    assert token == TOKEN.pattern
+
+
+@pytest.mark.parametrize("kind", FieldType)
+def test_values_have_a_reader_or_are_never_given(kind: FieldType) -> None:
+    row = KINDS[kind]
+    assert (row.value in READERS) is (row.value not in ("proof", "nothing"))
+    field = FieldContent(type=kind, options=["A"] if kind in CHOICES else [])
+    assert coerce(field, "") is None
+
+
+def test_tags_are_read_without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image of the service that reads them does not have it."""
+    monkeypatch.delitem(sys.modules, "contracts.fields.patterns", raising=False)
+    monkeypatch.setitem(sys.modules, "re2", None)
+    for kind in FieldType:
+        parsed = parse_tag(f"A;type={kind};pattern=[0-9]+;default=12;options=12")
+        assert parsed.tag.validation == {"pattern": "[0-9]+"}
