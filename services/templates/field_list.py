@@ -91,8 +91,8 @@ class FieldList:
             add_areas(same, one)
 
     def add_found(self, tag: TagField, origin: Origin) -> None:
-        """A tag or form field. Its name and geometry are repaired and a look that is not known is left out, both with
-        a notice; what would keep the field from being filled in is refused."""
+        """A tag or form field. Its name and geometry are repaired; a look that is not known and a default that does not fit are
+        left out; each with a notice. What would keep the field from being filled in is refused."""
         name = names.cleaned(tag.name)
         areas, notices = geometry.found(tag.areas, origin.pages, origin.uuid, name)
         self.notices += [notice.model_copy(update={"document": origin.name}) for notice in notices]
@@ -100,9 +100,11 @@ class FieldList:
         one = self._definition(tag, name, areas, "", mistakes)
         for mistake in mistakes.found:
             reason = f"{mistake['field'].lstrip('.')} {mistake['reason']}"
+            message = f"field {name!r}: {reason}, and was left out"
             if mistake["field"].startswith(".preferences"):
-                message = f"field {name!r}: {reason}, and was left out"
                 self.notices.append(Notice(code="preference_left_out", message=message, document=origin.name))
+            elif mistake["field"] == ".default_value":
+                self.notices.append(Notice(code="default_left_out", message=message, document=origin.name))
             else:
                 self._problems.add(origin.path, f"has a field {name!r} whose {reason}")
         same = self._named.get((one.submitter_uuid, one.name))

@@ -133,11 +133,18 @@ def test_a_mistake_in_a_tag_names_the_file_and_the_tag() -> None:
     assert "options" in caught.value.details[0]["reason"]
 
 
-def test_a_look_that_is_not_known_does_not_keep_a_found_field_out() -> None:
+def test_a_look_or_default_that_does_not_fit_does_not_keep_a_found_field_out() -> None:
     tag = TagField(name="Big", preferences={"font_size": 400, "align": "right"})
     definition = made(document(0, found=[tag]))
     assert definition.fields[0].preferences == {"align": "right"}
     assert [(notice.code, notice.document) for notice in definition.notices] == [("preference_left_out", "doc 0")]
+    wrong = [
+        TagField(name="Mail", default_value="nobody", validation={"pattern": r"[^@\s]+@[^@\s]+"}),
+        TagField(name="Colour", type="select", options=["Red"], default_value="Blue"),
+    ]
+    definition = made(document(0, found=wrong))
+    assert [field.default_value for field in definition.fields] == [None, None]
+    assert [notice.code for notice in definition.notices] == ["default_left_out", "default_left_out"]
     # A rule that would silently not be kept is another matter.
     with pytest.raises(ServiceError, match=r"validation\.pattern"):
         made(document(0, found=[TagField(name="Code", validation={"pattern": "(?=x)"})]))
