@@ -153,6 +153,9 @@ def test_what_is_no_tag(text):
         ("{{P;title=A}} {{P;title=B}}", {"title": "A"}, ["tag_differs"]),
         ("{{P;type=number}} {{P;min=2026-01-01}}", {"validation": {}}, ["tag_attribute"]),
         ("{{P;type=text}} {{P;option=x}}", {"options": []}, ["tag_attribute"]),
+        ("{{P;type=number;min=9}} {{P;max=1}}", {"validation": {"min": 9}}, ["tag_attribute"]),
+        ("{{P;method=qes}} {{P;type=verification}}", {"preferences": {"method": "qes"}}, []),
+        ("{{P;one_time_code=true}} {{P;type=phone}}", {"preferences": {"one_time_code": True}}, []),
     ],
 )  # fmt: skip
 def test_what_one_tag_says_holds_for_its_field(text, expected, codes):
