@@ -1,11 +1,12 @@
 """A document that came signed keeps its signatures: values and seal are one incremental update."""
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pikepdf
 import pytest
-from pikepdf import Name
+from pikepdf import Array, Dictionary, Name
 
 from contracts.stored_documents import StoredDocument
 from services.rendering.jobs.drawing import fill
@@ -345,6 +346,39 @@ def test_validation_material_goes_along() -> None:
     with pikepdf.open(io.BytesIO(finish(reserved, who))) as pdf:
         assert len(pdf.Root.DSS.Certs) == 2
         assert [item.read_bytes() for item in pdf.Root.DSS.CRLs] == [crl]
+
+
+def _orphan(pdf: pikepdf.Pdf) -> Dictionary:
+    """Material for a signature that is not in the file."""
+    entry = Dictionary(Cert=Array([pdf.make_stream(identity().encoded[0])]), TU=pikepdf.String("D:20260101000000Z"))
+    return Dictionary(Certs=entry.Cert, VRI=Dictionary({f"/{'AB' * 20}": entry}))
+
+
+@pytest.mark.parametrize(
+    ("store", "grows"),
+    [
+        (_orphan, True),
+        (lambda _: Dictionary(), True),
+        (lambda _: Dictionary(Certs=Array([1, 2])), False),
+        (lambda _: Name.None_, False),
+    ],
+)
+def test_validation_material_that_came_along_does_no_harm(
+    store: Callable[[pikepdf.Pdf], pikepdf.Object], grows: bool, tmp_path: Path
+) -> None:
+    """Where it is none, the file was accepted all the same: it must not fail when everybody has signed."""
+    who = identity("rsa-3072")
+    assert who.revocation_list is not None
+    with pikepdf.open(io.BytesIO(document(line("x")))) as pdf:
+        pdf.Root.DSS = store(pdf)
+        theirs = signed(saved(pdf))
+    material = reserving.ValidationMaterial(who.encoded, (), [who.revocation_list])
+    data = finish(signed_files.reserve(theirs, [], text(), who.signer.size, material), who)
+    assert pdfsig(data, tmp_path).count("Signature Validation: Signature is Valid.") == 2
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        assert (isinstance(pdf.Root.DSS, Dictionary) and "/CRLs" in pdf.Root.DSS) is grows
+    if grows:
+        assert_permitted(data)
 
 
 def test_garbage_is_refused_not_crashed_on() -> None:

@@ -10,6 +10,7 @@ empty signature field of the file that is filled in: all of them have the same s
 
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC
 from typing import Any
 
@@ -30,6 +31,8 @@ from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.protocol import Reserved, SignatureText, ValidationMaterial
 
 _PRINT_AND_LOCKED = 4 + 128
+_ODD = (PdfError, ValueError, KeyError, TypeError, AttributeError, AssertionError, IndexError)
+"""What pyHanko raises for files that are not as they should be."""
 
 
 class _Writer(IncrementalPdfFileWriter):  # type: ignore[misc]  # pyHanko has no types
@@ -65,7 +68,7 @@ def reserve(
         return _reserve(writer, looks, signed, text, size)
     except Refused:
         raise
-    except (PdfError, ValueError, KeyError, TypeError, AttributeError, AssertionError, IndexError) as error:
+    except _ODD as error:
         raise Refused("The PDF is signed and damaged: it cannot be added to.") from error
 
 
@@ -121,13 +124,15 @@ def _text(value: str | list[str]) -> Any:
 
 
 def _add_material(writer: IncrementalPdfFileWriter, material: ValidationMaterial) -> None:
-    DocumentSecurityStore.supply_dss_in_writer(
-        writer,
-        None,
-        certs=[x509.Certificate.load(data) for data in material.certificates],
-        ocsps=[ocsp.OCSPResponse.load(data) for data in material.ocsp_responses],
-        crls=[crl.CertificateList.load(data) for data in material.revocation_lists],
-    )
+    """To what the file has of it. Left out where nobody can read that: the seal holds without, too."""
+    with suppress(*_ODD):
+        DocumentSecurityStore.supply_dss_in_writer(
+            writer,
+            None,
+            certs=[x509.Certificate.load(data) for data in material.certificates],
+            ocsps=[ocsp.OCSPResponse.load(data) for data in material.ocsp_responses],
+            crls=[crl.CertificateList.load(data) for data in material.revocation_lists],
+        )
 
 
 def _reserve(
