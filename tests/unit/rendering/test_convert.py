@@ -20,6 +20,8 @@ from services.rendering.jobs.html.convert import html_to_pdf
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.previews.pages import draw_page
 from services.rendering.jobs.text.fonts import OWN_FOLDER
+from services.rendering.pool import ChildPool
+from services.rendering.renderer import Renderer
 from tests.support.intake import texts
 
 
@@ -362,6 +364,31 @@ def test_no_document_is_set_in_the_fonts_of_another(family):
     assert report == []
     assert draw_page(after, 1) == draw_page(before, 1)
     assert draw_page(other, 1) != draw_page(before, 1)
+
+
+def test_emoji_are_in_colour():
+    """By a rendering child, which may write into its own folder only."""
+    pool = ChildPool(size=1).start()
+    try:
+        renderer = Renderer(pool, most_bytes=2**24, most_pages=10)
+        made = renderer.prepare_html(
+            "<p>A 😀 👍🏽 🇩🇪 ❤️ ✔ ☎", None, None, "letter", "Emoji", {}, today=date(2026, 11, 23)
+        )
+    finally:
+        pool.close()
+    assert made.report == []
+    picture = Image.open(io.BytesIO(draw_page(made.file, 1))).convert("RGB")
+    colors = [color for _, color in picture.getcolors(1 << 24)]
+    for kind in ("yellow of a face", "skin", "red of a flag"):
+        wanted = {"yellow of a face": (255, 200, 40), "skin": (190, 140, 100), "red of a flag": (220, 30, 40)}[kind]
+        assert any(max(abs(a - b) for a, b in zip(color, wanted, strict=True)) < 40 for color in colors), kind
+    assert texts(made.file)[0].split() == ["A", "✔", "☎"]
+
+
+def test_tags_with_emoji_keep_them():
+    """A coloured picture is no text."""
+    pdf, _, _ = html_to_pdf("<p>😀 {{Name 😀;role=Buyer ❤️}}</p>")
+    assert "{{Name 😀;role=Buyer ❤" in texts(pdf)[0]
 
 
 def test_links_lead_to_the_web_only():

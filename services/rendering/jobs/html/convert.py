@@ -22,6 +22,7 @@ from services.rendering.jobs.html.fields import STYLE, close_field_tags, mark_fi
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.tags.merging import tag_fields
 from services.rendering.jobs.tags.values import clean
+from services.rendering.jobs.text.fonts import OWN_FOLDER
 
 MOST_BYTES = 2 * 1024 * 1024
 DEEPEST = 200
@@ -65,6 +66,10 @@ _FILLED_IN = """
 %(within)s .title::after { content: %(title)s }
 %(within)s .date::after { content: %(date)s }
 """
+_EMOJI_URL = "https://fonts.invalid/emoji"
+_EMOJI_FACE = f'@font-face {{ font-family: "Noto Color Emoji"; src: url({_EMOJI_URL}) }}'
+_EMOJI = re.compile("[\U0001f1e6-\U0001faff\ufe0f]")
+_TAGS = re.compile(r"\{\{[^{}]*\}\}")
 _RECURSION = 10_000
 """WeasyPrint calls itself some five times for each level of nesting; Python 3.11 keeps such calls off the C stack."""
 
@@ -223,7 +228,15 @@ def _render(root: Any, style: str, fetcher: ClosedFetcher) -> Any:
     document.wrapper_element = cssselect2.ElementWrapper.from_html_root(root, content_language=None)
     document.base_url = next((element.get("href") for element in root.iter("base")), None)
     sheet = CSS(string=style, url_fetcher=fetcher, font_config=fonts)
+    if _shows_emoji("".join(root.itertext())):
+        own = ClosedFetcher({_EMOJI_URL: (OWN_FOLDER / "NotoColorEmoji.ttf").read_bytes()})
+        CSS(string=_EMOJI_FACE, url_fetcher=own, font_config=fonts)
     return document.render(font_config=fonts, stylesheets=[sheet], presentational_hints=False, pdf_forms=False)
+
+
+def _shows_emoji(text: str) -> bool:
+    """Emoji that may become pictures, which nobody can read as text: not those of tags."""
+    return _EMOJI.search(text) is not None and not any(_EMOJI.search(tag) for tag in _TAGS.findall(text))
 
 
 def _check_limits(root: Any) -> None:
