@@ -66,6 +66,25 @@ def test_what_is_changed_while_somebody_looks_is_not_signed(desk: Desk) -> None:
     assert {"what": "values.Amount", "before": None, "after": "1000000"} in change["changes"]
 
 
+@pytest.mark.parametrize("default", ["100", "100 for {{name}}", "100 on {{date}}"])
+def test_a_value_for_a_read_only_field_is_seen_before_it_is_signed(desk: Desk, default: str) -> None:
+    """Whatever its default says of the party or the day: the value is what stands on the page and on paper."""
+    amount = field(name="Amount", uuid="amount", default_value=default, readonly=True)
+    made = desk.create(template(amount, field(name="Name", uuid="name", required=False)), {"name": "Ann"})
+    (ann,) = made.submitters
+    opened = desk.form(ann.slug)
+    desk.update_submitter(ann.id, values={"Amount": "1000000"})
+    for attempt in (desk.save, desk.complete):
+        refused = refusal(lambda attempt=attempt: attempt(ann.slug, {"name": "Ann"}, shown=opened.shown))
+        assert refused.code == "changed_meanwhile"
+    again = desk.form(ann.slug)
+    assert next(one.value for one in again.fields if one.uuid == "amount") == "1000000"
+    desk.update_submitter(ann.id, values={"Amount": "1000001"})
+    assert refusal(lambda: desk.complete(ann.slug, {}, shown=again.shown)).code == "changed_meanwhile"
+    desk.complete(ann.slug, {"name": "Ann"}, shown=desk.form(ann.slug).shown)
+    assert desk.get(made.id).submitters[0].values["Amount"] == "1000001"
+
+
 @pytest.mark.parametrize(
     "change",
     [

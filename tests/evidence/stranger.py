@@ -54,7 +54,7 @@ def shown(
 def standing(field: Mapping[str, Any], value: Any, party: Mapping[str, Any], submission_id: int) -> Any:
     """What stands in a heading, or in a read-only field of the signer's own with this ``value``."""
     default = field["default_value"]
-    if not isinstance(default, str) or not _PLACEHOLDER.search(default):
+    if value is not None or not isinstance(default, str) or not _PLACEHOLDER.search(default):
         return default if value is None else value
     words = {**{key: party.get(key) or "" for key in ("role", "name", "email", "phone")}, "id": str(submission_id)}
     return _PLACEHOLDER.sub(lambda found: words[found[1]], default)

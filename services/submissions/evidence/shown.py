@@ -123,12 +123,14 @@ def values(submitter: SubmitterRow, attachments: Iterable[AttachmentRow]) -> dic
 
 def _standing(field: Mapping[str, Any], owner: SubmitterRow, row: SubmissionRow) -> Any:
     """What stands in a field that nobody fills in, before and after its party has completed: what the sender gave, else the
-    default. Where it says who the party is, that is filled in; of date and time the placeholder counts."""
-    default = field["default_value"]
+    default. Where that says who the party is, it is filled in; of date and time the placeholder counts."""
+    default, uuid = field["default_value"], field["uuid"]
     if placeholders.has_placeholder(default):
-        return placeholders.with_person(default, person(row, owner))
-    if field["uuid"] in owner.values or default is None:
-        return owner.values.get(field["uuid"])
+        # A completed party's values have the default as it was resolved.
+        is_given = uuid in (owner.values if owner.completed_at is None else owner.given or {})
+        return owner.values.get(uuid) if is_given else placeholders.with_person(default, person(row, owner))
+    if uuid in owner.values or default is None:
+        return owner.values.get(uuid)
     if field["type"] in UNTOUCHABLE:
         return default
     try:
