@@ -66,6 +66,30 @@ def test_what_is_changed_while_somebody_looks_is_not_signed(desk: Desk) -> None:
     assert {"what": "values.Amount", "before": None, "after": "1000000"} in change["changes"]
 
 
+@pytest.mark.parametrize("answer", ["yes", "no"])
+@pytest.mark.parametrize("completes", [True, False])
+def test_what_another_party_gives_meanwhile_brings_and_takes_nothing(desk: Desk, answer: str, completes: bool) -> None:
+    """A condition on what somebody gives beside the signer: what was not on their page is not signed, what they typed stays."""
+    found = template(
+        field(name="Guaranteed?", uuid="asked"),
+        *(
+            field("Second Party", name=name, uuid=name.lower(), conditions=[{"field_uuid": "asked", **when}])
+            for name, when in (
+                ("Guarantee", {"action": "equal", "value": "yes"}),
+                ("Reason", {"action": "not_equal", "value": "no"}),
+            )
+        ),
+    )
+    made = desk.create(found, {"name": "Ann"}, {"values": {"Guarantee": "1000000"}}, order="random")
+    ann, bob = made.submitters
+    opened = desk.form(bob.slug)
+    assert [one.uuid for one in opened.fields if one.mine] == ["reason"]
+    (desk.complete if completes else desk.save)(ann.slug, {"asked": answer})
+    desk.complete(bob.slug, {"reason": "No bank"}, shown=opened.shown)
+    values = desk.get(made.id).submitters[1].values
+    assert (values["Guarantee"], values["Reason"]) == (None, "No bank")
+
+
 @pytest.mark.parametrize("default", ["100", "100 for {{name}}", "100 on {{date}}"])
 def test_a_value_for_a_read_only_field_is_seen_before_it_is_signed(desk: Desk, default: str) -> None:
     """Whatever its default says of the party or the day: the value is what stands on the page and on paper."""

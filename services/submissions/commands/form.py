@@ -104,7 +104,7 @@ def complete(
         if first:  # told of as it began, with what came in
             store.set_values(found, submitter, values)
             keep(telling, first)
-        faults = submissions.finish_values(found, submitter, values, at)
+        faults = submissions.finish_values(found, submitter, values, at, signed.covers)
         filling.refuse(faults + unconfirmed(found, submitter, site) + identity_checks.unproved(found, submitter))
         lines += consent.given(submitter, command, at)
         store.save(found, state, at)

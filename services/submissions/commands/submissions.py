@@ -197,13 +197,14 @@ def complete_by_api(telling: Telling, submitter: SubmitterRow, actor: Actor) -> 
 
 
 def finish_values(
-    found: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime
+    found: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime, covers: int | None = None
 ) -> filling.Faults:
-    """Store the values as they are on completion; returns what a signer would have to mend."""
+    """Store the values as they are on completion; returns what a signer would have to mend. Conditions go by what the parties
+    gave that the signer's page ``covers``, or all that have completed: a field that was not on their page has no value."""
     own = found.fields_of(submitter)
     account = queries.account_of(found.snapshot)
     filled = filling.with_defaults(own, values, signing(found.row, submitter, now, account))
-    others = {uuid: value for one in found.submitters if one.id != submitter.id for uuid, value in one.values.items()}
+    others = shown.of_others(submitter, found.submitters, covers)
     kept, faults = filling.finished(own, found.fields, found.document_conditions, filled, others)
     _drop_unused(found, submitter, kept, now)
     submitter.values = kept

@@ -52,7 +52,7 @@ def to(
     completed = [one for one in submitters if one.status == SubmitterStatus.COMPLETED and one.id != submitter.id]
     if covers is None:
         covers = sum(1 << one.position for one in completed)
-    theirs = {uuid: value for one in completed if covers >> one.position & 1 for uuid, value in one.values.items()}
+    theirs = of_others(submitter, submitters, covers)
     owners = {one.party_uuid: one for one in submitters}
     parts = {f"documents.{one['uuid']}": canonical_json.digest(document(one)) for one in snapshot.documents}
     for field in snapshot.fields:
@@ -69,6 +69,17 @@ def to(
         parts["consent"] = canonical_json.digest(asked.model_dump(mode="json"))
     whole = {"version": VERSION, "submission": row.id, "submitter": submitter.id, "covers": covers, "parts": parts}
     return Shown(canonical_json.digest(whole), covers, parts)
+
+
+def of_others(submitter: SubmitterRow, submitters: Iterable[SubmitterRow], covers: int | None = None) -> dict[str, Any]:
+    """The values, by field uuid, of the other parties that have completed, and that ``covers`` names if it is given."""
+    return {
+        uuid: value
+        for one in submitters
+        if one.id != submitter.id and one.status == SubmitterStatus.COMPLETED
+        if covers is None or covers >> one.position & 1
+        for uuid, value in one.values.items()
+    }
 
 
 def require_same(
