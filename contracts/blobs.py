@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 INCOMING = "incoming/"
 """The prefix of files on their way: uploads, and what is made of them before anybody has decided to keep them. Whoever keeps
-one takes it over under a key of his own (``BlobStore.adopt``); what is left here is removed after a day. So nothing that a
+one takes it over under a key of their own (``BlobStore.adopt``); what is left here is removed after a day. So nothing that a
 record names may be here when its transaction commits."""
 
 

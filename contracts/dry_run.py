@@ -17,7 +17,7 @@ class DryRunDocument(Tolerant):
 
 
 class DryRunSubmitter(Tolerant):
-    """A submitter that would be made. ``fields`` are the names of those that he fills in."""
+    """A submitter that would be created. ``fields`` are the names of those that they fill in."""
 
     role: str
     email: str | None = None

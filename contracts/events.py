@@ -62,8 +62,8 @@ TEMPLATE_ARCHIVED = Event("templates", "template.archived", PublicData, public=T
 
 
 class Recipient(Tolerant):
-    """A party, as mails speak of him. ``values`` by field name, None where there is none yet, for the message variables.
-    ``company_name`` and ``logo`` are what his own mails show. ``receipt`` of their completion, with where it can be
+    """A party, as mails speak of them. ``values`` by field name, None where there is none yet, for the message variables.
+    ``company_name`` and ``logo`` are what their own mails show. ``receipt`` of their completion, with where it can be
     checked (``receipt_url``), in the mails after it."""
 
     submitter_id: int
@@ -111,7 +111,7 @@ class InvitationDue(Tolerant):
 
 
 class ReminderDue(Tolerant):
-    """Remind this submitter of his invitation. One mail per ``reminder_id``; ``number`` 1, 2 or 3."""
+    """Remind this submitter of their invitation. One mail per ``reminder_id``; ``number`` 1, 2 or 3."""
 
     reminder_id: str
     number: int

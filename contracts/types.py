@@ -396,7 +396,7 @@ class SubmissionEvent(Tolerant):
 
 
 class Consent(Tolerant):
-    """What a submitter agreed to before he completed, and when."""
+    """The words that a submitter agreed to before completing, and when."""
 
     agreed_at: Moment
     text: str

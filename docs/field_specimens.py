@@ -304,7 +304,7 @@ TYPES = [
     ),
     Specimen(
         ("verification",),
-        "Who the signer is, proved at your OpenID Connect provider before he completes. Whom the provider named is in the "
+        "Who the signer is, proved at your OpenID Connect provider before they complete. Whom the provider named is in the "
         "audit trail. Without a provider submissions with such a field are refused.",
         ("Identity: {{Identity;type=verification}}",),
         {"Identity": "verified"},
@@ -321,7 +321,7 @@ ATTRIBUTES = [
     Specimen(("readonly",), "Its value cannot be changed by the signer.",
              ("Clause: {{Clause;readonly=true;default=No pets}}",)),
     Specimen(("default", "default_value"), "What is filled in when the signer comes; `{date}`, `{name}`, `{email}` and the "
-             "like become what they are when he signs.", ("Tenant: {{Tenant;default=To be named}}",)),
+             "like are replaced by what holds at the moment of signing.", ("Tenant: {{Tenant;default=To be named}}",)),
     Specimen(("title",), "What the signing page calls the field, instead of its name (Markdown)."),
     Specimen(("description",), "A sentence below the title (Markdown)."),
     Specimen(("options",), "The options of `select`, `radio` and `multiple`, separated by commas.",

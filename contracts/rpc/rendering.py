@@ -146,8 +146,8 @@ class SignatureNote(Tolerant):
 
 
 class PartySummary(Tolerant):
-    """A signer, as the audit trail tells of him (peer facts 4.5). ``invited_at`` is when his turn came, ``sent_at`` when the
-    mail server took his invitation: he may have opened the link before, from elsewhere."""
+    """A signer, as the audit trail shows them (peer facts 4.5). ``invited_at`` is when their turn came, ``sent_at`` when the
+    mail server took their invitation: they may have opened the link before, from elsewhere."""
 
     id: int
     role: str

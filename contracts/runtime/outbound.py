@@ -173,7 +173,7 @@ class Outbound:
         self._check_port(port, [literal])
 
     def check_form(self, url: str) -> None:
-        """As ``check``, of the letters alone: for a URL that the operator gave, whose network may be his own."""
+        """As ``check``, of the letters alone: for a URL that the operator gave, which may lead into their own network."""
         _parts(url)
 
     def fetch(self, url: str, *, max_bytes: int, timeout: float = 10.0) -> Fetched:

@@ -32,7 +32,7 @@ def same(address: str) -> str:
 
 
 def replies_to(candidates: Iterable[str | None], but: str) -> list[str]:
-    """The first of the candidates that somebody reads; not ``but``, who would be writing to himself."""
+    """Return the first of the candidates that somebody reads; not ``but``, who would be writing to themselves."""
     for candidate in candidates:
         readers = [one for one in split(candidate) if not _NOBODY_READS.match(one) and same(one) != same(but)]
         if readers:

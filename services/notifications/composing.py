@@ -61,7 +61,7 @@ class Mail:
 
 
 def invitations(due: InvitationDue) -> list[Mail]:
-    """Our text, or the API user's message with the link appended when he did not place it himself."""
+    """Write the invitations: our text, or the API user's message, with the link appended unless the message has it."""
     mails = []
     for letter in domain.invitation(due):
         facts = _facts_for_signer(due, letter)
@@ -212,7 +212,7 @@ def _facts(context: MailContext, reader: Recipient | None = None) -> dict[str, A
 
 
 def _called(party: Recipient | None) -> str:
-    """A signer's name, else his role: addresses are nobody else's business."""
+    """Return a signer's name, else their role: addresses are nobody else's business."""
     return one_line((party.name or party.role) if party else "", 100) or "A signer"
 
 

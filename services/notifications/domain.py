@@ -40,8 +40,8 @@ class Kind(StrEnum):
 class Letter:
     """One mail to one address. ``key`` is the same whenever the same fact is told again.
 
-    ``party`` is the recipient, when he is one (``submitter_id`` where no more of him is known); ``link`` where the mail leads
-    him. ``files`` are what he is to get. ``slug`` is that of the signing link which lets its reader in: once that link is
+    ``party`` is the recipient, when they are a party (``submitter_id`` where no more of them is known); ``link`` where the mail
+    leads. ``files`` are what they are to get. ``slug`` is that of the signing link which lets its reader in: once that link is
     replaced, the letter is not sent.
     """
 
@@ -58,7 +58,7 @@ class Letter:
 
 
 def invitation(due: InvitationDue) -> list[Letter]:
-    """A letter to each address of the invited party; none when he has no address."""
+    """Address a letter to each address of the invited party; none when they have no address."""
     return _to_party(Kind.INVITATION, due.invitation_id, due)
 
 
@@ -88,8 +88,8 @@ def _to_party(kind: Kind, number: str, due: InvitationDue | ReminderDue) -> list
 
 
 def completion(due: CompletionMails) -> list[Letter]:
-    """Copies to the signers, the sender's and the BCCs' mails. Whoever is several of these gets one mail, with
-    everything that he is entitled to attached."""
+    """Address copies to the signers, the sender's and the BCCs' mails. Whoever is several of these gets one mail, with
+    everything that they are entitled to attached."""
     context, account = due.context, due.context.account
     number = f"{context.submission_id} {due.completed_at.isoformat()}"
 
@@ -116,7 +116,7 @@ def completion(due: CompletionMails) -> list[Letter]:
 
 
 def declined(due: DeclineMail) -> list[Letter]:
-    """Tell the sender; his reply goes to whoever declined."""
+    """Tell the sender, whose reply goes to whoever declined."""
     party = find_party(due.context.parties, due.submitter_id)
     who = addresses.split(party.email) if party else []
     return [

@@ -1,4 +1,4 @@
-"""A recipient's logo in his mails: it comes with the mail, so that nobody learns when it is read (specification 4.9)."""
+"""A recipient's logo in their mails: it comes with the mail, so that nobody learns when it is read (specification 4.9)."""
 
 import base64
 import re

@@ -34,7 +34,7 @@ log = observe.logger(__name__)
 
 CODE_ATTEMPTS = 5
 CODE_PAUSE = timedelta(seconds=3)
-"""Somebody is waiting for the code: it is tried again soon, and given up soon, so that he can be told."""
+"""Somebody is waiting for the code: it is tried again soon, and given up soon, so that they can be told."""
 
 LONGEST_NAME = 60
 

@@ -85,7 +85,7 @@ class RenderingService:
 
     @handles(rpc.PREPARE_HTML)
     def prepare_html(self, request: rpc.PrepareHtml) -> rpc.PreparedDocument:
-        """Laying out is slow, so what needs nothing from outside is kept: the owner of the answer gets copies of his own."""
+        """Lay out HTML. That is slow, so what needs nothing from outside is kept: each caller gets copies of its own."""
         texts = [text for text in (request.html, request.html_header, request.html_footer) if text]
         assets, missing = self._assets(texts)
         if assets or missing:

@@ -159,7 +159,7 @@ def signing_of(person: Any, role: str, account: Account, now: datetime, id_: int
 
 
 def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: "Change", now: datetime) -> Question:
-    """For a change of a submitter by the API: what he would have then."""
+    """Ask about a change of a submitter by the API: what they would have then."""
     submitter = session.get_one(SubmitterRow, command.id)
     snapshot = session.get_one(SnapshotRow, submitter.submission_id)
     person = SimpleNamespace(**{key: change.details.get(key, getattr(submitter, key)) for key in _PERSON})
@@ -177,8 +177,8 @@ def of_form(
     open_parties: Collection[str],
     now: datetime,
 ) -> Question:
-    """For a signer: what he sends, or on completion all that he would leave and that was not looked at when it was stored.
-    ``open_parties``: uuids of the others that have not completed. He knows nothing of paths: fields are named by uuid and
+    """Ask about a signer: what they send, or on completion all that they would leave and that was not checked when stored.
+    ``open_parties``: uuids of the others that have not completed. Signers know nothing of paths: fields are named by uuid and
     called as on the page. What is no value at all is not looked at, it is refused for another reason."""
     fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
     own = {field.uuid: field for field in fields if field.submitter_uuid == submitter.party_uuid}
@@ -222,7 +222,7 @@ def _was_looked_at(entry: Entry, submitter: SubmitterRow, documents: conditions.
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A submitter as he would be: ``person`` has name, e-mail address and phone number."""
+    """A submitter as they would be: ``person`` has name, e-mail address and phone number."""
 
     row: SubmitterRow
     person: Any

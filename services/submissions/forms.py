@@ -1,4 +1,4 @@
-"""What the signing page shows to one signer (``rpc.form.SigningForm``), and nothing that is not his to see."""
+"""What the signing page shows to one signer (``rpc.form.SigningForm``), and nothing that is not theirs to see."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -67,7 +67,7 @@ def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) ->
 
 
 def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetime) -> rpc.form.FormFile:
-    """A document as it was sent to the signers, for drawing its pages. Only while he may see the form."""
+    """Return a document as it was sent to the signers, for drawing its pages. Only while the visitor may see the form."""
     opened = _passed(session, query, site, now)
     if opened.state not in (FormState.OPEN, FormState.COMPLETED):
         raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
@@ -90,7 +90,7 @@ def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetim
 
 
 def drawing(session: Session, query: rpc.form.DrawForm, limits: Limits, site: Site, now: datetime) -> FillRequest:
-    """What the pages would show if this signer completed now with what stands on his page. Only reads."""
+    """Return what the pages would show if this signer completed now with what stands on their page. Only reads."""
     opened = _passed(session, query, site, now)
     if opened.state is not FormState.OPEN:
         raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
@@ -120,7 +120,7 @@ def labels(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) 
 
 
 def drawn(session: Session, command: rpc.form.SaveValues, site: Site, now: datetime) -> fitting.Question | None:
-    """What would be drawn of what this signer sends; None when he may send nothing, which is refused for itself."""
+    """Return what would be drawn of what this signer sends; None when they may send nothing, which is refused for itself."""
     opened = _passed(session, command, site, now)
     if opened.state is not FormState.OPEN:
         return None
@@ -133,7 +133,7 @@ def drawn(session: Session, command: rpc.form.SaveValues, site: Site, now: datet
 
 
 def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:
-    """Before a file is worked on: may this signer upload for a field of this type now? His party's uuid and the type."""
+    """Check, before a file is worked on, that this signer may upload for a field of this type; return party uuid and type."""
     opened = _passed(session, command, site, now)
     found = store.Loaded(
         session,
@@ -152,7 +152,7 @@ def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now
 
 
 def _passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> Opened:
-    """What the slug opens, to somebody who has passed the codes that are asked of him."""
+    """Return what the slug opens, to visitors who have passed the codes that are asked of them."""
     opened = _opened(session, visitor.slug, now)
     require_passed(opened.submitter, visitor.proofs, site, now)
     return opened
@@ -274,7 +274,7 @@ def _own_field(
     account: Account,
     whose: filling.Signing,
 ) -> rpc.form.FormField | None:
-    """A field that this signer fills in; what depends on others is decided, so that he needs not know their values."""
+    """Return a field that this signer fills in; what depends on others is decided: nobody else's values are sent along."""
     left = conditions.settled(field.conditions, own, done)
     if left is None:
         return None
@@ -322,8 +322,8 @@ def _shown_field(
 def _documents(
     snapshot: SnapshotRow, own: Collection[str], done: Mapping[str, Any], links: FileLinks
 ) -> tuple[list[rpc.form.FormDocument], set[str]]:
-    """The documents that are there or may appear while this signer fills in his fields (``own``), and the uuids of those that
-    cannot."""
+    """Return the documents that are there or may appear while this signer fills in their fields (``own``), and the uuids of
+    those that cannot."""
     found: list[rpc.form.FormDocument] = []
     never: set[str] = set()
     for one in snapshot.documents:

@@ -154,8 +154,8 @@ class SubmitterRow(Base):
     """One party. ``values`` by field uuid; a key with null was emptied by the signer, so that no default comes back.
     ``reasons`` for signing by field uuid.
 
-    ``visit`` is what the audit trail says of his last visit (``ip``, ``user_agent``, ``time_zone``). ``consent`` is what he has
-    agreed to (a Consent). ``branding``: ``logo`` and ``stamp``, the BlobRefs of his own pictures.
+    ``visit`` is what the audit trail says of their last visit (``ip``, ``user_agent``, ``time_zone``). ``consent`` is what they
+    have agreed to (a Consent). ``branding``: ``logo`` and ``stamp``, the BlobRefs of their own pictures.
     ``seen`` is what they were shown last (``shown.remembered``). ``given`` are the values that the sender has put in, whatever
     the signer has typed since; None in a row of an older version.
     """

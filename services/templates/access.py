@@ -1,6 +1,6 @@
 """Who may do what with a template (specification 5, decisions): every query and every command asks here.
 
-An admin sees and does everything. An editor sees his own and the shared ones, and changes his own. A viewer sees the shared
+Admins see and do everything. Editors see their own and the shared ones, and change their own. Viewers see the shared
 ones. What may not be seen does not exist (404); what may be seen and not be changed is forbidden (403).
 """
 

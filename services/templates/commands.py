@@ -46,7 +46,7 @@ def create(
                 store.put_documents(row, _stored(ready, definition), _report(ready, definition))
                 session.flush()
                 return store.announced(session, TEMPLATE_CREATED, row, links, now)
-            # Somebody else was faster; his template is there now.
+            # Somebody else was faster; their template is there now.
             row = queries.holder(session, external_id, lock=True)
         if row is None:
             raise ServiceError("unavailable", "The template was removed in the meantime, try again")

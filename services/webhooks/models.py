@@ -20,8 +20,8 @@ _LEASED = sa.text("leased_by IS NOT NULL")
 
 
 class Webhook(Base):
-    """A receiver. ``failing_since`` is the first failure after the last success. ``owner_email`` made it; he hears when it is
-    disabled as long as the gateway has not said who the admins are."""
+    """A receiver. ``failing_since`` is the first failure after the last success. ``owner_email`` made it and hears when
+    it is disabled as long as the gateway has not said who the admins are."""
 
     __tablename__ = "webhooks"
     __table_args__ = ({"sqlite_autoincrement": True},)

@@ -67,8 +67,8 @@ def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.Even
     """A page of the log. Run it in a write transaction: it waits for whoever is appending.
 
     Cursors are whole Unix seconds, so a page never ends within a second (it may be longer than ``limit``), and the second
-    that is under way is not shown yet. Seconds that were shown are closed: nobody appends to them any more, however late his
-    clock is. So a poller who passes ``next`` as ``after`` sees every event exactly once.
+    that is under way is not shown yet. Seconds that were shown are closed: no process appends to them any more, however late
+    its clock is. So a poller that passes ``next`` as ``after`` sees every event exactly once.
     """
     if request.event_type not in domain.EVENTS:
         raise invalid(f"Unknown event type '{request.event_type}'.", "type")

@@ -203,7 +203,7 @@ def test_a_shared_link_gives_each_visitor_a_form_of_his_own(
     first = page.url
     signer.fill("Name", "Vi")
     signer.saved()
-    page.goto(f"{suite.base_url}/d/{slug}")  # he comes back: what he began goes on
+    page.goto(f"{suite.base_url}/d/{slug}")  # the visitor comes back: what was begun goes on
     signer.field("Your name").fill("Vi Visitor")
     signer.field("Your e-mail address").fill("vi.visitor@example.com")
     signer.field("Your phone number").fill("+442079460018")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_the_next_signer_s_number_is_asked_for(suite: RunningSuite, open_page: OpenPage) -> None:
-    """He has to pass a code that is sent to his phone."""
+    """The next signer has to pass a code that is sent to their phone."""
     suite.api("PUT", "/account", {"phone_otp_webhook": {"url": "http://127.0.0.1:9/codes"}})
     try:
         made = template(suite, field("Name"), field("Job", line=4, role="Witness"))

@@ -1,4 +1,4 @@
-"""The reference at /docs: a person reads it, gives his key and tries a call."""
+"""The reference at /docs: a person reads it, gives their key and tries a call."""
 
 import re
 

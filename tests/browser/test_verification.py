@@ -1,4 +1,4 @@
-"""A signer who has to prove who he is: to the identity provider, which is a real one, and back to where he was."""
+"""Signers who have to prove who they are: to the identity provider, which is a real one, and back to where they were."""
 
 import os
 import re

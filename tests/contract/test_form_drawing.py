@@ -1,4 +1,4 @@
-"""What the signing page may have drawn, on real databases: as it would be if this signer completed now, for his eyes only."""
+"""What the signing page may have drawn, on real databases: as it would be if this signer completed now, for their eyes only."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -178,7 +178,7 @@ def test_an_attempt_is_finished_once_by_whom_it_was_begun(desk: IdentityDesk) ->
     assert refusal(lambda: desk.finish(bo.slug, state="another state")).code == "not_found"
     claims = at_once(*[desk.claim for _ in range(6)])
     assert [one.usable for one in claims].count(True) == 1
-    assert refusal(lambda: desk.finish(eve.slug)).code == "conflict"  # his state, her form
+    assert refusal(lambda: desk.finish(eve.slug)).code == "conflict"  # Bo's state, Eve's form
     done = at_once(*[lambda: desk.finish(bo.slug) for _ in range(6)])
     assert [isinstance(one, ServiceError) for one in done].count(False) == 1
     assert len(desk.lines(made.id, "complete_verification")) == 1

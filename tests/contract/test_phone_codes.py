@@ -167,7 +167,7 @@ def capped(desk: CodeDesk, **settings: Any) -> CodeDesk:
 
 
 def sent(desk: CodeDesk, number: str) -> tuple[str, Any]:
-    """What becomes of a code to that number, asked for by a submitter of his own: the error's code and when again."""
+    """Ask, as another submitter, for a code to that number; return the error's code and when to ask again."""
     bo = by_phone(desk, **PHONE | {"phone": number})
     try:
         desk.send(bo.slug, phone_otp_webhook=WEBHOOK)

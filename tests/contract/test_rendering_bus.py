@@ -205,7 +205,7 @@ def test_html_becomes_a_document(service: Running) -> None:
     one, again = (service.client.call(rendering.PREPARE_HTML, request) for _ in range(2))
     assert [field.name for field in one.fields] == ["Name"]
     assert one.file.sha256 == again.file.sha256, "laid out once"
-    assert one.file.key != again.file.key, "each owner has his own copy"
+    assert one.file.key != again.file.key, "each owner has their own copy"
     assert service.blobs.get(one.original).startswith(b"%PDF")
 
 
@@ -292,7 +292,7 @@ def test_characters_without_a_font_are_named(service: Running) -> None:
 def test_drafts_show_what_is_there(service: Running, tmp_path: Path) -> None:
     request = rendering.FillRequest.model_validate(seal_request(service.blobs, submission_id=99).model_dump())
     one, again = (service.client.call(rendering.FILL_DRAFTS, request) for _ in range(2))
-    assert one.documents[0].file.key != again.documents[0].file.key, "each caller's own, to be removed by him"
+    assert one.documents[0].file.key != again.documents[0].file.key, "each caller's own, to be removed by that caller"
     assert one.documents[0].file.key.startswith("submissions/99/")
     draft = service.blobs.get(one.documents[0].file)
     assert "Ana Kowalska" in pdf_text(draft, tmp_path)

@@ -60,7 +60,7 @@ def test_what_a_service_asks_for_it_uses(service: str) -> None:
 
 @pytest.mark.parametrize("folder", local.NODE_LOCKS.values(), ids=lambda folder: folder.name)
 def test_the_npm_locks_pin_everything_and_name_no_registry(folder: Path) -> None:
-    """Whoever installs has a registry of his own; the hash says that it gives the same package."""
+    """Whoever installs has a registry of their own; the hash says that it gives the same package."""
     wanted = json.loads((folder / "package.json").read_text())["dependencies"]
     packages = json.loads((folder / "package-lock.json").read_text())["packages"]
     assert packages.pop("")["dependencies"] == wanted

@@ -1,4 +1,4 @@
-"""Who may do what: every operation of the interface by every role, on records of his own, shared ones and other people's.
+"""Who may do what: every operation of the interface by every role, on records of their own, shared ones and other people's.
 
 The operations are those of the document; one without a row here fails. Real services answer.
 """
@@ -24,7 +24,7 @@ WORD = base64.b64encode(docx(paragraph("{{Name;role=Seller}}"))).decode()
 HTML = "<p>Name <text-field name='Name' role='Seller' style='width: 100px; height: 20px'></text-field></p>"
 
 RECORDS = ("own", "shared", "foreign")
-"""Made by the editor and kept to himself; by a colleague, shared; by the colleague, not shared."""
+"""Made by the editor and kept private; by a colleague, shared; by the colleague, not shared."""
 
 OK = "ok"
 Answers = dict[str, dict[str, int | str]]

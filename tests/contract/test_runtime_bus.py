@@ -198,7 +198,7 @@ def test_a_repeated_write_is_answered_once(client: RpcClient) -> None:
 
 
 def test_a_service_that_is_down_is_given_up_and_its_stale_request_is_not_run(client: RpcClient, worker: Worker) -> None:
-    """F14: the queue is there, so the request waits; when the service comes back the caller has long had his answer."""
+    """F14: the queue is there, so the request waits; when the service comes back the caller has long had its answer."""
     impatient: Rpc[rpc.CreateWebhook, Any] = Rpc(
         "webhooks", "create", rpc.CreateWebhook, rpc.CREATE.response, timeout=0.5
     )

@@ -233,7 +233,7 @@ def test_who_has_passed_the_code_goes_on_with_what_he_began_anywhere(door: Door)
     ("his", "hers"), [("vi@straße.example.com", "vi@strasse.example.com"), ("vi\u212a@example.com", "vik@example.com")]
 )
 def test_letters_that_look_alike_to_a_computer_are_other_mailboxes(door: Door, his: str, hers: str) -> None:
-    """He reads the mail of one domain, and must not come into the form of her who reads that of another."""
+    """Whoever reads the mail of one domain must not come into the form of somebody who reads that of another."""
     found = one(shared_link_2fa=True)
     began = door.start(found, email=hers, proofs=[door.proof(found, email=hers)])
     proof = door.proof(found, email=his)

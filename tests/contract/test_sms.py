@@ -104,7 +104,7 @@ def test_an_sms_is_sent_again_without_the_mail(desk: Desk) -> None:
     assert (invited(desk), invited(desk, "invitation.due")) == ([one.id], [one.id, one.id])
     desk.update_submitter(one.id, send_sms=True, send_email=True, account=READY)
     assert (invited(desk), invited(desk, "invitation.due")) == ([one.id] * 2, [one.id] * 3)
-    desk.update_submitter(two.id, send_sms=True, account=READY, phone="+14155550199")  # not his turn: when it comes
+    desk.update_submitter(two.id, send_sms=True, account=READY, phone="+14155550199")  # not their turn: when it comes
     assert invited(desk) == [one.id] * 2
     desk.complete(one.slug)
     assert invited(desk) == [one.id, one.id, two.id]

@@ -73,8 +73,8 @@ def test_what_is_cleared_and_what_must_remain(desk: Desk) -> None:
     assert refused(email=None, phone=None, name="Samuel") == ["email"]
     desk.update_submitter(one.id, send_sms=True, require_phone_2fa=True, account=ready)
     assert refused(phone="") == ["phone", "phone"]
-    assert refused(phone=None, require_phone_2fa=False) == ["phone"], "he would not be invited by SMS"
-    assert refused(phone=None, send_sms=False) == ["phone"], "he could not get his code"
+    assert refused(phone=None, require_phone_2fa=False) == ["phone"], "they would not be invited by SMS"
+    assert refused(phone=None, send_sms=False) == ["phone"], "they could not get their code"
     assert refused(phone=None, send_sms=True, require_phone_2fa=False) == ["phone"]
     unnamed = desk.update_submitter(one.id, name="", message={})
     assert (unnamed.name, unnamed.phone, desk.listed(q="Sam")) == (None, "+14155550123", [])
@@ -85,7 +85,7 @@ def test_what_is_cleared_and_what_must_remain(desk: Desk) -> None:
     assert cleared.slug != unnamed.slug, "who had the number may have the link"
     desk.update_submitter(one.id, send_email=True, name="Sam")
     texts = [each["data"]["message"] for each in desk.events("invitation.due")]
-    assert texts == [message, message, everybody, everybody], "the text of all, when his own is cleared"
+    assert texts == [message, message, everybody, everybody], "the text of all, when their own is cleared"
     by_phone = desk.update_submitter(one.id, email="", phone="+14155550199")
     assert (by_phone.email, by_phone.phone) == (None, "+14155550199")
     assert refused(phone="") == ["email"]

@@ -1,4 +1,4 @@
-"""``invite_by`` on real databases: added with the inviter's completion, once, by him alone."""
+"""``invite_by`` on real databases: added with the inviter's completion, once, by the inviter alone."""
 
 from typing import Any
 

@@ -69,7 +69,7 @@ def test_who_is_mailed_only_later_is_reminded_from_then_on(desk: Desk) -> None:
     desk.now += timedelta(days=1)
     for _ in range(2):
         desk.update_submitter(first.id, send_email=True)
-        desk.update_submitter(second.id, send_email=True)  # his turn has not come
+        desk.update_submitter(second.id, send_email=True)  # their turn has not come
     assert planned(desk) == [
         (first.id, 1, "2026-03-05 13:00"),
         (first.id, 2, "2026-03-07 12:00"),
@@ -119,7 +119,7 @@ def test_nobody_is_reminded_of_what_is_over(desk: Desk, end: Callable[[Desk, Any
     desk.now = NOW + timedelta(hours=1)
     end(desk, made)
     assert not remind(desk, made.id, made.submitters[0].id, 1)
-    assert not remind(desk, made.id, made.submitters[1].id, 1), "not his turn, or over for him as well"
+    assert not remind(desk, made.id, made.submitters[1].id, 1), "not their turn, or over for them as well"
     assert desk.events("reminder.due") == []
 
 

@@ -140,8 +140,8 @@ VIEWER = Actor(user_id=3, role=Role.VIEWER, email="vi@example.com")
 @pytest.mark.parametrize(
     ("actor", "sees", "changes"),
     [
-        (ADMIN, {"own", "shared", "private", "one-off of his", "one-off"}, True),
-        (EDITOR, {"own", "one-off of his"}, True),
+        (ADMIN, {"own", "shared", "private", "one-off of theirs", "one-off"}, True),
+        (EDITOR, {"own", "one-off of theirs"}, True),
         (VIEWER, {"shared"}, False),
     ],
 )
@@ -150,11 +150,11 @@ def test_roles(desk: Desk, actor: Actor, sees: set[str], changes: bool) -> None:
         "own": desk.create(two_signers(author_id=EDITOR.user_id, shared_link=False)),
         "shared": desk.create(two_signers(author_id=ADMIN.user_id, shared_link=True)),
         "private": desk.create(two_signers(author_id=ADMIN.user_id, shared_link=False)),
-        "one-off of his": desk.create(),
+        "one-off of theirs": desk.create(),
         "one-off": desk.create(),
     }
     one_off = "UPDATE submissions SET template_id = NULL, created_by_id = {} WHERE id = {}"
-    for name, creator in (("one-off of his", EDITOR.user_id), ("one-off", ADMIN.user_id)):
+    for name, creator in (("one-off of theirs", EDITOR.user_id), ("one-off", ADMIN.user_id)):
         statement = sa.text(one_off.format(creator, made[name].id))
         desk.database.write(lambda session, statement=statement: session.execute(statement))
 

@@ -1,7 +1,7 @@
 """The try-out overlay as kubectl renders it, and each of its pods as `podman kube play` takes it.
 
-An operator changes the overlay's settings with an overlay of his own; so does the runner (``render``). What a pod template says is
-kept; what podman has no equivalent for is done here or by ``cluster``:
+Operators change the overlay's settings with an overlay of their own; so does the runner (``render``). What a pod template says
+is kept; what podman has no equivalent for is done here or by ``cluster``:
 
 | Manifest | Here |
 |---|---|

@@ -97,7 +97,7 @@ def test_one_recipient_sees_his_branding(suite: RunningSuite, template: int, log
     assert 0.01 < share_of(RED, fetched(submission["documents"][0]["url"])) < 0.06, (
         "the buyer's stamp is not the seller's"
     )
-    assert share_of(BLUE, fetched(submission["documents"][0]["url"])) > 0.01, "his own stamp, without a logo"
+    assert share_of(BLUE, fetched(submission["documents"][0]["url"])) > 0.01, "their own stamp, without a logo"
     assert (
         share_of(RED, fetched(submission["audit_log_url"])) == share_of(BLUE, fetched(submission["audit_log_url"])) == 0
     )
@@ -109,7 +109,7 @@ def test_one_recipient_sees_his_branding(suite: RunningSuite, template: int, log
 
 
 def test_a_whole_submission_of_word_is_branded(suite: RunningSuite, logos: LogoServer) -> None:
-    """The only creating call that the specification gives branding at the top: for everybody who has none of his own."""
+    """The only creating call that the specification gives branding at the top: for everybody who has none of their own."""
     tags = "{{A;type=text;role=Seller}} {{B;type=text;role=Buyer}} {{C;type=stamp;role=Buyer;width=200;height=80}}"
     body = {
         "documents": [{"name": "note", "file": base64.b64encode(docx(paragraph(tags))).decode()}],

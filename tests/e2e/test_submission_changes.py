@@ -187,7 +187,7 @@ def test_the_events_of_a_submission_by_pages(suite: RunningSuite, template: dict
 
 
 def test_a_view_is_reported_by_another_page(suite: RunningSuite, template: dict[str, Any]) -> None:
-    """No API key: whoever has the slug may sign, so he may look as well."""
+    """No API key: whoever has the slug may sign, so they may look as well."""
     seller, buyer = send(suite, template["id"], send_email=False)
 
     def look(slug: Any) -> requests.Response:
@@ -205,7 +205,7 @@ def test_a_view_is_reported_by_another_page(suite: RunningSuite, template: dict[
     assert suite.api("GET", f"/submitters/{seller['id']}")["opened_at"] is not None
     wait_until(lambda: events_of(suite, "form.viewed", id=seller["id"]), what="form.viewed")
     look(buyer["slug"])
-    assert views() == 1, "it is not his turn"
+    assert views() == 1, "it is not their turn"
     for slug, status in (("x" * 22, 404), ("", 422), ("x" * 101, 422), (5, 422), (None, 422)):
         answer = look(slug)
         assert answer.status_code == status, (slug, answer.text)

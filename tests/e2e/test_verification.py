@@ -1,4 +1,4 @@
-"""A field that its signer fills by proving who he is at an identity provider, which is a real one (OpenID Connect)."""
+"""A field that signers fill by proving who they are at an identity provider, which is a real one (OpenID Connect)."""
 
 import uuid
 from typing import Any
@@ -25,7 +25,7 @@ PASSPORT = {
 
 
 class Browser(requests.Session):
-    """A signer's browser, at his form."""
+    """A signer's browser, at their form."""
 
     def __init__(self, suite: RunningSuite, slug: str) -> None:
         super().__init__()

@@ -4,7 +4,7 @@
 
 Ours: key look-up, request and response validation, the call over the bus, the database. Flask's, one process with 8 threads
 and `jsonify`, twice: the very same answers from memory, and with the call in, that is, asking the same service over the same
-bus for each of them, without keys and validation. The first ratio says what a caller gets for all that is done for him, the
+bus for each of them, without keys and validation. The first ratio says what a caller gets for all that is done for them, the
 second what the gateway costs. All in turns, with wrk and 8 connections, on the same machine, whose processors the gateway,
 broker and services share. Prints requests per second, p50, p99 and the ratios (target of the second: 0.5).
 """

@@ -26,7 +26,7 @@ SECRET = "a secret: of+ours"
 
 
 class ProviderProcess:
-    """`oidc-provider-mock`. Whoever signs in there says himself who he is; ``person`` says what is known of him."""
+    """`oidc-provider-mock`. Whoever signs in there says who they are; ``person`` says what is known of them."""
 
     def __init__(self, log: Path) -> None:
         self.port = free_port()
@@ -51,7 +51,7 @@ class ProviderProcess:
         requests.put(f"{self.url}/users/{quote(subject)}", json=claims, timeout=30).raise_for_status()
 
     def sign_in(self, address: str, subject: str | None) -> str:
-        """Whom the page at ``address`` is shown to signs in, or cancels (None); where he is sent."""
+        """Sign in at the page at ``address``, or cancel (None); return where the browser is sent."""
         form = {"sub": subject} if subject is not None else {"action": "deny"}
         answer = requests.post(address, data=form, allow_redirects=False, timeout=30)
         assert answer.status_code in (302, 303), answer.text[:1000]

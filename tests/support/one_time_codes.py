@@ -27,7 +27,7 @@ LIMITS = Settings(
 
 
 class CodeDesk(Desk):
-    """What a signer does with codes; he reads his mails."""
+    """Does what a signer does with codes, whose mails it reads."""
 
     code_limits = LIMITS
 

@@ -1,4 +1,4 @@
-"""One-time codes that a signer passes before he sees the form, or to confirm the number in a telephone field."""
+"""One-time codes that signers pass before they see the form, or to confirm the number in a telephone field."""
 
 from contracts.rpc import Rpc
 from contracts.rpc.submissions.visit import Visit
@@ -18,8 +18,8 @@ class CodeAsked(Tolerant):
 
 
 class SendCode(Visit):
-    """Send the one-time code that is asked for next: to the signer's address, or, when he has passed those, to the number
-    ``phone`` that he wants to put into a field which asks for a code. ``phone_otp_webhook`` is the account's, sealed (see
+    """Send the one-time code that is asked for next: to the signer's address, or, when they have passed those, to the number
+    ``phone`` that they want to put into a field which asks for a code. ``phone_otp_webhook`` is the account's, sealed (see
     contracts.events.CodeDue); None when there is none."""
 
     request_id: str

@@ -31,7 +31,7 @@ class FormField(FieldDefinition):
     """A field on the signing page: ``value`` as stored, ``mine`` when this signer fills it (others are shown only).
 
     ``display`` is how a value reads on paper (formatted date, number), masked where it must be. ``reasons`` are those that
-    the signer of this signature must choose from, ``reason`` the one that he has chosen.
+    the signer of this signature must choose from, ``reason`` the one that they have chosen.
     ``confirmed`` is the stored number of a phone field that asks for a one-time code, when the code was passed.
     Of a verification field ``verified_as`` is whom the identity provider named (empty when it gave no name, None without a
     proof), ``verification_problem`` why the last attempt came to nothing (``IdentityProblem``).
@@ -48,14 +48,14 @@ class FormField(FieldDefinition):
 
 
 class ConsentAsked(Tolerant):
-    """What the signer has to agree to before he can complete; ``url`` is where it can be read."""
+    """The words that a signer has to agree to before completing; ``url`` is where the terms can be read."""
 
     text: str
     url: str | None = None
 
 
 class PartyToInvite(Tolerant):
-    """A role whose signer this signer names when he completes; with ``needs_phone`` he has to give a telephone number, too."""
+    """A role whose signer this signer names on completing; with ``needs_phone`` they have to give a telephone number, too."""
 
     uuid: str
     role: str
@@ -121,7 +121,7 @@ class WordsAbove(Tolerant):
 
 
 class CompleteForm(SaveValues):
-    """The last step: saves, checks everything, completes. ``consent``: he has ticked what he was asked to agree to.
+    """The last step: saves, checks everything, completes. ``consent``: they have ticked what they were asked to agree to.
     ``statement``: what stood above the button; None where the page did not say that it showed any (an older one)."""
 
     consent: bool = False

@@ -1,4 +1,4 @@
-"""Verification fields: the signer proves who he is at an identity provider."""
+"""Verification fields: signers prove who they are at an identity provider."""
 
 from enum import StrEnum
 
@@ -25,8 +25,8 @@ class IdentityProblem(StrEnum):
 
 class StartIdentityCheck(Visit):
     """The signer goes to the identity provider ``issuer``, called ``provider``, for the verification field ``field`` (uuid).
-    ``state_digest`` is the SHA-256, in hex, of the random ``state`` that comes back with him: what it is, and what follows
-    from it (nonce, code verifier), stays between the gateway and his browser."""
+    ``state_digest`` is the SHA-256, in hex, of the random ``state`` that comes back with them: what it is, and what follows
+    from it (nonce, code verifier), stays between the gateway and their browser."""
 
     request_id: str
     field: str
@@ -36,8 +36,8 @@ class StartIdentityCheck(Visit):
 
 
 class IdentityCheckStarted(Tolerant):
-    """``method`` is that of the field (``aes``, ``qes``). ``anew``: he came back as another person before, so the provider
-    should have him sign in again instead of taking him for the one whom it knows."""
+    """``method`` is that of the field (``aes``, ``qes``). ``anew``: the signer came back as another person before, so the
+    provider should have them sign in again instead of taking them for the one whom it knows."""
 
     method: str | None = None
     anew: bool = False
@@ -52,7 +52,7 @@ class ClaimIdentityCheck(Tolerant):
 
 
 class IdentityCheckClaimed(Tolerant):
-    """Whose check it is: ``slug`` of the submitter, ``field`` its uuid. ``usable`` False: he came too late, or with a state
+    """Whose check it is: ``slug`` of the submitter, ``field`` its uuid. ``usable`` False: they came too late, or with a state
     that was used before; then there is nothing to ask the provider for."""
 
     slug: str
@@ -76,7 +76,7 @@ class ProvedIdentity(Tolerant):
 
 class FinishIdentityCheck(Visit):
     """What became of the check that was claimed: an ``identity``, or a ``problem``. ``any_email``: the operator lets a signer
-    prove another e-mail address than the one that he was invited at."""
+    prove another e-mail address than the one that they were invited at."""
 
     request_id: str
     state_digest: str

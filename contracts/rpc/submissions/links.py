@@ -1,4 +1,4 @@
-"""Shared links: a visitor starts a submission for himself."""
+"""Shared links: visitors start submissions of their own."""
 
 from contracts.rpc import Rpc
 from contracts.rpc.submissions.codes import CodeSent, PassedCode
@@ -7,7 +7,7 @@ from contracts.types import Account, Actor, Tolerant
 
 
 class LinkVisit(Visit):
-    """Somebody at a shared link: ``slug`` is the template's. ``email``, ``name`` and ``phone`` as far as he was asked for."""
+    """A visitor of a shared link: ``slug`` is the template's; ``email``, ``name`` and ``phone`` as far as asked for."""
 
     account: Account
     email: str | None = None
@@ -16,8 +16,8 @@ class LinkVisit(Visit):
 
 
 class StartFromLink(LinkVisit):
-    """A submission for this visitor. ``sender`` is the template's author, while he is a user. ``resume`` is what this browser
-    was given when it started one before: the same visitor goes on with that."""
+    """Start a submission for this visitor. ``sender`` is the template's author, while still a user. ``resume`` is what this
+    browser was given when it started one before: the same visitor goes on with that."""
 
     request_id: str
     sender: Actor | None = None

@@ -6,7 +6,7 @@ from contracts.types import Tolerant
 
 
 class Visit(Tolerant):
-    """Who opens the signing page. The slug is the secret that lets him in; it is never logged whole.
+    """A visitor of the signing page. The slug is the secret that lets them in; it is never logged whole.
 
     ``proofs`` are what this browser was given for the one-time codes that it has passed (``PassedCode``). ``shown`` is what the
     page shows, as it got it with ``SigningForm.shown``; None of a page of an older version.

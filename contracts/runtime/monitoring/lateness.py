@@ -5,7 +5,7 @@ import time
 from prometheus_client import Gauge
 
 TICK_SECONDS = 0.05
-"""How often to ask. Whoever measures sleeps this long in his own kind of loop and calls ``slept``. What keeps a loop for less
+"""How often to ask. Whatever measures sleeps this long in its own kind of loop and calls ``slept``. What keeps a loop for less
 may fall between two ticks and is not seen; five times as often takes half of what an idle suite takes of a processor."""
 
 _NOTICEABLE_SECONDS = 0.0025

@@ -2,7 +2,7 @@
 waiting for the confirm of a reply. A lost reply is a time-out at the caller, whose write calls can be repeated.
 
 This connection and the one that requests come by are lost and made again apart from each other. What is answered in between
-waits for this one: the caller would wait for his whole time-out otherwise.
+waits for this one: the caller would wait for its whole time-out otherwise.
 """
 
 from collections import deque

@@ -55,7 +55,7 @@ def actor(session: Session, key_hash: str) -> Actor | None:
 
 
 def active_actor(session: Session, user_id: int) -> Actor | None:
-    """An active user by his id."""
+    """Return the active user with this id, or None."""
     found = session.get(User, user_id)
     if found is None or found.archived_at is not None:
         return None

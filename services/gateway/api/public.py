@@ -50,7 +50,7 @@ _NARROW = b"""/* Swagger UI is drawn for wide screens: on a phone a path stood i
   }
 }"""
 _START = b"""// Swagger UI fills in the example of a parameter, or its default. A filter that the caller did not choose is in
-// his way, so what may be left out stays empty, and both are told instead.
+// their way, so what may be left out stays empty, and both are shown in its description instead.
 const tell = (parameter) => {
   if (!parameter || parameter.required || parameter.example === undefined) return;
   if (parameter.schema.default !== undefined) parameter.description += " `" + parameter.schema.default + "` when absent.";

@@ -146,7 +146,7 @@ class IdentityProvider:
         return f"but whether it takes our credentials it does not say ({status}: {said})"
 
     def address(self, state: str, method: str | None, *, anew: bool) -> str:
-        """Where the signer goes. ``anew``: he is to sign in although the provider may know him already."""
+        """Return the address that the signer is sent to. ``anew``: they must sign in even if the provider knows them."""
         endpoint = self.metadata().authorization_endpoint
         challenge = hashlib.sha256(self._verifier(state).encode()).digest()
         asked = {

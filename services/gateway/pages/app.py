@@ -50,7 +50,7 @@ def create_pages(
 ) -> flask.Flask:
     """The pages as a WSGI application. ``authenticated`` says whether a text is the API key of an active user;
     ``phone_otp_webhook`` gives the account's, sealed for the service that calls it; ``account`` its settings; ``user`` an
-    active user by his id; ``identity_provider`` is where verification fields are proved."""
+    active user by their id; ``identity_provider`` is where verification fields are proved."""
     app = flask.Flask(__name__, static_folder=None)
     app.request_class = InMemory
     app.config["MAX_CONTENT_LENGTH"] = settings.max_file_size + JSON_LIMIT

@@ -89,7 +89,7 @@ def web_address(url: str | None) -> dict[str, str] | None:
 
 
 def _consent(form: SigningForm) -> dict[str, Any] | None:
-    """What he has to agree to, with where it can be read."""
+    """Return the words that the signer has to agree to, with where the terms can be read."""
     return {"text": form.consent.text, "terms": web_address(form.consent.url)} if form.consent else None
 
 

@@ -1,7 +1,7 @@
-"""Verification fields: ``/s/<slug>/identity`` sends a signer to the identity provider, ``/identity/callback`` takes him back.
+"""Verification fields: ``/s/<slug>/identity`` sends a signer to the identity provider, ``/identity/callback`` takes them back.
 
 The browser that begins an attempt keeps a cookie that no script reads; only with it the attempt can be finished. So nobody can
-have another one prove his identity for a form that is not his, or be proved by another one's code.
+make somebody else prove an identity for the wrong form, or pass with somebody else's code.
 
 The way back is a GET that changes something: it is the protocol's, it works once, and only in that browser.
 """

@@ -1,6 +1,6 @@
-"""Shared links ``/d/<slug of a template>``: who has one says who he is, and gets a form of his own.
+"""Shared links ``/d/<slug of a template>``: whoever has one says who they are, and gets a form of their own.
 
-Opening the page changes nothing. What the visitor began is remembered in a cookie of his browser, for this link only, that no
+Opening the page changes nothing. What a visitor began is remembered in a cookie of their browser, for this link only, that no
 script can read; another person at the same browser, with another address, begins anew.
 """
 

@@ -1,4 +1,4 @@
-"""The pictures of a submitter's branding, kept and forgotten with him."""
+"""The pictures of a submitter's branding, kept and forgotten with the submitter."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -47,7 +47,7 @@ def require_passed(submitter: SubmitterRow, proofs: Sequence[str], site: Site, n
 
 
 def lock_passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> tuple[store.Loaded, SubmitterRow]:
-    """The submission of this slug, locked, and its signer, who has passed the codes that are asked of him."""
+    """Lock the submission of this slug and return it with its signer, who has passed the codes that are asked of them."""
     found, submitter = store.lock_by_slug(session, visitor.slug)
     require_passed(submitter, visitor.proofs, site, now)
     return found, submitter
@@ -107,7 +107,7 @@ def asks_for_code(field: FieldDefinition) -> bool:
 
 
 def unconfirmed(found: store.Loaded, submitter: SubmitterRow, site: Site) -> filling.Faults:
-    """The fields of this signer whose number he has not confirmed, as they stand."""
+    """Return the fields of this signer whose numbers, as they stand, have not been confirmed."""
     fields = [one for one in found.fields_of(submitter) if asks_for_code(one) and submitter.values.get(one.uuid)]
     numbers = [str(submitter.values[one.uuid]) for one in fields]
     known = one_time_codes.confirmed(found.session, submitter, numbers, site.link_secret)
@@ -136,7 +136,7 @@ def _asked(
     if asked is not None:
         if number is not None and asked.method == EMAIL:
             require_passed(submitter, visit.proofs, site, now)
-        if number is not None and number != asked.address:  # else anybody would prove a number of his own
+        if number is not None and number != asked.address:  # else anybody could prove a number of their own
             raise invalid("phone is not the number of this submitter", "phone", "is not the number of this submitter")
         return asked
     if number is None:

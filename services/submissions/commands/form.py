@@ -114,7 +114,7 @@ def complete(
             "statement": command.statement.model_dump() if command.statement else None,
             **shown.given(submitter, found.snapshot, found.attachments),
         }
-        if lines:  # between what he began with and what he ended with
+        if lines:  # between what they began with and what they ended with
             announce(telling, first)
             trail.append(found, lines, at)
             first = ()
@@ -200,7 +200,7 @@ def attach(
 
 
 def must_take_files(found: store.Loaded, submitter: SubmitterRow, kind: str, now: datetime) -> FieldType:
-    """The form is open for this signer, and he has a field of this type. Raises ServiceError otherwise."""
+    """Return the type if the form is open for this signer and they have a field of it. Raises ServiceError otherwise."""
     state = found.state.form_state(submitter.id, now)
     if state is not FormState.OPEN:
         raise refused_for_page(Refused(state, domain.REFUSALS[state]))

@@ -1,4 +1,4 @@
-"""Use cases of a verification field: the signer goes to the identity provider, comes back, has proved who he is or has not.
+"""Use cases of a verification field: signers go to the identity provider, come back, have proved who they are or have not.
 
 What the provider said was looked at by the gateway, which alone speaks with it; whose form it is for is decided here.
 """
@@ -113,7 +113,7 @@ def _field(found: store.Loaded, submitter: SubmitterRow, uuid: str) -> FieldDefi
 
 
 def _mismatch(submitter: SubmitterRow, command: rpc.FinishIdentityCheck) -> IdentityProblem | None:
-    """He was invited at one address and has proved another one: he is not the one who was asked."""
+    """Report a signer who proved another address than the one that was invited: they are not the one who was asked."""
     proved = command.identity.email if command.identity else None
     if command.any_email or not proved or not submitter.email:
         return None
@@ -144,7 +144,7 @@ def _said(row: IdentityCheckRow) -> dict[str, Any]:
 
 
 def _identified(identity: ProvedIdentity) -> dict[str, Any]:
-    """As little as says who it was: the name, and what the provider calls him by."""
+    """Return as little as says who it was: the name, and what the provider calls them by."""
     return {
         "identified_as": identity.name,
         "firstname": identity.first_name,

@@ -1,4 +1,4 @@
-"""Shared links ``/d/<slug of a template>`` (specification 2.2, peer facts 6.4): a visitor gets a submission of his own.
+"""Shared links ``/d/<slug of a template>`` (specification 2.2, peer facts 6.4): visitors get submissions of their own.
 
 A stranger must not come into somebody else's submission: neither the same network address nor the same e-mail address, typed
 in, opens one that is there. Only the browser that began it, by its cookie (``resume``), or who has passed a one-time code for
@@ -45,7 +45,7 @@ _MOST_LOOKED_AT = 20
 
 @dataclass(frozen=True)
 class Contact:
-    """Who the visitor says that he is, cleaned; what was not asked for is None."""
+    """Who the visitors say that they are, cleaned; what was not asked for is None."""
 
     email: str | None
     name: str | None
@@ -83,7 +83,7 @@ def contact_of(visit: rpc.links.LinkVisit, template: TemplateSnapshot) -> Contac
 
 
 def asked_code(template: TemplateSnapshot, contact: Contact) -> Asked | None:
-    """The code that the visitor must pass before he gets a submission."""
+    """Return the code that the visitor must pass before getting a submission."""
     if not template.preferences.get("shared_link_2fa"):
         return None
     return Asked(f"link:{template.id}:{addresses.mailbox(contact.email)}", EMAIL, contact.email)
@@ -129,7 +129,7 @@ def start(
     site: Site,
     now: datetime,
 ) -> rpc.links.LinkStarted:
-    """The visitor's submission: the one that he began, or a new one. A repeated request makes one."""
+    """Return the visitor's submission: the one that they began, or a new one. A repeated request makes one."""
     contact = Contact(creating.submitters[0].email, creating.submitters[0].name, creating.submitters[0].phone)
     asked = asked_code(template, contact)
 
@@ -234,7 +234,7 @@ def _begun(
 
 
 def _request_of(command: rpc.links.StartFromLink, contact: Contact) -> str:
-    """Who repeats another one's request, by chance or not, is another visitor when he says that he is somebody else."""
+    """Name the request: a repeated request id with different contact details counts as a new visitor."""
     return f"{command.request_id}/{hashlib.sha256(repr(contact).encode()).hexdigest()[:_MAC_LENGTH]}"
 
 

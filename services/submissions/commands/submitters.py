@@ -97,7 +97,7 @@ def update(
     site: Site,
     now: datetime,
 ) -> Submitter:
-    """Change the submitter, then complete him or invite him again, when that is asked for."""
+    """Change the submitter, then complete or invite them again, when that is asked for."""
 
     def decide() -> Submitter:
         found, submitter = store.lock_submitter_for(session, command.actor, command.id)

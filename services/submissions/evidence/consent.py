@@ -1,7 +1,7 @@
-"""Consent: a box that a signer must tick before he completes (specification 4.3.1, 4.3.3; peer facts 4.5).
+"""Consent: a box that a signer must tick before completing (specification 4.3.1, 4.3.3; peer facts 4.5).
 
-What he is asked is settled when the submission is made and kept with his preferences, so that the paper states the very
-words that were on his page. Per submitter wins over the whole submission, key by key; ``false`` exempts him.
+What signers are asked is settled when the submission is made and kept with their preferences, so that the paper states the very
+words that were on their page. Per submitter wins over the whole submission, key by key; ``false`` exempts them.
 """
 
 from datetime import datetime
@@ -23,8 +23,8 @@ USUAL_TEXT_OF_TERMS = "I have read the terms and agree to them."
 
 
 def checked(given: NewSubmitter, request: NewSubmission, path: str, problems: Problems) -> dict[str, Any]:
-    """The preferences of a submitter that say what he has to agree to: ``consent_enabled``, ``consent_document_text``,
-    ``consent_document_url``. Empty when nothing was said of it."""
+    """Return the preferences of a submitter that say what they have to agree to: ``consent_enabled``,
+    ``consent_document_text``, ``consent_document_url``. Empty when nothing was said of it."""
     enabled = request.consent_enabled if given.consent_enabled is None else given.consent_enabled
     url = _url(given.consent_document_url, f"{path}consent_document_url", problems) or _url(
         request.consent_document_url, "consent_document_url", problems
@@ -57,7 +57,7 @@ def asked(submitter: SubmitterRow) -> ConsentAsked | None:
 
 
 def given(submitter: SubmitterRow, command: CompleteForm, now: datetime) -> list[trail.Line]:
-    """Record that he has agreed, and what to add to the trail. Raises ServiceError when he had to and did not."""
+    """Record that the signer has agreed; return what to add to the trail. Raises ServiceError if they had to and did not."""
     wanted = asked(submitter)
     if wanted is None:
         return []

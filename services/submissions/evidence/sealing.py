@@ -84,8 +84,8 @@ def _without_documents(made: FillRequest, hidden: Collection[str]) -> FillReques
 
 @dataclass(frozen=True)
 class Signer:
-    """A signer as he would be if he completed at the moment ``at`` with these ``values`` (those of all his fields, by uuid),
-    for these ``reasons``, in this time zone."""
+    """A signer as they would be after completing at the moment ``at`` with these ``values`` (those of all their fields, by
+    uuid), for these ``reasons``, in this time zone."""
 
     row: SubmitterRow
     values: Mapping[str, Any]

@@ -2,8 +2,8 @@
 
 Each is planned as a row when the party is sent its first mail (its turn comes, or somebody has it sent later), and is due that
 long after it. Whether it is still wanted is asked then: nobody is reminded who has signed, of what was declined, has expired or
-is archived, or before his turn. The mail's id follows from party, number and row, so that told twice it is one mail; of several
-that are overdue together only the last is sent. When the party's link is replaced (``signing_links``), the rows go.
+is archived, or before their turn. The mail's id follows from party, number and row, so that told twice it is one mail; of
+several that are overdue together only the last is sent. When the party's link is replaced (``signing_links``), the rows go.
 """
 
 from datetime import datetime, timedelta
@@ -55,7 +55,7 @@ def plan(found: Loaded, submitter: SubmitterRow, now: datetime) -> None:
 
 
 def are_planned(session: Session, submitter: SubmitterRow) -> bool:
-    """He whose turn came while he wanted no mail is reminded from the first mail on that he was sent after all."""
+    """Tell if reminders are planned: parties whose turn came without a mail are reminded from their first mail on."""
     there = sa.select(ReminderRow.id).where(ReminderRow.submitter_id == submitter.id)
     return session.scalar(there.limit(1)) is not None
 

@@ -16,9 +16,9 @@ _NO_PHONE = "needs a phone"
 
 
 def wishes(request: NewSubmission, reached: Sequence[bool], problems: Problems) -> list[bool]:
-    """For each submitter, whether his invitation goes by SMS, too. ``reached``: who has a number, or will have one by then.
+    """Decide for each submitter if their invitation goes by SMS, too. ``reached``: who has a number, or will have one by then.
 
-    ``send_sms`` of the submission is for everybody who has a number; that of a submitter is about him alone.
+    ``send_sms`` of the submission is for everybody who has a number; that of a submitter is about that one alone.
     """
     asked = [request.send_sms if one.send_sms is None else one.send_sms for one in request.submitters]
     where = [f"submitters[{index}].send_sms" for index, one in enumerate(request.submitters) if one.send_sms]
@@ -46,7 +46,7 @@ def check_change(command: UpdateSubmitter, problems: Problems) -> None:
 
 
 def check_number(command: UpdateSubmitter, submitter: SubmitterRow, problems: Problems) -> None:
-    """As changed, has he a number? Who is to be invited by SMS keeps his, until ``send_sms`` false says otherwise."""
+    """Require that a submitter who is invited by SMS has a number after the change; ``send_sms`` false ends that."""
     taken = "phone" in command.model_fields_set and submitter.preferences.get("send_sms")
     if (command.send_sms or taken) and not submitter.phone:
         problems.add("phone", "is required by send_sms", "send_sms needs phone.")

@@ -1,4 +1,4 @@
-"""Which one-time codes a submitter must pass, as asked for on creation or changed later, and whether they can reach him."""
+"""Which one-time codes a submitter must pass, as asked for on creation or changed later, and whether codes can reach them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

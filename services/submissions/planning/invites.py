@@ -1,7 +1,7 @@
-"""``invite_by``: a party whose signer another one names when he completes (peer facts 2.6, 6.2).
+"""``invite_by``: a party whose signer is named by another signer on completing (peer facts 2.6, 6.2).
 
 Until then it is a role and no submitter. The signer's last step adds it and completes in one transaction: nobody is added
-without that signer's completion, however often the step is sent or whatever dies on the way, and he cannot complete without.
+without that signer's completion, however often the step is sent or whatever dies on the way, and nobody completes without it.
 """
 
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ def asked(row: SubmissionRow, submitter: SubmitterRow) -> list[PartyToInvite]:
 
 
 def require_none(found: Loaded, submitter: SubmitterRow) -> None:
-    """He cannot be completed by somebody else, who does not know whom he would name."""
+    """Refuse to complete an inviting signer by the API, which does not know whom they would name."""
     if waiting := asked(found.row, submitter):
         raise invalid(f"{submitter.role} has to invite {waiting[0].role} on the signing page", "completed")
 

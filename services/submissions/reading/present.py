@@ -140,7 +140,7 @@ def submission(shown: Shown) -> Submission:
 
 
 def submitter(one: Any, shown: Shown, documents: list[SealedDocumentLink], *, alone: bool = False) -> Submitter:
-    """``alone``: as the submitter reads give him, with template, events and his fields."""
+    """Present a submitter. ``alone``: as the submitter reads give them, with template, events and their fields."""
     return as_stored(
         Submitter,
         id=one.id,

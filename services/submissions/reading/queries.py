@@ -116,7 +116,7 @@ def submitter(session: Session, query: rpc.GetSubmitter, site: Site, now: dateti
 
 
 def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: datetime) -> Page[Submitter]:
-    """A page of submitters, each as ``submitter`` gives him."""
+    """Return a page of submitters, each as ``submitter`` gives them."""
     ids, following = lists.page(query, partial(lists.ids, session, [lists.of_submitters(query)]))
     data = _submitters(session, ids, query.actor, query.include, site, now) if ids else []
     return Page(data=data, pagination=Pagination.of(ids, following))
@@ -160,7 +160,7 @@ def presented_submitter(
 def own_fields(
     session: Session, actor: Actor, submitter_id: int
 ) -> tuple[list[FieldDefinition], list[FieldDefinition], set[str], str]:
-    """For a change: the submitter's fields, all fields of the submission, uuids: of his attachments, of his role."""
+    """Return for a change: the submitter's fields, all fields of the submission, uuids of their attachments and role."""
     row = session.execute(
         _joined(sa.select(SubmitterRow.submission_id, SubmitterRow.party_uuid)).where(
             SubmitterRow.id == submitter_id, visible_to(actor)

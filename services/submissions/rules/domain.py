@@ -177,7 +177,7 @@ def complete(submission: Submission, submitter_id: int, now: datetime, *, seal_i
 
 
 def complete_for(submission: Submission, submitter_id: int, now: datetime, *, seal_id: str) -> Decision:
-    """As ``complete``, by the API user in the signer's place: he need not wait for the signer's turn."""
+    """As ``complete``, by the API user in the signer's place, without waiting for the signer's turn."""
     _must_be_pending(submission, submitter_id, now)
     return _completed(submission, submitter_id, seal_id)
 
@@ -190,7 +190,7 @@ def decline(submission: Submission, submitter_id: int, now: datetime) -> Decisio
 
 
 def change(submission: Submission, submitter_id: int) -> None:
-    """May details of this submitter still be changed? Raises Refused once he has completed or declined."""
+    """Check that details of this submitter may still be changed. Raises Refused once they have completed or declined."""
     status = submission.submitter(submitter_id).status
     if status is not SubmitterStatus.PENDING:
         raise Refused(status.value, f"Submitter has already {status.value} the submission.")
@@ -199,7 +199,7 @@ def change(submission: Submission, submitter_id: int) -> None:
 
 
 def invite_again(submission: Submission, submitter_id: int, now: datetime) -> Decision:
-    """Send the invitation once more. Before his turn nothing is sent: he will be invited when it comes."""
+    """Send the invitation once more. Before the submitter's turn nothing is sent: they are invited when it comes."""
     _must_be_pending(submission, submitter_id, now)
     submitter = submission.submitter(submitter_id)
     if not submission.reached(submitter):

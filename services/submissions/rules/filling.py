@@ -165,7 +165,7 @@ def _received(field: FieldDefinition, raw: Any, attached: Mapping[str, FieldType
 
 
 def _refuse_other_proof(field: FieldDefinition, raw: Any, stored: Mapping[str, Any]) -> None:
-    """What a signer has proved is known; his page can neither say it nor take it back. An older page may not know of it yet."""
+    """Refuse a value other than the stored proof: no page can give one. An older page may not know of it and sends none."""
     if raw is not None and raw != stored.get(field.uuid):
         reason = "must be verified with the identity provider"
         raise ServiceError("invalid", f"{label(field)} {reason}", [{"field": field.uuid, "reason": reason}])

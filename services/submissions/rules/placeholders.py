@@ -1,6 +1,6 @@
 """Placeholders in default values (peer facts 2.7): ``{{date}}``, ``{name}`` and so on, resolved when the party completes.
 
-Only what the template or the API user wrote is ever resolved. What a signer types stays as he typed it.
+Only what the template or the API user wrote is ever resolved. What signers type stays as they typed it.
 """
 
 import re

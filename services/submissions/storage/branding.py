@@ -40,7 +40,7 @@ class Shown:
 
 
 def planned(given: NewSubmitter, request: NewSubmission, party_uuid: str, path: str, problems: Problems) -> Branding:
-    """The branding of a new submitter: his own, else that of the whole submission."""
+    """Return the branding of a new submitter: their own, else that of the whole submission."""
     found = Branding()
     for key in (*PICTURES, "company_name"):
         own, of_all = getattr(given, key), getattr(request, key)

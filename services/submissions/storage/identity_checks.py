@@ -2,7 +2,7 @@
 
 An attempt is good for fifteen minutes, for one field of one signer, and for coming back once: whoever comes back claims it
 first, and then says what became of it. Between the two anything may die; the signer then begins another attempt. Of the
-``state`` that comes back with him only a digest is kept, so that a copy of the row lets nobody finish an attempt.
+``state`` that comes back with them only a digest is kept, so that a copy of the row lets nobody finish an attempt.
 
 A field counts as verified only while there is a proof: its value alone, from wherever it came, is worth nothing.
 """
@@ -23,7 +23,7 @@ from services.submissions.storage import rates, store
 from services.submissions.storage.rates import Rate
 
 VERIFIED = "verified"
-"""The value of a verification field whose signer has proved his identity."""
+"""The value of a verification field whose signers have proved their identity."""
 
 LIFETIME = timedelta(minutes=15)
 KEPT = timedelta(days=2)
@@ -104,7 +104,7 @@ def last_problem(session: Session, submitter: SubmitterRow, field_uuid: str) -> 
 
 
 def void(found: store.Loaded, submitter: SubmitterRow) -> None:
-    """He is somebody else now, at another address: what was proved was not his identity."""
+    """Void the proofs of a submitter who is somebody else now, at another address: what was proved was not their identity."""
     uuids = {one.uuid for one in found.fields_of(submitter) if one.type is FieldType.VERIFICATION}
     if not uuids:
         return

@@ -129,7 +129,7 @@ def confirmed(session: Session, submitter: Any, phones: Sequence[str], secret: s
 
 
 def not_delivered(session: Session, submitter: Any, method: str, now: datetime) -> None:
-    """The last code of this submitter did not reach him: whoever waits for it is told."""
+    """Record that the last code of this submitter did not arrive: whoever waits for it is told."""
     for asked in (Asked(f"submitter:{submitter.id}", method, None), of_number(submitter, "")):
         row = _newest(session, asked) if asked.method == method else None
         if row is not None and row.passed_at is None:

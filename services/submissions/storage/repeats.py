@@ -1,7 +1,7 @@
 """Which repetition of a request is one: the same id from the same person about the same thing.
 
 The ids come from outside (a browser, an Idempotency-Key). Somebody else's id, guessed or by chance, is another request: it
-must neither get his answer nor be swallowed.
+must neither get that one's answer nor be swallowed.
 """
 
 import hashlib

@@ -138,7 +138,7 @@ def _by_submission(rows: Iterable[R]) -> dict[int, list[R]]:
 
 
 def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
-    """As ``lock``, for an API user who wants to change it: 404 when he may not see it, 403 when he may only see it."""
+    """As ``lock``, for an API user who wants to change it: 404 when they may not see it, 403 when they may only see it."""
     visible = session.scalar(
         sa.select(SubmissionRow.id)
         .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
@@ -152,7 +152,7 @@ def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
 
 
 def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tuple[Loaded, SubmitterRow]:
-    """The submission of a submitter, locked, for an API user who wants to change him."""
+    """Lock and return the submission of a submitter, for an API user who wants to change the submitter."""
     submission_id = session.scalar(sa.select(SubmitterRow.submission_id).where(SubmitterRow.id == submitter_id))
     if submission_id is None:
         raise not_found("Submitter")
@@ -164,7 +164,7 @@ def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tup
 
 
 def lock_by_slug(session: Session, slug: str) -> tuple[Loaded, SubmitterRow]:
-    """The submission that the signer with this slug takes part in, locked, and himself."""
+    """Lock the submission that the signer with this slug takes part in; return it with the signer."""
     found = _locked(session, _BY_SLUG, slug)
     # The link may have been replaced while one waited for the lock.
     submitter = next((one for one in found.submitters if one.slug == slug), None) if found else None
@@ -313,5 +313,5 @@ def index(found: Loaded) -> None:
 
 
 def attached_types(attachments: Sequence[AttachmentRow], submitter: SubmitterRow) -> dict[str, FieldType]:
-    """The attachments that this submitter may name in his values, with the field type they were made for."""
+    """Return the attachments that this submitter may name in their values, with the field type they were made for."""
     return {one.uuid: FieldType(one.type) for one in attachments if one.submitter_id == submitter.id}

@@ -52,7 +52,7 @@ def client(answering: RecordingBus, provider: Provider) -> Any:
 
 
 def begun(client: Any, provider: Provider) -> str:
-    """The signer is on his way; the state of the attempt."""
+    """Send the signer to the provider; return the state of the attempt."""
     answer = client.post(f"/s/{SLUG}/identity", json={"field": FIELD, "time_zone": "Europe/Vienna"})
     assert answer.status_code == 200, answer.text
     provider.authorize(answer.json["url"])

@@ -1,4 +1,4 @@
-// A shared link: the visitor says who he is, passes a code where one is asked for, and gets a form of his own.
+// A shared link: visitors say who they are, pass a code where one is asked for, and get a form of their own.
 import { codeForm } from "./code_form.js";
 import { newRequestId, post, Refused, Unreachable } from "./form/calls.js";
 import { t } from "./form/texts.js";

@@ -1,4 +1,4 @@
-// Before his turn: looks now and then whether it has come.
+// Before the signer's turn: looks now and then whether it has come.
 import { get, pause, Refused } from "./form/calls.js";
 
 const WAIT = 20_000;

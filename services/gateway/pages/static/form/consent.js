@@ -1,4 +1,4 @@
-// The box that a signer has to tick before he completes.
+// The box that a signer has to tick before completing.
 import { announce, el } from "./dom.js";
 import { t } from "./texts.js";
 
@@ -28,7 +28,7 @@ export function consentBox(state) {
   return el("div", { class: "consent" }, el("div", { class: "choice" }, box, words), problem);
 }
 
-/** True when he has ticked it, or need not. */
+/** True when the signer has ticked it, or need not. */
 export function refuseWithoutConsent(state, place) {
   if (!state.form.consent || state.consent) return true;
   const box = place.querySelector("#consent");

@@ -17,9 +17,9 @@ export class FormState extends EventTarget {
     this.values = new Map(form.fields.map((field) => [field.uuid, startingValue(field)]));
     for (const field of form.fields) if (field.reasons?.length) this.values.set(reasonKey(field.uuid), field.reason);
     this.resumed = form.go_to_last && form.fields.some((field) => isStep(field) && !isEmpty(field.value));
-    /** The box that he has to tick; sent with the last step only. */
+    /** The consent box of this signer; sent with the last step only. */
     this.consent = false;
-    /** Whom he names for the roles that come after him: `{ email, name }` by the role's uuid. */
+    /** Whom the signer names for later roles: `{ email, name, phone }` by the role's uuid. */
     this.invited = new Map(form.invites.map(({ uuid }) => [uuid, { email: "", name: "", phone: "" }]));
     this.drafts = drafts;
     /** Why an answer has no place on the document, by the field's uuid. */
@@ -116,7 +116,7 @@ export class FormState extends EventTarget {
 
   /** The answer to a field, by its uuid; with a signature goes its reason. */
   answersTo(field) {
-    if (field.type === "verification") return {}; // what he has proved the server knows
+    if (field.type === "verification") return {}; // the server knows what was proved
     const answers = { [field.uuid]: this.value(field.uuid) };
     if (field.reasons?.length) answers[reasonKey(field.uuid)] = this.reason(field);
     return answers;

@@ -1,9 +1,9 @@
-// Whom the signer names for the roles that come after him.
+// Whom the signer names for later roles.
 import { announce, el } from "./dom.js";
 import { t } from "./texts.js";
 import { isPhone } from "./validation.js";
 
-/** An e-mail address, a telephone number where one is needed, and a name if he likes, for each of `state.form.invites`. */
+/** An e-mail address, a telephone number where one is needed, and optionally a name, for each of `state.form.invites`. */
 export function inviteFields(state) {
   return el(
     "section",

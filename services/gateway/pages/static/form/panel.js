@@ -31,7 +31,7 @@ export class Panel {
     this.#show(startScreen(state, mayComplete(state) ? () => this.start() : null, onWrongRecipient));
   }
 
-  /** From the first field, or from where he left off: where this tab was, else the first field that needs an answer or the
+  /** From the first field, or from where they left off: where this tab was, else the first field that needs an answer or the
       one after the last answer. */
   start() {
     const steps = this.state.steps();
@@ -88,7 +88,7 @@ export class Panel {
     } finally {
       this.#setBusy(false);
     }
-    if (this.#field !== field) return false; // he went elsewhere in the meantime
+    if (this.#field !== field) return false; // the signer went elsewhere in the meantime
     const problem = this.state.problem(field) ?? this.#serverProblems.get(field.uuid);
     if (problem) this.#refuse(problem);
     return !problem;

@@ -40,7 +40,7 @@ function answer(state, field, onChange) {
   return el("div", { class: "review__answer" }, el("dt", {}, field.label), el("dd", {}, given(state, field)), el("dd", { class: "review__act" }, proved ? null : change));
 }
 
-/** An amount to be paid, and where, for the signer to do so himself. */
+/** An amount to be paid, and where: signers pay it themselves. */
 function payment(field) {
   const url = field.preferences?.payment_url;
   const host = url && new URL(url).host;

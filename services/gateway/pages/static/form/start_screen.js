@@ -1,4 +1,4 @@
-// What the signer reads first: who wants what of him, and until when.
+// What signers read first: who wants what of them, and until when.
 import { button, el } from "./dom.js";
 import { MOMENT } from "./reader.js";
 import { count, locale, t } from "./texts.js";

@@ -62,7 +62,7 @@ class SignatureControl {
     return this.context.state.attachments.get(this.context.state.value(this.field.uuid));
   }
 
-  /** Why it is signed, where the sender wants to know: one of his reasons, printed beside the signature. */
+  /** Why it is signed, where the sender wants to know: one of the sender's reasons, printed beside the signature. */
   #reasonQuestion() {
     return el("div", { class: "signature__reason" }, el("label", { for: this.reason.id }, t("signature.reason")), this.reason);
   }

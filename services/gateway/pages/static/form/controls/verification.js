@@ -1,4 +1,4 @@
-// The signer proves who he is, at an identity provider: he goes there and comes back to this field.
+// Signers prove who they are at an identity provider: they go there and come back to this field.
 import { post, Refused, Unreachable } from "../calls.js";
 import { announce, button, el } from "../dom.js";
 import { t } from "../texts.js";
