@@ -7,7 +7,7 @@ from contracts.types import Moment, Page, PageRequest, Tolerant
 
 
 class ListMails(PageRequest):
-    """Newest first is the page's business; paging is by id as everywhere."""
+    """List mails, ordered by id; the page reverses them."""
 
     submission_id: int | None = None
 

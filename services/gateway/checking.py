@@ -19,7 +19,7 @@ def trials(settings: Settings) -> list[Trial]:
 def _base_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Fault(f"{url} is no web address: it must be as in https://sign.example.com")
+        raise Fault(f"{url} is not a web address: it must look like https://sign.example.com")
     if parts.query or parts.fragment or parts.username is not None:
         raise Fault("it must be an address alone, without a login, ? and #: links begin with it")
     local = parts.hostname in ("localhost", "127.0.0.1", "::1")

@@ -46,13 +46,13 @@ log = observe.logger(__name__)
 HOSTILE_SECONDS = 20.0
 """For files of strangers, while somebody waits."""
 HOSTILE_WAIT = HOSTILE_SECONDS + 2.0
-"""For a free child, then: where there is but one, another caller's job has it until it is killed at the latest."""
+"""How long such a file waits for a free child; if there is only one, another caller's job has it until it is killed."""
 PREVIEW_SECONDS, PREVIEW_WAIT = 5.0, 2.0
 """For what a page shows while somebody types: it asks again, so it is given up soon."""
 SEAL_SECONDS = 120.0
 """For files that were accepted, while nobody waits."""
 _SEAL_WAIT = 2 * SEAL_SECONDS
-"""For a free child, then: jobs under way need one for reading back while another of them draws."""
+"""How long sealing waits for a free child; running jobs need one for read-back."""
 
 
 class Renderer:

@@ -1,8 +1,8 @@
-"""Whether what is given can be drawn: a value that no font has a character for, or that does not fit into its field's area at
-any size that can be read, is refused to whoever gives it, with the reason, and not when everybody has signed.
+"""Reject values early that cannot be drawn: no font has a character for them, or they do not fit into their field's area at any
+size that can be read. Whoever gives such a value is told the reason at once, not when everybody has signed.
 
-Rendering decides, with the very drawing of the sealed file. It is asked before the transaction, and only about what is not
-certain to fit: most values are short.
+Rendering decides, with the very drawing of the sealed file. It is asked before the transaction, and only when we are unsure:
+most values are short.
 """
 
 import contextlib

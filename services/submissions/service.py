@@ -456,7 +456,7 @@ class SubmissionsService:
         try:
             party_uuid, kind = self.context.database.look_up(forms.check_upload, command, self._site, now())
             if file.size > self.context.settings.max_file_size:
-                raise ServiceError("too_large", f"A file may have at most {self.context.settings.max_file_size} bytes")
+                raise ServiceError("too_large", f"Files may be at most {self.context.settings.max_file_size} bytes")
             preparing.refuse_dangerous(name)
         except ServiceError as error:
             if error.code != "unavailable":

@@ -305,9 +305,9 @@ def forgotten(session: Session) -> list[int]:
 
 
 def release_forgotten(session: Session, now: datetime) -> int:
-    """Make due whatever waits for nothing. Returns how many.
+    """Make deliveries due that wait for nothing. Returns how many.
 
-    Nothing should ever be found; if it is, a receiver would else never hear of it.
+    Safety net: normally finds nothing; otherwise such deliveries would never be sent.
     """
     found = list(session.scalars(for_update(sa.select(Delivery).where(Delivery.id.in_(forgotten(session))))))
     for delivery in found:

@@ -118,7 +118,7 @@ def headers(request: Request, message_id: str, moment: datetime) -> dict[str, st
 _DELIVERIES, _WEBHOOKS, _EVENTS = (
     model.metadata.tables[model.__tablename__] for model in (Delivery, Webhook, LoggedEvent)
 )
-_REQUESTS = (  # built once: that takes SQLAlchemy longer than having it done
+_REQUESTS = (  # compiled once: building the statement costs more than running it
     sa.select(
         _DELIVERIES.c.id,
         _WEBHOOKS.c.id.label("webhook_id"),

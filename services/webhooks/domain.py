@@ -21,7 +21,7 @@ SCHEDULE = tuple(
 LONGEST_RETRY_AFTER = timedelta(hours=24)
 
 CLOCKS_DIFFER = timedelta(minutes=1)
-"""At most, between the machines of one suite."""
+"""Largest clock skew between our machines."""
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")  # RFC 9110, 5.6.2
 _RESERVED = {

@@ -367,7 +367,7 @@ def test_the_identity_provider_says_whether_it_knows_us(monkeypatch: pytest.Monk
         ("https://sign.example.com", True, "BASE_URL: ok"),
         ("http://localhost:8000", True, "BASE_URL: ok"),
         ("http://sign.example.com", True, "ok, but it is not encrypted"),
-        ("sign.example.com", False, "is no web address"),
+        ("sign.example.com", False, "is not a web address"),
         ("https://sign.example.com?a=b", False, "links begin with it"),
     ],
 )
@@ -406,8 +406,8 @@ def stored_key(path: Path, *, until: datetime, password: str = "s3cret", chain: 
         ("soon", True, "ok, but Acme, expires in 19 days"),
         ("no root", True, "ok, but its chain is not complete"),
         ("expired", False, "the signing certificate expired on"),
-        ("wrong password", False, "is no PKCS#12 file, or SIGNING_PKCS12_PASSWORD is wrong"),
-        ("garbage", False, "is no PKCS#12 file, or SIGNING_PKCS12_PASSWORD is wrong"),
+        ("wrong password", False, "is not a PKCS#12 file, or SIGNING_PKCS12_PASSWORD is wrong"),
+        ("garbage", False, "is not a PKCS#12 file, or SIGNING_PKCS12_PASSWORD is wrong"),
         ("missing", False, "cannot be read: No such file or directory"),
     ],
 )

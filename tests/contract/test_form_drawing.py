@@ -104,7 +104,7 @@ def test_nobody_draws_with_what_is_not_his_or_when_it_is_not_his_turn(desk: Draw
     name, sign, other = field(A, "name"), field(A, "sign", "signature"), field(B, "other", "signature")
     made = desk.begin(name, sign, other)
     first, second = (one.slug for one in made.submitters)
-    assert refusal(lambda: desk.drawn(first, {other.uuid: "x"})).details[0]["reason"] == "is no field of this signer"
+    assert refusal(lambda: desk.drawn(first, {other.uuid: "x"})).details[0]["reason"] == "is not a field of this signer"
     assert refusal(lambda: desk.drawn(second)).code == "forbidden"
     assert refusal(lambda: desk.drawn("nobody")).code == "not_found"
     assert refusal(lambda: desk.drawn(first, {name.uuid: "x" * 1_000_000})).details[0]["field"] == "values"

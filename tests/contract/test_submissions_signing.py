@@ -60,8 +60,8 @@ def test_values_are_checked_as_in_the_browser(desk: Desk) -> None:
     assert reasons({"colour": "Blue"}) == {"colour": "must be one of Red, Green"}
     assert reasons({"fixed": "changed"}) == {"fixed": "is read-only"}
     assert reasons({"sign": "no attachment of theirs"}) == {"sign": "must be a file that was uploaded for it"}
-    assert reasons({"foreign": "x"}) == {"foreign": "is no field of this signer"}
-    assert reasons({"nothing": "x"}) == {"nothing": "is no field of this signer"}
+    assert reasons({"foreign": "x"}) == {"foreign": "is not a field of this signer"}
+    assert reasons({"nothing": "x"}) == {"nothing": "is not a field of this signer"}
     assert desk.get(made.id).submitters[0].values == {}
     desk.save(slug, {"code": "ABC", "fixed": "as it is"})
     missing = reasons({"age": 20}, complete=True)

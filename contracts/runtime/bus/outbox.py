@@ -132,7 +132,7 @@ def answered(session: Session, rpc: Rpc[Any, R], request_id: str) -> R | None:
     return None if stored is None else rpc.decode(json.loads(stored))
 
 
-# The statements, built once: that takes SQLAlchemy longer than having them done.
+# The statements are compiled once: building one costs more than running it.
 
 _EPOCH = sa.select(event_stream.c.epoch).where(event_stream.c.id == 1).scalar_subquery()
 _EMITTED = ("event_id", "source", "type", "body", "created_at", "subject", "sequence", "keep")

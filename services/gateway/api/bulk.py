@@ -48,7 +48,7 @@ def addresses(body: dict[str, Any]) -> list[str]:
         named = _NAMED.fullmatch(part.strip())
         for one in [named[1].strip()] if named else part.split():
             if not is_email(one):
-                raise invalid("emails are invalid", "emails", "is no list of e-mail addresses")
+                raise invalid("emails are invalid", "emails", "is not a list of e-mail addresses")
             found.setdefault(one.lower(), one)
     if not found:
         raise invalid("emails or email is required", "emails", "is required")

@@ -192,7 +192,7 @@ def permanently(exchange: Exchange) -> bool:
 
 
 def refuse_what_is_not_there_yet(body: dict[str, Any], path: str = "") -> None:
-    """Features that need a provider, which there is none of: asked for, they are refused by name, never ignored."""
+    """Refuse, by name, features that need a provider which is not configured; never ignore them."""
     for name in ("dutystamp", "certsign"):
         if (body.get(name) or {}).get("enabled"):
             raise _not_configured(f"{path}{name}.enabled", name)

@@ -90,7 +90,7 @@ class Zip:
         length = len(end_of_directory(0, 0, 0))
         end = self._at(size - length, length) if size >= length else b""
         if end[:4] != END:
-            raise Unreadable("this is no ZIP, or something was added to its end")
+            raise Unreadable("this is not a ZIP file, or something was added to its end")
         _, _, _, count, directory, offset, _ = struct.unpack("<HHHHIIH", end[4:])
         if end != end_of_directory(count, directory, offset) or offset + directory + length != size:
             raise Unreadable("the end of the ZIP was changed")
@@ -262,7 +262,7 @@ def _chain(evidence: Evidence, manifest: Dict[str, Any], report: Report) -> List
         try:
             read = _json(text)
             if sorted(read) != sorted(_NO_LINE) or not isinstance(read["data"], dict):
-                raise ValueError("it is no line of a trail")
+                raise ValueError("it is not a line of a trail")
             line = read
         except (TypeError, ValueError) as error:
             report.wrong(f"line {number} of {told['path']} cannot be read: {error}")
@@ -503,7 +503,7 @@ def main() -> int:
         print(f"WRONG  {error}")
         return 2
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        print(f"WRONG  this is no evidence as it is made: {type(error).__name__} {error}")
+        print(f"WRONG  this is not evidence as it is made: {type(error).__name__} {error}")
         return 2
     print("Something differs." if report.differs else "Everything that was checked holds.")
     return 1 if report.differs else 0

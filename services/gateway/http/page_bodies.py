@@ -110,7 +110,7 @@ def upload(max_size: int) -> Upload:
         raise _refused("file", "is missing")
     data = part.stream.read(max_size + 1)
     if len(data) > max_size:
-        raise ServiceError("too_large", f"A file may have at most {max_size / MEGABYTE:g} MB")
+        raise ServiceError("too_large", f"Files may be at most {max_size / MEGABYTE:g} MB")
     if not data:
         raise _refused("file", "is empty")
     return Upload(data, clean_filename(part.filename or ""), sniffed(data, part.mimetype))

@@ -92,7 +92,7 @@ def checked(token: str, keys: Iterable[Key], expected: Expected) -> Claims:
         raise WeakIdentity("acr is none of those that were asked for")
     subject = claims["sub"]
     if not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isascii() or not subject.isprintable():
-        raise BadToken("sub is no subject")
+        raise BadToken("sub is not a valid subject")
     return claims
 
 
@@ -129,9 +129,9 @@ def _header(token: str) -> Mapping[str, Any]:
     try:
         header = json.loads(base64.urlsafe_b64decode(first + "=" * (-len(first) % 4)))
     except (ValueError, RecursionError):
-        raise BadToken("it is no token") from None
+        raise BadToken("it is not a token") from None
     if not isinstance(header, dict) or token.count(".") != 2:
-        raise BadToken("it is no signed token")
+        raise BadToken("it is not a signed token")
     return header
 
 

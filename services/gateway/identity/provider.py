@@ -293,7 +293,7 @@ class IdentityProvider:
         try:
             return json.loads(fetched.data)
         except (ValueError, RecursionError):
-            raise IdentityFailed(IdentityProblem.UNREACHABLE, f"{urlsplit(url).path} is no JSON") from None
+            raise IdentityFailed(IdentityProblem.UNREACHABLE, f"{urlsplit(url).path} is not JSON") from None
 
     def _call(self, call: Callable[[], Any]) -> Any:
         try:
@@ -320,7 +320,7 @@ def _metadata(said: Any, issuer: str) -> Metadata:
             return None
         plain = isinstance(url, str) and url.startswith("http://") and issuer.startswith("http://")
         if not plain and not (isinstance(url, str) and url.startswith("https://")):
-            raise IdentityFailed(IdentityProblem.UNREACHABLE, f"its {name} is no https address")
+            raise IdentityFailed(IdentityProblem.UNREACHABLE, f"its {name} is not an https address")
         return str(url)
 
     if not isinstance(said, dict) or not isinstance(said.get("issuer"), str):

@@ -118,7 +118,7 @@ def _errors(app: flask.Flask) -> None:
     @app.errorhandler(RequestEntityTooLarge)
     def too_large(_: RequestEntityTooLarge) -> flask.Response:
         limit = app.config["MAX_CONTENT_LENGTH"] - JSON_LIMIT
-        return _error(413, "too_large", f"A file may have at most {limit / MEGABYTE:g} MB")
+        return _error(413, "too_large", f"Files may be at most {limit / MEGABYTE:g} MB")
 
     @app.errorhandler(HTTPException)
     def http_error(error: HTTPException) -> flask.Response:

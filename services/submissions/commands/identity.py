@@ -109,7 +109,7 @@ def _field(found: store.Loaded, submitter: SubmitterRow, uuid: str) -> FieldDefi
     for one in found.fields_of(submitter):
         if one.uuid == uuid and one.type is FieldType.VERIFICATION and not one.readonly:
             return one
-    raise invalid("Invalid field", "field", "is no verification field of this signer")
+    raise invalid("Invalid field", "field", "is not a verification field of this signer")
 
 
 def _mismatch(submitter: SubmitterRow, command: rpc.FinishIdentityCheck) -> IdentityProblem | None:

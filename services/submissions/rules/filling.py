@@ -151,7 +151,9 @@ def label(field: FieldDefinition) -> str:
 def _fillable(own: Mapping[str, FieldDefinition], uuid: str) -> FieldDefinition:
     field = own.get(uuid)
     if field is None or field.type in STATIC_TYPES:
-        raise ServiceError("invalid", "Invalid field", [{"field": uuid[:64], "reason": "is no field of this signer"}])
+        raise ServiceError(
+            "invalid", "Invalid field", [{"field": uuid[:64], "reason": "is not a field of this signer"}]
+        )
     return field
 
 

@@ -54,7 +54,7 @@ def _parties(template: Basis, names: Sequence[str], taken: set[str], path: str, 
         if name.lower() in taken:
             problems.add(path, f"has {name}, which another submitter has", "role must be unique in `submitters`.")
         elif party is None:
-            problems.add(path, f"has {name}, which is no role of the template", f"{name} role doesn't exist")
+            problems.add(path, f"has {name}, which is not a role of the template", f"{name} role doesn't exist")
         elif party in found:
             continue
         else:

@@ -37,7 +37,7 @@ def _party(parties: Sequence[Party], submitter: NewSubmitter, index: int, proble
     if submitter.uuid:
         found = next((party for party in parties if party.uuid == submitter.uuid), None)
         if found is None:
-            problems.add(f"{path}.uuid", "is no role of the template")
+            problems.add(f"{path}.uuid", "is not a role of the template")
         return found
     if not submitter.role or not submitter.role.strip():
         return parties[index]

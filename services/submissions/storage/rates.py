@@ -20,7 +20,7 @@ KEPT = timedelta(days=2)
 
 
 CLOCKS_DIFFER = timedelta(minutes=1)
-"""At most, between the machines of one suite."""
+"""Largest clock skew between our machines."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ def _wait(row: RateRow, rate: Rate, now: datetime) -> timedelta:
 
 
 def _left(since: datetime, period: timedelta, now: datetime) -> timedelta:
-    """Of the period that began then. One that has yet to begin was counted by a clock that has been put back, and nobody waits
-    for that; a little ahead is another machine's clock."""
+    """Return how much is left of the period that began then. One that has yet to begin was counted by a clock that has been put
+    back, and nobody waits for that; a little ahead is another machine's clock."""
     left = since + period - now
     return timedelta(0) if left > period + CLOCKS_DIFFER else max(timedelta(0), min(left, period))
 

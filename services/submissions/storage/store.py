@@ -183,7 +183,7 @@ def no_such_link(session: Session, slug: str) -> ServiceError:
 
 
 def _locked(session: Session, statement: sa.Select[Any], key: Any) -> Loaded | None:
-    """Everything else is read after the lock was got: what is joined to a row that one waits for is read too early."""
+    """Take the lock first, then read: rows joined in the locking query are read before the lock is granted."""
     row = session.scalar(statement, {"key": key}, execution_options=_ANEW)
     return None if row is None else loaded(session, row)
 
@@ -198,7 +198,7 @@ def attachments_of(session: Session, submission_ids: Sequence[int]) -> list[Atta
     return list(session.scalars(_ATTACHMENTS, {"keys": submission_ids}))
 
 
-# The statements, built once: that takes SQLAlchemy longer than having them done.
+# The statements are compiled once: building one costs more than running it.
 
 _KEY: sa.BindParameter[Any] = sa.bindparam("key")
 _KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)

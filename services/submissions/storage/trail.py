@@ -155,7 +155,7 @@ def lines_of(session: Session, submission_ids: Sequence[int]) -> list[TrailRow]:
     return list(session.scalars(_LINES, {"keys": submission_ids}))
 
 
-_LINES = (  # built once: that takes SQLAlchemy longer than having it done
+_LINES = (  # compiled once: building the statement costs more than running it
     sa.select(TrailRow)
     .where(TrailRow.submission_id.in_(sa.bindparam("keys", expanding=True)))
     .order_by(TrailRow.submission_id, TrailRow.position)

@@ -120,7 +120,7 @@ def test_what_is_wrong_with_a_pkcs12_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(UnusableCertificate, match="cannot be read"):
         load_pkcs12(tmp_path / "nothing.p12", None)
     path.write_bytes(b"no such thing")
-    with pytest.raises(UnusableCertificate, match="no PKCS#12"):
+    with pytest.raises(UnusableCertificate, match="not a PKCS#12 file"):
         load_pkcs12(path, None)
 
 

@@ -328,7 +328,7 @@ def test_in_a_tiny_area_the_note_gives_way_and_the_signature_stays() -> None:
 
 
 def test_a_signature_that_is_no_picture_is_refused() -> None:
-    with pytest.raises(Refused, match=r"Field 'Sign here' has the attachment .* no picture"):
+    with pytest.raises(Refused, match=r"Field 'Sign here' has the attachment .* not a picture"):
         fill(field_value("signature", CONTRACT, name="Sign here"))
 
 

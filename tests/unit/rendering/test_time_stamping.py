@@ -146,7 +146,7 @@ def test_a_login_in_the_url(renderer: Renderer, who: SealIdentity) -> None:
 
 FAILURES = {
     "refuse": "the authority refused: rejection not today",
-    "garbage": "no time-stamp",
+    "garbage": "not a time-stamp",
     "wrong_digest": "for something else",
     "other_nonce": "another request",
     "wrong_purpose": "not for time-stamps",
@@ -267,7 +267,7 @@ def test_an_ocsp_answer_of_a_stranger_proves_nothing() -> None:
             revocation.check_ocsp(answer, serial, [stranger.root], datetime.now(UTC))
         with pytest.raises(Refused, match="another certificate"):
             revocation.check_ocsp(answer, serial + 1, known, datetime.now(UTC))
-        with pytest.raises(Refused, match="no OCSP response"):
+        with pytest.raises(Refused, match="not an OCSP response"):
             revocation.check_ocsp(b"garbage", serial, known, datetime.now(UTC))
 
 

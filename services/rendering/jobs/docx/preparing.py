@@ -53,7 +53,7 @@ def _prepare(data: bytes, variables: Mapping[str, Any] | None, name: str, most_b
         docx_variables.fill(roots, variables)
     report = package.report + [
         Notice(
-            code="unknown_variable", message=f"“{shown(text, 120)}” is no variable; it stays as text.", document=name
+            code="unknown_variable", message=f"“{shown(text, 120)}” is not a variable; it stays as text.", document=name
         )
         for text in list(dict.fromkeys(odd))[:LONGEST_REPORT]
     ]

@@ -46,7 +46,7 @@ def draw_signature_field(place: Place) -> Shown | None:
         picture_box = _from_bottom(picture_box, note_box.bottom + placed.height)
     picture = find_picture(place, uuid, picture_box, trim=True)
     if picture is None:
-        raise FieldRefused(place.field, f"has the attachment {uuid}, which is no picture")
+        raise FieldRefused(place.field, f"has the attachment {uuid}, which is not a picture")
     background(place)
     align = choice(place.preferences.get("align"), "left", "center", "right")
     drawn = (picture.digest, place.canvas.picture(picture, picture_box, align))

@@ -161,7 +161,7 @@ def load_pkcs12(path: Path, password: str | None) -> SealIdentity:
     try:
         stored = pkcs12.load_pkcs12(data, password.encode() if password else None)
     except ValueError as error:
-        raise UnusableCertificate(f"{path} is no PKCS#12 file, or SIGNING_PKCS12_PASSWORD is wrong") from error
+        raise UnusableCertificate(f"{path} is not a PKCS#12 file, or SIGNING_PKCS12_PASSWORD is wrong") from error
     if stored.key is None or stored.cert is None:
         raise UnusableCertificate(f"{path} must hold a private key and its certificate")
     if not isinstance(stored.key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
@@ -186,7 +186,7 @@ def read_anchors(directory: Path | None) -> list[bytes]:
                 else [x509.load_der_x509_certificate(data)]
             )
         except ValueError as error:
-            raise UnusableCertificate(f"{path} is no certificate: {error}") from error
+            raise UnusableCertificate(f"{path} is not a certificate: {error}") from error
         anchors.extend(certificate.public_bytes(serialization.Encoding.DER) for certificate in found)
     return anchors
 

@@ -129,7 +129,7 @@ def check_ocsp(answer: bytes, serial: int, known: Sequence[bytes], now: datetime
             raise Refused("the OCSP responder does not know the certificate")
         return _usable_until(single.this_update_utc, single.next_update_utc, now)
     except (ValueError, TypeError) as error:
-        raise Refused("the answer is no OCSP response") from error
+        raise Refused("the answer is not an OCSP response") from error
 
 
 def check_list(answer: bytes, serial: int, known: Sequence[bytes], now: datetime) -> datetime:
@@ -143,7 +143,7 @@ def check_list(answer: bytes, serial: int, known: Sequence[bytes], now: datetime
             raise Revoked("the certificate was revoked")
         return _usable_until(listed.last_update_utc, listed.next_update_utc, now)
     except (ValueError, TypeError) as error:
-        raise Refused("the answer is no revocation list") from error
+        raise Refused("the answer is not a revocation list") from error
 
 
 def _final(certificate: asn1_x509.Certificate, trusted: set[bytes]) -> bool:

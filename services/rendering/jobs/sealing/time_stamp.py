@@ -31,7 +31,7 @@ def read_token(response: bytes, signature: bytes, nonce: int) -> Token:
             raise Refused(f"the authority refused: {_refusal(answer)}")
         return _checked(answer["time_stamp_token"], signature, nonce)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Refused(f"the answer is no time-stamp ({type(error).__name__})") from error
+        raise Refused(f"the answer is not a time-stamp ({type(error).__name__})") from error
 
 
 def _refusal(answer: _Answer) -> str:
