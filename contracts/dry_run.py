@@ -29,7 +29,7 @@ class DryRunSubmitter(Tolerant):
 
 
 class DryRun(Tolerant):
-    """What a creating call would make; nothing was stored, and nobody was told.
+    """The result of a creating call that was only tried: nothing was stored, and nobody was told.
 
     ``problems`` are what the call would be refused for; when there are none it would be accepted. ``report`` is what was
     changed or skipped in the documents, and why.

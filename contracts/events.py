@@ -82,7 +82,7 @@ class Recipient(Tolerant):
 
 
 class MailContext(Tolerant):
-    """What every mail about a submission needs; the message variables are filled from it (peer facts 6.6)."""
+    """The data that every mail about a submission needs; the message variables are filled from it (peer facts 6.6)."""
 
     submission_id: int
     submission_name: str
@@ -276,7 +276,7 @@ class StatementSigned(Tolerant):
 
 
 class SendingOutcome(Tolerant):
-    """What became of something that was sent to one recipient. ``sent_at`` is when the mail server or the provider took it."""
+    """The outcome of sending something to one recipient. ``sent_at`` is when the mail server or the provider took it."""
 
     submission_id: int
     submitter_id: int | None = None
@@ -293,7 +293,8 @@ class MailOutcome(SendingOutcome):
 
 
 class PhoneOutcome(SendingOutcome):
-    """What went to a phone was taken by the provider, or never will be. ``kind``: ``invitation`` or ``one_time_code``."""
+    """The outcome of a message to a phone: the provider took it, or never will. ``kind``: ``invitation`` or
+    ``one_time_code``."""
 
 
 class WebhookDisabled(Tolerant):

@@ -23,7 +23,7 @@ class BadLink(Exception):
 
 
 class FieldsOf(NamedTuple):
-    """Whose fields lie on a document: the template's or the submission's with this ``id``, as ``service`` says."""
+    """The owner of the fields on a document: the template or the submission with this ``id``, as ``service`` says."""
 
     service: Literal["templates", "submissions"]
     id: int
@@ -32,7 +32,7 @@ class FieldsOf(NamedTuple):
 
 @dataclass(frozen=True)
 class FileLink:
-    """What a token says: blob ``key``, ``media_type``, ``filename``; ``expires_at`` in Unix seconds or None; ``page`` set
+    """The content of a token: blob ``key``, ``media_type``, ``filename``; ``expires_at`` in Unix seconds or None; ``page`` set
     when the link is to pictures of the pages, this one (from 1) when no other is asked for, instead of to the file.
     ``fields_of``: the fields that such a picture can show."""
 

@@ -102,7 +102,7 @@ class Tolerant(BaseModel):
 
 
 class Actor(Tolerant):
-    """Who asks: the user whose API key it was. Services decide by role and id what the actor may see.
+    """The user who asks: the owner of the API key. Services decide by role and id what the actor may see.
 
     ``ip`` is the address that the call came from and ``key_id`` names the key, which cannot be had from it: audit trails state
     both. None where an older gateway sends none.
@@ -119,7 +119,7 @@ class Actor(Tolerant):
 
 
 class Reminders(Tolerant):
-    """How long after a party's turn has come it is reminded, such as ``two_days``; None for not at all."""
+    """The delays from a party's turn to its reminders, such as ``two_days``; None for not at all."""
 
     first: str | None = None
     second: str | None = None
@@ -162,7 +162,7 @@ class Account(Tolerant):
 
 
 class Area(Tolerant):
-    """Where a field is drawn: fractions of the visible page (the crop box, upright), origin top left; ``page`` from 1.
+    """The place of a field: fractions of the visible page (the crop box, upright), origin top left; ``page`` from 1.
 
     ``attachment_uuid`` names the document (the peer's key for it). ``option`` binds the area to one option of a radio or
     multiple field. ``cell_w`` is the width of one cell as a fraction of the page's width.
@@ -188,7 +188,7 @@ class Condition(Tolerant):
 
 
 class FieldContent(Tolerant):
-    """What a field (specification 2.7) is, apart from whose it is and where."""
+    """A field (specification 2.7), apart from whose it is and where."""
 
     name: str = ""
     type: FieldType = FieldType.TEXT

@@ -34,7 +34,7 @@ class LineReference(Tolerant):
 
 
 class Statement(Tolerant):
-    """What is confirmed of a completion.
+    """The facts of a completion that are confirmed.
 
     ``line`` is that of the completion, ``head`` the last one when the completion was committed. ``shown`` is the token of what
     was shown, None where the API completed in the signer's place. ``values`` is the digest in the line, ``documents`` has the
@@ -62,7 +62,7 @@ class Parts(Tolerant):
 
 
 class SignedStatement(BaseModel):
-    """Where a statement and its signature (detached CMS, DER) are kept. ``stamped``: it has an RFC 3161 time-stamp."""
+    """The files of a statement and of its signature (detached CMS, DER). ``stamped``: it has an RFC 3161 time-stamp."""
 
     statement: BlobRef
     signature: BlobRef

@@ -28,12 +28,12 @@ def service_of(user: str | None) -> str | None:
 
 
 def may_call(user: str | None, call: str) -> bool:
-    """Whether a service with a user of its own answers ``call`` (``templates.get``) to ``user``: to one that makes this call,
+    """Tell if a service with a user of its own answers ``call`` (``templates.get``) to ``user``: to one that makes this call,
     and to whoever is known and no service."""
     caller = service_of(user)
     return user is not None if caller is None else caller in CALLERS.get(call, ())
 
 
 def may_answer(user: str | None, service: str) -> bool:
-    """Whether a service with a user of its own believes a reply of ``user`` to be one of ``service``."""
+    """Tell if a service with a user of its own believes a reply of ``user`` to be one of ``service``."""
     return user is not None and service_of(user) in (None, service)

@@ -12,7 +12,7 @@ from contracts.types import Moment, Tolerant
 
 
 class WalkEvents(Tolerant):
-    """What was told after ``position``, of these ``kinds``; ``limit`` events of all kinds are looked through.
+    """List the events that were told after ``position``, of these ``kinds``; ``limit`` events of all kinds are looked through.
 
     ``epoch`` and ``event_id`` are those of the last page: where the owner finds another event at ``position``, its database was
     restored, and it begins another epoch. Of another epoch than the present one, the walk begins anew. What was told less than

@@ -210,9 +210,9 @@ class CheckedValues(Tolerant):
 
 
 class GivenByParty(Tolerant):
-    """What a completed party gave as the rows have it today: ``values`` by field uuid with files as their SHA-256, empty ones
-    left out, and ``reasons`` for signing. ``statement`` and its ``parts`` as they were stated at the completion, None where an
-    older version recorded it."""
+    """The answers of a completed party as the rows have them today: ``values`` by field uuid with files as their SHA-256, empty
+    ones left out, and ``reasons`` for signing. ``statement`` and its ``parts`` as they were stated at the completion, None
+    where an older version recorded it."""
 
     submitter_id: int
     party_uuid: str
@@ -223,8 +223,8 @@ class GivenByParty(Tolerant):
 
 
 class ToCheck(Tolerant):
-    """What is compared with the statements before sealing, as the rows have it today: all ``documents`` (``name``, ``sha256``,
-    ``conditions``) by uuid and all definitions of ``fields``, also those that conditions keep off the paper."""
+    """The rows that are compared with the statements before sealing, as they are today: all ``documents`` (``name``,
+    ``sha256``, ``conditions``) by uuid and all definitions of ``fields``, also those that conditions keep off the paper."""
 
     documents: dict[str, dict[str, Any]] = Field(default_factory=dict)
     fields: list[dict[str, Any]] = Field(default_factory=list)
@@ -363,9 +363,10 @@ class Verification(Tolerant):
 
 
 class Recognised(Tolerant):
-    """What this installation knows of a file. ``own_seals`` are those fields of ``verification`` whose signature is made with
-    the certificate of this installation's seal, whether it holds or not. Of a file that was sealed here, ``sealed_at`` says
-    when, and ``submission_id`` of which submission it is, None for one that was made of several documents."""
+    """The knowledge that this installation has of a file. ``own_seals`` are those fields of ``verification`` whose signature is
+    made with the certificate of this installation's seal, whether it holds or not. Of a file that was sealed here,
+    ``sealed_at`` says when, and ``submission_id`` of which submission it is, None for one that was made of several
+    documents."""
 
     verification: Verification
     own_seals: list[str] = Field(default_factory=list)

@@ -103,7 +103,7 @@ class CreateTemplate(Intake):
 
 
 class ComposeDocuments(Intake):
-    """What a one-off submission (specification 4.3.1) is made of; nothing of it is kept here.
+    """Compose the documents of a one-off submission (specification 4.3.1); nothing of it is kept here.
 
     The documents of the templates come first, then those of the request, unless their ``position`` says otherwise.
     ``merge_documents`` makes one PDF of all, called ``name``.

@@ -94,7 +94,7 @@ def trials(name: str, settings: ServiceSettings) -> list[Trial]:
 
 
 def outcome(trial: Trial) -> tuple[bool, str]:
-    """Whether the trial succeeded, and its line for the operator."""
+    """Return if the trial succeeded, and its line for the operator."""
     done: list[tuple[bool, str]] = []
 
     def run() -> None:
@@ -112,7 +112,7 @@ def outcome(trial: Trial) -> tuple[bool, str]:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, in one line, with the cause where the error was put into general words."""
+    """Describe what went wrong, in one line, with the cause where the error was put into general words."""
     if isinstance(error, AMQPError | OSError) and not isinstance(error, FileNotFoundError | PermissionError):
         return broker.reason_of(error)
     if isinstance(error, sa.exc.DBAPIError):

@@ -25,8 +25,9 @@ def now() -> datetime:
 
 
 class Leaps:
-    """How the wall clock was put forward and back while this process ran: it is compared with the monotonic one, which nobody
-    can set. While a machine sleeps both the process and the monotonic clock stand still, so waking up is a leap, too.
+    """The leaps by which the wall clock was put forward and back while this process ran: it is compared with the monotonic one,
+    which nobody can set. While a machine sleeps both the process and the monotonic clock stand still, so waking up is a leap,
+    too.
 
     All in whole nanoseconds: in floating point, whether a period is over would depend on how long the machine has been up.
     """

@@ -60,7 +60,7 @@ def downgrade(service: str, database_url: str, revision: str = "base") -> None:
 
 
 def pending(service: str, database_url: str) -> str | None:
-    """What is wrong with the schema, or None when it is at this code's version or at one that this code does not know.
+    """Say what is wrong with the schema, or None when it is at this code's version or at one that this code does not know.
 
     A later version is fine: migrations only expand while old code may still run.
     """
@@ -93,7 +93,7 @@ def _is_later(current: str | None, known: list[str]) -> bool:
 
 
 def differences(service: str, database_url: str) -> list[Any]:
-    """How the migrated schema differs from ``services.<service>.models``; empty when they agree."""
+    """List how the migrated schema differs from ``services.<service>.models``; empty when they agree."""
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 

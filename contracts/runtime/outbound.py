@@ -115,7 +115,7 @@ class OutboundNotCalled(OutboundFailed):
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a URL gave. ``media_type`` and ``filename`` are what the other side said: to be looked at, not trusted."""
+    """The answer of a URL. ``media_type`` and ``filename`` are what the other side said: to be looked at, not trusted."""
 
     data: bytes
     media_type: str
@@ -149,7 +149,7 @@ class Outbound:
 
     @classmethod
     def configured(cls, settings: ServiceSettings) -> "Outbound":
-        """What the operator's settings allow."""
+        """Build the one that the operator's settings allow."""
         return cls(settings.allowed_private_networks, settings.outbound_ports)
 
     @classmethod
@@ -324,7 +324,7 @@ class Outbound:
         return OutboundFailed(f"cannot be reached: {type(error).__name__}")
 
     def addresses(self, host: str, port: int, timeout: float = 5.0) -> list[tuple[Any, ...]]:
-        """What ``host`` resolves to within ``timeout`` seconds, if every address of it may be called."""
+        """Resolve ``host`` within ``timeout`` seconds, if every address of it may be called."""
         found = _resolve(host, port, timeout)
         resolved = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         if not resolved or not all(self._may_call(address) for address in resolved):

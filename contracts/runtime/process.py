@@ -78,7 +78,7 @@ def check_schema(name: str, database_url: str) -> None:
 
 
 def check_start(name: str, settings: ServiceSettings, database: Database) -> None:
-    """What the service itself wants to be so (``services.<name>.starting.check``, if there is one). Raises CannotStart."""
+    """Check what the service itself requires (``services.<name>.starting.check``, if there is one). Raises CannotStart."""
     if importlib.util.find_spec(f"services.{name}.starting") is not None:
         importlib.import_module(f"services.{name}.starting").check(settings, database)
 
@@ -93,7 +93,7 @@ def must_start(name: str, settings: ServiceSettings, database: Database) -> None
 
 
 def problems_of(database: Database, name: str, *, background: bool = True) -> list[str]:
-    """What keeps a service from working: its database takes no changes, or (``background``) its background process has not
+    """List what keeps a service from working: its database takes no changes, or (``background``) its background process has not
     written its heartbeat for 30 s. Empty when all is well. Raises ServiceError when the database does not answer."""
     if _seen_lately(database, name):
         return []
@@ -381,7 +381,7 @@ def must_end_within(drain_seconds: float) -> None:
 
 
 def _signals(drain_seconds: float) -> Stop:
-    """What SIGTERM or SIGINT sets; a second signal ends the process at once."""
+    """Return a Stop that SIGTERM or SIGINT sets; a second signal ends the process at once."""
     stop = Stop()
 
     def on_signal(_number: int, _frame: Any) -> None:

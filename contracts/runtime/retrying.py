@@ -70,7 +70,7 @@ def _listed(name: str, database: Database, tables: dict[str, Any]) -> Iterator[s
 
 
 def parked(session: Session, row: Any) -> tuple[int, list[Any]]:
-    """How many rows were given up and may be tried again, and the newest of them."""
+    """Return how many rows were given up and may be tried again, and the newest of them."""
     given_up = sa.and_(row.state == "parked", row.may_be_retried())
     count = session.scalar(sa.select(sa.func.count()).select_from(row).where(given_up)) or 0
     (key,) = sa.inspect(row).primary_key

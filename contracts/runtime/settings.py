@@ -27,7 +27,7 @@ def at_least(characters: int) -> AfterValidator:
 
 
 class ServiceSettings(BaseSettings):
-    """What every service needs. A subclass adds ``database_url`` with its own ``<SERVICE>_DATABASE_URL``::
+    """The settings that every service needs. A subclass adds ``database_url`` with its own ``<SERVICE>_DATABASE_URL``::
 
     class Settings(ServiceSettings):
         database_url: str = Field(validation_alias="TEMPLATES_DATABASE_URL", description="...")

@@ -221,7 +221,7 @@ def _linked(files: Sequence[MailedFile]) -> list[dict[str, str]]:
 
 
 def file_name(file: MailedFile) -> str:
-    """What the file is called when it is attached: a name, never a path."""
+    """Return the file's name as an attachment: a name, never a path."""
     name = one_line(file.name.replace("/", "_").replace("\\", "_"), 150)
     return name if name.lower().endswith(".pdf") else f"{name}.pdf"
 

@@ -24,7 +24,7 @@ KEPT = timedelta(days=30)
 
 @dataclass(frozen=True)
 class Sent:
-    """What the server said when it took the message, and when that was."""
+    """A note of a message that was sent: the server's answer, and when it came."""
 
     answer: str
     at: datetime
@@ -66,7 +66,7 @@ class Journal:
         return SentNote(self._folder / hashlib.sha256(message.encode()).hexdigest())
 
     def find(self, message: str) -> Sent | None:
-        """What was noted of the message. Raises OSError when nobody can tell."""
+        """Return what was noted of the message. Raises OSError when nobody can tell."""
         try:
             text = self.of(message).path.read_text()
         except FileNotFoundError:

@@ -38,7 +38,7 @@ class ReplacedLinkRow(Base):
 
 
 class OutgoingRow(DueRow):
-    """What is sent to one recipient, and retried, on its own. ``due`` is pending, ``done`` sent, ``parked`` failed.
+    """A message to one recipient, sent and retried on its own. ``due`` is pending, ``done`` sent, ``parked`` failed.
 
     ``key`` says what it is, so that the same fact told twice makes one row. ``answer`` is the mail server's or the provider's
     last one. After ``expires_at`` it is not sent any more. ``link_digest`` is that of the signing link in it

@@ -110,7 +110,7 @@ def erase(session: Session, submission_id: int, at: datetime) -> None:
 
 
 def invitation_text(due: SmsDue, brand: str, link: str) -> str:
-    """Who asks, for what, and the link: short, because messages are paid for by their length."""
+    """Write who asks, for what, and the link: short, because messages are paid for by their length."""
     context = due.context
     sender = one_line(brand, LONGEST_NAME) or "Countersign"
     what = one_line(context.submission_name, LONGEST_NAME)

@@ -137,12 +137,12 @@ class Settings(ServiceSettings):
 
     @property
     def mail_folder(self) -> Path:
-        """Where mails are kept when there is no mail server."""
+        """Return the folder where mails are kept when there is no mail server."""
         return (self.var_dir or Path()) / "mail"
 
     @property
     def sent_folder(self) -> Path | None:
-        """Where is noted what was sent; None when there is no place for it."""
+        """Return the folder where what was sent is noted; None when there is no place for it."""
         return self.sent_dir or (self.var_dir / "sent" if self.var_dir is not None else None)
 
     @property

@@ -26,7 +26,7 @@ _LINKS = frozenset({"submission.link", "documents.link", "documents.links"})
 
 @dataclass(frozen=True)
 class Value:
-    """What a variable stands for; ``link``: it is an address to click on."""
+    """The value of a variable; ``link``: it is an address to click on."""
 
     text: str
     link: bool = False

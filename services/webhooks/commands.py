@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass
 class CaughtUp:
-    """What came of asking an owner: gaps whose events it does not have, and events that waited in vain for another life's."""
+    """The result of asking an owner: gaps whose events it does not have, and events that waited in vain for another life's."""
 
     passed_over: int = 0
     of_another_life: int = 0
@@ -343,7 +343,7 @@ def _log(
 def _log_followers(
     session: Session, head: LogHead, subject: SubjectHead, webhooks: list[Webhook], now: datetime
 ) -> None:
-    """What has waited for the event that was just logged."""
+    """Log the events that have waited for the one that was just logged."""
     while (waiting := _next_arrival(session, subject)) is not None:
         _log(session, head, subject, Envelope.model_validate(waiting.envelope), webhooks, now)
         session.delete(waiting)

@@ -78,7 +78,7 @@ def checked_secret(secret: dict[str, str] | None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer means. ``wait`` overrides the schedule; ``gone`` disables the webhook."""
+    """The meaning of a receiver's answer. ``wait`` overrides the schedule; ``gone`` disables the webhook."""
 
     delivered: bool
     gone: bool = False

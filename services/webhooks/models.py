@@ -59,7 +59,7 @@ class LogHead(Base):
 
 
 class SubjectHead(Base):
-    """How far the events of one submission or template have been logged: sequences have no gaps. ``epoch`` is that of the last
+    """The last logged event of one submission or template: sequences have no gaps. ``epoch`` is that of the last
     one, "" where no event has said any."""
 
     __tablename__ = "subject_heads"
@@ -85,7 +85,7 @@ class Arrival(Base):
 
 
 class KnownTemplate(Base):
-    """Who wrote a template and whether it is shared, as its last event said: events of its submissions are seen accordingly."""
+    """A template's author and sharing, as its last event said: events of its submissions are seen accordingly."""
 
     __tablename__ = "templates"
 
@@ -120,7 +120,7 @@ class LoggedEvent(Base):
 
 @dataclass(frozen=True)
 class Request:
-    """What a delivery sends, and to whom. ``secret`` is the caller's own header."""
+    """The request of a delivery, with its receiver. ``secret`` is the caller's own header."""
 
     webhook_id: int
     url: str

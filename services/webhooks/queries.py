@@ -147,7 +147,7 @@ def gaps(session: Session, arrived_before: datetime) -> list[Gap]:
 
 
 def waiting_arrivals(session: Session) -> tuple[int, datetime | None]:
-    """How many events wait for another one, and since when the first of them does."""
+    """Return how many events wait for another one, and since when the first of them does."""
     count, oldest = session.execute(sa.select(sa.func.count(), sa.func.min(Arrival.arrived_at))).one()
     return count, oldest
 
@@ -218,7 +218,7 @@ def _visible(actor: Actor) -> list[sa.ColumnElement[bool]]:
 
 
 def _of_template(column: Any) -> Any:
-    """What is known of the event's template now; null when it is not known, or there is none."""
+    """Return what is known of the event's template now; null when it is not known, or there is none."""
     return sa.select(column).where(KnownTemplate.id == LoggedEvent.template_id).correlate(LoggedEvent).scalar_subquery()
 
 

@@ -26,7 +26,7 @@ def erased(session: Session) -> set[int]:
 
 
 def waiting(session: Session) -> dict[str, int]:
-    """How many events of each subject wait for an earlier one."""
+    """Count the events of each subject that wait for an earlier one."""
     counted = (
         sa.select(Arrival.subject, sa.func.count().label("events")).group_by(Arrival.subject).order_by(Arrival.subject)
     )
@@ -34,7 +34,7 @@ def waiting(session: Session) -> dict[str, int]:
 
 
 def open_deliveries(session: Session, submission_ids: set[int]) -> dict[int, int]:
-    """How many deliveries about these submissions are still to be made."""
+    """Count the deliveries about these submissions that are still to be made."""
     counted = (
         sa.select(LoggedEvent.subject, sa.func.count())
         .join(Delivery, Delivery.position == LoggedEvent.position)

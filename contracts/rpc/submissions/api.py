@@ -110,7 +110,8 @@ class SubmissionOptions(PartyOptions, ConsentOptions):
 
 
 class NewSubmission(SubmissionOptions):
-    """What every way of making a submission has (specification 4.3.1). Errors name the field as ``submitters[0].email``.
+    """The parameters that every way of creating a submission has (specification 4.3.1). Errors name the field as
+    ``submitters[0].email``.
 
     ``request_id``: the same id returns the first answer.
     ``source`` is ``link`` for what a visitor of a shared link began; the actor is then its template's author.
@@ -227,9 +228,9 @@ class EvidenceDocument(Tolerant):
 
 
 class Evidence(Tolerant):
-    """What proves a sealed submission. ``lines`` are those of the trail that follow ``after``, as many as fit into an answer
-    and each as it is hashed (``audit_chain.as_hashed``), of ``line_count`` up to the one that says that the documents were
-    sealed, whose hash is ``head``. ``completed`` are the submitters that have completed."""
+    """The evidence of a sealed submission. ``lines`` are those of the trail that follow ``after``, as many as fit into an
+    answer and each as it is hashed (``audit_chain.as_hashed``), of ``line_count`` up to the one that says that the documents
+    were sealed, whose hash is ``head``. ``completed`` are the submitters that have completed."""
 
     id: int
     sealed_at: Moment

@@ -36,8 +36,8 @@ class CodeSent(Tolerant):
 
 
 class CheckCode(Visit):
-    """What somebody typed. A wrong code is refused with ``tries_left`` in the details; every guess is counted. ``phone`` as in
-    SendCode."""
+    """Check the code that somebody typed. A wrong code is refused with ``tries_left`` in the details; every guess is counted.
+    ``phone`` as in SendCode."""
 
     request_id: str
     code: str

@@ -63,7 +63,7 @@ class PartyToInvite(Tolerant):
 
 
 class SigningForm(Tolerant):
-    """What the signing page shows. ``account_name`` and ``logo_url`` are those that this signer is to see. ``state`` is
+    """The content of the signing page. ``account_name`` and ``logo_url`` are those that this signer is to see. ``state`` is
     ``open``, ``waiting``, ``completed``, ``declined``, ``expired``, ``archived`` or ``code``; everything but the names is empty
     unless ``open`` or ``completed``.
 
@@ -129,7 +129,7 @@ class CompleteForm(SaveValues):
 
 
 class Invited(Tolerant):
-    """Who is to sign for a role that this signer invites; the role by ``uuid`` or by name."""
+    """The person who is to sign for a role that this signer invites; the role by ``uuid`` or by name."""
 
     uuid: str | None = None
     role: str | None = None
@@ -190,7 +190,7 @@ class FormFile(Tolerant):
 
 
 class DrawForm(Visit):
-    """What the page shows right now, to be drawn: ``values`` and ``reasons`` as in SaveValues, of the signer's own fields and
+    """Draw what the page shows right now: ``values`` and ``reasons`` as in SaveValues, of the signer's own fields and
     only those that are not saved yet; ``fields`` are the uuids of those that are wanted."""
 
     values: dict[str, Any] = Field(default_factory=dict)

@@ -52,8 +52,8 @@ class ClaimIdentityCheck(Tolerant):
 
 
 class IdentityCheckClaimed(Tolerant):
-    """Whose check it is: ``slug`` of the submitter, ``field`` its uuid. ``usable`` False: they came too late, or with a state
-    that was used before; then there is nothing to ask the provider for."""
+    """The check that was claimed: ``slug`` of its submitter, ``field`` its uuid. ``usable`` False: they came too late, or with
+    a state that was used before; then there is nothing to ask the provider for."""
 
     slug: str
     field: str
@@ -63,7 +63,7 @@ class IdentityCheckClaimed(Tolerant):
 
 
 class ProvedIdentity(Tolerant):
-    """What the provider vouches for. ``email`` only when the provider says that it has verified it."""
+    """The identity that the provider vouches for. ``email`` only when the provider says that it has verified it."""
 
     issuer: str
     subject: str
@@ -75,7 +75,7 @@ class ProvedIdentity(Tolerant):
 
 
 class FinishIdentityCheck(Visit):
-    """What became of the check that was claimed: an ``identity``, or a ``problem``. ``any_email``: the operator lets a signer
+    """Report the outcome of a claimed check: an ``identity``, or a ``problem``. ``any_email``: the operator lets a signer
     prove another e-mail address than the one that they were invited at."""
 
     request_id: str

@@ -46,7 +46,7 @@ class NamedParty(Tolerant):
 
 
 class FoundSealed(Tolerant):
-    """What a sealed file is: ``document`` is what it is called, None for the audit trail. ``parties`` are as the trail names
+    """A sealed file that was recognised: ``document`` is its name, None for the audit trail. ``parties`` are as the trail names
     them."""
 
     submission_id: int

@@ -156,7 +156,7 @@ class CatchingUp(Loop):
 
 
 def problems(database: Database) -> list[str]:
-    """What an operator should look at: events that have been missing for too long."""
+    """List what an operator should look at: events that have been missing for too long."""
     longest = now() - TOO_LONG
     count, oldest = database.read(_survey)
     if oldest is None or oldest > longest:
@@ -171,7 +171,7 @@ def owner_epoch(owner: str | sa.BindParameter[str]) -> sa.Select[tuple[str]]:
 
 
 def _cursor(session: Session, owner: str) -> tuple[Row[Any] | None, int]:
-    """How far the walk has come, and how many events of this owner are missing."""
+    """Return how far the walk has come, and how many events of this owner are missing."""
     cursor = session.execute(sa.select(event_cursors).where(event_cursors.c.owner == owner)).first()
     missing = sa.select(sa.func.count()).select_from(missing_events).where(missing_events.c.owner == owner)
     return cursor, session.scalar(missing) or 0

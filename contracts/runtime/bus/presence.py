@@ -14,7 +14,7 @@ from contracts.runtime.bus.topology import rpc_queue
 
 @dataclass(frozen=True)
 class Attendance:
-    """Who takes a service's requests: so many consumers, and so many requests that nobody has taken yet."""
+    """The load of a service's request queue: so many consumers, and so many requests that nobody has taken yet."""
 
     consumers: int
     waiting: float

@@ -33,7 +33,7 @@ class Taken(Protocol):
 
 @dataclass(frozen=True)
 class Message:
-    """What is published, and where. ``id`` names it among those that are under way."""
+    """A message with the place where it is published. ``id`` names it among those that are under way."""
 
     id: str
     exchange: str

@@ -58,12 +58,12 @@ def exclusive_queue_name(purpose: str, user: str) -> str:
 
 
 def exclusive_prefix(purpose: str, user: str) -> str:
-    """What the names of such queues of this user begin with; what means something in a binding key is replaced."""
+    """Return the prefix of the names of this user's exclusive queues; what means something in a binding key is replaced."""
     return f"{purpose}.{re.sub(r'[^A-Za-z0-9_-]', '_', user)[:100]}."
 
 
 def rpc_queue(service: str) -> QueuePlan:
-    """Where the requests of a service wait, as nameko names it."""
+    """Return the queue in which requests to a service wait, as nameko names it."""
     return QueuePlan(f"rpc-{service}", {}, ((RPC_EXCHANGE, f"{service}.*"),))
 
 

@@ -81,11 +81,12 @@ class DueRow:
 
     @classmethod
     def may_be_retried(cls) -> sa.ColumnElement[bool]:
-        """Which parked rows an operator may have tried again (``python -m services.<name> retry``); here all."""
+        """Return the condition for parked rows that an operator may have tried again (``python -m services.<name> retry``);
+        here all."""
         return sa.true()
 
     def retry(self, at: datetime) -> None:
-        """What an operator's retry does to a row."""
+        """Make a row due again, as an operator's retry does."""
         self.make_due(at)
 
 
@@ -97,7 +98,7 @@ RecordAll = Callable[[Session, Sequence[Any]], None]
 
 
 class Note(Protocol):
-    """What was noted outside the database of work that was done, because it must not be done again."""
+    """A note, outside the database, of work that was done and must not be done again."""
 
     def sync(self) -> None:
         """The database does not take the outcome at once: only the note will know of it when the machine fails."""
@@ -381,7 +382,8 @@ class DueWork(Loop):
         return self.poll_seconds if wait is None else max(0.0, wait)
 
     def _times(self) -> dict[str, datetime]:
-        """What is compared with what rows say. The leases first: they must not end by a leap that comes in between."""
+        """Return the times that those in the rows are compared with. The leases first: they must not end by a leap that comes
+        in between."""
         leases_over = clock.without_leaps(self._lease)
         moment = now()
         fresh = moment if self._planned else moment + clock.put_back()
@@ -512,7 +514,7 @@ class DueWork(Loop):
         return ended.state
 
     def _write_together(self, together: Sequence[_Ended]) -> None:
-        """What keeps this from being written keeps only one of them from it, unless it is the database."""
+        """Write several outcomes at once; if that fails for another reason than the database, each is written apart."""
         try:
             self._keep_states(together, self._database.write(self._write_outcomes, together, wait=False))
         except Exception as error:

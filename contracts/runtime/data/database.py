@@ -52,7 +52,7 @@ offload: Callable[..., Any] | None = None
 
 
 def thread_key() -> int:
-    """Which engine a thread uses. The worker replaces it: there, each real thread has an engine of its own."""
+    """Name the engine that a thread uses. The worker replaces it: there, each real thread has an engine of its own."""
     return 0
 
 

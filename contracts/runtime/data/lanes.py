@@ -59,7 +59,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class _Lane:
-    """What is under way in a lane."""
+    """The work that is under way in a lane."""
 
     busy: int = 0
     slow: int = 0
@@ -92,7 +92,7 @@ class LaneChoice:
         )
 
     def plan(self, session: Session, times: Mapping[str, datetime], free: int) -> tuple[dict[Any, int], float | None]:
-        """How many rows of which lane may be begun, ``free`` in all; if none, in how many seconds there may be one."""
+        """Return how many rows of which lane may be begun, ``free`` in all; if none, in how many seconds there may be one."""
         moment = times["moment"]
         heads = {lane: at for lane, at in session.execute(self._heads, dict(times)) if at is not None}
         self._began = {lane: at for lane, at in self._began.items() if lane in heads}

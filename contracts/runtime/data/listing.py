@@ -62,15 +62,15 @@ class Span:
         return replace(self, after=edge - 1) if self.backward else replace(self, before=edge + 1)
 
     def beyond(self, edge: int, found: int) -> "Span":
-        """What is left when so many were found up to the edge."""
+        """Return the span that is left when so many were found up to the edge."""
         rest = replace(self, wanted=self.wanted - found)
         return replace(rest, before=edge) if self.backward else replace(rest, after=edge)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What is listed. ``exact`` speaks of the listed table alone and an index gives it in order of ``key``; ``filters`` are
-    all the other conditions. ``term`` is searched for in ``text``.
+    """The query of a list. ``exact`` speaks of the listed table alone and an index gives it in order of ``key``; ``filters``
+    are all the other conditions. ``term`` is searched for in ``text``.
 
     ``rare`` finds those that are rare among the exact ones, on PostgreSQL; it is given the conditions on the listed table.
     Without it, and on SQLite, they are collected as the database likes. ``small``: there are few, collect them at once.
@@ -126,8 +126,8 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
 
 
 def _in_window(session: Session, listing: Listing, span: Span, more: Conditions, window: int) -> tuple[list[int], Any]:
-    """What fits among the next rows; and the ``id`` of the last of these with the ``highest`` of all, None when that is all
-    that is wanted or all there is."""
+    """Return the matches among the next rows; and the ``id`` of the last of these with the ``highest`` of all, None when that
+    is all that is wanted or all there is."""
     highest = sa.select(sa.func.max(listing.key)).scalar_subquery().label("highest")
     edge = session.execute(_window(listing, span, listing.key.label("id"), highest).offset(window - 1).limit(1)).first()
     if listing.exact and edge:  # by their ids: along all the ids up to the edge it is longer

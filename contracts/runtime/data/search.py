@@ -145,7 +145,7 @@ class Blocks(NamedTuple):
 
 
 class _Place(FunctionElement[int]):
-    """Where the second text begins in the first, from 1; 0 if nowhere."""
+    """The position at which the second text begins in the first, from 1; 0 if nowhere."""
 
     type = sa.Integer()
     inherit_cache = True

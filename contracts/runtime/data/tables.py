@@ -177,7 +177,7 @@ def downgrade_1(op: Any) -> None:
 
 
 def upgrade_2(op: Any) -> None:
-    """What was told is kept, a stream of events has an epoch, and who missed something can find out what.
+    """Keep what was told, give a stream of events an epoch, and let whoever missed something find out what.
 
     The index comes first: on PostgreSQL it is made outside the migration's transaction, and made again when that fails.
     """

@@ -130,7 +130,7 @@ class LineWriter:
 
 
 class _Target:
-    """What a descriptor refers to: ``takes_at_once`` is a descriptor on which writing never waits, None when there is none.
+    """The file behind a descriptor: ``takes_at_once`` is a descriptor on which writing never waits, None when there is none.
 
     A pipe may belong to somebody else and not be opened anew: that of a container does. A pipe that is ready takes PIPE_BUF
     bytes without a wait (``man 7 pipe``, ``man 2 poll``), so it is asked before each line.

@@ -62,7 +62,8 @@ class Watched:
         self._resting = True
 
     def run(self, function: Callable[[], None]) -> None:
-        """What the thread runs. Its return, or an exception, is a reason to end the process, unless ``finish`` was called."""
+        """Run the thread's function. Its return, or an exception, is a reason to end the process, unless ``finish`` was
+        called."""
         try:
             function()
         finally:
@@ -100,7 +101,7 @@ class _Work(Watched):
 
     @property
     def stack(self) -> str:
-        """Where its green thread waits; empty when that is the one that runs, which the stack of a thread tells."""
+        """Return where its green thread waits; empty when that is the one that runs, which the stack of a thread tells."""
         frame = getattr(self._green, "gr_frame", None)
         return "" if frame is None else _lines(frame)
 
@@ -118,7 +119,7 @@ def under_way(name: str) -> Iterator[None]:
 
 
 def problems() -> list[str]:
-    """What is wrong with this process itself, whether or not database and broker are there. Empty when it lives."""
+    """List what is wrong with this process itself, whether or not database and broker are there. Empty when it lives."""
     return [found for watched in tuple(_watched) if (found := watched.problem) is not None]
 
 
@@ -157,7 +158,7 @@ def _end(found: list[str]) -> None:
 
 
 def _stacks() -> list[tuple[int, str]]:
-    """Where every thread of the operating system is at this moment."""
+    """Return where every thread of the operating system is at this moment."""
     own = unpatched.get_ident()
     frames = sys._current_frames().items()
     return [(thread, _lines(frame)) for thread, frame in frames if thread != own]

@@ -87,14 +87,14 @@ def _check_start(name: str, settings: ServiceSettings) -> None:
 
 
 def _prepare(name: str) -> None:
-    """What a service's first call would otherwise keep the event loop with: see ``Context.prepare``."""
+    """Prepare in advance what would otherwise block the event loop in a service's first call: see ``Context.prepare``."""
     context = getattr(declare.service_class(name), "context", None)
     if context is not None:
         context.prepare()
 
 
 def _problems(runner: ServiceRunner, names: tuple[str, ...]) -> list[str]:
-    """What keeps this process from being ready."""
+    """List what keeps this process from being ready."""
     found = []
     for name in names:
         buses = [shared for shared in runner.service_map[name].shared_extensions.values() if isinstance(shared, Bus)]

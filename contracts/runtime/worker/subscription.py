@@ -54,7 +54,8 @@ class _Hopeless(Exception):
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What a try led to: ``ok``, ``retry``, ``waiting`` (for something else, which is no fault of the event) or ``parked``."""
+    """The outcome of a try: ``ok``, ``retry``, ``waiting`` (for something else, which is no fault of the event) or
+    ``parked``."""
 
     name: str
     error: Exception | None = None
@@ -254,7 +255,7 @@ def _is_suspect(delivery: Delivery) -> bool:
 
 
 def _count(delivery: Delivery, header: str) -> int:
-    """What anybody may have written there: a message that nobody can judge would be neither handled nor parked."""
+    """Read a count that anybody may have written: 0 unless it is one, so that the message is handled or parked all the same."""
     value = delivery.headers.get(header)
     return value if isinstance(value, int) and value >= 0 else 0
 

@@ -101,7 +101,7 @@ def security_map(
 
 
 def _address(scope: Any, trusted: Sequence[Network]) -> str | None:
-    """Where a call came from."""
+    """Return the address that a call came from."""
     peer = scope["client"][0] if scope.get("client") else None
     forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
     return client_address(peer, forwarded.decode("latin-1"), trusted)

@@ -8,7 +8,7 @@ from contracts.types import Role
 
 @dataclass(frozen=True)
 class UserState:
-    """What the rules need to know of a user. ``last_admin``: no other active user is an admin."""
+    """The state of a user that the rules need. ``last_admin``: no other active user is an admin."""
 
     id: int
     role: Role
@@ -16,7 +16,7 @@ class UserState:
 
 
 def email_key(email: str) -> str:
-    """What two spellings of the same address have in common: mail providers do not tell upper from lower case."""
+    """Return the key that all spellings of an address share: mail providers do not tell upper from lower case."""
     return email.strip().casefold()
 
 

@@ -35,7 +35,7 @@ class SealedKey:
 
 
 class KeyRing:
-    """What is done with API keys under one KEY_ENCRYPTION_SECRET."""
+    """Handles API keys under one KEY_ENCRYPTION_SECRET."""
 
     def __init__(self, secret: str) -> None:
         self._finding = _subkey(secret, b"countersign api key lookup")

@@ -32,8 +32,8 @@ class PhoneOtpWebhook:
 
 
 def changed(current: PhoneOtpWebhook | None, given: dict[str, Any], outbound: Outbound) -> PhoneOtpWebhook:
-    """What PUT /account makes of it. The token stays while the URL stays, unless another or null is given: it is not sent
-    somewhere else because somebody changed an address."""
+    """Return the setting as PUT /account changes it. The token stays while the URL stays, unless another or null is given: it
+    is not sent somewhere else because somebody changed an address."""
     url = str(given["url"]).strip()
     try:
         outbound.check(url)
@@ -51,7 +51,7 @@ def kept(webhook: PhoneOtpWebhook, keys: KeyRing) -> str:
 
 
 def read(stored: str | None, keys: KeyRing, settings: Settings) -> PhoneOtpWebhook | None:
-    """What is stored, else the installation's default, else None."""
+    """Return the stored setting, else the installation's default, else None."""
     if stored is not None:
         return PhoneOtpWebhook(**json.loads(keys.open_answer(base64.b64decode(stored), NAME)))
     if settings.account_phone_otp_webhook_url is None:

@@ -49,7 +49,7 @@ ACTOR_BY_KEY = sa.select(User.id, User.role, User.email, User.first_name, User.l
 
 
 def actor(session: Session, key_hash: str) -> Actor | None:
-    """Whose key it is; None for nobody's and for an archived user's."""
+    """Return the user whose key it is; None for nobody's and for an archived user's."""
     row = session.execute(ACTOR_BY_KEY, {"key_hash": key_hash}).first()
     return as_actor(*row) if row else None
 

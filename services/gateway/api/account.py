@@ -110,7 +110,7 @@ class _WebhookChange:
         self.after: phone_otp.PhoneOtpWebhook | None = None
 
     def decide(self, stored: str | None) -> str | None:
-        """What is to be stored, of what is."""
+        """Return what is to be stored in place of ``stored``."""
         keys, settings = self._context.keys, self._context.settings
         if not self._is_given:
             self.after = phone_otp.read(stored, keys, settings)

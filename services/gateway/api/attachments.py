@@ -82,7 +82,7 @@ async def _bytes(upload: UploadFile, limit: int) -> bytes:
 
 
 def visitor(context: GatewayContext, request: Request) -> dict[str, Any]:
-    """Whom the audit trail names."""
+    """Return the visitor as the audit trail names them."""
     peer, trusted = request.client.host if request.client else None, networks(context.settings.trusted_proxies)
     agent = "".join(c for c in request.headers.get("User-Agent", "") if c.isprintable())
     return {

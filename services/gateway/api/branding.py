@@ -15,7 +15,7 @@ from services.gateway.http.exchange import Exchange
 async def pictures(
     context: GatewayContext, exchange: Exchange, changes: dict[str, Any], account: Account
 ) -> dict[str, Any]:
-    """What ``changes`` of the addresses mean for the pictures: None where one is cleared. An address that is set already is not
+    """Fetch the pictures whose addresses are in ``changes``: None where one is cleared. An address that is set already is not
     fetched again."""
     asked = {key: changes[key] for key in PICTURES if key in changes}
     asked = {key: url for key, url in asked.items() if not url or url != getattr(account, key)}

@@ -15,8 +15,8 @@ _OF_ALL = ("submissions", "emails", "email", "template_id")
 
 
 def way(body: dict[str, Any]) -> str:
-    """How the body of POST /submissions says who is to sign, one of ``WAYS``. Raises ServiceError ``invalid`` when it says so
-    in several ways: nobody could tell who was meant. An empty list says nothing."""
+    """Tell how the body of POST /submissions says who is to sign, one of ``WAYS``. Raises ServiceError ``invalid`` when it says
+    so in several ways: nobody could tell who was meant. An empty list says nothing."""
     given = [name for name in WAYS if body.get(name) or (name == "emails" and body.get("email"))]
     if len(given) > 1:
         reason = f"must not be given together with {given[0]}"

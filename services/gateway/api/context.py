@@ -42,11 +42,11 @@ class GatewayContext:
     direct: DirectReads | None
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        """What would keep the event loop waiting: databases, files, passwords."""
+        """Run in a thread what would block the event loop: databases, files, passwords."""
         return await _run_in(self.threads, work, *arguments)
 
     async def while_fetching(self, work: Callable[..., T], *arguments: Any) -> T:
-        """What waits for other people's servers, in threads of its own: slow ones keep nobody but their callers waiting."""
+        """Run what waits for other people's servers, in threads of its own: slow ones keep only their callers waiting."""
         return await _run_in(self.fetching, work, *arguments)
 
     async def ask(self, rpc: Rpc[Any, Any], exchange: Exchange, **values: Any) -> Any:
@@ -102,6 +102,6 @@ def _valid(request: type[BaseModel], values: dict[str, Any]) -> BaseModel:
 
 
 def actor(exchange: Exchange) -> Actor:
-    """Who asks; only operations with an API key have one."""
+    """Return the user who asks; only operations with an API key have one."""
     assert exchange.actor is not None
     return exchange.actor

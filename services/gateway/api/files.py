@@ -93,7 +93,7 @@ class Uploads:
 
 @asynccontextmanager
 async def uploads(context: GatewayContext, *, adopted: bool) -> AsyncIterator[Uploads]:
-    """Where a request's files are while a service deals with them.
+    """Hold a request's files while a service deals with them.
 
     With ``adopted`` the service takes them over when it succeeds (``BlobStore.adopt``), so that what was uploaded can go. When
     it did not answer it may still be about to: then they stay, and the daily sweep (background.py) removes them.
@@ -130,7 +130,7 @@ def decoded(text: str, field: str, limit: int) -> bytes:
 
 
 def media_type(data: bytes) -> str:
-    """What the bytes are as far as we tell; what a sender says of them does not count."""
+    """Return the media type of the bytes as far as we can tell; what a sender says of them does not count."""
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
     for magic, kind in _PICTURES:

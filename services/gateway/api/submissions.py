@@ -108,7 +108,7 @@ async def one_off(context: GatewayContext, exchange: Exchange, **intake: Any) ->
 
 
 async def wished(context: GatewayContext, body: dict[str, Any]) -> dict[str, Any]:
-    """What all ways of making a submission have in common."""
+    """Return the parameters that all ways of creating a submission have in common."""
     refuse_what_is_not_there_yet(body)
     return {"account": await context.account(), **_wish(body)}
 

@@ -127,7 +127,7 @@ def _checksum(entry: Entry) -> int:
 
 
 def _places(number: int, document: EvidenceDocument) -> dict[str, str]:
-    """Where the three files of a document are; two of them are often the same."""
+    """Return the names of the three files of a document; two of them are often the same."""
     name = f"{number:02}-{_plain(document.name)}"
     kind = _EXTENSIONS.get(document.original.media_type, "")
     original = f"originals/{name}{kind}"

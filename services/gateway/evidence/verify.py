@@ -239,7 +239,7 @@ def _members(evidence: Evidence, manifest: Dict[str, Any], report: Report) -> bo
 
 
 def _is_extracted(evidence: Evidence, manifest: Dict[str, Any], name: str) -> bool:
-    """Whether this is what ``extract`` has written beside a sealed file: its seal, or the bytes that the seal covers."""
+    """Tell if this is what ``extract`` has written beside a sealed file: its seal, or the bytes that the seal covers."""
     of, _, kind = name.rpartition(".")
     if not isinstance(evidence, Folder) or of not in sealed(manifest) or kind not in ("p7s", "signed"):
         return False

@@ -232,7 +232,7 @@ class _Written:
 
 
 def _common_headers(*, secure: bool) -> list[tuple[bytes, bytes]]:
-    """What an answer gets unless it says otherwise. ``secure``: the outside uses https."""
+    """Return the headers that an answer gets unless it says otherwise. ``secure``: the outside uses https."""
     headers = [
         (b"x-content-type-options", b"nosniff"),
         (b"referrer-policy", b"no-referrer"),

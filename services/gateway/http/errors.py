@@ -50,7 +50,7 @@ def add_handlers(app: ConnexionMiddleware, methods: Callable[[str], list[str]]) 
 
 
 def as_service_error(error: Exception) -> ServiceError:
-    """What any exception means to the caller. One that nobody foresaw is logged here and says nothing outside."""
+    """Convert any exception to what the caller is told. One that nobody foresaw is logged here and says nothing outside."""
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, UnsupportedMediaTypeProblem):

@@ -55,7 +55,7 @@ def path(parts: tuple[str | int, ...] | list[str | int]) -> str:
 
 
 def _values(raw: bytes) -> int:
-    """How many values the text holds, near enough: what is within strings does not count."""
+    """Count the values in the text, near enough: what is within strings does not count."""
     plain = _STRING.sub(b"", raw)
     return sum(map(plain.count, (b",", b"[", b"{")))
 

@@ -126,7 +126,7 @@ def clean_filename(name: str) -> str:
 
 
 def sniffed(data: bytes, declared: str | None) -> str:
-    """What the bytes are when we know it, else what the browser said, but never a type that it only pretends."""
+    """Return the media type of the bytes if we know it, else what the browser said, but never a type that it only pretends."""
     for magic, media_type in _MAGIC:
         if data.startswith(magic):
             return media_type

@@ -88,7 +88,7 @@ def json_schema(node: dict[str, Any]) -> dict[str, Any]:
 
 
 class BodySchema:
-    """What one operation takes as its body."""
+    """The body that one operation takes."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema

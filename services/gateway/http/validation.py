@@ -39,7 +39,7 @@ def validator_map(threads: Executor) -> dict[str, Any]:  # noqa: C901 - four sma
     parameters: dict[int, Any] = {}
 
     def once(cache: dict[int, tuple[Any, Any]], source: Any, make: Callable[[Any], Any]) -> Any:
-        """What ``make`` gives for this very object. Connexion hands over the same object for the same operation."""
+        """Return what ``make`` gives for this very object. Connexion hands over the same object for the same operation."""
         if (found := cache.get(id(source))) is None:
             found = cache[id(source)] = (source, make(source))
         return found[1]

@@ -50,7 +50,8 @@ CANCELLED = frozenset({"access_denied", "user_cancelled", "cancelled", "interact
 
 @dataclass(frozen=True)
 class ProviderSettings:
-    """What the operator says of the provider. ``acr_values`` by the ``method`` of a field; ``secret`` None: a public client."""
+    """The operator's settings of the provider. ``acr_values`` by the ``method`` of a field; ``secret`` None: a public
+    client."""
 
     issuer: str
     client_id: str
@@ -71,7 +72,7 @@ class IdentityFailed(Exception):
 
 @dataclass(frozen=True)
 class Metadata:
-    """What the provider says of itself (OpenID Connect Discovery 1.0)."""
+    """The provider's metadata (OpenID Connect Discovery 1.0)."""
 
     issuer: str
     authorization_endpoint: str
@@ -88,7 +89,7 @@ def new_state() -> str:
 
 
 def digest_of(state: str) -> str:
-    """What the submissions service knows an attempt by."""
+    """Return the digest by which the submissions service knows an attempt."""
     return hashlib.sha256(state.encode()).hexdigest()
 
 
@@ -116,11 +117,11 @@ class IdentityProvider:
         return self.settings.name
 
     def browser_proof(self, state: str) -> str:
-        """What the browser that began the attempt keeps, so that nobody else's can finish it."""
+        """Return what the browser that began the attempt keeps, so that nobody else's can finish it."""
         return _letters(mac(self._secret, "identity-browser", state))
 
     def metadata(self) -> Metadata:
-        """What is known of the provider, or asked for now. Raises IdentityFailed."""
+        """Return the provider's metadata, known or asked for now. Raises IdentityFailed."""
         if self._metadata is None or self._clock() - self._metadata[0] > KEPT_SECONDS:
             self._metadata = (self._clock(), self._discovered())
         return self._metadata[1]
@@ -166,7 +167,8 @@ class IdentityProvider:
         return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
 
     def identity(self, said: Mapping[str, str], state: str, method: str | None) -> ProvedIdentity:
-        """Whom the provider vouches for. ``said`` are the parameters that the browser came back with. Raises IdentityFailed."""
+        """Return whom the provider vouches for. ``said`` are the parameters that the browser came back with. Raises
+        IdentityFailed."""
         if method == QUALIFIED and not self._acr_values(
             method
         ):  # the operator has taken it back, or a field was changed
@@ -205,7 +207,7 @@ class IdentityProvider:
         return self.settings.acr_values.get(method or "", ())
 
     def _tokens(self, provider: Metadata, code: str, state: str) -> Mapping[str, Any]:
-        """What the token endpoint gives for the code. Raises IdentityFailed."""
+        """Exchange the code for tokens at the token endpoint. Raises IdentityFailed."""
         status, tokens = self._exchanged(provider, code, state)
         if status != 200 or not isinstance(tokens.get("id_token"), str):
             said = id_token.text(tokens.get("error")) or "nothing that we know"
@@ -259,7 +261,7 @@ class IdentityProvider:
             raise IdentityFailed(IdentityProblem.FAILED, f"the ID token: {bad}") from None
 
     def _more(self, provider: Metadata, tokens: Mapping[str, Any], claims: id_token.Claims) -> id_token.Claims:
-        """What the UserInfo endpoint adds, for providers whose ID token is short (Core, 5.3 and 5.4)."""
+        """Return what the UserInfo endpoint adds, for providers whose ID token is short (Core, 5.3 and 5.4)."""
         access = tokens.get("access_token")
         complete = claims.get("email") and claims.get("name")
         if complete or provider.userinfo_endpoint is None or not isinstance(access, str):

@@ -75,7 +75,7 @@ def _boxes(context: PagesContext, link: links.FileLink) -> list[FieldBox]:
 
 
 def link_of(context: PagesContext, token: str, holder: str = "") -> links.FileLink:
-    """What the token says, if its bearer, who must be the ``holder`` that it was made for, may have the file.
+    """Read the token, if its bearer, who must be the ``holder`` that it was made for, may have the file.
 
     A link in an event's body never expires, because such a body never changes; it is worth nothing without an API key.
     """

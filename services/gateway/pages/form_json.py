@@ -16,7 +16,7 @@ _OF_OTHERS = {"uuid", "type", "areas", "preferences", "options", "conditions", "
 
 
 def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts) -> dict[str, Any]:
-    """What the page's script starts from."""
+    """Return what the page's script starts from."""
     labels = _labels(form.fields, texts)
     redirect = web_address(form.completed_redirect_url)
     return {
@@ -47,7 +47,7 @@ def form_json(context: PagesContext, slug: str, form: SigningForm, texts: Texts)
 
 
 def results_json(context: PagesContext, form: SigningForm) -> dict[str, Any]:
-    """What the page asks again and again while the documents are being sealed."""
+    """Return what the page polls while the documents are being sealed."""
     return {
         "state": form.state,
         "sealing_status": form.sealing_status,

@@ -187,8 +187,8 @@ def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str,
 
 
 def _statement(body: dict[str, Any]) -> dict[str, str] | None:
-    """What the page showed above its button. The words must be ours: a page of another version, or somebody who makes up words
-    of their own, is shown the form anew."""
+    """Return the statement that the page showed above its button. The words must be ours: a page of another version, or
+    somebody who makes up words of their own, is shown the form anew."""
     shown = page_bodies.text(body, "statement", limit=STATEMENT_LENGTH)
     if not shown:
         return None

@@ -40,7 +40,7 @@ _LONGEST_NUMBER = 19
 
 @dataclass(frozen=True)
 class Checked:
-    """What is told of a file. ``kind`` chooses the words: see ``kind_of``."""
+    """The result of checking a file. ``kind`` chooses the words: see ``kind_of``."""
 
     kind: str
     filename: str
@@ -147,8 +147,8 @@ def _remove(context: PagesContext, stored: BlobRef) -> None:
 
 
 def _sealed(context: PagesContext, found: rendering.Recognised, sha256: str) -> FoundSealed | None:
-    """What the submissions service knows of the very file that was sent, whose SHA-256 both services know; None of a file that
-    was made of several."""
+    """Ask the submissions service for the very file that was sent, whose SHA-256 both services know; None of a file that was
+    made of several."""
     if found.submission_id is None:
         return None
     wanted = submissions.receipts.FindSealed(submission_id=found.submission_id, sha256=sha256)
@@ -214,7 +214,7 @@ def _refused(context: PagesContext, error: ServiceError, about: str, typed: str 
 
 
 def _visitor(trusted: list[Network]) -> str:
-    """Who is counted: an address, of IPv6 the network that one household has."""
+    """Return the visitor who is counted: an address, of IPv6 the network that one household has."""
     request = flask.request
     address = client_address(request.remote_addr, request.headers.get("X-Forwarded-For", ""), trusted) or ""
     parsed = ip_address(address) if address else None

@@ -56,7 +56,7 @@ def visit(slug: str, trusted: Sequence[Network], time_zone: object = None, shown
 
 
 def proofs() -> list[str]:
-    """What this browser shows for the one-time codes that it has passed; whether it is worth anything the service says."""
+    """Return the browser's proofs of the one-time codes that it has passed; the service says if they are worth anything."""
     found = [value for name, value in flask.request.cookies.items() if name.startswith(COOKIE)]
     return [value for value in found if value.isascii() and len(value) <= PROOF_LENGTH][:MOST_PROOFS]
 

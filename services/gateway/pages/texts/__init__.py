@@ -31,7 +31,7 @@ class Texts:
         return text
 
     def of_kind(self, kind: str, number: int) -> str:
-        """What a field without a name is called: ``Signature``, and the next one ``Signature 2``."""
+        """Name a field that has no name: ``Signature``, and the next one ``Signature 2``."""
         word = self.words.get(f"kind.{kind}", kind)
         return word if number == 1 else f"{word} {number}"
 
