@@ -6,7 +6,7 @@ from contracts.types import Moment, Tolerant
 
 
 class Envelope(Tolerant):
-    """What is on the bus. nameko hands a handler only the body, so everything is in it.
+    """An event as it travels on the bus. nameko hands a handler only the body, so everything is in it.
 
     ``id`` is a UUIDv7; ``type`` the routing key; ``subject`` is ``submission:31`` or ``template:7``; ``version`` is the
     major version of the event's schema; ``request_id`` is that of the HTTP request it came from. ``epoch`` names the life of

@@ -48,7 +48,7 @@ class FieldOverride(Tolerant):
 
 
 class PartyOptions(Tolerant):
-    """What can be asked for a submission with all its submitters, or for one of them."""
+    """The options of a submission with all its submitters, or of one of them."""
 
     completed_redirect_url: str | None = None
     reply_to: str | None = None
@@ -59,7 +59,7 @@ class PartyOptions(Tolerant):
 
 
 class ConsentOptions(Tolerant):
-    """What a signer is to agree to before they sign."""
+    """The terms that a signer is to agree to before they sign."""
 
     consent_enabled: bool | None = None
     consent_document_url: str | None = None
@@ -67,7 +67,7 @@ class ConsentOptions(Tolerant):
 
 
 class SubmitterOptions(PartyOptions):
-    """What can be asked for a submitter when it is made, and later."""
+    """The options of a submitter on creation and later."""
 
     name: str | None = None
     email: str | None = None

@@ -49,7 +49,7 @@ def as_stored(model: type[M], /, **values: Any) -> M:
 
 
 def readable(model: type[M], rows: Iterable[R], made_of: Callable[[R], M]) -> list[M]:
-    """What is ``made_of`` each row of a list; without the rows of which nothing can be made."""
+    """Return what is ``made_of`` each row of a list, without the rows of which nothing can be made."""
     found = []
     for row in rows:
         try:

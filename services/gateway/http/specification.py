@@ -29,7 +29,7 @@ class Operation:
 
     @property
     def roles(self) -> frozenset[Role]:
-        """Who may call it with a key: nobody where it needs none, or the document says nothing."""
+        """Return the roles that may call it with a key: none where it needs no key, or the document says nothing."""
         return frozenset(map(Role, self.definition.get("x-roles", ())))
 
     @property
