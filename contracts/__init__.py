@@ -1,1 +1,1 @@
-"""What services say to each other, and how they run. The only code that two services may share."""
+"""The contracts between services, and the runtime that they share. The only code that two services may share."""

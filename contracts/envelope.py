@@ -1,4 +1,4 @@
-"""What every event travels in, whichever it is."""
+"""The envelope that every event travels in, whichever it is."""
 
 from typing import Any
 

@@ -1,10 +1,10 @@
-"""What somebody who comes by a shared link is asked for: the page asks, and the submissions service has the last word."""
+"""The details that a visitor of a shared link is asked for: the page asks, and the submissions service has the last word."""
 
 from collections.abc import Mapping
 from typing import Any
 
 LINK_FORM_FIELDS = ("email", "name", "phone")
-"""What a shared link may ask its visitor for, in the order in which it does."""
+"""The details that a shared link may ask its visitor for, in the order in which it does."""
 
 
 def asked_for(preferences: Mapping[str, Any]) -> list[str]:

@@ -1,1 +1,1 @@
-"""What proves a completion: statements, the chain of the trail, the manifest of the evidence."""
+"""The proof of a completion: statements, the chain of the trail, the manifest of the evidence."""

@@ -14,7 +14,7 @@ from typing import Any
 from contracts.types import iso
 
 START = ""
-"""What the first line is chained to."""
+"""The value that the first line is chained to."""
 
 
 def next_hash(

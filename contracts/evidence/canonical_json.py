@@ -9,9 +9,10 @@ from typing import Any
 
 _ODD_NUMBER = re.compile(r"[:,\[]-?[0-9]+(?:\.0(?![0-9])|(?:\.[0-9]+)?e[+-]?[0-9]|(?<=[0-9]{22}))")
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
-"""Where Python's writer and RFC 8785 may differ: whole and very small or large numbers, minus zero, order of keys beyond the
-Basic Multilingual Plane. They may also stand in a text, which then only takes longer; not in digests, which are common. Each
-begins with characters that the engine can look for: a form has hundreds of fields, and a digest of each."""
+"""Matches values that Python's writer and RFC 8785 may write differently: whole and very small or large numbers, minus zero,
+order of keys beyond the Basic Multilingual Plane. They may also stand in a text, which then only takes longer; not in digests,
+which are common. Each begins with characters that the engine can look for: a form has hundreds of fields, and a digest of
+each."""
 
 _LARGE = 10**21
 """From here on ECMAScript writes whole numbers with an exponent. PostgreSQL gives 1e22 back as a whole number."""

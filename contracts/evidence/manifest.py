@@ -1,4 +1,4 @@
-"""What the evidence of a submission says of itself: the manifest of the ZIP that ``GET /submissions/:id/evidence`` gives.
+"""The description of a submission's evidence: the manifest of the ZIP that ``GET /submissions/:id/evidence`` gives.
 
 docs/evidence.md describes it for whoever writes a checker of their own.
 """

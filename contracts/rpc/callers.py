@@ -1,4 +1,4 @@
-"""Who may call whom, where each service has a user of its own at the broker.
+"""The callers that each call accepts, where each service has a user of its own at the broker.
 
 ``callers.json`` has it for every call; ``python -m deploy.broker_roles`` records it from the services' code. The broker refuses
 other routing keys, but its topic permissions alone are no wall: what may publish to an exchange reaches every key of it by a

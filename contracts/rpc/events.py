@@ -1,4 +1,4 @@
-"""What a service has told: asked by the background processes of those who take its events, to find out what they missed.
+"""The events that a service has told: asked by the background processes of its subscribers, to find out what they missed.
 
 Each service that serves calls answers these three for its own events (``contracts.runtime.bus.told``).
 """

@@ -1,1 +1,2 @@
-"""How any service runs: settings, database, outbox, background work, the bus, files, HTTP to the outside, logs and metrics."""
+"""The runtime of every service: settings, database, outbox, background work, the bus, files, HTTP to the outside, logs and
+metrics."""

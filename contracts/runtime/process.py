@@ -48,7 +48,8 @@ SWITCH_INTERVAL = 0.0005
 Python's 5 ms, longer than its own work takes."""
 
 ENDING_SECONDS = 12
-"""What the end may take besides finishing what is under way: two connections to a broker that may be silent, 5 s each."""
+"""The time that ending may take besides finishing what is under way: two connections to a broker that may be silent, 5 s
+each."""
 
 
 def settings_of(name: str) -> ServiceSettings:

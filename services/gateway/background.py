@@ -1,4 +1,4 @@
-"""What the gateway's background process does besides the runtime's own loops: it removes uploads that nobody took over,
+"""The work of the gateway's background process besides the runtime's own loops: it removes uploads that nobody took over,
 pictures of the account that nothing shows any more and answers that nobody asks for again, and tells the other services who
 the admins are."""
 

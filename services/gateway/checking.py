@@ -1,4 +1,4 @@
-"""What ``check`` tries for this service: the address it is reached at, and the identity provider."""
+"""The trials of ``check`` for this service: the address it is reached at, and the identity provider."""
 
 from functools import partial
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What this service knows of the others, and what it tells again, after one of them was restored."""
+"""Compare what this service knows of the others, and tell them again, after one of them was restored."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session

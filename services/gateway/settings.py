@@ -1,4 +1,4 @@
-"""What the gateway needs to know from its environment."""
+"""The gateway's settings, from its environment."""
 
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What ``check`` tries for this service: the mail server and the SMS provider. Nothing is sent to anybody."""
+"""The trials of ``check`` for this service: the mail server and the SMS provider. Nothing is sent to anybody."""
 
 import os
 from functools import partial

@@ -1,4 +1,4 @@
-"""What a mail says. Our own texts are Jinja templates in ``messages/``; a message that an API user wrote is not a template
+"""Compose mails. Our own texts are Jinja templates in ``messages/``; a message that an API user wrote is not a template
 and never becomes one (``variables``, ``markdown``)."""
 
 from collections.abc import Sequence

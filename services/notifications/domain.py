@@ -1,4 +1,4 @@
-"""Who gets which mail: recipients, told apart by address; toggles; replies; what is attached and what is linked.
+"""Decide who gets which mail: recipients, told apart by address; toggles; replies; what is attached and what is linked.
 
 Pure: an event in, plans of letters out. What they say is ``composing``'s.
 """

@@ -1,4 +1,5 @@
-"""What was sent and may not be in the database yet: a small file for each message that a mail server or provider has taken.
+"""The journal of what was sent and may not be in the database yet: a small file for each message that a mail server or provider
+has taken.
 
 Between the server's answer and the row that says so the database may be locked, full or away, and the process may be killed.
 The next attempt asks here first, and does not send what has been sent.

@@ -1,4 +1,4 @@
-"""What this service knows of the others: compared with what they have themselves, after one of them was restored."""
+"""Compare what this service knows of the others with what they have themselves, after one of them was restored."""
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session

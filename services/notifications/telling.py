@@ -1,4 +1,4 @@
-"""What the submissions service is told of a mail or a message to a phone: that it was taken, or never will be."""
+"""Tell the submissions service of a mail or a message to a phone: that it was taken, or never will be."""
 
 from datetime import datetime
 

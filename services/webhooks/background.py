@@ -1,4 +1,4 @@
-"""What the background process of this service does: deliver what is due."""
+"""The background process of this service: it delivers what is due."""
 
 from datetime import timedelta
 

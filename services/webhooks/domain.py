@@ -10,7 +10,8 @@ from contracts.events import FORM_COMPLETED, FORM_DECLINED, FORM_STARTED, FORM_V
 EVENTS = tuple(event.type for event in REGISTRY.values() if event.public)
 
 FORM_EVENTS = tuple(event.type for event in (FORM_VIEWED, FORM_STARTED, FORM_COMPLETED, FORM_DECLINED))
-"""What a webhook gets that names no event (specification 6.1). What we tell beyond the specification, it has to name."""
+"""The events that a webhook gets if it names none (specification 6.1). What we tell beyond the specification, it has to
+name."""
 
 SCHEDULE = tuple(
     timedelta(seconds=seconds)

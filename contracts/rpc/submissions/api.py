@@ -1,4 +1,4 @@
-"""What the public API asks for: submissions and their submitters, made, read, changed, removed (specification 4.3, 4.4)."""
+"""The calls of the public API: submissions and their submitters, made, read, changed, removed (specification 4.3, 4.4)."""
 
 from datetime import datetime
 from typing import Any

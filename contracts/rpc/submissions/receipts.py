@@ -1,4 +1,4 @@
-"""What a stranger may know of a submission: by a receipt of a completion, or by a sealed file that they have."""
+"""The facts of a submission that a stranger may know: by a receipt of a completion, or by a sealed file that they have."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Who calls from the signing page or from a shared link."""
+"""Visitors of the signing page or of a shared link."""
 
 from pydantic import Field
 

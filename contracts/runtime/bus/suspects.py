@@ -27,7 +27,7 @@ LEASE = timedelta(seconds=60)
 """Longer than a handler takes, whose statements and locks have time limits. One elsewhere counts as dead then."""
 
 KEPT = timedelta(days=1)
-"""How long a death is remembered."""
+"""The time for which a death is remembered."""
 
 _PREFIX = "event "
 

@@ -12,7 +12,7 @@ HINT_EXCHANGE = "countersign.due"
 """'Look at your due rows now', by service name. Losing a hint costs the polling interval."""
 
 EXCLUSIVE = ("reply", "echo", "hints", "check")
-"""What the queues of one connection alone are for."""
+"""The purposes of queues that belong to one connection alone."""
 
 REQUEST_ID_HEADER = "countersign-request-id"
 CALLER_HEADER = "countersign-caller"

@@ -1,1 +1,1 @@
-"""What a service keeps: database, blob store, due work."""
+"""The data that a service keeps: database, blob store, due work."""

@@ -1,4 +1,4 @@
-"""Where files are: a folder, or a bucket of an S3 service. Blobs are written once and never changed.
+"""The file store: a folder, or a bucket of an S3 service. Blobs are written once and never changed.
 
 A key is ``<prefix><random>``, so that what a caller sends can never choose a place. ``get`` with a BlobRef checks the
 SHA-256: a damaged file is an error, never an answer.

@@ -429,7 +429,7 @@ _UNIQUE_VIOLATION = "23505"
 _UNAVAILABLE_CLASSES = ("08", "53", "57", "55", "58")
 _READ_ONLY = "25006"
 _NOT_SUPPORTED = "0A000"
-"""What a standby says to ``BEGIN READ WRITE``, with which a connection begins that was told to only read before."""
+"""The answer of a standby to ``BEGIN READ WRITE``, with which a connection begins that was told to only read before."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How far a service had come, written down outside its database: so it shows at the next start when that was restored.
+"""A mark of how far a service had come, kept outside its database: the next start sees by it if that was restored.
 
 A database that was put back to an earlier moment knows nothing of it. It would give out ids a second time, and the other
 services take what is told under them for what they have heard long ago. So the background process keeps a small file per

@@ -1,4 +1,4 @@
-"""Who holds a lease: this process, named so that another one on the same machine can see that it is dead.
+"""The holder of a lease: this process, named so that another one on the same machine can see that it is dead.
 
 A lease normally has to run out before another process takes over. When the holder was killed on this very machine, and
 that is certain, there is no need to wait.

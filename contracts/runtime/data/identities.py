@@ -1,4 +1,4 @@
-"""How far the numbers that a database gives out have come, table by table, and how to let them jump.
+"""Read how far the numbers that a database gives out have come, table by table, and let them jump.
 
 Every number: SQLite's AUTOINCREMENT and PostgreSQL's serial columns, found in the database itself, so that no table can be
 forgotten. After a restore they go on where the backup was, and would name something new with a number that the outside world

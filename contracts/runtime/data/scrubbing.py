@@ -1,4 +1,4 @@
-"""What was erased leaves the files of a SQLite database, too: its tables are not all that holds it.
+"""Remove what was erased from the files of a SQLite database, too: its tables are not all that holds it.
 
 A row that is deleted or changed is overwritten where it is (``secure_delete``, see ``database``). Left are copies of it in the
 unused part of pages that its row was moved away from (measured: after one in ten erasures among changing rows), earlier

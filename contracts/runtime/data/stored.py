@@ -26,7 +26,7 @@ UNREADABLE = Counter(
 )
 
 _ODDITIES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What code raises that meets values of other kinds than it was written for."""
+"""The errors that code raises when it meets values of other kinds than it was written for."""
 
 M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R")

@@ -70,8 +70,8 @@ event_cursors = sa.Table(
     sa.Column("event_id", sa.String(36)),
     sa.Column("kinds", sa.Text, nullable=False),
 )
-"""How far this service has walked through what each owner has told (``catching_up.py``). ``event_id`` is what was told at
-``position``: another one there means that the owner's database was restored."""
+"""Cursors: how far this service has walked through what each owner has told (``catching_up.py``). ``event_id`` is what was told
+at ``position``: another one there means that the owner's database was restored."""
 
 missing_events = sa.Table(
     "missing_events",
@@ -119,7 +119,7 @@ leases = sa.Table(
     sa.Column("holder", sa.Text, nullable=False),
     sa.Column("until", UtcDateTime, nullable=False),
 )
-"""Who alone may do something for a while, such as relaying on SQLite."""
+"""Leases: the process that alone may do something for a while, such as relaying on SQLite."""
 
 
 def upgrade_1(op: Any) -> None:

@@ -1,12 +1,13 @@
-"""How late an event loop is: somebody asks it to be woken and looks how much later than that it was."""
+"""Measure how late an event loop is: ask it for a wake-up and look how much later that comes."""
 
 import time
 
 from prometheus_client import Gauge
 
 TICK_SECONDS = 0.05
-"""How often to ask. Whatever measures sleeps this long in its own kind of loop and calls ``slept``. What keeps a loop for less
-may fall between two ticks and is not seen; five times as often takes half of what an idle suite takes of a processor."""
+"""The pause between two wake-ups. Whatever measures sleeps this long in its own kind of loop and calls ``slept``. What keeps a
+loop for less may fall between two ticks and is not seen; five times as often takes half of what an idle suite takes of a
+processor."""
 
 _NOTICEABLE_SECONDS = 0.0025
 

@@ -29,7 +29,7 @@ from structlog.typing import FilteringBoundLogger
 from contracts.runtime.monitoring.line_writer import LONGEST_LINE, LineWriter
 
 FLUSH_SECONDS = 2.0
-"""How long the end of a process waits for whoever reads its log."""
+"""The longest that the end of a process waits for whoever reads its log."""
 
 _request_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("request_id", default=None)
 _ACCEPTABLE_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")

@@ -1,4 +1,4 @@
-"""What a worker process reads from the bus, on one connection: requests and events."""
+"""Read requests and events from the bus, for a worker process, on one connection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

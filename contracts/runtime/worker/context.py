@@ -1,4 +1,4 @@
-"""What a service's methods work with: settings, database, files, the bus. Everything is made when it is first used."""
+"""The context of a service's methods: settings, database, files, the bus. Everything is made when it is first used."""
 
 from functools import cached_property
 from typing import Generic, TypeVar

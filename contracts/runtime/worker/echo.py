@@ -21,7 +21,7 @@ FIRST_PAUSE_SECONDS = 0.5
 """As long as not everything has come back, which is when somebody waits for the process to be ready."""
 
 FRESH_SECONDS = 20.0
-"""How long what came back counts: a pause, the publisher's wait for a confirm, and some."""
+"""The time for which what came back counts: a pause, the publisher's wait for a confirm, and some."""
 
 REPLIES, MOVES = b"replies", b"moves"
 

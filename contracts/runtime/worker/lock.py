@@ -16,8 +16,8 @@ from eventlet.support.greenlets import getcurrent
 _thread = patcher.original("_thread")
 
 SHORTEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.001, 0.2
-"""How often a green thread looks again by itself. A lock that a green thread frees wakes the next one at once; one that a
-real thread frees is seen at the next look, because the event loop belongs to one thread."""
+"""The pause after which a green thread looks again by itself. A lock that a green thread frees wakes the next one at once; one
+that a real thread frees is seen at the next look, because the event loop belongs to one thread."""
 
 
 class Lock:

@@ -1,4 +1,4 @@
-"""What becomes of an event message: handled, tried again later, or parked. One function, ``Subscription.handle``, decides.
+"""Handle an event message, try it again later, or park it. One function, ``Subscription.handle``, decides.
 
 A failed message waits in a queue with a time to live and comes back; after the last try it is parked in
 ``<queue>.parked`` with the reason in its headers, where ``python -m contracts.runtime.parked`` lists and requeues it. A
@@ -42,7 +42,7 @@ DURATION = Histogram("countersign_event_seconds", "Event handlers", ["queue"])
 SUPPORTED_VERSION = 1
 
 LONGEST_WAIT_SECONDS = 30.0
-"""How long a message waits at most for something else that is away: it goes on within two minutes of its return."""
+"""The longest that a message waits for something else that is away: it goes on within two minutes of its return."""
 
 LONGEST_PAUSE_SECONDS = 5.0
 """Between tries to have the broker or the database take what became of a message."""

@@ -1,4 +1,4 @@
-"""Who asks, and may the role do that.
+"""Authenticate callers, and check that their role may do what they ask for.
 
 A key is looked up in the database on every request, with the user's state: a rotated key and an archived user stop working
 at once, in every process. Which roles may call an operation is in the OpenAPI document (``x-roles``); where it names none,

@@ -1,4 +1,4 @@
-"""What changes users, their keys and the account settings. One function per use case, each in one transaction."""
+"""Change users, their keys and the account settings. One function per use case, each in one transaction."""
 
 import hashlib
 from collections.abc import Callable

@@ -40,7 +40,7 @@ DELAYS = (
 )
 
 _KEPT = tuple(PICTURES.values())
-"""What was fetched from an address; the address is what is shown."""
+"""The settings that are fetched from an address; the address is what is shown."""
 
 _NO_SETTINGS = (
     "sms_available",
@@ -48,10 +48,10 @@ _NO_SETTINGS = (
     "identity_checks_available",
     "identity_checks_qes_available",
 )
-"""What follows from settings."""
+"""The values that follow from settings."""
 
 SETTINGS = tuple(name for name in Account.model_fields if name not in (*_LATER, *_NO_SETTINGS, *_KEPT))
-"""What can be set as it is, and has an effect on the next submission."""
+"""The settings that are stored as they are given, with effect on the next submission."""
 
 
 async def get(context: GatewayContext, exchange: Exchange) -> Any:

@@ -1,4 +1,4 @@
-"""What the handlers work with."""
+"""The context that the handlers work with."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""What is known of one HTTP request while it goes through the layers of the gateway."""
+"""The state of one HTTP request while it goes through the layers of the gateway."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

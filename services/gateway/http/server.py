@@ -29,8 +29,8 @@ log = observe.logger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 REFUSED_SECONDS = 1.0
-"""What a connection above the limit gets to send its request, which is all it is there for; and for how long what a client
-still sends is thrown away after it was refused: closing on it at once would take the answer away from it."""
+"""The time that a connection above the limit gets to send its request, which is all it is there for; and for how long what a
+client still sends is thrown away after it was refused: closing on it at once would take the answer away from it."""
 
 HEAD_LIMIT = 32 * 1024
 """Bytes of a request's head. The parser keeps a head until it is whole, and joins a long line anew with each piece."""

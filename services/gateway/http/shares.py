@@ -1,4 +1,5 @@
-"""How many calls that work on documents a user may have under way: the others wait here, where waiting takes nobody's place."""
+"""Limit how many calls that work on documents a user may have under way: the others wait here, where waiting takes nobody's
+place."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What an ID token says, when it may be believed (OpenID Connect Core 1.0, section 3.1.3.7). Pure.
+"""Read an ID token and check that it may be believed (OpenID Connect Core 1.0, section 3.1.3.7). Pure.
 
 The signature is always checked, with a key that the provider publishes and an algorithm of the list below: only asymmetric
 ones, so that neither ``none`` passes nor a public key taken for a shared secret.

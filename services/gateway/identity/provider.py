@@ -25,7 +25,7 @@ from services.gateway.identity import id_token
 from services.gateway.identity.id_token import BadToken, Expected, Key, UnknownKey, WeakIdentity
 
 KEPT_SECONDS = 600.0
-"""How long what the provider says of itself is believed without asking again."""
+"""The time for which the provider's metadata is believed without asking again."""
 
 NEW_KEYS_AFTER = 30.0
 """Keys are not asked for more often than that, however many tokens name others."""

@@ -1,4 +1,4 @@
-"""How sending went, in the words of every channel."""
+"""The outcome of sending, in the words of every channel."""
 
 
 class NotSent(Exception):

@@ -1,1 +1,1 @@
-"""What every page needs to take a request and answer it."""
+"""The parts that every page needs to take a request and answer it."""

@@ -1,4 +1,4 @@
-"""What every page needs from around it: settings, the bus, the files, and who holds a valid API key."""
+"""The context of every page: settings, the bus, the files, and who holds a valid API key."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

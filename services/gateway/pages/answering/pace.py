@@ -1,4 +1,4 @@
-"""How often the scripts of a page may ask for what costs work and is not kept.
+"""Limit how often the scripts of a page may ask for what costs work and is not kept.
 
 Counted in this process alone: it keeps one visitor from taking the machine, nothing depends on the exact number.
 """

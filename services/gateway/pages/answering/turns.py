@@ -1,4 +1,4 @@
-"""How many requests of visitors that hold a thread for long are under way, in this process."""
+"""Limit how many requests of visitors that hold a thread for long are under way in this process."""
 
 import collections
 import contextlib

@@ -1,4 +1,4 @@
-"""Who is at the other end: the address and the browser that the audit trail names."""
+"""The visitor at the other end: the address and the browser that the audit trail names."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network

@@ -1,4 +1,4 @@
-"""What the pages say, by language: one JSON file each. ``{name}`` is filled in; ``key.one`` and ``key.other`` are the
+"""The texts of the pages, by language: one JSON file each. ``{name}`` is filled in; ``key.one`` and ``key.other`` are the
 forms of a count (CLDR plural categories)."""
 
 import json
@@ -10,7 +10,7 @@ from werkzeug.datastructures import LanguageAccept
 
 FALLBACK = "en"
 STATEMENT = "review.statement"
-"""What stands above the Complete button. The audit trail states it."""
+"""The statement above the Complete button. The audit trail states it."""
 
 _FOLDER = Path(__file__).parent
 
