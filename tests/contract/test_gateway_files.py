@@ -101,7 +101,7 @@ def test_a_signer_s_file_needs_a_slug_that_somebody_has(gateway: RunningGateway,
     assert post(form, file=file).status_code == 200
     asked = services.asked("submissions.attach_file")
     assert (asked["filename"], asked["file"]["media_type"], asked["ip"]) == ("ab.png", "image/png", "127.0.0.1")
-    services.answers["submissions.attach_file"] = invalid("This form has been archived.")
+    services.answers["submissions.attach_file"] = invalid("Form has been archived.")
     kept = gateway.uploads()
     assert post(form, file=file).status_code == 422
     assert gateway.uploads() == kept

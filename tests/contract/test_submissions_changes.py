@@ -125,7 +125,7 @@ def test_an_expired_submission_is_not_completed_by_the_api_either(desk: Desk) ->
     made = desk.create(expire_at=NOW + timedelta(hours=1))
     desk.now = NOW + timedelta(hours=1)
     refused = refusal(lambda: desk.update_submitter(made.submitters[0].id, completed=True))
-    assert refused.message == "This form has expired."
+    assert refused.message == "Form has been expired."
     assert desk.update(made.id, expire_at=None).status is SubmissionStatus.PENDING
     assert desk.update_submitter(made.submitters[0].id, completed=True).status == "completed"
 

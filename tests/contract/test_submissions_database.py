@@ -234,7 +234,7 @@ def test_fifty_parallel_completions_are_one(desk: Desk) -> None:
     results = at_once(*[lambda: desk.complete(slug, values)] * 50)
     refused = [one for one in results if isinstance(one, ServiceError)]
     assert len(refused) == 49
-    assert {(one.code, one.message) for one in refused} == {("invalid", "This form has already been completed.")}
+    assert {(one.code, one.message) for one in refused} == {("invalid", "Form has been completed already.")}
     assert (desk.count("form.completed"), desk.count("sealing.due")) == (1, 1)
     assert_chain_holds(desk, made.id)
 
@@ -322,7 +322,7 @@ def test_expiry_wins_before_the_sweep(desk: Desk) -> None:
     desk.now = NOW + timedelta(hours=1)
     assert desk.form(slug).state == "expired"
     assert desk.get(made.id).status is SubmissionStatus.EXPIRED
-    assert refusal(lambda: desk.save(slug, {field_uuid: "x"})).message == "This form has expired."
+    assert refusal(lambda: desk.save(slug, {field_uuid: "x"})).message == "Form has been expired."
     assert desk.listed(status="expired") == [made.id]
     assert desk.listed(status="pending") == []
 

@@ -143,7 +143,7 @@ def test_a_form_that_has_ended_meanwhile_is_shown_as_it_is(
     client: Any, answering: RecordingBus, provider: Provider
 ) -> None:
     answering.answers[submissions.identity.FINISH_IDENTITY_CHECK] = ServiceError(
-        "invalid", "This form has been declined."
+        "invalid", "Form has been declined."
     )
     assert come_back(client, begun(client, provider)).status_code == 303
     answering.answers[submissions.identity.FINISH_IDENTITY_CHECK] = ServiceError("unavailable", "no answer")
