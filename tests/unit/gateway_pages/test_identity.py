@@ -142,9 +142,7 @@ def test_an_attempt_that_is_over_leads_back_and_asks_nobody(
 def test_a_form_that_has_ended_meanwhile_is_shown_as_it_is(
     client: Any, answering: RecordingBus, provider: Provider
 ) -> None:
-    answering.answers[submissions.identity.FINISH_IDENTITY_CHECK] = ServiceError(
-        "invalid", "Form has been declined."
-    )
+    answering.answers[submissions.identity.FINISH_IDENTITY_CHECK] = ServiceError("invalid", "Form has been declined.")
     assert come_back(client, begun(client, provider)).status_code == 303
     answering.answers[submissions.identity.FINISH_IDENTITY_CHECK] = ServiceError("unavailable", "no answer")
     assert come_back(client, begun(client, provider)).status_code == 503
