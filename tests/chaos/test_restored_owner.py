@@ -60,6 +60,13 @@ def announced(receiver: Receiver) -> list[tuple[int, list[str]]]:
     return [(data["id"], [one["email"] for one in data["submitters"]]) for data in completed]
 
 
+def marked(suite: RunningSuite) -> int:
+    """The last submission that the mark outside of the database knows of."""
+    mark = json.loads((suite.var_dir / "blobs" / "marks" / "submissions.json").read_text())
+    number: int = mark["given"]["submissions"]
+    return number
+
+
 def polled(suite: RunningSuite) -> list[tuple[int, list[str]]]:
     events: list[Any] = suite.api("GET", "/events/submission/submission.completed", params={"limit": 100})["data"]
     return [(one["data"]["id"], [each["email"] for each in one["data"]["submitters"]]) for one in events]
@@ -77,6 +84,8 @@ def test_new_agreements_under_old_ids_are_announced_with_their_own_signers(suite
             source.backup(target)
         lost = [agree(suite, template_id) for _ in range(2)]
         wait_until(lambda: len(announced(receiver)) == 3, within=60, what="three announced")
+        # The background process writes the mark every two seconds or so: what is lost within that is not noticed.
+        wait_until(lambda: marked(suite) >= lost[-1][0], within=60, what="the mark beyond what will be lost")
         for name in WRITERS:
             suite.kill_program(name)
         for suffix in ("-wal", "-shm"):
