@@ -94,7 +94,7 @@ def trials(name: str, settings: ServiceSettings) -> list[Trial]:
 
 
 def outcome(trial: Trial) -> tuple[bool, str]:
-    """Return if the trial succeeded, and its line for the operator."""
+    """Return whether the trial succeeded, and its line for the operator."""
     done: list[tuple[bool, str]] = []
 
     def run() -> None:

@@ -218,5 +218,7 @@ def _locked(file: IO[str]) -> bool:
 
 def _wait_for_lock(end: float) -> None:
     if time.monotonic() >= end:
-        raise ServiceError("unavailable", "somebody else is migrating the database, or looks whether it was restored")
+        raise ServiceError(
+            "unavailable", "another process is migrating the database, or checking whether it was restored"
+        )
     time.sleep(0.2)

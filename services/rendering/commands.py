@@ -141,7 +141,7 @@ def remember_sealed(session: Session, digests: Iterable[str], submission_id: int
     session.execute(_new_file(dialect_of(session)), rows)
 
 
-# Built once: that takes SQLAlchemy longer than having them done.
+# Compiled once: building a statement costs more than running it.
 @cache
 def _new_job(dialect: str) -> Any:
     return (

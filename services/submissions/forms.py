@@ -168,7 +168,7 @@ def _opened(session: Session, slug: str, now: datetime) -> Opened:
     return Opened(row, submitter, submitters, snapshot, template, state)
 
 
-# Built once: that takes SQLAlchemy longer than having it done.
+# Compiled once: building the statement costs more than running it.
 _BY_SLUG = (
     sa.select(SubmitterRow, SubmissionRow, SnapshotRow, TemplateRow)
     .join(SubmissionRow, SubmissionRow.id == SubmitterRow.submission_id)

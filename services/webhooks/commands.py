@@ -444,7 +444,7 @@ def _release_next(session: Session, ended: Sequence[Delivery], now: datetime) ->
         leave_work(session, Delivery.__tablename__)
 
 
-# Built once: that takes SQLAlchemy longer than having them done.
+# Compiled once: building a statement costs more than running it.
 _LOG_HEAD = for_update(sa.select(LogHead).where(LogHead.id == 1))
 _ENABLED = sa.select(Webhook).where(Webhook.disabled_at.is_(None)).order_by(Webhook.id)
 _EPOCH_AND_DOUBT = sa.select(

@@ -139,10 +139,8 @@ def test_who_has_ended_waits_for_those_who_began_together_and_no_longer(monkeypa
         assert not thread.is_alive()
 
 
-def test_an_outcome_waits_for_those_of_attempts_that_were_begun_with_its_own(
-    database: Gathering, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(background, "_GATHERING", 600)
+def a_quick_and_a_slow_one(database: Gathering) -> tuple[int, threading.Event, Callable[[Job], Done]]:
+    """Add two jobs. The attempt of the one whose id is returned ends at once, that of the other one with the event."""
     database.sizes.append(0)  # the first write is not held up here
     quick, release = database.write(add), threading.Event()
     database.write(add)
@@ -152,6 +150,14 @@ def test_an_outcome_waits_for_those_of_attempts_that_were_begun_with_its_own(
             release.wait(60)
         return Done(say("done"))
 
+    return quick, release, attempt
+
+
+def test_an_outcome_waits_for_those_of_attempts_that_were_begun_with_its_own(
+    database: Gathering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "_GATHERING", 600)
+    _, release, attempt = a_quick_and_a_slow_one(database)
     with at_work(database, attempt):
         try:
             wait_until(lambda: not_ended(database) == 1, what="the quick one to wait")
@@ -167,15 +173,7 @@ def not_ended(database: Gathering) -> int | None:
 
 
 def test_an_outcome_does_not_wait_for_an_attempt_that_takes_long(database: Gathering) -> None:
-    database.sizes.append(0)  # the first write is not held up here
-    quick, release = database.write(add), threading.Event()
-    database.write(add)
-
-    def attempt(row: Job) -> Done:
-        if row.id != quick:
-            release.wait(60)
-        return Done(say("done"))
-
+    quick, release, attempt = a_quick_and_a_slow_one(database)
     with at_work(database, attempt):
         try:
             wait_until(lambda: job(database, quick).state == "done", what="the quick one")

@@ -130,7 +130,7 @@ def _confirmed(outcomes: dict[str, str]) -> int:
     return sum(outcome == CONFIRMED for outcome in outcomes.values())
 
 
-# Built once: that takes SQLAlchemy longer than having them done.
+# Compiled once: building a statement costs more than running it.
 _PAUSING = sa.select(outbox.c.type).where(
     outbox.c.retry_at > sa.bindparam("moment", type_=UtcDateTime),
     # A longer pause than there is comes of a clock that was put back.

@@ -319,7 +319,7 @@ class DueWork(Loop):
         self._writing = threading.Lock()
         self._next_check_of_leases = 0.0
         self._put_back = clock.put_back_in_all()
-        # Built once: that takes SQLAlchemy longer than having them done.
+        # Compiled once: building a statement costs more than running it.
         self._look = (
             sa.select(row.next_attempt_at).where(is_due(row), is_free(row)).order_by(row.next_attempt_at).limit(1)
         )

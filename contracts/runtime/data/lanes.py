@@ -72,8 +72,7 @@ class LaneChoice:
         self._lanes, self._lease = lanes, lease
         self._probes = max(1, concurrency // 4)
         self._began: dict[Any, float] = {}
-        # Built once, and of the table: building them, and what is done for rows that are objects, takes SQLAlchemy longer than
-        # having them done.
+        # Compiled once, and of the table: building a statement, and making objects of its rows, costs more than running it.
         table = sa.inspect(row).local_table
         due, lane = table.c, table.c[lanes.column.key]
         key = table.primary_key.columns[0]

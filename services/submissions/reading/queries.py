@@ -206,7 +206,7 @@ def _shown_fields(stored: Any) -> list[FieldDefinition]:
     return [as_stored(FieldDefinition, **one) for one in stored]
 
 
-# Built once: that takes SQLAlchemy longer than having them done.
+# Compiled once: building a statement costs more than running it.
 _KEYS: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
 _SUBMITTERS = (
     sa.select(SubmitterRow)
