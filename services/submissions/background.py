@@ -37,7 +37,7 @@ REMOVAL_SCHEDULE = [timedelta(seconds=seconds) for seconds in (1, 10, 60, 600, 3
 
 
 def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueWork | Every]:
-    site = site_of(settings)
+    site = Site.configured(settings)
     patience = timedelta(seconds=settings.sealing_reminder_seconds)
 
     expiry = Expiry(database, site)
@@ -126,9 +126,3 @@ class Expiry:
     def _expire(self, numbers: list[int]) -> None:
         if numbers:
             self._database.write(followups.expire, numbers, self._site, now())
-
-
-def site_of(settings: Settings) -> Site:
-    return Site(
-        settings.base_url, settings.link_secret.get_secret_value(), settings.file_link_ttl, settings.mailed_link_ttl
-    )

@@ -13,11 +13,12 @@ from contracts.errors import ServiceError, invalid
 from contracts.problems import with_more, without_more
 from contracts.rpc.submissions import api as rpc
 from contracts.rpc.templates import TemplateSnapshot
+from contracts.runtime.data.staging import StagedFiles
 from contracts.types import Submission
 from services.submissions.commands import submissions
 from services.submissions.planning import creation
 from services.submissions.planning.creation import Limits, Plan
-from services.submissions.planning.preparing import Prepared, Workshop
+from services.submissions.planning.preparing import Prepared, Preparer
 from services.submissions.reading import queries
 from services.submissions.rules import variables
 from services.submissions.site import Site
@@ -134,17 +135,15 @@ def distinct(faults: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list({(one["field"], one["reason"]): one for one in faults}.values())[:_MOST_TOLD]
 
 
-def prepared(workshop: Workshop, command: rpc.CreateSubmissions, plans: Sequence[Plan]) -> list[Prepared]:
-    """The files that the submissions ask for, or a ServiceError; then none of them is left."""
-    made: list[Prepared] = []
-    try:
-        for number, plan in enumerate(plans):
-            with named(command, number):
-                made += workshop.prepared(plan.sources)
-    except BaseException:
-        workshop.discard(made)
-        raise
-    return made
+def prepare(
+    preparer: Preparer, files: StagedFiles, command: rpc.CreateSubmissions, plans: Sequence[Plan]
+) -> list[Prepared]:
+    """Make the files that the submissions ask for. Raises ServiceError."""
+    prepared: list[Prepared] = []
+    for number, plan in enumerate(plans):
+        with named(command, number):
+            prepared += preparer.prepare(files, plan.sources)
+    return prepared
 
 
 def create(

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from contracts import links
+from services.submissions.settings import Settings
 
 _ALWAYS = 253_402_300_799
 """The last second of the year 9999."""
@@ -21,6 +22,12 @@ class Site:
     link_secret: str
     link_ttl: int
     mailed_link_ttl: int
+
+    @classmethod
+    def configured(cls, settings: Settings) -> "Site":
+        """Build the one that the operator's settings describe."""
+        secret = settings.link_secret.get_secret_value()
+        return cls(settings.base_url, secret, settings.file_link_ttl, settings.mailed_link_ttl)
 
     def receipt_page(self, receipt: str) -> str:
         """Where anybody can check a receipt."""

@@ -8,14 +8,16 @@ from contracts.dry_run import DryRun, DryRunDocument, DryRunSubmitter
 from contracts.errors import ServiceError
 from contracts.rpc.submissions.api import NewSubmission
 from contracts.rpc.templates import Composition
+from contracts.runtime.data.staging import StagedFiles
 from services.submissions import bulk, fitting
 from services.submissions.planning import creation
 from services.submissions.planning.creation import Basis, Limits, Plan
-from services.submissions.planning.preparing import Workshop
+from services.submissions.planning.preparing import Preparer
 
 
 def tried(
-    workshop: Workshop,
+    preparer: Preparer,
+    stage: Callable[[], StagedFiles],
     asked: Sequence[tuple[NewSubmission, Basis]],
     limits: Limits,
     now: datetime,
@@ -31,8 +33,9 @@ def tried(
             with named(number):
                 plan = creation.planned(command, its_basis, limits, now)
                 plans.append(plan)
-                fitting.refuse(workshop.bus, fitting.of_plan(plan, its_basis, command.account, now), plan.texts)
-                workshop.discard(workshop.prepared(plan.sources))
+                fitting.refuse(preparer.bus, fitting.of_plan(plan, its_basis, command.account, now), plan.texts)
+                with stage() as files:
+                    preparer.prepare(files, plan.sources)
         except ServiceError as refused:
             if refused.code != "invalid":
                 raise

@@ -22,6 +22,7 @@ from contracts.fields.rules import LONGEST_TEXT
 from contracts.problems import Problems
 from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput, Intake
+from contracts.runtime.data.staging import StagedFiles
 from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
 from contracts.types import Condition, FieldContent, Notice
 from services.templates import names
@@ -72,6 +73,11 @@ class Ready:
             signed=self.signed,
             docx=self.docx,
         )
+
+    def adopted(self, files: StagedFiles) -> "Ready":
+        """Return the same with files that a record may name."""
+        (document,) = files.adopt_documents([self.stored])
+        return replace(self, original=document.original, file=document.file)
 
 
 class Bus(Protocol):

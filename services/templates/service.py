@@ -15,8 +15,8 @@ from contracts.rpc import templates as rpc
 from contracts.runtime.bus import outbox
 from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
+from contracts.runtime.data.staging import StagedFiles, files_of
 from contracts.runtime.worker import Context, handles, subscribes
-from contracts.stored_documents import StoredDocument
 from contracts.types import Page, Removed, Role, Template
 from services.templates import (
     commands,
@@ -49,24 +49,19 @@ class TemplatesService:
             return done
         self._refuse_early(command)
         ready = self._prepared(command)
-        adopted = [self._adopted(one) for one in ready]
-        try:
+        with self._files() as files:
+            adopted = [one.adopted(files) for one in ready]
             return self.context.database.write(
                 commands.create, command, adopted, self._links, self.context.settings.limits(), now()
             )
-        except ServiceError as refused:
-            if refused.status < 500:
-                self._discard(adopted)
-            raise
 
     @handles(rpc.TRY_CREATE)
     def try_create(self, command: rpc.CreateTemplate) -> DryRun:
         self._refuse_early(command)
-        ready = self._prepared(command)
-        try:
+        with self._files() as files:
+            ready = self._prepared(command)
+            _throw_away(files, ready)
             return self.context.database.look_up(trying.create, command, ready, self.context.settings.limits())
-        finally:
-            self._discard_made(ready)
 
     @handles(rpc.COMPOSE)
     def compose(self, command: rpc.ComposeDocuments) -> rpc.Composition:
@@ -144,38 +139,28 @@ class TemplatesService:
             exchange = document_commands.in_one(
                 exchange, self._joiner.joined(exchange.documents, template.name, "merge")
             )
-        mine = {one.uuid for one in template.documents}
-        new = [self._kept(one) for one in exchange.documents if one.uuid not in mine]
-        by_uuid = {one.uuid: one for one in new}
-        adopted = [by_uuid.get(one.uuid, one) for one in exchange.documents]
-        try:
-            done = self.context.database.write(
-                document_commands.change, command, replace(exchange, documents=adopted), self._links, now()
-            )
-        except ServiceError as refused:
-            if refused.status < 500:
-                self._discard_files(new)
-            raise
-        if done is None:
-            self._discard_files(new)
-        return done
+        with self._files() as files:
+            adopted = replace(exchange, documents=files.adopt_documents(exchange.documents))
+            changed = self.context.database.write(document_commands.change, command, adopted, self._links, now())
+            if changed is None:
+                files.discard_copies()
+            return changed
 
     @handles(rpc.TRY_CHANGE_DOCUMENTS)
     def try_change_documents(self, command: rpc.ChangeDocuments) -> DryRun:
         template = self.context.database.look_up(document_commands.present, command)
         document_commands.refuse_early(command, template)
-        ready = self._prepared_changes(command)
-        whole: Sequence[StoredDocument] = []
-        try:
+        with self._files() as files:
+            ready = self._prepared_changes(command)
+            _throw_away(files, [one for one in ready if one is not None])
             limits = self.context.settings.limits()
             exchange = document_commands.planned(command, template, ready, limits, trial=True)
             if command.merge and len(exchange.documents) > 1:
-                whole = [self._joiner.joined(exchange.documents, template.name, "merge")]
-                exchange = document_commands.in_one(exchange, whole[0])
+                whole = self._joiner.joined(exchange.documents, template.name, "merge")
+                for file in files_of([whole]):
+                    files.made(file)
+                exchange = document_commands.in_one(exchange, whole)
             return self.context.database.look_up(trying.change, command, exchange)
-        finally:
-            self._discard_files(whole)
-            self._discard_made([one for one in ready if one is not None])
 
     @handles(rpc.SHARED)
     def shared(self, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot:
@@ -217,30 +202,9 @@ class TemplatesService:
             self.context.bus, sources, concurrency=settings.prepare_concurrency, seconds=settings.prepare_seconds
         )
 
-    def _adopted(self, one: preparing.Ready) -> preparing.Ready:
-        kept = self._kept(one.stored)
-        return replace(one, original=kept.original, file=kept.file)
-
-    def _kept(self, one: StoredDocument) -> StoredDocument:
-        """With files of our own. What rendering made stays where it made it until the sweep, the uploads are the caller's."""
-        original = self.context.blobs.adopt(one.original, PREFIX)
-        same = one.file.key == one.original.key
-        file = original if same else self.context.blobs.adopt(one.file, PREFIX)
-        return one.model_copy(update={"original": original, "file": file})
-
-    def _discard(self, adopted: Sequence[preparing.Ready]) -> None:
-        self._discard_files([one.stored for one in adopted])
-
-    def _discard_files(self, documents: Sequence[StoredDocument]) -> None:
-        """Nobody will refer to them."""
-        for key in {file.key for one in documents for file in (one.file, one.original)}:
-            self.context.blobs.delete(key)
-
-    def _discard_made(self, ready: Sequence[preparing.Ready]) -> None:
-        """What rendering made of the uploads; those are the caller's."""
-        for one in ready:
-            if one.file.key != one.original.key:
-                self.context.blobs.delete(one.file.key)
+    def _files(self) -> StagedFiles:
+        """What rendering made stays where it made it until the sweep, the uploads are the caller's."""
+        return StagedFiles(self.context.blobs, PREFIX)
 
     def _answered(self, call: Rpc[Any, R], request_id: str) -> R | None:
         return self.context.database.look_up(outbox.answered, call, request_id)
@@ -266,3 +230,10 @@ class TemplatesService:
             holder = self.context.database.look_up(queries.holder_of, command.external_id.strip())
             if holder not in (None, command.actor.user_id):
                 raise ServiceError("forbidden", "Only its author or an admin may change this template")
+
+
+def _throw_away(files: StagedFiles, ready: Sequence[preparing.Ready]) -> None:
+    """What rendering made of the uploads goes with a dry run; those are the caller's."""
+    for one in ready:
+        if one.file.key != one.original.key:
+            files.made(one.file)

@@ -1,31 +1,27 @@
 """What must be done outside before a transaction: pictures fetched, drawn and cleaned, texts tried against the fonts (whether
 they fit is asked in ``fitting``).
 
-It may be done in vain, when the transaction then refuses; the files made are removed again. Until then they are among the
-incoming ones, which are swept, so that neither a crash nor a time-out leaves files that nothing refers to for long; and
-never a record whose file is missing.
+It may be done in vain, when the transaction then refuses: ``StagedFiles`` removes the files that were made.
 """
 
 import base64
 import binascii
-import contextlib
 import mimetypes
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from contracts.blobs import INCOMING, BlobRef
+from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.fields import values as rules
 from contracts.fields.rules import LONGEST_TEXT
 from contracts.rpc import Rpc, rendering
-from contracts.rpc.templates import Composition, TemplateSnapshot
-from contracts.runtime.data.blobstore import BlobStore
+from contracts.runtime.clock import uuid7
+from contracts.runtime.data.staging import StagedFiles
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
-from contracts.stored_documents import StoredDocument
 from contracts.types import IMAGE_TYPES, FieldType
 from services.submissions.rules.overrides import Source
 from services.submissions.site import file_name
@@ -55,7 +51,6 @@ _DANGEROUS = {
     for ending in endings
 }
 
-B = TypeVar("B", Composition, TemplateSnapshot)
 R = TypeVar("R")
 
 
@@ -65,67 +60,57 @@ class Bus(Protocol):
 
 @dataclass(frozen=True)
 class Prepared:
-    """The file of an attachment, ready to be recorded. ``upload`` is what it was made of, if that is another file."""
+    """The file of an attachment, ready to be recorded."""
 
     source: Source
     filename: str
     file: BlobRef
-    upload: BlobRef | None = None
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """Everything outside that preparing needs, for one request. ``max_bytes`` is the limit of one file. ``fetched`` are the
-    small pictures that several parties may have in common."""
+class Preparer:
+    """Makes the files that a request asks for. ``max_bytes`` is the limit of one file. ``fetched`` are the small pictures that
+    several parties may have in common."""
 
     bus: Bus
-    blobs: BlobStore
     outbound: Outbound
     max_bytes: int
     fetched: dict[str, tuple[bytes, str, str]] = field(default_factory=dict)
 
-    def prepared(self, sources: Sequence[Source]) -> list[Prepared]:
-        """All of it, or a ServiceError that names the field at fault."""
-        made: list[Prepared] = []
-        try:
-            for source in sources:
-                made.append(self._made(source))  # noqa: PERF401 - what is made must be known when the next one fails
-        except BaseException:
-            self.discard(made)
-            raise
-        return made
+    def prepare(self, files: StagedFiles, sources: Sequence[Source]) -> list[Prepared]:
+        """Make all of them, or raise a ServiceError that names the field at fault."""
+        return [self._prepare(files, source) for source in sources]
 
-    def picture(self, file: BlobRef, kind: FieldType) -> BlobRef:
-        """An uploaded picture, checked and encoded anew. The upload is removed when it is refused; otherwise it stays until
-        what was made of it is referred to: a request whose process died comes again."""
-        try:
-            made: BlobRef = self.bus.call(rendering.PREPARE_IMAGE, rendering.PrepareImage(file=file, type=kind))
-        except ServiceError as error:
-            if error.code != "unavailable":
-                self.blobs.delete(file.key)
-            raise
-        return made
+    def prepare_upload(
+        self, files: StagedFiles, upload: BlobRef, filename: str, party: str, kind: FieldType
+    ) -> Prepared:
+        """Make an upload ready as it will be kept: pictures encoded anew, other files as they are. ``party`` is a uuid."""
+        if upload.size > self.max_bytes:
+            raise ServiceError("too_large", f"Files may be at most {self.max_bytes} bytes")
+        name = file_name(filename)
+        refuse_dangerous(name)
+        source = Source(uuid7(), party, kind, "", "file")
+        if kind not in IMAGE_TYPES:
+            return Prepared(source, name, upload)
+        picture = self._encode(files, upload, kind)
+        return Prepared(source, f"{name.rpartition('.')[0] or name}.{extension(picture.media_type)}", picture)
 
-    def discard(self, made: Sequence[Prepared]) -> None:
-        """Nobody will refer to these files. Failing costs only space."""
-        for one in made:
-            for file in filter(None, (one.file, one.upload)):
-                with contextlib.suppress(ServiceError):
-                    self.blobs.delete(file.key)
-
-    def _made(self, source: Source) -> Prepared:
+    def _prepare(self, files: StagedFiles, source: Source) -> Prepared:
         try:
-            return self._drawn(source) if _is_typed(source) else self._uploaded(source)
+            return self._draw(files, source) if _is_typed(source) else self._store(files, source)
         except ServiceError as error:
             if error.code != "invalid":
                 raise
             raise invalid(f"{source.path}: {error.message}", source.path, error.message) from error
 
-    def _drawn(self, source: Source) -> Prepared:
+    def _draw(self, files: StagedFiles, source: Source) -> Prepared:
         drawn = self.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=source.raw.strip()))
-        return Prepared(source, f"{source.type.value}.png", drawn)
+        return Prepared(source, f"{source.type.value}.png", files.made(drawn))
 
-    def _uploaded(self, source: Source) -> Prepared:
+    def _encode(self, files: StagedFiles, picture: BlobRef, kind: FieldType) -> BlobRef:
+        return files.made(self.bus.call(rendering.PREPARE_IMAGE, rendering.PrepareImage(file=picture, type=kind)))
+
+    def _store(self, files: StagedFiles, source: Source) -> Prepared:
         data, media_type, name = self._bytes(source)
         if not data:
             raise invalid("the file is empty")
@@ -135,9 +120,9 @@ class Workshop:
         name = name or f"{source.type.value}.{extension(media_type)}"
         if source.type not in IMAGE_TYPES:
             refuse_dangerous(name)
-        file = self.blobs.put(data, media_type, INCOMING)
+        file = files.put(data, media_type)
         if source.type in IMAGE_TYPES:
-            return Prepared(source, file_name(name), self.picture(file, source.type), upload=file)
+            file = self._encode(files, file, source.type)
         return Prepared(source, file_name(name), file)
 
     def _bytes(self, source: Source) -> tuple[bytes, str, str]:
@@ -218,82 +203,9 @@ def refuse_dangerous(filename: str) -> None:
         raise invalid(f"File type '.{ending}' is not allowed.", "file")
 
 
-@contextlib.contextmanager
-def keeping(workshop: Workshop, composition: B) -> Iterator[B]:
-    """The documents of a one-off submission, or of a template that was filled for this one, under keys of this service, while
-    they are written down; they are removed again when that is refused. Once they are written down, what they were copied from
-    goes."""
-    came = _keys(composition.documents)
-    kept = [_kept(workshop.blobs, one) for one in composition.documents]
-    try:
-        yield composition.model_copy(update={"documents": kept})
-    except ServiceError as error:
-        if error.code != "unavailable":
-            _remove(workshop.blobs, _keys(kept) - came)
-        raise
-    _remove(workshop.blobs, {key for key in came if key.startswith(INCOMING)})
-
-
-@contextlib.contextmanager
-def keeping_all(workshop: Workshop, compositions: Sequence[B]) -> Iterator[list[B]]:
-    """As ``keeping``, for submissions that are written down together: each has its own copy of the documents."""
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(keeping(workshop, one)) for one in compositions]
-
-
-@contextlib.contextmanager
-def unless_refused(workshop: Workshop, *compositions: Composition | TemplateSnapshot) -> Iterator[None]:
-    """What came along, or was made for it, goes when it is refused. It stays when the same may be tried again."""
-    try:
-        yield
-    except ServiceError as error:
-        if error.code != "unavailable":
-            _remove(workshop.blobs, _incoming(compositions))
-        raise
-
-
-@contextlib.contextmanager
-def throwing_away(workshop: Workshop, *compositions: Composition | TemplateSnapshot) -> Iterator[None]:
-    """What came with a dry run, or was made for it, goes with it."""
-    try:
-        yield
-    finally:
-        _remove(workshop.blobs, _incoming(compositions))
-
-
-def _incoming(compositions: Iterable[Composition | TemplateSnapshot]) -> set[str]:
-    return {key for one in compositions for key in _keys(one.documents) if key.startswith(INCOMING)}
-
-
-def _keys(documents: Sequence[StoredDocument]) -> set[str]:
-    return {file.key for one in documents for file in (one.file, one.original)}
-
-
-def _remove(blobs: BlobStore, keys: Iterable[str]) -> None:
-    """Failing costs only space."""
-    for key in keys:
-        with contextlib.suppress(ServiceError):
-            blobs.delete(key)
-
-
-def _kept(blobs: BlobStore, document: StoredDocument) -> StoredDocument:
-    original = blobs.adopt(document.original, PREFIX)
-    same = document.file.key == document.original.key
-    file = original if same else blobs.adopt(document.file, PREFIX)
-    return document.model_copy(update={"file": file, "original": original})
-
-
-def taken_over(workshop: Workshop, made: Sequence[Prepared], work: Callable[[Sequence[Prepared]], R]) -> R:
-    """``work`` with the prepared files under keys of this service; they are removed again when it refuses."""
-    adopted = [replace(one, file=workshop.blobs.adopt(one.file, PREFIX)) for one in made]
-    try:
-        result = work(adopted)
-    except ServiceError as error:
-        if error.code != "unavailable":
-            workshop.discard([*adopted, *made])
-        raise
-    workshop.discard([one for one in made if one not in adopted])
-    return result
+def adopted(files: StagedFiles, prepared: Sequence[Prepared]) -> list[Prepared]:
+    """Return the same with files that a record may name."""
+    return [replace(one, file=files.adopt(one.file)) for one in prepared]
 
 
 def _is_typed(source: Source) -> bool:

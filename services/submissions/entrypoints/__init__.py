@@ -1,0 +1,1 @@
+"""Entrypoints, by who calls: contract in, one use case, contract out. What is slow (other services, files) is done before."""

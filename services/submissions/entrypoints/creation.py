@@ -1,0 +1,163 @@
+"""Creating submissions: find what they are made from, plan, check that values fit, prepare files, adopt them, write.
+
+Up to the transaction everything may be done in vain; ``StagedFiles`` removes what then nobody needs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from contracts.dry_run import DryRun
+from contracts.errors import ServiceError
+from contracts.rpc import Rpc, templates
+from contracts.rpc.submissions import api as rpc
+from contracts.rpc.templates import Composition, TemplateSnapshot
+from contracts.runtime.clock import now
+from contracts.runtime.data.staging import StagedFiles, files_of
+from contracts.runtime.worker import handles
+from contracts.types import Submission
+from services.submissions import bulk, fitting, trying
+from services.submissions.commands import submissions
+from services.submissions.entrypoints.base import Entrypoints, refuse_impossible_ids
+from services.submissions.planning import creation, one_off
+from services.submissions.planning.preparing import adopted
+from services.submissions.rules import variables
+from services.submissions.storage.access import require_writer
+
+Basis = TypeVar("Basis", Composition, TemplateSnapshot)
+R = TypeVar("R")
+
+
+class Creation(Entrypoints):
+    """Calls of API users that make submissions, and their dry runs."""
+
+    @handles(rpc.CREATE)
+    def create(self, command: rpc.CreateSubmission) -> Submission:
+        require_writer(command.actor)
+
+        def make() -> Submission:
+            template = self._template(command)
+            with self._staged(template) as files:
+                plan = creation.planned(command, template, self.context.settings, now())
+                return self._created(files, command, template, plan)
+
+        return self._once(rpc.CREATE, command, make)
+
+    @handles(rpc.CREATE_ONE_OFF)
+    def create_one_off(self, command: rpc.CreateOneOff) -> Submission:
+        require_writer(command.actor)
+
+        def make() -> Submission:
+            one_off.refuse_early(command)
+            composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command, self.context.settings))
+            with self._staged(composition) as files:
+                plan = one_off.planned(command, composition, self.context.settings, now())
+                return self._created(files, command, composition, plan)
+
+        return self._once(rpc.CREATE_ONE_OFF, command, make)
+
+    @handles(rpc.CREATE_MANY)
+    def create_many(self, command: rpc.CreateSubmissions) -> rpc.Submissions:
+        require_writer(command.actor)
+        requests = bulk.each(command)
+        if (done := self.context.database.look_up(bulk.remembered, requests)) is not None:
+            return rpc.Submissions(data=done)
+        found = self._templates(command, requests)
+        with self._staged(*found) as files:
+            plans = bulk.planned(command, requests, found, self.context.settings, now())
+            for number, (request, template, plan) in enumerate(zip(requests, found, plans, strict=True)):
+                with bulk.named(command, number):
+                    self._refuse_misfits(fitting.of_plan(plan, template, request.account, now()), plan.texts)
+            prepared = bulk.prepare(self._preparer, files, command, plans)
+            kept = [_with_adopted_documents(files, template) for template in found]
+            return rpc.Submissions(data=self._write(bulk.create, requests, kept, plans, adopted(files, prepared)))
+
+    @handles(rpc.TRY_CREATE)
+    def try_create(self, command: rpc.CreateSubmission) -> DryRun:
+        require_writer(command.actor)
+        template = self._template(command)
+        with self._thrown_away(template):
+            return trying.tried(self._preparer, self._files, [(command, template)], self.context.settings, now())
+
+    @handles(rpc.TRY_ONE_OFF)
+    def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
+        require_writer(command.actor)
+        composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command, self.context.settings))
+        with self._thrown_away(composition):
+            return trying.tried(self._preparer, self._files, [(command, composition)], self.context.settings, now())
+
+    @handles(rpc.TRY_MANY)
+    def try_many(self, command: rpc.CreateSubmissions) -> DryRun:
+        require_writer(command.actor)
+        requests = bulk.each(command)
+        found = self._templates(command, requests)
+        with self._thrown_away(*found):
+            return trying.tried(
+                self._preparer,
+                self._files,
+                list(zip(requests, found, strict=True)),
+                self.context.settings,
+                now(),
+                lambda number: bulk.named(command, number),
+            )
+
+    def _created(
+        self, files: StagedFiles, command: rpc.CreateSubmission | rpc.CreateOneOff, basis: Basis, plan: creation.Plan
+    ) -> Submission:
+        self._refuse_misfits(fitting.of_plan(plan, basis, command.account, now()), plan.texts)
+        prepared = self._preparer.prepare(files, plan.sources)
+        kept = _with_adopted_documents(files, basis)
+        return self._write(submissions.create, command, kept, plan, adopted(files, prepared))
+
+    def _once(self, call: Rpc[Any, R], command: BaseModel, make: Callable[[], R]) -> R:
+        """The first answer to a request that comes again, else that of ``make``.
+
+        One request may be under way twice: the broker gave it to a new process, and its caller repeats it. The files of the
+        second are gone as soon as the first has taken them over.
+        """
+        if (done := self._remembered(call, command)) is not None:
+            return done
+        try:
+            return make()
+        except ServiceError as error:
+            if error.code != "not_found" or (done := self._remembered(call, command)) is None:
+                raise
+            return done
+
+    @contextmanager
+    def _thrown_away(self, *bases: Composition | TemplateSnapshot) -> Iterator[None]:
+        """What came with a dry run, or was made for it, goes with it, however it ends."""
+        with self._files() as files:
+            for basis in bases:
+                for file in files_of(basis.documents):
+                    files.made(file)
+            yield
+
+    def _template(self, command: rpc.CreateSubmission) -> TemplateSnapshot:
+        """The template, filled with the request's variables where its documents ask for some."""
+        template = self._snapshot(command)
+        if template.archived or not variables.asked_for(template):
+            return template
+        return self._filled(command, template, variables.merged(command, self.context.settings.max_values_bytes))
+
+    def _templates(
+        self, command: rpc.CreateSubmissions, requests: Sequence[rpc.CreateSubmission]
+    ) -> Sequence[TemplateSnapshot]:
+        return bulk.bases(command, requests, self.context.settings, self._snapshot, self._filled)
+
+    def _snapshot(self, command: rpc.CreateSubmission) -> TemplateSnapshot:
+        refuse_impossible_ids(command, template_id="Template")
+        request = templates.GetTemplate(actor=command.actor, id=command.template_id)
+        return self.context.bus.call(templates.SNAPSHOT, request)
+
+    def _filled(
+        self, command: rpc.CreateSubmission, template: TemplateSnapshot, given: dict[str, Any]
+    ) -> TemplateSnapshot:
+        return self.context.bus.call(templates.FILL, variables.fill(command, template, given))
+
+
+def _with_adopted_documents(files: StagedFiles, basis: Basis) -> Basis:
+    """Return the same with documents that the submission may name."""
+    return basis.model_copy(update={"documents": files.adopt_documents(basis.documents)})

@@ -1,0 +1,47 @@
+"""What other services told: of sealed documents, mails, text messages, templates."""
+
+from contracts import events
+from contracts.envelope import Envelope
+from contracts.events import DocumentsFailed, DocumentsSealed, MailOutcome, PhoneOutcome, PublicData, StatementSigned
+from contracts.runtime.clock import now
+from contracts.runtime.worker import subscribes
+from services.submissions.commands import followups
+from services.submissions.entrypoints.base import Entrypoints
+from services.submissions.storage import known_templates
+
+
+class Events(Entrypoints):
+    """Each may come again, and in any order: its id is kept with its effect."""
+
+    @subscribes(events.DOCUMENTS_SEALED)
+    def on_documents_sealed(self, envelope: Envelope, data: DocumentsSealed) -> None:
+        self._write(followups.accept_sealed, envelope.id, data)
+
+    @subscribes(events.DOCUMENTS_FAILED)
+    def on_documents_failed(self, envelope: Envelope, data: DocumentsFailed) -> None:
+        self._write(followups.accept_failure, envelope.id, data)
+
+    @subscribes(events.STATEMENT_SIGNED)
+    def on_statement_signed(self, envelope: Envelope, data: StatementSigned) -> None:
+        self.context.database.write(followups.accept_statement, envelope.id, data, now())
+
+    @subscribes(events.MAIL_SENT)
+    def on_mail_sent(self, envelope: Envelope, data: MailOutcome) -> None:
+        self._write(followups.accept_mail_sent, envelope.id, data)
+
+    @subscribes(events.MAIL_FAILED)
+    def on_mail_failed(self, envelope: Envelope, data: MailOutcome) -> None:
+        self.context.database.write(followups.accept_mail_failed, envelope.id, data, now())
+
+    @subscribes(events.SMS_SENT)
+    def on_sms_sent(self, envelope: Envelope, data: PhoneOutcome) -> None:
+        self._write(followups.accept_sms_sent, envelope.id, data)
+
+    @subscribes(events.SMS_FAILED)
+    def on_sms_failed(self, envelope: Envelope, data: PhoneOutcome) -> None:
+        self.context.database.write(followups.accept_sms_failed, envelope.id, data, now())
+
+    @subscribes(events.TEMPLATE_UPDATED)
+    def on_template_updated(self, envelope: Envelope, data: PublicData) -> None:
+        news = known_templates.TemplateNews.model_validate(data.data)
+        self.context.database.write(known_templates.accept, envelope.id, news)

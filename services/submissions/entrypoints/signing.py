@@ -1,0 +1,98 @@
+"""Calls of the signing page: its form, its one-time codes, its checks of identity."""
+
+from contracts.rpc.rendering import FillRequest
+from contracts.rpc.submissions import codes, form, identity, visit
+from contracts.runtime.clock import now
+from contracts.runtime.worker import handles
+from contracts.types import Attachment
+from services.submissions import forms
+from services.submissions.commands import codes as code_commands
+from services.submissions.commands import form as form_commands
+from services.submissions.commands import identity as identity_commands
+from services.submissions.entrypoints.base import Entrypoints
+from services.submissions.planning.preparing import adopted, check_texts, texts_in
+
+
+class Signing(Entrypoints):
+    """Calls of signers."""
+
+    @handles(form.OPEN_FORM)
+    def open_form(self, request: form.OpenForm) -> form.SigningForm:
+        return self._look_up(forms.form, request)
+
+    @handles(form.FORM_FILE)
+    def form_file(self, query: form.FormPage) -> form.FormFile:
+        return self._look_up(forms.file_of, query)
+
+    @handles(form.FORM_DRAWING)
+    def form_drawing(self, query: form.DrawForm) -> FillRequest:
+        return self._look_up(forms.drawing, query, self.context.settings)
+
+    @handles(form.VIEW_FORM)
+    def view_form(self, request: visit.Visit) -> form.Done:
+        return self._write(form_commands.view, request)
+
+    @handles(form.SAVE_VALUES)
+    def save_values(self, command: form.SaveValues) -> form.Done:
+        self._refuse_undrawable(command)
+        return self._write(form_commands.save, command, self.context.settings)
+
+    @handles(form.COMPLETE_FORM)
+    def complete_form(self, command: form.CompleteForm) -> form.Done:
+        self._refuse_undrawable(command)
+        return self._write(form_commands.complete, command, self.context.settings)
+
+    @handles(form.INVITE_AND_COMPLETE)
+    def invite_and_complete(self, command: form.InviteAndComplete) -> form.Done:
+        self._refuse_undrawable(command)
+        return self._write(form_commands.complete, command, self.context.settings)
+
+    @handles(form.DECLINE_FORM)
+    def decline_form(self, command: form.DeclineForm) -> form.Done:
+        return self._write(form_commands.decline, command)
+
+    @handles(form.REPORT_WRONG_RECIPIENT)
+    def report_wrong_recipient(self, command: form.ReportWrongRecipient) -> form.Done:
+        return self._write(form_commands.report_wrong_recipient, command)
+
+    @handles(form.ATTACH_FILE)
+    def attach_file(self, command: form.AttachFile) -> Attachment:
+        if (done := self._remembered(form.ATTACH_FILE, command)) is not None:
+            return done
+        with self._files() as files:
+            files.receive(command.file)
+            party, kind = self._look_up(forms.check_upload, command)
+            prepared = self._preparer.prepare_upload(files, command.file, command.filename, party, kind)
+            (kept,) = adopted(files, [prepared])
+            return self._write(form_commands.attach, command, kept, self.context.settings)
+
+    @handles(codes.SEND_CODE)
+    def send_code(self, command: codes.SendCode) -> codes.CodeSent:
+        return self._write(code_commands.send, command, self.context.settings)
+
+    @handles(codes.CHECK_CODE)
+    def check_code(self, command: codes.CheckCode) -> codes.PassedCode:
+        judged, passed = self._write(code_commands.check, command)
+        return judged.passed(passed)
+
+    @handles(identity.START_IDENTITY_CHECK)
+    def start_identity_check(self, command: identity.StartIdentityCheck) -> identity.IdentityCheckStarted:
+        return self._write(identity_commands.start, command)
+
+    @handles(identity.CLAIM_IDENTITY_CHECK)
+    def claim_identity_check(self, command: identity.ClaimIdentityCheck) -> identity.IdentityCheckClaimed:
+        return self.context.database.write(identity_commands.claim, command, now())
+
+    @handles(identity.FINISH_IDENTITY_CHECK)
+    def finish_identity_check(self, command: identity.FinishIdentityCheck) -> identity.IdentityCheckFinished:
+        return self._write(identity_commands.finish, command)
+
+    def _refuse_undrawable(self, command: form.SaveValues) -> None:
+        """What a signer sends must have characters that fonts have, and fit."""
+        invited = command.submitters if isinstance(command, form.InviteAndComplete) else []
+        names = [(f"submitters[{index}].name", party.name) for index, party in enumerate(invited) if party.name]
+        texts = [*texts_in(command.values), *names]
+        check_texts(self.context.bus, texts, lambda: self._look_up(forms.labels, command))
+        question = self._look_up(forms.drawn, command)
+        if question is not None:
+            self._refuse_misfits(question)
