@@ -42,7 +42,7 @@ from services.rendering.jobs.sealing import certificates, cms, reserving
 from services.rendering.jobs.text.embedding import FontEmbedder
 from services.rendering.jobs.text.layout import Style, draw, layout
 from services.submissions.rules import filling
-from services.templates.domain import DocumentFields, Limits, define
+from services.templates.rules.domain import DocumentFields, Limits, define
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, FOLDER = ROOT / "docs" / "fields.md", ROOT / "docs" / "fields"

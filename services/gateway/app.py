@@ -24,9 +24,9 @@ from contracts.runtime.outbound import Outbound
 from services.gateway.accounts import commands, keys, queries
 from services.gateway.accounts.auth import Authenticator, security_map
 from services.gateway.accounts.direct import DirectReads
-from services.gateway.api.context import GatewayContext
-from services.gateway.api.dispatch import Dispatch
 from services.gateway.api.public import Docs, Health, Metrics, OpenApi, Readiness
+from services.gateway.api.requests.context import GatewayContext
+from services.gateway.api.requests.dispatch import Dispatch
 from services.gateway.http import errors, specification
 from services.gateway.http.connexion_import import (
     ConnexionMiddleware,

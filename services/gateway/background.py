@@ -10,7 +10,7 @@ from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.monitoring import observe
 from services.gateway.accounts import account_pictures, commands, queries
-from services.gateway.api import repeats
+from services.gateway.api.requests import repeats
 from services.gateway.settings import Settings
 
 log = observe.logger(__name__)

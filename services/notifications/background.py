@@ -7,14 +7,15 @@ from contracts.runtime.data.background import DueWork, Every
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.outbound import Outbound
-from services.notifications import commands, phone_messages
+from services.notifications import commands
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.sms import ATTEMPT_SECONDS
 from services.notifications.channels.smtp import SmtpChannel
-from services.notifications.journal import Journal
 from services.notifications.models import MailRow, PhoneMessageRow
-from services.notifications.phone_messages import PhoneSending
-from services.notifications.sending import Sending, channel_of, forget_files
+from services.notifications.sending import phone_messages
+from services.notifications.sending.journal import Journal
+from services.notifications.sending.mails import Sending, channel_of, forget_files
+from services.notifications.sending.phone_messages import PhoneSending
 from services.notifications.settings import Settings
 
 

@@ -5,10 +5,10 @@ from functools import partial
 
 from contracts.runtime.checking import Fault, Trial
 from contracts.runtime.outbound import Outbound, OutboundFailed, OutboundRefused
-from services.notifications import phone_messages
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.server import Server
 from services.notifications.channels.smtp import SmtpChannel
+from services.notifications.sending import phone_messages
 from services.notifications.settings import Settings
 
 SECONDS = 10.0

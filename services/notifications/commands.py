@@ -6,16 +6,15 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from contracts.events import MAIL_FAILED, MAIL_SENT, LinkReplaced
-from contracts.runtime.bus.outbox import first_time, forget
+from contracts.events import MAIL_FAILED, MAIL_SENT, Event, LinkReplaced
+from contracts.runtime.bus.outbox import emit, first_time, forget
 from contracts.runtime.data import scrubbing
 from contracts.runtime.data.database import for_update, insert_into
 from contracts.runtime.monitoring import observe
 from services.notifications import domain, replaced_links
-from services.notifications.composing import Mail
 from services.notifications.domain import Kind
-from services.notifications.models import MailRow, SubmissionRow
-from services.notifications.telling import tell
+from services.notifications.messages.composing import Mail
+from services.notifications.models import MailRow, OutgoingRow, SubmissionRow
 
 log = observe.logger(__name__)
 
@@ -178,3 +177,28 @@ def _forget(row: MailRow, now: datetime) -> None:
     row.erased_at = now
     if row.state == "due":
         row.state, row.finished_at = "parked", now
+
+
+def tell(
+    session: Session,
+    event: Event,
+    row: OutgoingRow,
+    *,
+    to: str,
+    error: str | None = None,
+    sent_at: datetime | None = None,
+) -> None:
+    """Tell the submissions service that a mail or a message to a phone was taken, or never will be; nothing of what is about no
+    submission. ``event`` carries a SendingOutcome."""
+    if row.submission_id is None:
+        return
+    outcome = event.model(
+        submission_id=row.submission_id,
+        submitter_id=row.submitter_id,
+        kind=row.kind,
+        to=to,
+        invitation_id=row.invitation_id,
+        error=error,
+        sent_at=sent_at,
+    )
+    emit(session, event, outcome, subject=f"submission:{row.submission_id}")

@@ -10,7 +10,7 @@ from contracts.errors import invalid, not_found
 from contracts.events import MailedFile
 from contracts.rpc import notifications as rpc
 from contracts.types import Page, Pagination
-from services.notifications.composing import file_name
+from services.notifications.messages.composing import file_name
 from services.notifications.models import MailRow, PhoneMessageRow
 
 LARGEST_ID = 2**63 - 1

@@ -12,10 +12,12 @@ from contracts.runtime.bus.told import tells_events
 from contracts.runtime.clock import now
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page
-from services.notifications import commands, composing, logos, phone_messages, queries
+from services.notifications import commands, queries
 from services.notifications.channels.folder import FolderChannel
-from services.notifications.composing import Mail
-from services.notifications.sending import forget_files
+from services.notifications.messages import composing
+from services.notifications.messages.composing import Mail
+from services.notifications.sending import logos, phone_messages
+from services.notifications.sending.mails import forget_files
 from services.notifications.settings import Settings
 
 

@@ -8,12 +8,13 @@ from contracts.runtime.clock import now, without_leaps
 from contracts.runtime.data.background import DueWork, Every
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import commands, domain, queries, results
+from services.rendering import commands, queries, results
 from services.rendering.models import SealJob, StatementRow
-from services.rendering.sealing import SealWork
+from services.rendering.rules import domain
+from services.rendering.sealing.seal_jobs import SealWork
+from services.rendering.sealing.statements import StatementWork
+from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
-from services.rendering.statements import StatementWork
-from services.rendering.workshop import Workshop
 
 LIMIT = timedelta(minutes=15)
 """Above what the largest submission takes: 30 documents of 1,000 pages with a time-stamp each. An attempt that takes longer

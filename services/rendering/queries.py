@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from contracts.evidence.statements import Parts, Statement
-from services.rendering.differences import Known
 from services.rendering.models import Result, SealedFile, SealJob, StatementRow, StatementsSince
+from services.rendering.rules.differences import Known
 
 
 def result(session: Session, kind: str, digest: str) -> dict[str, Any] | None:

@@ -20,14 +20,16 @@ from contracts.runtime.outbound import OutboundFailed, OutboundRefused
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.stored_documents import StoredDocument
 from contracts.types import Notice
-from services.rendering import commands, confinement, domain, queries, results
-from services.rendering.evidence import Evidence
+from services.rendering import commands, queries, results
+from services.rendering.children import confinement
+from services.rendering.children.renderer import Renderer, for_caller
 from services.rendering.protocol import Combined, Prepared
-from services.rendering.renderer import Renderer, for_caller
 from services.rendering.results import Made, Results
+from services.rendering.rules import domain
+from services.rendering.sealing.evidence import Evidence
+from services.rendering.sealing.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
+from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
-from services.rendering.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
-from services.rendering.workshop import Workshop
 
 PDF, PNG, JPEG = "application/pdf", "image/png", "image/jpeg"
 PREFIX = "rendering/"

@@ -2,7 +2,8 @@
 
 from contracts.errors import CannotStart
 from contracts.runtime.data.database import Database
-from services.rendering import confinement, queries
+from services.rendering import queries
+from services.rendering.children import confinement
 from services.rendering.jobs.sealing.certificates import FILE
 from services.rendering.settings import Settings
 

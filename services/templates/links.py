@@ -5,7 +5,7 @@ from datetime import datetime
 
 from contracts import links
 from contracts.blobs import BlobRef
-from services.templates import names
+from services.templates.rules import names
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from contracts.runtime.data.listing import Listing, Span
 from contracts.runtime.data.stored import as_stored, readable, reading
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, FieldDefinition, Page, Pagination, Role, Template
-from services.templates import names
 from services.templates.access import visible_to
 from services.templates.links import FileLinks, LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
+from services.templates.rules import names
 
 LARGEST_ID = 2**63 - 1
 LARGEST_PAGE = 100

@@ -18,19 +18,14 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.staging import StagedFiles, files_of
 from contracts.runtime.worker import Context, handles, subscribes
 from contracts.types import Page, Removed, Role, Template
-from services.templates import (
-    commands,
-    composing,
-    document_commands,
-    domain,
-    filling,
-    preferences,
-    preparing,
-    queries,
-    trying,
-)
+from services.templates import queries
 from services.templates.access import require_writer
+from services.templates.commands import documents as document_commands
+from services.templates.commands import preferences, trying
+from services.templates.commands import templates as commands
+from services.templates.intake import composing, filling, preparing
 from services.templates.links import LinkMaker
+from services.templates.rules import domain
 from services.templates.settings import Settings
 
 PREFIX = "templates/"

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from contracts.runtime.settings import ServiceSettings
-from services.templates.domain import Limits
+from services.templates.rules.domain import Limits
 
 
 class Settings(ServiceSettings):

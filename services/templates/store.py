@@ -15,10 +15,11 @@ from contracts.runtime.bus.outbox import emit
 from contracts.runtime.data.database import insert_into
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, FieldDefinition, Notice, Party, Template
-from services.templates import document_conditions, names, queries
-from services.templates.domain import Definition
+from services.templates import queries
 from services.templates.links import LinkMaker
 from services.templates.models import DocumentRow, Folder, TemplateRow
+from services.templates.rules import document_conditions, names
+from services.templates.rules.domain import Definition
 
 
 def inserted(

@@ -119,8 +119,8 @@ def test_every_error_code_is_documented_with_its_status() -> None:
 def test_every_code_of_a_report_is_documented() -> None:
     """Codes stand in the code in two ways: as an argument, or as a key of a table of sentences."""
     rendering_ = ROOT / "services" / "rendering"
-    files = [rendering_ / "tasks.py", rendering_ / "service.py", *(rendering_ / "jobs").rglob("*.py")]
-    files += (ROOT / "services" / "templates").glob("*.py")
+    files = [rendering_ / "children" / "tasks.py", rendering_ / "service.py", *(rendering_ / "jobs").rglob("*.py")]
+    files += (ROOT / "services" / "templates").rglob("*.py")
     written = {code for file in files for code in re.findall(r'(?:code=|\bnotice\(\s*)"(\w+)"', file.read_text())}
     written |= {f"{kind}_removed" for kind in intake._REMOVED} | {code for code, _ in package._LEFT_OUT.values()}
     written |= {*fields._LEFT, *preflight._PAGES}

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from contracts.runtime.clock import now
 from deploy.rabbitmq import PrivateBroker
-from services.gateway.api import repeats
+from services.gateway.api.requests import repeats
 from services.gateway.models import RepeatRow
 from tests.contract.test_gateway_account import settings
 from tests.contract.test_gateway_users import Gateway, new_user

@@ -45,8 +45,8 @@ def test_a_circle_is_named() -> None:
 def test_of_a_package_each_import_counts_wherever_it_stands() -> None:
     """Those of a room's modules, and those within functions."""
     found = picture.imports_within("services.rendering")
-    assert {"child", "confinement", "protocol", "tasks"} <= set(found)
-    assert "protocol" in found["renderer"]
-    assert "differences" in found["jobs"], "jobs/trail/audit_trail.py"
+    assert {"children", "jobs", "protocol", "sealing"} <= set(found)
+    assert "protocol" in found["children"]
+    assert "rules" in found["jobs"], "jobs/trail/audit_trail.py"
     assert "__main__" not in found
     assert all(module not in others for module, others in found.items())

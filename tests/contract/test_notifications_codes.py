@@ -14,8 +14,10 @@ from contracts.one_time_code import code_of
 from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.notifications import commands, composing, phone_messages
+from services.notifications import commands
+from services.notifications.messages import composing
 from services.notifications.models import PhoneMessageRow
+from services.notifications.sending import phone_messages
 from tests.contract.test_notifications_database import (  # noqa: F401 - fixtures among them
     accept,
     all_of,

@@ -21,10 +21,12 @@ from contracts.runtime.data import tables
 from contracts.runtime.data.background import Loop
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.notifications import background, commands, composing, queries, sending
+from services.notifications import background, commands, queries
 from services.notifications.channels.folder import FolderChannel
-from services.notifications.composing import Mail
+from services.notifications.messages import composing
+from services.notifications.messages.composing import Mail
 from services.notifications.models import MailRow
+from services.notifications.sending import mails as sending
 from services.notifications.settings import Settings
 from tests.support import letters
 from tests.support.letters import party

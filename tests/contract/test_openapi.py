@@ -16,7 +16,7 @@ from contracts.rpc.submissions import api as rpc
 from contracts.types import Role
 from services.gateway import api
 from services.gateway.http import schemas, specification
-from services.templates.field_list import CONDITION_ACTIONS
+from services.templates.rules.field_list import CONDITION_ACTIONS
 from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 DOCUMENT = specification.document()

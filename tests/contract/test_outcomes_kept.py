@@ -19,14 +19,14 @@ from contracts.runtime.data.background import Done, DueWork, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from deploy.rabbitmq import PrivateBroker
-from services.notifications import phone_messages
-from services.notifications.journal import Journal, Sent
 from services.notifications.models import MailRow, PhoneMessageRow
+from services.notifications.sending import phone_messages
+from services.notifications.sending.journal import Journal, Sent
 from services.rendering import commands as rendering
-from services.rendering import domain
 from services.rendering.models import SealJob
-from services.rendering.sealing import SealWork
-from services.rendering.workshop import Workshop
+from services.rendering.rules import domain
+from services.rendering.sealing.seal_jobs import SealWork
+from services.rendering.sealing.workshop import Workshop
 from tests.contract import test_runtime_background as jobs
 from tests.contract.test_notifications_database import invite
 from tests.contract.test_runtime_background import Job, add, job, say, work

@@ -19,13 +19,14 @@ from contracts.runtime.data.background import Done, DueWork, Park, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from deploy.rabbitmq import PrivateBroker
-from services.rendering import background, checking, commands, domain, queries, results, starting
+from services.rendering import background, checking, commands, queries, results, starting
+from services.rendering.children.pool import JobCrashed, JobFailed, JobTimedOut
 from services.rendering.jobs.sealing import certificates
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob
-from services.rendering.pool import JobCrashed, JobFailed, JobTimedOut
 from services.rendering.results import Made, Results
-from services.rendering.sealing import SealWork
-from services.rendering.workshop import Workshop
+from services.rendering.rules import domain
+from services.rendering.sealing.seal_jobs import SealWork
+from services.rendering.sealing.workshop import Workshop
 from tests.support import drawing, processes
 from tests.support.kernels import without_landlock
 from tests.support.pdf_files import LETTER, document, line, signed

@@ -23,10 +23,11 @@ from contracts.rpc.rendering import SignedEvidence, SignEvidence
 from contracts.runtime.clock import uuid7
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import commands, evidence
+from services.rendering import commands
 from services.rendering.jobs.sealing import material
 from services.rendering.models import Result, ResultSource
 from services.rendering.protocol import SealMaterial
+from services.rendering.sealing import evidence
 from tests.support.agreement import agreement_pdf
 from tests.support.seal_jobs import blobs, count, database
 from tests.support.seals import identity, sealed

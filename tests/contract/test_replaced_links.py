@@ -11,10 +11,13 @@ from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.background import Done
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.notifications import commands, composing, phone_messages, sending
+from services.notifications import commands
 from services.notifications.channels.folder import FolderChannel
 from services.notifications.channels.outcome import NotSent
+from services.notifications.messages import composing
 from services.notifications.models import MailRow, PhoneMessageRow
+from services.notifications.sending import mails as sending
+from services.notifications.sending import phone_messages
 from tests.contract.test_notifications_database import (  # noqa: F401 - fixtures among them
     SENDER,
     accept,

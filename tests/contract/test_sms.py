@@ -17,8 +17,9 @@ from contracts.runtime.clock import now
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.types import Account, Submission
-from services.notifications import commands, phone_messages, queries
+from services.notifications import commands, queries
 from services.notifications.models import PhoneMessageRow
+from services.notifications.sending import phone_messages
 from services.submissions.commands import followups
 from tests.contract.test_notifications_database import (  # noqa: F401 - fixtures among them
     blobs,

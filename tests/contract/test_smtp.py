@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from services.notifications import mime
 from services.notifications.channels.outcome import NotSent, Refused
 from services.notifications.channels.server import Server
 from services.notifications.channels.smtp import SmtpChannel
-from services.notifications.mime import Attachment, Envelope
+from services.notifications.sending import mime
+from services.notifications.sending.mime import Attachment, Envelope
 from tests.support.mail_server import CLOSE, HANG, MailServer, self_signed
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

@@ -22,12 +22,13 @@ from contracts.runtime.clock import now, uuid7
 from contracts.runtime.data.background import Done, DueWork, Retry
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
-from services.rendering import background, commands, domain
+from services.rendering import background, commands
 from services.rendering.models import SealJob, StatementRow, StatementsSince
-from services.rendering.sealing import SealWork
+from services.rendering.rules import domain
+from services.rendering.sealing.seal_jobs import SealWork
+from services.rendering.sealing.statements import StatementWork
+from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
-from services.rendering.statements import StatementWork
-from services.rendering.workshop import Workshop
 from tests.support.drawing import area, field_value
 from tests.support.seal_jobs import attempt, blobs, count, database, keys, order, settings, told, work_on, workshop
 from tests.support.sealing import BEGAN, EVENTS, seal_request, trail

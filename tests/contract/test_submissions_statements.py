@@ -12,8 +12,8 @@ from contracts.rpc.rendering import SealRequest
 from contracts.rpc.submissions.receipts import FindReceipt, FindSealed, FoundReceipt, FoundSealed
 from contracts.runtime.clock import uuid7
 from contracts.types import Area, SealingStatus
-from services.rendering import differences
-from services.rendering.differences import Known
+from services.rendering.rules import differences
+from services.rendering.rules.differences import Known
 from services.submissions.commands import followups
 from services.submissions.evidence import bundle
 from services.submissions.evidence import statements as noted

@@ -8,9 +8,11 @@ from contracts.rpc.rendering import TagField
 from contracts.runtime.bus import outbox
 from contracts.runtime.data.database import Database
 from contracts.types import Actor, Area, Template
-from services.templates import document_commands, queries, trying
-from services.templates.domain import Limits
-from services.templates.preparing import Ready
+from services.templates import queries
+from services.templates.commands import documents as document_commands
+from services.templates.commands import trying
+from services.templates.intake.preparing import Ready
+from services.templates.rules.domain import Limits
 from tests.support.templates import (
     ADMIN,
     EDITOR,

@@ -16,7 +16,8 @@ from contracts.runtime import migrations
 from contracts.runtime.data import listing
 from contracts.runtime.data.database import Database
 from contracts.types import Actor, Area, Template
-from services.templates import commands, queries
+from services.templates import queries
+from services.templates.commands import templates as commands
 from services.templates.models import Folder, TemplateRow
 from tests.support.templates import (
     ADMIN,

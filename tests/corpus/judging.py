@@ -20,12 +20,12 @@ from PIL import Image, ImageDraw
 
 from contracts.errors import ServiceError
 from contracts.types import Area
+from services.rendering.children.pool import ChildPool, JobFailed
+from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.drawing.flatten import flatten
 from services.rendering.jobs.pdf.geometry import Rectangle, rectangle_to_area, visible_page
 from services.rendering.jobs.pdf.values import items_of, number_of
-from services.rendering.pool import ChildPool, JobFailed
 from services.rendering.protocol import Prepared
-from services.rendering.renderer import Renderer
 from tests.support.pixels import compared
 
 KINDS = (".pdf", ".docx", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
@@ -61,7 +61,7 @@ def running_renderer() -> Iterator[Renderer]:
     with tempfile.TemporaryDirectory() as folder:
         environment = {"TMPDIR": folder, "OFFICE_DIR": str(_OFFICE)}
         office = ChildPool(
-            size=1, warm=0, memory=1536 * 2**20, tasks="services.rendering.office", environment=environment
+            size=1, warm=0, memory=1536 * 2**20, tasks="services.rendering.children.office", environment=environment
         )
         pool = ChildPool(size=1).start()
         try:

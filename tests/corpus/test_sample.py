@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from services.rendering.renderer import Renderer
+from services.rendering.children.renderer import Renderer
 from tests.corpus.judging import Row, judged, running_renderer, table
 from tests.support import pdf_files
 from tests.support.docx_files import docx, paragraph

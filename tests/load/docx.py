@@ -12,9 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from services.rendering.pool import ChildPool
+from services.rendering.children.pool import ChildPool
+from services.rendering.children.renderer import Renderer
 from services.rendering.protocol import CONVERT, OneFile
-from services.rendering.renderer import Renderer
 from tests.support.docx_files import docx, paragraph, run, table
 
 ROUNDS = 7
@@ -49,7 +49,7 @@ def main() -> None:
         folder = Path(name)
         environment = {"TMPDIR": name, "OFFICE_DIR": str(OFFICE)}
         office = ChildPool(
-            size=1, warm=0, memory=1536 * 2**20, tasks="services.rendering.office", environment=environment
+            size=1, warm=0, memory=1536 * 2**20, tasks="services.rendering.children.office", environment=environment
         )
         pool = ChildPool(size=1).start()
         renderer = Renderer(pool, office, most_bytes=2**25, most_pages=1000)

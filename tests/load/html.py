@@ -16,9 +16,9 @@ from datetime import date
 from pathlib import Path
 
 from contracts.runtime.bus.caller import acting_for
+from services.rendering.children.pool import ChildPool
+from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.html.convert import html_to_pdf
-from services.rendering.pool import ChildPool
-from services.rendering.renderer import Renderer
 from tests.load.figures import interleaved
 
 ROUNDS = 7

@@ -35,7 +35,8 @@ from contracts.blobs import BlobRef
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
-from services.rendering import protocol, tasks
+from services.rendering import protocol
+from services.rendering.children import tasks
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.signature_image import draw_signature
 from services.rendering.jobs.intake.preparing import prepare

@@ -15,8 +15,8 @@ from typing import Any
 
 from contracts.rpc.rendering import Verification
 from services.rendering import frames, protocol
+from services.rendering.children.pool import ChildPool
 from services.rendering.jobs.pdf.refused import Refused
-from services.rendering.pool import ChildPool
 from services.rendering.protocol import File, Task, TaskInTwoParts, Work
 
 

@@ -17,11 +17,12 @@ from contracts.runtime.data.background import DueWork
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import outbox
-from services.rendering import commands, domain, queries
+from services.rendering import commands, queries
 from services.rendering.models import SealJob
-from services.rendering.sealing import SealWork
+from services.rendering.rules import domain
+from services.rendering.sealing.seal_jobs import SealWork
+from services.rendering.sealing.workshop import Workshop
 from services.rendering.settings import Settings
-from services.rendering.workshop import Workshop
 from tests.support.migrated import migrated
 from tests.support.secret_settings import LINK_SECRET
 

@@ -16,10 +16,11 @@ from contracts.rpc.rendering import PreparedDocument, TagField
 from contracts.runtime.data import tables
 from contracts.runtime.data.database import Database
 from contracts.types import Actor, Notice, Page, PageSize, Role, Template
-from services.templates import commands, queries
-from services.templates.domain import DocumentFields, Limits
+from services.templates import queries
+from services.templates.commands import templates as commands
+from services.templates.intake.preparing import Ready
 from services.templates.links import LinkMaker
-from services.templates.preparing import Ready
+from services.templates.rules.domain import DocumentFields, Limits
 from tests.support.migrated import migrated
 
 ADMIN = Actor(user_id=1, role=Role.ADMIN, email="admin@example.com", name="Ana Ray", first_name="Ana", last_name="Ray")

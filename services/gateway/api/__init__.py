@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
-from services.gateway.api.context import GatewayContext
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
 
 Handler = Callable[[GatewayContext, Exchange], Awaitable[Any]]

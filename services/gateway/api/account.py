@@ -7,9 +7,10 @@ from contracts.runtime.clock import now
 from contracts.types import Account, Reminders
 from services.gateway.accounts import commands, phone_otp, queries
 from services.gateway.accounts.account_pictures import PICTURES
-from services.gateway.api import branding, repeats
-from services.gateway.api.bodies import given
-from services.gateway.api.context import GatewayContext
+from services.gateway.api import branding
+from services.gateway.api.requests import repeats
+from services.gateway.api.requests.bodies import given
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.formats import parse_locale
 from services.gateway.http.exchange import Exchange
 

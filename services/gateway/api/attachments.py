@@ -11,8 +11,8 @@ from starlette.requests import Request
 from contracts.errors import ServiceError, invalid
 from contracts.rpc.submissions import form as rpc
 from contracts.types import FieldType
-from services.gateway.api import files, repeats
-from services.gateway.api.context import GatewayContext
+from services.gateway.api.requests import files, repeats
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
 from services.gateway.http.page_bodies import clean_filename, sniffed
 from services.gateway.pages.answering.visitor import USER_AGENT_LENGTH, client_address, networks

@@ -7,8 +7,8 @@ from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering
 from contracts.types import Account, FieldType
 from services.gateway.accounts.account_pictures import PICTURES, PREFIX
-from services.gateway.api import files
-from services.gateway.api.context import GatewayContext
+from services.gateway.api.requests import files
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
 
 

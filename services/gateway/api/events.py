@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.rpc import webhooks as rpc
-from services.gateway.api.context import GatewayContext
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
 
 

@@ -4,9 +4,9 @@ import hashlib
 from typing import Any
 
 from contracts.rpc.submissions import codes as rpc
-from services.gateway.api import repeats
 from services.gateway.api.attachments import visitor
-from services.gateway.api.context import GatewayContext
+from services.gateway.api.requests import repeats
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
 
 

@@ -15,7 +15,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.health import PING, Ping, Pong
 from contracts.runtime import process
 from contracts.runtime.monitoring import liveness
-from services.gateway.api.context import GatewayContext
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http import specification
 from services.gateway.settings import Settings
 

@@ -6,10 +6,10 @@ from typing import Any
 from contracts.errors import invalid
 from contracts.rpc.rendering import SIGN_EVIDENCE, SignEvidence
 from contracts.rpc.submissions import api as rpc
-from services.gateway.api import bulk, files
-from services.gateway.api.bodies import dry_run, external_id, filters, given, overrides
-from services.gateway.api.context import GatewayContext, actor
-from services.gateway.api.intake import documents_of, html_documents_of, place_of_html
+from services.gateway.api.requests import bulk, files
+from services.gateway.api.requests.bodies import dry_run, external_id, filters, given, overrides
+from services.gateway.api.requests.context import GatewayContext, actor
+from services.gateway.api.requests.intake import documents_of, html_documents_of, place_of_html
 from services.gateway.evidence import archive
 from services.gateway.evidence.archive import Archive
 from services.gateway.formats import parse_moment

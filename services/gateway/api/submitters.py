@@ -3,8 +3,8 @@
 from typing import Any
 
 from contracts.rpc.submissions import api as rpc
-from services.gateway.api.bodies import external_id, filters, given, overrides
-from services.gateway.api.context import GatewayContext
+from services.gateway.api.requests.bodies import external_id, filters, given, overrides
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.submissions import refuse_what_is_not_there_yet
 from services.gateway.formats import parse_moment
 from services.gateway.http.exchange import Exchange

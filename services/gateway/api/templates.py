@@ -4,11 +4,11 @@ from typing import Any
 
 from contracts.rpc import Rpc
 from contracts.rpc import templates as rpc
-from services.gateway.api import files
 from services.gateway.api import submissions as of_submissions
-from services.gateway.api.bodies import dry_run, external_id, filters, given
-from services.gateway.api.context import GatewayContext
-from services.gateway.api.intake import documents_of, fields_of, html_documents_of, place_of_html
+from services.gateway.api.requests import files
+from services.gateway.api.requests.bodies import dry_run, external_id, filters, given
+from services.gateway.api.requests.context import GatewayContext
+from services.gateway.api.requests.intake import documents_of, fields_of, html_documents_of, place_of_html
 from services.gateway.http.exchange import Exchange
 
 _OF_TEMPLATE = ("name", "folder_name", "shared_link")

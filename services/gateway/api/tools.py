@@ -8,8 +8,8 @@ from typing import Any
 from contracts.blobs import BlobRef
 from contracts.errors import ServiceError, invalid
 from contracts.rpc import rendering as rpc
-from services.gateway.api import files
-from services.gateway.api.context import GatewayContext
+from services.gateway.api.requests import files
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
 
 

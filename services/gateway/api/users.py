@@ -5,8 +5,8 @@ from typing import Any
 from contracts.runtime.clock import now
 from contracts.types import Role
 from services.gateway.accounts import commands, keys, queries
-from services.gateway.api import repeats
-from services.gateway.api.context import GatewayContext, actor
+from services.gateway.api.requests import repeats
+from services.gateway.api.requests.context import GatewayContext, actor
 from services.gateway.http.exchange import Exchange
 
 

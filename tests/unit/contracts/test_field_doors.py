@@ -22,7 +22,7 @@ from services.rendering.jobs.docx import preparing as docx_preparing
 from services.rendering.jobs.html import convert
 from services.rendering.jobs.tags.grammar import parse_tag
 from services.submissions.rules import overrides
-from services.templates.domain import DocumentFields, Limits, define, redefine
+from services.templates.rules.domain import DocumentFields, Limits, define, redefine
 from tests.support import docx_files, pdf_files
 from tests.support.tags import take
 

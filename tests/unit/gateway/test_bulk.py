@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from services.gateway.api import bulk
+from services.gateway.api.requests import bulk
 
 PEOPLE = {"submitters": [{"email": "a@example.com"}]}
 

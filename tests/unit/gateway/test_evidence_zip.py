@@ -25,7 +25,7 @@ from contracts.rpc.submissions.api import Evidence, EvidenceDocument
 from contracts.runtime.data.blobstore import BlobDamaged, BlobStore
 from services.gateway.evidence import archive, verify
 from services.gateway.evidence.archive import Archive
-from services.rendering.evidence import written
+from services.rendering.sealing.evidence import written
 
 AT = datetime(2026, 11, 23, 1, 2, 3, tzinfo=UTC)
 SHOWN = b"%PDF-1.7 as it was shown"

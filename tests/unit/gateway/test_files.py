@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from contracts.errors import ServiceError
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.runtime.outbound import Outbound
-from services.gateway.api import files
-from services.gateway.api.context import GatewayContext
+from services.gateway.api.requests import files
+from services.gateway.api.requests.context import GatewayContext
 from services.gateway.background import INCOMING_KEPT, loops
 from services.gateway.settings import Settings
 from tests.support.receiver import Receiver

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError, invalid
-from services.gateway.api.intake import html_documents_of, place_of_html
+from services.gateway.api.requests.intake import html_documents_of, place_of_html
 
 ONE, TWO = {"html": "<p>1</p>", "name": "one"}, {"html": "<p>2</p>", "size": "A6"}
 

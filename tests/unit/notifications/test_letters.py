@@ -15,9 +15,10 @@ from lark import UnexpectedInput
 
 from contracts.events import WebhookDisabled
 from contracts.types import Account
-from services.notifications import addresses, composing, domain
+from services.notifications import addresses, domain
 from services.notifications.domain import Letter
-from services.notifications.mime import Envelope, built
+from services.notifications.messages import composing
+from services.notifications.sending.mime import Envelope, built
 from tests.support.letters import completion, context, decline, file, invitation, party, wrong_recipient
 from tests.support.mailboxes import mailboxes
 

@@ -6,8 +6,8 @@ import pytest
 
 from contracts.events import InvitationDue
 from contracts.rpc.submissions.api import Message
-from services.notifications import composing
-from services.notifications.composing import Mail
+from services.notifications.messages import composing
+from services.notifications.messages.composing import Mail
 from tests.support.letters import invitation, party
 
 LINK = "https://sign.example.com/s/slug1"

@@ -12,7 +12,8 @@ from pikepdf import Array, Dictionary, Name, String
 
 from contracts.rpc.rendering import FieldValue
 from contracts.types import Account
-from services.rendering import protocol, tasks
+from services.rendering import protocol
+from services.rendering.children import tasks
 from services.rendering.jobs.intake.preparing import prepare
 from tests.support import archival_files as files
 from tests.support import pdf_files

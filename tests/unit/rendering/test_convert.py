@@ -14,14 +14,14 @@ import pytest
 from PIL import Image
 
 from contracts.types import FieldType
+from services.rendering.children.pool import ChildPool
+from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.html import convert
 from services.rendering.jobs.html.assets import external_urls
 from services.rendering.jobs.html.convert import html_to_pdf
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.previews.pages import draw_page
 from services.rendering.jobs.text.fonts import OWN_FOLDER
-from services.rendering.pool import ChildPool
-from services.rendering.renderer import Renderer
 from tests.support.intake import texts
 
 

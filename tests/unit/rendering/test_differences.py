@@ -4,7 +4,7 @@ import pytest
 
 from contracts.rpc.rendering import PartySummary
 from contracts.types import Area, FieldDefinition, FieldType
-from services.rendering.differences import _is_defined
+from services.rendering.rules.differences import _is_defined
 
 ANN = PartySummary(id=1, role="Seller", name="Ann Ray", status="completed")
 

@@ -24,13 +24,13 @@ from fontTools.ttLib import TTFont
 from lxml import etree
 
 from contracts.errors import ServiceError
+from services.rendering.children.pool import ChildPool, JobFailed
+from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.docx.fonts import AS_WIDE
 from services.rendering.jobs.docx.preparing import prepare_docx
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.text.fonts import OWN_FOLDER
-from services.rendering.pool import ChildPool, JobFailed
 from services.rendering.protocol import CONVERT, OneFile, Prepared
-from services.rendering.renderer import Renderer
 from tests.support.docx_files import WORD, docx, paragraph, relationship, run, table, text_box, unzipped, zipped
 
 OFFICE = Path("/usr/lib/libreoffice/program")
@@ -41,7 +41,7 @@ def office(folder: Path, environment: dict[str, str] | None = None, **more: Any)
         size=1,
         warm=0,
         memory=1536 * 2**20,
-        tasks="services.rendering.office",
+        tasks="services.rendering.children.office",
         environment={"TMPDIR": str(folder), "OFFICE_DIR": str(OFFICE), **(environment or {})},
         **more,
     )

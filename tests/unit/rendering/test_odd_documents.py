@@ -13,7 +13,8 @@ from PIL import Image, ImageChops
 from contracts.rpc.rendering import FieldValue, FillRequest
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType, PageSize
-from services.rendering import protocol, tasks
+from services.rendering import protocol
+from services.rendering.children import tasks
 from services.rendering.jobs.sealing import verify
 from tests.support import pdf_files
 from tests.support.drawing import blob

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image, ImageCms
 
 from contracts.types import PageSize
-from services.rendering import protocol, tasks
+from services.rendering import protocol
+from services.rendering.children import tasks
 from services.rendering.jobs.intake import picture_documents
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.pictures import data as picture_data

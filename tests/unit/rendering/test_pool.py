@@ -17,9 +17,9 @@ import pytest
 from prometheus_client import REGISTRY
 
 from contracts.errors import ServiceError
-from services.rendering import confinement
-from services.rendering import pool as rendering_pool
-from services.rendering.pool import (
+from services.rendering.children import confinement
+from services.rendering.children import pool as rendering_pool
+from services.rendering.children.pool import (
     FOLDERS,
     Busy,
     ChildPool,
@@ -29,8 +29,8 @@ from services.rendering.pool import (
     JobRefused,
     JobTimedOut,
 )
-from services.rendering.renderer import for_caller
-from services.rendering.turns import Turn, Turns
+from services.rendering.children.renderer import for_caller
+from services.rendering.children.turns import Turn, Turns
 from tests.support.kernels import without_landlock
 from tests.support.rendering_tasks import BEGIN, Free, run
 from tests.support.suite import wait_until

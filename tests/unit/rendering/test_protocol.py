@@ -9,8 +9,9 @@ import pytest
 
 from contracts.rpc.rendering import SealRequest
 from contracts.types import Account
-from services.rendering import protocol, tasks
-from services.rendering.pool import ChildPool, JobCrashed, JobFailed, JobRefused
+from services.rendering import protocol
+from services.rendering.children import tasks
+from services.rendering.children.pool import ChildPool, JobCrashed, JobFailed, JobRefused
 from services.rendering.protocol import OneFile, Packed, Shape, Task, TaskInTwoParts, Work, WorkInTwoParts
 from tests.support.rendering_tasks import Free, run
 

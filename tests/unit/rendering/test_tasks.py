@@ -10,12 +10,14 @@ import pytest
 
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.types import FieldDefinition, FieldType
-from services.rendering import domain, protocol, tasks
+from services.rendering import protocol
+from services.rendering.children import tasks
 from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.drawing.places import FieldRefused
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import reserving, verify
 from services.rendering.protocol import Prepared
+from services.rendering.rules import domain
 from tests.support.intake import changed
 from tests.support.pdf_files import A4, LETTER, document, encrypted, field, line, signed, with_form
 from tests.support.sealing import contract_pdf, pdf_text, seal_request

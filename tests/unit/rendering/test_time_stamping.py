@@ -10,13 +10,13 @@ import pikepdf
 import pytest
 
 from contracts.runtime.outbound import Outbound
+from services.rendering.children.pool import ChildPool
+from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import read_back, reserving, revocation, verify
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.pool import ChildPool
-from services.rendering.renderer import Renderer
-from services.rendering.sealer import Sealer
-from services.rendering.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping
+from services.rendering.sealing.sealer import Sealer
+from services.rendering.sealing.time_stamping import CertificateRevoked, TimeStampFailed, TimeStamping
 from tests.support.pdf_files import document, line
 from tests.support.sealing import assert_sealed
 from tests.support.seals import identity

@@ -14,11 +14,12 @@ from PIL import Image, ImageChops
 from contracts.errors import ServiceError
 from contracts.rpc.rendering import AreaToDraw, DrawnArea, DrawValues, FieldValue, FillRequest
 from contracts.types import Account
-from services.rendering import domain, renderer
+from services.rendering.children import renderer
 from services.rendering.jobs.drawing.fill import fill_into
 from services.rendering.jobs.pdf.geometry import visible_page
 from services.rendering.jobs.previews.pages import draw_page
 from services.rendering.jobs.previews.values import draw_values
+from services.rendering.rules import domain
 from tests.support.drawing import (
     area,
     attachment,

@@ -7,9 +7,9 @@ import pytest
 
 from contracts.errors import ServiceError
 from contracts.rpc.rendering import Verification
-from services.rendering import renderer as rendering
-from services.rendering.pool import ChildPool
-from services.rendering.renderer import Renderer
+from services.rendering.children import renderer as rendering
+from services.rendering.children.pool import ChildPool
+from services.rendering.children.renderer import Renderer
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from contracts.errors import ServiceError
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import FieldInput
 from contracts.types import Area, Box, Condition, FieldDefinition, PageSize, Party
-from services.templates.combining import Paper, combined, joined, placed, without
-from services.templates.domain import Definition, DocumentFields, Limits, extended
+from services.templates.rules.combining import Paper, combined, joined, placed, without
+from services.templates.rules.domain import Definition, DocumentFields, Limits, extended
 
 LETTER = PageSize(width=612, height=792)
 LIMITS = Limits()

@@ -13,9 +13,9 @@ from contracts.rpc import templates as rpc
 from contracts.runtime.data.blobstore import BlobStore
 from contracts.stored_documents import StoredDocument
 from contracts.types import Actor, Area, FieldDefinition, PageSize, Party, Role
-from services.templates.composing import Joiner, composed
-from services.templates.domain import DocumentFields, Limits
-from services.templates.preparing import Ready
+from services.templates.intake.composing import Joiner, composed
+from services.templates.intake.preparing import Ready
+from services.templates.rules.domain import DocumentFields, Limits
 
 ACTOR = Actor(user_id=1, role=Role.ADMIN, email="a@example.com")
 LETTER = PageSize(width=612, height=792)

@@ -12,7 +12,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Area, Condition, FieldDefinition, PageSize, Party
-from services.templates.domain import (
+from services.templates.rules.domain import (
     Definition,
     DocumentFields,
     Limits,

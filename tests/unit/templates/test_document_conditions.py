@@ -7,9 +7,9 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Condition, PageSize
-from services.templates.combining import combined, without
-from services.templates.document_conditions import Asked
-from services.templates.domain import (
+from services.templates.rules.combining import combined, without
+from services.templates.rules.document_conditions import Asked
+from services.templates.rules.domain import (
     Definition,
     DocumentFields,
     Limits,

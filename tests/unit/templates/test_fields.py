@@ -7,7 +7,7 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Box, FieldDefinition, FieldType, PageSize
-from services.templates.domain import Definition, DocumentFields, Limits, define
+from services.templates.rules.domain import Definition, DocumentFields, Limits, define
 
 LETTER = PageSize(width=612, height=792)
 

@@ -10,8 +10,8 @@ from contracts.rpc.rendering import PreparedDocument, TagField
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
 from contracts.types import Area, Condition, FieldDefinition, PageSize, Party
-from services.templates.domain import Limits
-from services.templates.filling import filled
+from services.templates.intake.filling import filled
+from services.templates.rules.domain import Limits
 
 PAGE = PageSize(width=595, height=842)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
-from services.templates.preferences import merged
+from services.templates.commands.preferences import merged
 
 KEPT = {"bcc_completed": "archive@example.com", "submitters_order": "random", "documents_copy_email_enabled": False}
 

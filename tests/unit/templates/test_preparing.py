@@ -12,7 +12,7 @@ from contracts.rpc import Rpc, rendering
 from contracts.rpc.templates import CreateTemplate, DocumentChange, DocumentInput, FieldInput, HtmlDocumentInput
 from contracts.runtime.monitoring import observe
 from contracts.types import Actor, Notice, PageSize, Role
-from services.templates.preparing import Ready, prepare, sources, sources_of_changes
+from services.templates.intake.preparing import Ready, prepare, sources, sources_of_changes
 
 ACTOR = Actor(user_id=1, role=Role.ADMIN, email="a@example.com")
 

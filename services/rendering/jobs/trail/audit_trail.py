@@ -18,7 +18,6 @@ from contracts.fields import paper as values
 from contracts.markdown_text import plain_title
 from contracts.rpc.rendering import FieldValue, FilledAttachment, PartySummary, SealRequest, TrailEvent
 from contracts.types import FieldType
-from services.rendering import differences
 from services.rendering.jobs.drawing import paper
 from services.rendering.jobs.drawing.canvas import Canvas
 from services.rendering.jobs.drawing.paper import Block, Margins, Paper, readable
@@ -28,6 +27,7 @@ from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.text.layout import Color, Style, layout
 from services.rendering.jobs.trail import words
 from services.rendering.protocol import SealedSummary
+from services.rendering.rules import differences
 
 PRODUCT = "Countersign"
 

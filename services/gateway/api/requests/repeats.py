@@ -1,0 +1,179 @@
+"""The ``Idempotency-Key`` header: who sends a request again under the same key gets the first answer, not a second effect.
+
+A key belongs to its caller: a user, whichever API key, or a signer's slug. The first request under it claims it and gets a
+``request_id``, which goes along with every call to a service; a service answers a ``request_id`` that it knows with what it
+answered before (``contracts.runtime.bus.outbox.once``). So a repetition is safe whatever died in between: before the claim
+nothing has happened; after it the same ``request_id`` is used again, also by two requests at once; and once the answer is
+stored here nobody is asked any more. What the gateway changes itself is stored in one transaction with its answer
+(``own_change``).
+
+A refusal is not kept: nothing happened, and the mistake may be corrected under the same key. Answers hold API keys and
+people's data: they are sealed, and gone after a day.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError
+from contracts.runtime.clock import now, without_leaps
+from contracts.runtime.data.database import for_update, insert_into
+from services.gateway.accounts.keys import KeyRing
+from services.gateway.api.requests.context import GatewayContext
+from services.gateway.http.exchange import Claim, Exchange
+from services.gateway.models import RepeatRow
+
+KEPT = timedelta(hours=24)
+"""Less than the services keep their answers: while a key is known, so is the answer to its request_id."""
+
+_OUTCOME_UNKNOWN = frozenset({"unavailable", "internal"})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as it is recognised: whose key, and a fingerprint of all that was asked. Nothing of it can be read again."""
+
+    caller: str
+    key_hash: str
+    fingerprint: str
+
+
+async def once(
+    context: GatewayContext, exchange: Exchange, caller: str, said: Any, work: Callable[[], Awaitable[Any]]
+) -> Any:
+    """The first answer to this request of ``caller`` again, or that of ``work``. ``said`` is what must not differ, as JSON.
+
+    ServiceError ``conflict`` when the key was used for something else.
+    """
+    if exchange.idempotency_key is None:
+        return await work()
+    ring, database = context.keys, context.database
+    asked = await context.in_thread(recognised, ring, caller, exchange.idempotency_key, [exchange.operation, said])
+    claim, sealed = await context.in_thread(database.write, claimed, asked, now(), oldest_kept())
+    if sealed is not None:
+        return orjson.loads(ring.open_answer(sealed, claim.request_id))
+    exchange.claim = claim
+    try:
+        answer = await work()
+    except ServiceError as error:
+        if claim.fresh and error.code not in _OUTCOME_UNKNOWN:
+            await context.in_thread(database.write, released, claim)
+        raise
+    await context.in_thread(database.write, remembered, claim, _sealed(ring, claim, answer))
+    return answer
+
+
+async def own_change(
+    context: GatewayContext,
+    exchange: Exchange,
+    command: Callable[..., Any],
+    *arguments: Any,
+    shown: Callable[[Any], Any] = lambda changed: changed,
+) -> Any:
+    """Change the gateway's own database: ``shown`` makes the answer of what ``command(session, *arguments)`` returns."""
+    ring, claim = context.keys, exchange.claim
+
+    def change(session: Session) -> Any:
+        if claim is None:
+            return shown(command(session, *arguments))
+        row = session.scalars(for_update(sa.select(RepeatRow).where(_is(claim)))).one_or_none()
+        if row is not None and row.answer is not None:
+            return orjson.loads(ring.open_answer(row.answer, claim.request_id))
+        answer = shown(command(session, *arguments))
+        remembered(session, claim, _sealed(ring, claim, answer))
+        return answer
+
+    return await context.in_thread(context.database.write, change)
+
+
+def of_user(user_id: int) -> str:
+    return f"user/{user_id}"
+
+
+def of_slug(slug: str) -> str:
+    return f"slug/{hashlib.sha256(slug.encode()).hexdigest()}"
+
+
+def recognised(ring: KeyRing, caller: str, key: str, said: Any) -> Asked:
+    """Two requests that say the same are recognised as the same, in whatever order their keys are written."""
+    whole = orjson.dumps(said, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    return Asked(caller, ring.digest(key.encode()), ring.digest(whole))
+
+
+def oldest_kept() -> datetime:
+    """Keys that were claimed until then are forgotten. A clock that is put forward makes no key older: the request that is
+    repeated a moment later would have its effect twice."""
+    return without_leaps(KEPT) - KEPT
+
+
+def claimed(session: Session, asked: Asked, now: datetime, oldest: datetime) -> tuple[Claim, bytes | None]:
+    """The claim of the key, fresh or that of an earlier request, and the answer when there is one (sealed). What was claimed
+    until ``oldest`` is claimed anew."""
+    fresh = Claim(asked.caller, asked.key_hash, asked.fingerprint, str(uuid.uuid4()), claimed_at=now, fresh=True)
+    if _inserted(session, fresh, None):
+        return fresh, None
+    same = sa.select(RepeatRow).where(RepeatRow.caller == asked.caller, RepeatRow.key_hash == asked.key_hash)
+    row = session.scalars(for_update(same)).one_or_none()
+    if row is None:
+        raise ServiceError("unavailable", "The first request with this Idempotency-Key has just ended, try again")
+    if row.claimed_at <= oldest:
+        row.fingerprint, row.request_id, row.answer, row.claimed_at = fresh.fingerprint, fresh.request_id, None, now
+        return fresh, None
+    if row.fingerprint != asked.fingerprint:
+        raise ServiceError(
+            "conflict",
+            "This Idempotency-Key was used for another request in the last 24 hours: use a new one for a new request",
+        )
+    earlier = Claim(row.caller, row.key_hash, row.fingerprint, row.request_id, row.claimed_at, fresh=False)
+    return earlier, row.answer
+
+
+def remembered(session: Session, claim: Claim, sealed: bytes) -> None:
+    """Keep the answer. A claim that another request released when it was refused is made again."""
+    unanswered = sa.update(RepeatRow).where(_is(claim), RepeatRow.answer.is_(None))
+    if session.execute(unanswered.values(answer=sealed)).rowcount == 0:  # type: ignore[attr-defined]
+        _inserted(session, claim, sealed)
+
+
+def released(session: Session, claim: Claim) -> None:
+    """The request was refused and did nothing: its key is free again."""
+    session.execute(sa.delete(RepeatRow).where(_is(claim), RepeatRow.answer.is_(None)))
+
+
+def forgotten(session: Session, oldest: datetime) -> int:
+    """Remove the keys whose day is over, and say how many."""
+    gone = session.execute(sa.delete(RepeatRow).where(RepeatRow.claimed_at <= oldest))
+    return int(gone.rowcount)  # type: ignore[attr-defined]
+
+
+def _is(claim: Claim) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        RepeatRow.caller == claim.caller,
+        RepeatRow.key_hash == claim.key_hash,
+        RepeatRow.request_id == claim.request_id,
+    )
+
+
+def _inserted(session: Session, claim: Claim, sealed: bytes | None) -> bool:
+    """False when the key is claimed. A claim under way elsewhere is waited for."""
+    row = {
+        "caller": claim.caller,
+        "key_hash": claim.key_hash,
+        "fingerprint": claim.fingerprint,
+        "request_id": claim.request_id,
+        "claimed_at": claim.claimed_at,
+        "answer": sealed,
+    }
+    statement = insert_into(session, RepeatRow).values(**row).on_conflict_do_nothing().returning(RepeatRow.caller)
+    return session.execute(statement).first() is not None
+
+
+def _sealed(ring: KeyRing, claim: Claim, answer: Any) -> bytes:
+    return ring.seal_answer(orjson.dumps(answer), claim.request_id)

@@ -1,0 +1,238 @@
+"""Compose mails. Our own texts are Jinja templates in ``messages/``; a message that an API user wrote is not a template
+and never becomes one (``variables``, ``markdown``)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from contracts.blobs import BlobRef
+from contracts.events import (
+    CodeDue,
+    CompletionMails,
+    DeclineMail,
+    InvitationDue,
+    MailContext,
+    MailedFile,
+    Recipient,
+    ReminderDue,
+    WebhookDisabled,
+    WrongRecipientMail,
+)
+from contracts.one_time_code import code_of
+from contracts.rpc.submissions.api import Message
+from services.notifications import domain
+from services.notifications.addresses import one_line
+from services.notifications.domain import Kind, Letter
+from services.notifications.messages import markdown
+from services.notifications.messages.variables import Variables, moment
+
+_TEXTS = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    undefined=StrictUndefined,
+    autoescape=select_autoescape(["html"]),
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+LONGEST_BODY = 20_000
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A letter with its words. ``unattached``: the words for when the files could not go along after all. ``logo`` is shown
+    in the HTML as ``cid:logo``. After ``expires_at`` it is of no use to anybody."""
+
+    letter: Letter
+    sender_name: str
+    subject: str
+    text: str
+    html: str
+    links: list[str]
+    files: Sequence[MailedFile] = ()
+    unattached: dict[str, str] | None = None
+    logo: BlobRef | None = None
+    expires_at: datetime | None = None
+
+
+def invitations(due: InvitationDue) -> list[Mail]:
+    """Write the invitations: our text, or the API user's message, with the link appended unless the message has it."""
+    mails = []
+    for letter in domain.invitation(due):
+        facts = _facts_for_signer(due, letter)
+        mail = _mail(letter, facts["account"], facts)
+        mails.append(_with_message(mail, due.message, due.context, facts))
+    return mails
+
+
+def reminders(due: ReminderDue) -> list[Mail]:
+    """Our text, whatever the invitation said."""
+    mails = []
+    for letter in domain.reminder(due):
+        facts = _facts_for_signer(due, letter)
+        mails.append(_mail(letter, facts["account"], facts))
+    return mails
+
+
+def completions(due: CompletionMails, most_bytes: int) -> list[Mail]:
+    """Files are attached when all that this recipient gets fits, else they are linked."""
+    return [_completion(letter, due, most_bytes) for letter in domain.completion(due)]
+
+
+def declines(due: DeclineMail) -> list[Mail]:
+    return [_refusal(letter, due) for letter in domain.declined(due)]
+
+
+def wrong_recipients(event_id: str, due: WrongRecipientMail) -> list[Mail]:
+    return [_refusal(letter, due) for letter in domain.wrong_recipient(event_id, due)]
+
+
+def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail) -> Mail:
+    """The sender reads who does not sign, and why."""
+    reason = [one_line(line, 1000) for line in due.reason.splitlines()[:50]]
+    facts = {
+        "name": letter.to_name,
+        "link": letter.link,
+        "party": _called(letter.party),
+        "email": one_line(letter.party.email if letter.party else None),
+        "reason": [line for line in reason if line],
+    }
+    return _mail(letter, due.context.account.name, _facts(due.context) | facts)
+
+
+def one_time_codes(due: CodeDue, secret: str) -> list[Mail]:
+    """The code is made here, of the event's seed (contracts.one_time_code)."""
+    account = one_line(due.account_name, 100) or "Countersign"
+    facts = {
+        "account": account,
+        "logo": None,
+        "code": code_of(secret, due.seed),
+        "submission": one_line(due.submission_name, 150),
+        "minutes": due.minutes,
+    }
+    mails = [_mail(letter, account, facts | {"name": letter.to_name}) for letter in domain.one_time_code(due)]
+    return [replace(mail, expires_at=due.expires_at) for mail in mails]
+
+
+def webhooks_disabled(event_id: str, disabled: WebhookDisabled, base_url: str) -> list[Mail]:
+    facts = {
+        "account": "Countersign",
+        "logo": None,
+        "number": disabled.webhook_id,
+        "url": one_line(disabled.url, 500),
+        "host": one_line(urlsplit(disabled.url).hostname or disabled.url),
+        "reason": one_line(disabled.reason, 500),
+        "base_url": base_url,
+    }
+    return [_mail(letter, "Countersign", facts) for letter in domain.webhook_disabled(event_id, disabled)]
+
+
+def _facts_for_signer(due: InvitationDue | ReminderDue, letter: Letter) -> dict[str, Any]:
+    return _facts(due.context, letter.party) | {
+        "name": letter.to_name,
+        "link": letter.link,
+        "needs_signature": due.needs_signature,
+        "expires": _expires(due.context),
+    }
+
+
+def _completion(letter: Letter, due: CompletionMails, most_bytes: int) -> Mail:
+    files = list(letter.files)
+    account = due.context.account
+    reader = letter.party if letter.kind is Kind.DOCUMENTS_COPY else None
+    facts = _facts(due.context, reader) | {
+        "name": letter.to_name,
+        "link": letter.link,
+        "parties": [_called(party) for party in due.context.parties],
+        "receipt": reader.receipt if reader else None,
+        "receipt_url": reader.receipt_url if reader else None,
+        "completed": moment(due.completed_at, _english(due.context), account.time_zone),
+    }
+    linked = _mail(letter, facts["account"], facts | {"attached": [], "linked": _linked(files)})
+    if not files or not domain.fits(files, most_bytes):
+        return linked
+    attached = _mail(letter, facts["account"], facts | {"attached": [file_name(one) for one in files], "linked": []})
+    return replace(attached, files=files, unattached={"text": linked.text, "html": linked.html})
+
+
+def _with_message(mail: Mail, message: Message | None, context: MailContext, facts: dict[str, Any]) -> Mail:
+    variables = Variables(context, mail.letter.party)
+    subject = variables.in_line(((message.subject if message else None) or "").strip()) or mail.subject
+    body = ((message.body if message else None) or "").strip()[:LONGEST_BODY]
+    if not body:
+        return replace(mail, subject=subject)
+    said = markdown.rendered(body, variables)
+    facts = facts | {"link": "" if variables.names_link(body) else mail.letter.link, "subject": subject}
+    return replace(
+        mail,
+        subject=subject,
+        text=_render("message/body.txt", facts | {"body": said.text}),
+        html=_render("message/body.html", facts | {"body": Markup(said.html)}),  # noqa: S704 - cleaned by nh3
+        links=list(dict.fromkeys([*said.links, mail.letter.link])),
+    )
+
+
+def _mail(letter: Letter, sender_name: str, facts: dict[str, Any]) -> Mail:
+    subject = one_line(_render(f"{letter.kind}/subject.txt", facts))
+    facts = facts | {"subject": subject}
+    return Mail(
+        letter=letter,
+        sender_name=one_line(sender_name, 100) or "Countersign",
+        subject=subject,
+        text=_render(f"{letter.kind}/body.txt", facts),
+        html=_render(f"{letter.kind}/body.html", facts),
+        links=[
+            *([letter.link] if letter.link else []),
+            *(one["url"] for one in facts.get("linked", ())),
+            *([facts["receipt_url"]] if facts.get("receipt_url") else []),
+        ],
+        logo=facts.get("logo"),
+    )
+
+
+def _render(template: str, facts: dict[str, Any]) -> str:
+    return _TEXTS.get_template(template).render(facts)
+
+
+def _facts(context: MailContext, reader: Recipient | None = None) -> dict[str, Any]:
+    """``reader`` is the party that reads the mail: it sees its own branding."""
+    name = (reader.company_name if reader else "") or context.account.name
+    account = one_line(name, 100) or "Countersign"
+    return {
+        "account": account,
+        "logo": reader.logo if reader else None,
+        "submission": one_line(context.submission_name, 150),
+        "sender": one_line(context.sender_name, 100) or account,
+    }
+
+
+def _called(party: Recipient | None) -> str:
+    """Return a signer's name, else their role: addresses are nobody else's business."""
+    return one_line((party.name or party.role) if party else "", 100) or "A signer"
+
+
+def _linked(files: Sequence[MailedFile]) -> list[dict[str, str]]:
+    return [{"name": file_name(one), "url": one.link.url} for one in files]
+
+
+def file_name(file: MailedFile) -> str:
+    """Return the file's name as an attachment: a name, never a path."""
+    name = one_line(file.name.replace("/", "_").replace("\\", "_"), 150)
+    return name if name.lower().endswith(".pdf") else f"{name}.pdf"
+
+
+def _expires(context: MailContext) -> str:
+    if context.expire_at is None:
+        return ""
+    return moment(context.expire_at, _english(context), context.account.time_zone)
+
+
+def _english(context: MailContext) -> str:
+    """Our texts are English: a date in another language would look lost in them."""
+    return context.account.locale if context.account.locale.lower().startswith("en") else "en-GB"

@@ -1,0 +1,1 @@
+"""Sending what is due, outside any transaction."""

@@ -1,0 +1,1 @@
+"""Child processes that open strangers' files: their walls, their tasks, and the pool that runs them."""

@@ -1,0 +1,284 @@
+"""The service's side of the children: one method per thing they can do, typed, with errors that a caller understands.
+
+``for_caller`` turns what went wrong with a stranger's file into a refusal; seal jobs use the methods without it, because
+there a failure means another attempt.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, datetime
+from typing import Any, TypeVar
+
+from contracts.errors import ServiceError, invalid
+from contracts.fields.boxes import FieldBox
+from contracts.rpc.rendering import (
+    CheckValues,
+    DrawnArea,
+    DrawValues,
+    FillRequest,
+    PageFooter,
+    SealRequest,
+    Verification,
+)
+from contracts.runtime.bus import caller
+from contracts.runtime.monitoring import observe
+from contracts.types import FieldDefinition, FieldType
+from services.rendering import protocol
+from services.rendering.children.pool import (
+    Busy,
+    ChildPool,
+    JobCrashed,
+    JobFailed,
+    JobNotPossible,
+    JobRefused,
+    JobTimedOut,
+)
+from services.rendering.jobs.sealing.certificates import SealIdentity
+from services.rendering.protocol import Limits, OneFile, Place, Prepared, Task, ValueDrawn
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+log = observe.logger(__name__)
+
+HOSTILE_SECONDS = 20.0
+"""For files of strangers, while somebody waits."""
+HOSTILE_WAIT = HOSTILE_SECONDS + 2.0
+"""How long such a file waits for a free child; if there is only one, another caller's job has it until it is killed."""
+PREVIEW_SECONDS, PREVIEW_WAIT = 5.0, 2.0
+"""For what a page shows while somebody types: it asks again, so it is given up soon."""
+SEAL_SECONDS = 120.0
+"""For files that were accepted, while nobody waits."""
+_SEAL_WAIT = 2 * SEAL_SECONDS
+"""How long sealing waits for a free child; running jobs need one for read-back."""
+
+
+class Renderer:
+    """Thread-safe. ``office``: children with LibreOffice in them, None where it is not installed."""
+
+    def __init__(self, pool: ChildPool, office: ChildPool | None = None, *, most_bytes: int, most_pages: int) -> None:
+        self._pool, self._office, self._previews = pool, office, Previews(pool.size)
+        self._limits = Limits(most_bytes, most_pages)
+
+    # --- documents that come in
+
+    def prepare_pdf(self, data: bytes, name: str, *, remove_tags: bool, flatten: bool) -> Prepared:
+        return self._hostile(protocol.PREPARE_PDF, protocol.PreparePdf(data, name, self._limits, remove_tags, flatten))
+
+    def prepare_docx(self, data: bytes, name: str, variables: dict[str, Any] | None, *, remove_tags: bool) -> Prepared:
+        """Three children in turn: one reads the DOCX, one with LibreOffice lays it out, one treats the PDF as any other."""
+        if self._office is None:
+            raise invalid("DOCX files cannot be converted: LibreOffice is not installed on this server", "file")
+        ready = self._hostile(protocol.PREPARE_DOCX, protocol.PrepareDocx(data, name, self._limits, variables))
+        with for_caller("convert"):
+            converted = self._office.run(
+                protocol.CONVERT, OneFile(ready.file), seconds=HOSTILE_SECONDS, wait=30, caller=caller.current()
+            )
+        request = protocol.PreparePdf(
+            converted.data,
+            name,
+            self._limits,
+            remove_tags,
+            flatten=False,
+            docx_tags=ready.tags,
+            docx_fonts=ready.fonts,
+        )
+        prepared = self._hostile(protocol.PREPARE_PDF, request)
+        return replace(prepared, report=[*ready.report, *prepared.report], variables=ready.variables)
+
+    def external_urls(self, texts: Sequence[str], assets: dict[str, bytes]) -> list[str]:
+        """Which files the HTML would load, besides those in ``assets``."""
+        return self._hostile(protocol.EXTERNAL_URLS, protocol.ExternalUrls(texts, assets))
+
+    def prepare_html(
+        self,
+        html: str,
+        header: str | None,
+        footer: str | None,
+        size: str,
+        name: str,
+        assets: dict[str, bytes],
+        *,
+        today: date,
+    ) -> Prepared:
+        """``today`` is what header and footer say where they ask for it."""
+        request = protocol.PrepareHtml(html, header, footer, size, name, self._limits, assets, today)
+        return self._hostile(protocol.PREPARE_HTML, request)
+
+    # --- sealing
+
+    def fill_and_reserve(
+        self, request: FillRequest, document: str, data: bytes, attachments: Sequence[bytes], place: Place
+    ) -> protocol.Filled:
+        """Draw the values of the document with that uuid; ``attachments`` are in the request's order."""
+        return self._sealing(
+            protocol.FILL_AND_RESERVE, protocol.FillAndReserve(request, document, data, attachments, place)
+        )
+
+    def audit_trail(
+        self,
+        request: SealRequest,
+        attachments: Sequence[bytes],
+        place: Place,
+        issuer: str,
+        documents: Callable[[], list[protocol.SealedSummary]],
+    ) -> protocol.ReservedPages:
+        """``documents`` waits for them to be sealed; what does not depend on them is drawn meanwhile, where there are children
+        enough."""
+        begun = protocol.DrawTrail(request, attachments, place, issuer)
+        return self._pool.run_ahead(protocol.AUDIT_TRAIL, begun, documents, seconds=SEAL_SECONDS, wait=_SEAL_WAIT)
+
+    def check_seal(
+        self,
+        data: bytes,
+        certificate: bytes,
+        *,
+        pages: int,
+        drawn: Sequence[ValueDrawn] = (),
+        fields: Sequence[FieldDefinition] = (),
+    ) -> str:
+        """Read a sealed file back; the PAdES level. JobRefused says what is wrong."""
+        uuids = {one.field_uuid for one in drawn}
+        wanted = [field for field in fields if field.uuid in uuids]
+        return self._sealing(protocol.CHECK_SEAL, protocol.CheckSeal(data, certificate, pages, drawn, wanted))
+
+    def read_time_stamp(self, response: bytes, signature: bytes, nonce: int) -> protocol.Token:
+        """JobRefused when the answer is no time-stamp for ``signature``."""
+        return self._pool.run(protocol.READ_TIME_STAMP, protocol.ReadTimeStamp(response, signature, nonce))
+
+    def revocation_questions(self, leaves: Sequence[bytes], known: Sequence[bytes]) -> list[protocol.Question]:
+        """Whom to ask whether ``leaves``, or what is above them in their chains, were revoked."""
+        return self._pool.run(protocol.REVOCATION_QUESTIONS, protocol.RevocationQuestions(leaves, known))
+
+    def check_revocation(
+        self, kind: str, answer: bytes, serial: str, known: Sequence[bytes], now: datetime
+    ) -> protocol.RevocationVerdict:
+        """JobRefused when the answer proves nothing."""
+        return self._pool.run(protocol.CHECK_REVOCATION, protocol.CheckRevocation(kind, answer, serial, known, now))
+
+    # --- tools
+
+    def fill_draft(self, request: FillRequest, document: str, data: bytes, attachments: Sequence[bytes]) -> bytes:
+        return self._hostile(protocol.FILL_DRAFT, protocol.FillDraft(request, document, data, attachments)).data
+
+    def verify(self, data: bytes, anchors: Sequence[bytes], now: datetime, *, sealed_here: bool) -> Verification:
+        """The verdict. A check that fails, or takes too long or too much, says nothing about the file: ``unknown``."""
+        with for_caller("verify"):
+            try:
+                return self._pool.run(
+                    protocol.VERIFY,
+                    protocol.Verify(data, anchors, now, sealed_here),
+                    seconds=HOSTILE_SECONDS,
+                    wait=HOSTILE_WAIT,
+                    caller=caller.current(),
+                )
+            except (JobRefused, JobNotPossible):
+                raise
+            except JobFailed as failed:
+                log.error("verify.not_checked", reason=failed.reason, trace=failed.trace)  # noqa: TRY400 - the child's trace
+                return Verification(checksum_status="unknown", sealed_here=sealed_here)
+
+    def seal_material(self, data: bytes, signatures: Sequence[bytes]) -> protocol.SealMaterial:
+        """What the seal of ``data`` carries, and the roots of the chains in these ``signatures`` (CMS)."""
+        return self._hostile(protocol.SEAL_MATERIAL, protocol.FindSealMaterial(data, signatures))
+
+    def combine(self, files: Sequence[bytes], title: str) -> protocol.Combined:
+        """The merged file and warnings."""
+        return self._hostile(protocol.COMBINE, protocol.Combine(files, title))
+
+    def combine_and_reserve(self, files: Sequence[bytes], title: str, place: Place) -> protocol.ReservedPages:
+        """The same with a place for a seal."""
+        return self._hostile(protocol.COMBINE_AND_RESERVE, protocol.CombineAndReserve(files, title, place))
+
+    def draw_page(
+        self,
+        data: bytes,
+        page: int,
+        width: int,
+        boxes: Sequence[FieldBox] = (),
+        footer: PageFooter | None = None,
+    ) -> bytes:
+        return self._hostile(protocol.DRAW_PAGE, protocol.DrawPage(data, page, width, boxes, footer)).data
+
+    def draw_values(self, request: DrawValues, attachments: Sequence[bytes]) -> list[DrawnArea]:
+        """``attachments`` are in the request's order, empty where they are no pictures."""
+        with self._previews.turn(), for_caller("draw_values"):
+            return self._pool.run(
+                protocol.DRAW_VALUES,
+                protocol.DrawAreas(request, attachments),
+                seconds=PREVIEW_SECONDS,
+                wait=PREVIEW_WAIT,
+            )
+
+    def prepare_image(self, data: bytes, field_type: FieldType) -> bytes:
+        return self._hostile(protocol.PREPARE_IMAGE, protocol.PrepareImage(data, field_type)).data
+
+    def draw_signature(self, text: str) -> bytes:
+        return self._hostile(protocol.DRAW_SIGNATURE, text).data
+
+    def check_text(self, texts: Sequence[str]) -> list[str]:
+        """For each text the characters that no font has."""
+        return self._hostile(protocol.CHECK_TEXT, list(texts))
+
+    def check_values(self, request: CheckValues) -> dict[str, str]:
+        """Why which value cannot be drawn, by field uuid."""
+        return self._hostile(protocol.CHECK_VALUES, request)
+
+    def _sealing(self, task: Task[Q, A], request: Q) -> A:
+        return self._pool.run(task, request, seconds=SEAL_SECONDS, wait=_SEAL_WAIT)
+
+    def _hostile(self, task: Task[Q, A], request: Q) -> A:
+        with for_caller(task.name):
+            return self._pool.run(task, request, seconds=HOSTILE_SECONDS, wait=HOSTILE_WAIT, caller=caller.current())
+
+
+class Previews:
+    """Previews leave a child to everything else, where there is more than one: documents that come in never wait for what is
+    only looked at. (Seal jobs have children of their own, those of the background process.)"""
+
+    def __init__(self, children: int) -> None:
+        self._free = threading.BoundedSemaphore(max(1, children - 1))
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Raises ServiceError("unavailable") when none comes soon."""
+        if not self._free.acquire(timeout=PREVIEW_WAIT):
+            raise ServiceError("unavailable", "Too many values are being drawn, try again")
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+@contextmanager
+def for_caller(task: str) -> Iterator[None]:
+    """What went wrong in a child, as an answer to the one who sent the file."""
+    try:
+        yield
+    except JobRefused as refused:
+        field = refused.field if refused.file is None else f"files[{refused.file - 1}]"
+        raise invalid(refused.reason.rstrip("."), field) from refused
+    except JobTimedOut as late:
+        log.warning("job.killed", task=task, reason=late.reason)
+        raise invalid("The file takes too long to process") from late
+    except JobNotPossible as failed:
+        log.error("job.not_possible", task=task, reason=failed.reason)  # noqa: TRY400 - the child's trace is no news
+        raise ServiceError("unavailable", "Documents cannot be processed at the moment, try again later") from failed
+    except JobCrashed as crashed:
+        log.warning("job.killed", task=task, reason=crashed.reason, trace=crashed.trace)
+        raise invalid("The file cannot be processed: it needs too much memory or is damaged") from crashed
+    except JobFailed as failed:
+        log.error("job.failed", task=task, reason=failed.reason, trace=failed.trace)  # noqa: TRY400 - the child's trace
+        raise invalid("The file cannot be processed") from failed
+    except Busy as busy:
+        whose = "Too many of your documents" if busy.own else "Too many documents"
+        raise ServiceError("unavailable", f"{whose} are being processed, try again") from busy
+
+
+def seal_name(identity: SealIdentity) -> str:
+    """The issuer of the sealing certificate, as the audit trail names it."""
+    names = identity.chain[0].issuer.rdns
+    values = {attribute.oid.dotted_string: str(attribute.value) for rdn in names for attribute in rdn}
+    return values.get("2.5.4.3") or identity.chain[0].issuer.rfc4514_string()

@@ -1,0 +1,1 @@
+"""The service's signatures: sealed documents, statements, evidence, time-stamps."""

@@ -1,0 +1,143 @@
+"""The manifest of a submission's evidence, completed and signed.
+
+The signature is made as that of a seal is and covers the manifest's bytes (detached CMS). It says that this installation put
+the evidence together, and nothing about a time. Only files that were sealed here are vouched for. The first answer is kept,
+so that who asks again gets the same bytes.
+"""
+
+import base64
+import hashlib
+import json
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from contracts.blobs import BlobRef
+from contracts.errors import ServiceError, invalid
+from contracts.evidence import statements as stated
+from contracts.evidence.manifest import EvidenceParty, Manifest, Member, StatementFiles
+from contracts.rpc.rendering import SignedEvidence, SignEvidence
+from contracts.runtime.data.blobstore import BlobMissing, BlobStore
+from contracts.runtime.data.database import Database
+from services.rendering import commands, queries
+from services.rendering.children.renderer import Renderer
+from services.rendering.jobs.sealing.certificates import SealIdentity
+from services.rendering.results import Made, Results
+from services.rendering.rules import domain
+from services.rendering.sealing import statements
+
+KIND = "evidence"
+KINDS = (stated.JSON, stated.SIGNATURE)
+_PATIENCE = 3.0
+"""Seconds that a statement which is not signed yet is waited for: a little more than ``commands.AFTER_SEALING``."""
+_KEPT = timedelta(days=100 * 365)
+"""Until the submission is erased: they are a few kilobytes."""
+
+
+class Evidence:
+    """Completes and signs manifests."""
+
+    def __init__(self, database: Database, blobs: BlobStore, renderer: Renderer, identity: SealIdentity) -> None:
+        self._database, self._blobs, self._renderer, self._identity = database, blobs, renderer, identity
+        self._results = Results(database, blobs, _KEPT)
+
+    def signed(self, request: SignEvidence) -> SignedEvidence:
+        """Raises ServiceError("invalid") when one of the files was not sealed here."""
+        manifest = request.manifest
+        names = {one.sealed: manifest.members[one.sealed].sha256 for one in manifest.documents}
+        names[manifest.audit_trail] = request.audit_trail.sha256
+        self._refuse_unknown(manifest.submission, names)
+        known = self._statements(manifest.submission)
+        digest = domain.digest_of(
+            request.model_dump(mode="json"), {path: ref.sha256 for path, (_, ref) in known.items()}
+        )
+        kept = self._results.get(KIND, digest, lambda: self._make(request, known), sources=[*names.values()])
+        try:
+            self._refuse_unknown(manifest.submission, names)
+        except ServiceError:  # erased meanwhile
+            self._database.write(commands.forget_result, KIND, digest)
+            raise
+        return SignedEvidence.model_validate(kept)
+
+    def _refuse_unknown(self, submission_id: int, names: Mapping[str, str]) -> None:
+        """``names``: the SHA-256 of each file that was sealed, by what it is called."""
+        unknown = self._database.read(queries.not_sealed_for, submission_id, [*names.values()])
+        if strange := [name for name, sha256 in names.items() if sha256 in unknown]:
+            raise invalid(f"{strange[0]} is not known as a file that was sealed here for this submission")
+
+    def _statements(self, submission_id: int) -> dict[str, tuple[int, BlobRef]]:
+        """The statements of a submission and their signatures: whose, and where they are kept, by path in the evidence. Waits
+        for the last one, which is signed when everything is sealed, and so may be a moment later than whoever heard of that."""
+        give_up = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self._statement_files(submission_id)
+            except BlobMissing as error:
+                if time.monotonic() > give_up:
+                    raise ServiceError("unavailable", "A statement is still being signed, try again later") from error
+            time.sleep(0.05)
+
+    def _statement_files(self, submission_id: int) -> dict[str, tuple[int, BlobRef]]:
+        """Raises BlobMissing when one is not signed yet."""
+        found = {}
+        for one in statements.known(self._database, self._blobs, submission_id):
+            submitter, sha256 = one.statement.submitter, stated.digest(one.statement)
+            for key, media_type in zip(stated.keys(submission_id, submitter, sha256), KINDS, strict=True):
+                data = self._blobs.get(key)
+                ref = BlobRef(key=key, sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
+                found[f"statements/{key.rpartition('/')[2]}"] = (submitter, ref)
+        return dict(sorted(found.items()))
+
+    def _make(self, request: SignEvidence, known: dict[str, tuple[int, BlobRef]]) -> Made:
+        signatures = [self._blobs.get(ref) for path, (_, ref) in known.items() if path.endswith(".p7s")]
+        found = self._renderer.seal_material(self._blobs.get(request.audit_trail), signatures)
+        own = self._identity.encoded[-1]
+        chain = self._identity.chain[-1]
+        roots = [*found.roots, *([own] if chain.issuer == chain.subject and own not in found.roots else [])]
+        made = {"certificates/seal.pem": _pem(found.chain)}
+        if roots:
+            made["certificates/root.pem"] = _pem(roots)
+        proofs = {f"revocation/{number}.crl": data for number, data in enumerate(found.lists, 1)}
+        proofs |= {f"revocation/{number}.ocsp": data for number, data in enumerate(found.answers, 1)}
+        made |= proofs
+        members = {path: Member(sha256=hashlib.sha256(data).hexdigest(), size=len(data)) for path, data in made.items()}
+        members |= {path: Member(sha256=ref.sha256, size=ref.size) for path, (_, ref) in known.items()}
+        manifest = request.manifest.model_copy(
+            update={
+                "parties": _parties(request.manifest.parties, known),
+                "certificates": "certificates/seal.pem",
+                "root": "certificates/root.pem" if roots else None,
+                "revocation": [*proofs],
+                "members": {**request.manifest.members, **members},
+            }
+        )
+        text = written(manifest)
+        signer = self._identity.signer
+        signature = signer.envelope(signer.sign(hashlib.sha256(text.encode()).digest()))
+        answer = SignedEvidence(
+            manifest=text,
+            signature=base64.b64encode(signature).decode(),
+            made={path: base64.b64encode(data).decode() for path, data in made.items()},
+            stored={path: ref for path, (_, ref) in known.items()},
+        )
+        return Made(answer.model_dump(mode="json"))
+
+
+def _parties(completed: Sequence[EvidenceParty], known: Mapping[str, tuple[int, BlobRef]]) -> list[EvidenceParty]:
+    """The parties with their statements; also those that have a statement and are not named by who asks."""
+    found: dict[int, list[StatementFiles]] = {party.submitter: [] for party in completed}
+    for path, (submitter, _) in known.items():
+        if path.endswith(".json"):
+            files = StatementFiles(statement=path, signature=path.removesuffix("json") + "p7s")
+            found.setdefault(submitter, []).append(files)
+    return [EvidenceParty(submitter=submitter, statements=files) for submitter, files in found.items()]
+
+
+def written(manifest: Manifest) -> str:
+    """The text of manifest.json, for people to read as well."""
+    return json.dumps(manifest.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _pem(certificates: list[bytes]) -> bytes:
+    return "".join(map(ssl.DER_cert_to_PEM_cert, certificates)).encode()

@@ -1,0 +1,162 @@
+"""What works on files, put together from the settings: children, key, certificates, time-stamps."""
+
+import threading
+from functools import cached_property
+
+from cryptography.hazmat.primitives import hashes
+from prometheus_client import Gauge
+
+from contracts.runtime.clock import now
+from contracts.runtime.monitoring import observe
+from contracts.runtime.outbound import Outbound
+from services.rendering.children import confinement
+from services.rendering.children.pool import ChildPool
+from services.rendering.children.renderer import Renderer
+from services.rendering.jobs.sealing import certificates
+from services.rendering.jobs.sealing.certificates import SealIdentity
+from services.rendering.sealing.sealer import Sealer
+from services.rendering.sealing.time_stamping import TimeStamping
+from services.rendering.settings import Settings
+
+log = observe.logger(__name__)
+
+EXPIRES = Gauge("rendering_certificate_expires_seconds", "Seconds until the first certificate of the seal expires")
+_WARN_BEFORE_DAYS = 60
+_OFFICE_IDLE = 600.0
+"""Seconds that LibreOffice (240 MB) is kept when there is nothing to do."""
+
+
+class Workshop:
+    """One per process. ``open`` starts the children and loads the key; until then nothing is running. ``warm``: children that
+    are kept when there is nothing to do."""
+
+    def __init__(self, settings: Settings, *, warm: int = 1) -> None:
+        self._settings, self._warm = settings, warm
+        self._lock = threading.Lock()
+        self._children_started = False
+
+    def open(self) -> "Workshop":
+        """Idempotent, and safe when called from several threads at once. Raises UnusableCertificate."""
+        with self._lock:
+            if not self._children_started:
+                self._forget_root_key()
+                self.watch_certificate()
+                leaf = self.identity.chain[0]
+                fingerprint = leaf.fingerprint(hashes.SHA256()).hex()
+                log.info(
+                    "certificate.ready", name=self.identity.name, sha256=fingerprint, until=self.identity.expires_at
+                )
+                self._start_children()
+        return self
+
+    def start_children(self) -> None:
+        """Start them without the key, for what needs none. Idempotent."""
+        with self._lock:
+            self._start_children()
+
+    def _start_children(self) -> None:
+        if not self._children_started:
+            if found := confinement.lacking():
+                log.warning("children.not_held_back", lacking=found)
+            self._pool.start()
+            if self._office is not None:
+                self._office.start()
+            self._children_started = True
+
+    def close(self) -> None:
+        if self._children_started:
+            self._pool.close()
+            if self._office is not None:
+                self._office.close()
+
+    def _forget_root_key(self) -> None:
+        """Of a chain that an earlier version made. Not when it is only looked at (``check``): that version may go on."""
+        directory = self._settings.certificates
+        if directory is None:
+            return
+        try:
+            if certificates.forget_root_key(directory, now()):
+                log.warning("certificate.root_key_forgotten", folder=str(directory))
+        except OSError as error:
+            log.warning("certificate.root_key_kept", folder=str(directory), reason=str(error))
+
+    @cached_property
+    def identity(self) -> SealIdentity:
+        """The key, checked once and held open."""
+        settings = self._settings
+        if settings.signing_pkcs12_file is not None:
+            password = settings.signing_pkcs12_password
+            return certificates.load_pkcs12(
+                settings.signing_pkcs12_file, password.get_secret_value() if password is not None else None
+            )
+        names = certificates.Names(
+            settings.signing_common_name, settings.signing_organization, settings.signing_country
+        )
+        directory = settings.certificates
+        assert directory is not None, "the settings see to it"
+        return certificates.load_or_make(directory, names, settings.signing_key_type, now())
+
+    @cached_property
+    def anchors(self) -> list[bytes]:
+        """What ``verify`` trusts (DER): the root of our own seal and the operator's list."""
+        return [self.identity.encoded[-1], *certificates.read_anchors(self._settings.trust_anchors_dir)]
+
+    @cached_property
+    def renderer(self) -> Renderer:
+        settings = self._settings
+        return Renderer(
+            self._pool, self._office, most_bytes=settings.rendering_file_mb * 2**20, most_pages=settings.rendering_pages
+        )
+
+    @cached_property
+    def sealer(self) -> Sealer:
+        settings = self._settings
+        stamping = self.time_stamping(settings.tsa_urls, self.identity)
+        return Sealer(self.identity, self.renderer, stamping, settings.signing_reason)
+
+    def time_stamping(self, urls: list[str], identity: SealIdentity) -> TimeStamping:
+        """Time-stamps of these authorities, which the operator named, for seals of this key."""
+        settings = self._settings
+        to_authorities = Outbound.to_operators_own(settings)
+        return TimeStamping(urls, settings.tsa_timeout, identity, self.renderer, self.outbound, to_authorities)
+
+    @cached_property
+    def outbound(self) -> Outbound:
+        return Outbound.configured(self._settings)
+
+    @cached_property
+    def _pool(self) -> ChildPool:
+        settings = self._settings
+        return ChildPool(
+            size=settings.rendering_children,
+            share=settings.children_per_caller,
+            warm=min(self._warm, settings.rendering_children),
+            memory=settings.rendering_child_memory_mb * 2**20,
+            jobs_per_child=settings.rendering_jobs_per_child,
+        )
+
+    @cached_property
+    def _office(self) -> ChildPool | None:
+        """Children with LibreOffice in them: the first one starts with the first DOCX, which takes a second more."""
+        settings = self._settings
+        if not (settings.rendering_office_dir / "libmergedlo.so").exists():
+            return None
+        return ChildPool(
+            size=settings.rendering_office_children,
+            warm=0,
+            memory=settings.rendering_office_memory_mb * 2**20,
+            jobs_per_child=settings.rendering_office_jobs_per_child,
+            idle=_OFFICE_IDLE,
+            tasks="services.rendering.children.office",
+            environment={"OFFICE_DIR": str(settings.rendering_office_dir)},
+        )
+
+    def watch_certificate(self) -> None:
+        """At start and once a day. A certificate that cannot be used, or not much longer, is logged; see the metric too."""
+        moment = now()
+        left = self.identity.expires_at - moment
+        EXPIRES.set(left.total_seconds())
+        if (problem := self.identity.problem(moment)) is not None:
+            log.error("certificate.unusable", reason=problem)
+        elif left.days < _WARN_BEFORE_DAYS:
+            log.warning("certificate.expires", at=self.identity.expires_at.isoformat(), days=left.days)

@@ -1,0 +1,1 @@
+"""Use cases: one function each, in one transaction."""

@@ -1,0 +1,247 @@
+"""One function per use case: load, decide, save, emit. What rendering has to say was asked before the transaction."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from contracts.errors import ServiceError
+from contracts.events import TEMPLATE_ARCHIVED, TEMPLATE_CREATED, TEMPLATE_UPDATED
+from contracts.problems import Problems
+from contracts.rpc import templates as rpc
+from contracts.runtime.bus.outbox import once
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice, PageSize, Removed, Template, iso
+from services.templates import queries, store
+from services.templates.access import require_owner, require_writer
+from services.templates.commands import preferences
+from services.templates.intake.preparing import Ready
+from services.templates.links import LinkMaker
+from services.templates.models import TemplateRow
+from services.templates.rules import domain, names
+from services.templates.rules.document_conditions import Asked, conditioned
+from services.templates.rules.domain import Definition, Limits
+
+
+def create(
+    session: Session,
+    command: rpc.CreateTemplate,
+    ready: Sequence[Ready],
+    links: LinkMaker,
+    limits: Limits,
+    now: datetime,
+) -> Template:
+    """A new template, or new documents for the one with the same ``external_id`` (then active again, if it was archived)."""
+
+    def decide() -> Template:
+        require_writer(command.actor)
+        title, external_id = store.checked_names(command.name, command.external_id)
+        row = queries.holder(session, external_id, lock=True)
+        if row is None:
+            definition = domain.define([one.fields for one in ready], limits)
+            chosen = title or (str(uuid.uuid4()) if command.html_documents else ready[0].name)
+            row = store.inserted(session, command, chosen, external_id, definition, now)
+            if row is not None:
+                store.put_documents(row, _stored(ready, definition), _report(ready, definition))
+                session.flush()
+                return store.announced(session, TEMPLATE_CREATED, row, links, now)
+            # Somebody else was faster; their template is there now.
+            row = queries.holder(session, external_id, lock=True)
+        if row is None:
+            raise ServiceError("unavailable", "The template was removed in the meantime, try again")
+        _replace(session, row, command, title, ready, limits, now)
+        return store.announced(session, TEMPLATE_UPDATED, row, links, now)
+
+    return once(session, rpc.CREATE, command.request_id, decide)
+
+
+def update(session: Session, command: rpc.UpdateTemplate, links: LinkMaker, limits: Limits, now: datetime) -> Template:
+    """Change what is set. ``null`` leaves alone, except ``external_id``, which it clears."""
+
+    def decide() -> Template:
+        require_writer(command.actor)
+        row = queries.found(session, command.actor, command.id, lock=True)
+        require_owner(command.actor, row)
+        was_archived = row.archived_at is not None
+        if not _changed(session, row, command, limits, now):
+            return queries.as_template(row, row.documents, links.expiring(now))
+        row.updated_at = now
+        _flush(session)
+        answer = store.announced(session, TEMPLATE_UPDATED, row, links, now)
+        if row.archived_at is not None and not was_archived:
+            store.announce(session, TEMPLATE_ARCHIVED, row, _archived_data(row))
+        return answer
+
+    return once(session, rpc.UPDATE, command.request_id, decide)
+
+
+def remove(session: Session, command: rpc.RemoveTemplate, now: datetime) -> Removed:
+    """Archive, or remove for good. Submissions have their own copy and live on; so do the files, which they use."""
+
+    def decide() -> Removed:
+        require_writer(command.actor)
+        row = queries.found(session, command.actor, command.id, lock=True)
+        require_owner(command.actor, row)
+        if command.permanently:
+            store.announce(session, TEMPLATE_ARCHIVED, row, {"id": row.id, "archived_at": None})
+            session.delete(row)
+        elif row.archived_at is None:
+            row.archived_at = row.updated_at = now
+            store.announce(session, TEMPLATE_ARCHIVED, row, _archived_data(row))
+        return Removed(id=command.id, archived_at=None if command.permanently else row.archived_at)
+
+    return once(session, rpc.REMOVE, command.request_id, decide)
+
+
+def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: datetime) -> Template:
+    """A copy with the actor as author: same files, fields, folder and sharing, fresh uuids and slug."""
+
+    def decide() -> Template:
+        require_writer(command.actor)
+        source = queries.found(session, command.actor, command.id)
+        title, external_id = store.checked_names(command.name, command.external_id)
+        if external_id is not None:
+            queries.require_free(session, external_id)
+        fresh = {document.uuid: str(uuid.uuid4()) for document in source.documents}
+        definition = domain.cloned(store.definition_of(source), fresh)
+        folder = source.folder if command.folder_name is None else store.folder_named(session, command.folder_name)
+        copy = store.inserted(
+            session,
+            rpc.CreateTemplate(request_id="", actor=command.actor, shared_link=source.shared_link),
+            title or domain.clone_name(source.name),
+            external_id,
+            definition,
+            now,
+            folder=folder,
+        )
+        if copy is None:
+            raise queries.taken()
+        copy.preferences = source.preferences
+        documents = [one.model_copy(update={"uuid": fresh[one.uuid]}) for one in renamed(command, source)]
+        documents = conditioned(documents, definition.conditions)
+        called = {old.name: new.name for old, new in zip(source.documents, documents, strict=True)}
+        report = [Notice.model_validate(one) for one in source.report]
+        told = [one.model_copy(update={"document": called.get(one.document or "", one.document)}) for one in report]
+        store.put_documents(copy, documents, told)
+        session.flush()
+        return store.announced(session, TEMPLATE_CREATED, copy, links, now)
+
+    return once(session, rpc.CLONE, command.request_id, decide)
+
+
+def renamed(command: rpc.CloneTemplate, source: TemplateRow) -> list[StoredDocument]:
+    """The documents of ``source`` as the copy calls them."""
+    problems = Problems()
+    if len(command.document_names) > len(source.documents):
+        problems.add(
+            "documents", f"must not have more than {len(source.documents)} entries, as the template has documents"
+        )
+    found = []
+    for i, one in enumerate(map(queries.stored, source.documents)):
+        given = command.document_names[i] if i < len(command.document_names) else None
+        name = names.document(names.title(given or "", f"documents[{i}].name", problems))
+        found.append(one.model_copy(update={"name": name or one.name}))
+    problems.refuse()
+    return found
+
+
+def _replace(
+    session: Session,
+    row: TemplateRow,
+    command: rpc.CreateTemplate,
+    title: str,
+    ready: Sequence[Ready],
+    limits: Limits,
+    now: datetime,
+) -> None:
+    require_owner(command.actor, row)
+    definition = domain.define([one.fields for one in ready], limits, store.definition_of(row))
+    store.write(row, definition)
+    store.put_documents(row, _stored(ready, definition), _report(ready, definition))
+    if title:
+        store.rename(row, title)
+    if command.folder_name is not None:
+        row.folder = store.folder_named(session, command.folder_name)
+    if "shared_link" in command.model_fields_set:
+        row.shared_link = command.shared_link
+    row.archived_at = None
+    row.updated_at = now
+    session.flush()
+
+
+def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits, now: datetime) -> bool:
+    given = {name for name in command.model_fields_set if getattr(command, name) is not None}
+    if given & {"roles", "submitters", "fields", "document_schema"}:
+        definition = _redefined(row, command, limits)
+        store.write(row, definition)
+        store.set_conditions(row, definition)
+    if command.name is not None:
+        problems = Problems()
+        title = names.title(command.name, "name", problems)
+        if not title:
+            problems.add("name", "must not be blank")
+        problems.refuse()
+        store.rename(row, title)
+    if "external_id" in command.model_fields_set:
+        _title, row.external_id = store.checked_names(None, command.external_id)
+        if row.external_id is not None:
+            with session.no_autoflush:
+                queries.require_free(session, row.external_id, but=row.id)
+    if command.folder_name is not None:
+        row.folder = store.folder_named(session, command.folder_name)
+    if command.shared_link is not None:
+        row.shared_link = command.shared_link
+    if command.preferences is not None:
+        row.preferences = preferences.merged(row.preferences, command.preferences)
+    if command.archived is not None:
+        row.archived_at = (row.archived_at or now) if command.archived else None
+    return bool(given - {"request_id", "actor", "id"}) or "external_id" in command.model_fields_set
+
+
+def _redefined(row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits) -> Definition:
+    present = store.definition_of(row)
+    parties = present.parties
+    if command.submitters is not None:
+        parties = domain.with_parties(parties, command.submitters, limits)
+    if command.roles is not None:
+        parties = domain.with_role_names(parties, command.roles, limits)
+    asked = _asked(present, command, [one.uuid for one in row.documents])
+    if command.fields is None:
+        fields = domain.with_roles_written(present.fields, parties)
+        return domain.with_conditions(Definition(parties, fields), asked)
+    documents = {one.uuid: [PageSize.model_validate(page) for page in one.pages] for one in row.documents}
+    return domain.redefine(command.fields, parties, documents, asked, limits)
+
+
+def _asked(present: Definition, command: rpc.UpdateTemplate, documents: Sequence[str]) -> list[Asked]:
+    """The conditions of documents after the change; those of documents that ``schema`` does not name stay."""
+    problems = Problems()
+    asked = {uuid: Asked(uuid, conditions) for uuid, conditions in present.conditions.items()}
+    for i, one in enumerate(command.document_schema or ()):
+        if one.attachment_uuid not in documents:
+            problems.add(f"schema[{i}].attachment_uuid", "must be the uuid of one of the template's documents")
+        asked[one.attachment_uuid] = Asked(one.attachment_uuid, one.conditions, f"schema[{i}]")
+    problems.refuse()
+    return list(asked.values())
+
+
+def _stored(ready: Sequence[Ready], definition: Definition) -> list[StoredDocument]:
+    return conditioned([one.stored for one in ready], definition.conditions)
+
+
+def _report(ready: Sequence[Ready], definition: Definition) -> list[Notice]:
+    return [*(notice for one in ready for notice in one.report), *definition.notices]
+
+
+def _archived_data(row: TemplateRow) -> dict[str, Any]:
+    return {"id": row.id, "archived_at": iso(row.archived_at) if row.archived_at else None}
+
+
+def _flush(session: Session) -> None:
+    try:
+        session.flush()
+    except IntegrityError as error:
+        raise queries.taken() from error

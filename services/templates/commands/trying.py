@@ -1,0 +1,75 @@
+"""``dry_run``: what a creating call would make, with everything that it would be refused for. Reads only."""
+
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from contracts.dry_run import DryRun, DryRunDocument
+from contracts.rpc import templates as rpc
+from contracts.stored_documents import StoredDocument
+from contracts.types import Notice
+from services.templates import queries, store
+from services.templates.access import require_owner, require_writer
+from services.templates.commands import documents as document_commands
+from services.templates.commands import templates as commands
+from services.templates.commands.documents import Exchange
+from services.templates.intake.preparing import Ready
+from services.templates.rules import domain
+from services.templates.rules.domain import Definition, Limits
+
+
+def create(session: Session, command: rpc.CreateTemplate, ready: Sequence[Ready], limits: Limits) -> DryRun:
+    """POST /templates/pdf and /html."""
+    require_writer(command.actor)
+    title, external_id = store.checked_names(command.name, command.external_id)
+    row = queries.holder(session, external_id)
+    if row is not None:
+        require_owner(command.actor, row)
+    previous = store.definition_of(row) if row is not None else None
+    definition = domain.define([one.fields for one in ready], limits, previous, trial=True)
+    name = title or (row.name if row is not None else None if command.html_documents else ready[0].name)
+    report = [*(notice for one in ready for notice in one.report), *definition.notices]
+    return _told(name, definition, [one.stored for one in ready], report)
+
+
+def merge(session: Session, command: rpc.MergeTemplates, limits: Limits) -> DryRun:
+    """POST /templates/merge."""
+    made = document_commands.merged(session, command, limits)
+    return _told(made.name, made.definition, made.documents, made.report)
+
+
+def clone(session: Session, command: rpc.CloneTemplate) -> DryRun:
+    """POST /templates/:id/clone."""
+    require_writer(command.actor)
+    source = queries.found(session, command.actor, command.id)
+    title, external_id = store.checked_names(command.name, command.external_id)
+    if external_id is not None:
+        queries.require_free(session, external_id)
+    report = [Notice.model_validate(one) for one in source.report]
+    definition, documents = store.definition_of(source), commands.renamed(command, source)
+    return _told(title or domain.clone_name(source.name), definition, documents, report)
+
+
+def change(session: Session, command: rpc.ChangeDocuments, exchange: Exchange) -> DryRun:
+    """PUT /templates/:id/documents."""
+    row = queries.found(session, command.actor, command.id)
+    require_owner(command.actor, row)
+    report = document_commands.report_after(row, exchange)
+    return _told(row.name, exchange.definition, exchange.documents, report)
+
+
+def _told(
+    name: str | None, definition: Definition, documents: Sequence[StoredDocument], report: Sequence[Notice]
+) -> DryRun:
+    return DryRun(
+        accepted=not definition.problems,
+        problems=definition.problems,
+        report=list(report),
+        name=name,
+        roles=[party.name for party in definition.parties],
+        fields=definition.fields,
+        documents=[
+            DryRunDocument(name=one.name, pages=one.pages, signed=one.signed, sha256=one.original.sha256)
+            for one in documents
+        ],
+    )

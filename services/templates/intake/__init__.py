@@ -1,0 +1,1 @@
+"""Documents that come in: prepared by rendering, brought together, filled with variables."""

@@ -1,0 +1,110 @@
+"""Documents for a one-off submission (specification 4.3.1), and several documents as one PDF.
+
+Nothing is kept: what was made stays among the incoming files until somebody takes it over, or the sweep comes.
+"""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from contracts.blobs import INCOMING, BlobRef
+from contracts.errors import ServiceError, invalid
+from contracts.rpc import rendering
+from contracts.rpc import templates as rpc
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.stored_documents import StoredDocument
+from services.templates.intake.preparing import Bus, Ready
+from services.templates.rules import combining, document_conditions, domain, names
+from services.templates.rules.combining import Paper
+from services.templates.rules.document_conditions import conditioned
+from services.templates.rules.domain import Definition, Limits
+
+
+@dataclass(frozen=True)
+class Joiner:
+    """Makes one PDF of several."""
+
+    bus: Bus
+    blobs: BlobStore
+
+    def joined(self, documents: Sequence[StoredDocument], name: str, path: str) -> StoredDocument:
+        """All pages in order, prepared as an upload is: tried out, and within the limits of one document. Raises ServiceError
+        that names ``path``, the key of the request that asked for it."""
+        for document in documents:
+            if document.docx is not None:
+                reason = f"cannot be done: {document.name!r} has variables, which are filled for each submission"
+                raise invalid(f"{path} {reason}", path, reason)
+            if document.conditions:
+                reason = f"cannot be done: {document.name!r} is shown under conditions of its own"
+                raise invalid(f"{path} {reason}", path, reason)
+            if document.signed:
+                reason = f"cannot be done: {document.name!r} is signed, and a signature is only valid in its own file"
+                raise invalid(f"{path} {reason}", path, reason)
+        files = [self._incoming(documents[0].file), *(document.file for document in documents[1:])]
+        try:
+            whole = self.bus.call(rendering.COMBINE, rendering.Combine(files=files, name=name)).file
+            # Its fields and tags are known; it is tried out, and its pages are counted.
+            made = self.bus.call(rendering.PREPARE_PDF, rendering.PreparePdf(name=name, file=whole, remove_tags=False))
+        except ServiceError as error:
+            if error.status >= 500:
+                raise
+            raise invalid(f"{path}: {error.message}", path, error.message) from error
+        finally:
+            if files[0].key != documents[0].file.key:
+                self.blobs.delete(files[0].key)
+        return StoredDocument(
+            uuid=str(uuid.uuid4()), name=name, file=made.file, original=made.original, pages=made.pages, signed=False
+        )
+
+    def _incoming(self, file: BlobRef) -> BlobRef:
+        """What rendering makes lies beside the first file: it must not be beside a template's."""
+        if file.key.startswith(INCOMING):
+            return file
+        return self.blobs.put(self.blobs.get(file), file.media_type, INCOMING)
+
+
+def composed(
+    command: rpc.ComposeDocuments,
+    snapshots: Sequence[rpc.TemplateSnapshot],
+    ready: Sequence[Ready],
+    join: Callable[[Sequence[StoredDocument], str, str], StoredDocument],
+    limits: Limits,
+    *,
+    trial: bool = False,
+) -> rpc.Composition:
+    """What ``submissions`` makes a submission of. Roles, fields and documents of templates get uuids of their own."""
+    parts, there = _copies(snapshots)
+    documents = combining.placed(there, [(one.stored, one.position) for one in ready])
+    order = [one.uuid for one in documents]
+    given = sorted((one.fields for one in ready), key=lambda one: order.index(one.uuid))
+    if parts:
+        present = combining.combined(parts, limits)
+        definition = domain.extended(present, given, order, limits, trial=trial)
+        definition = replace(definition, notices=[*present.notices, *definition.notices])
+    else:
+        definition = domain.define(given, limits, trial=trial)
+    fields = definition.fields
+    documents = conditioned(documents, definition.conditions)
+    if command.merge_documents and len(documents) > 1:
+        title = names.cleaned(command.name or "") or documents[0].name
+        whole = join(documents, title, "merge_documents")
+        fields = combining.joined(fields, [Paper(one.uuid, one.name, one.pages) for one in documents], whole.uuid)
+        documents = [whole]
+    return rpc.Composition(
+        name=command.name,
+        parties=definition.parties,
+        fields=fields,
+        documents=documents,
+        report=[*(notice for one in ready for notice in one.report), *definition.notices],
+        problems=definition.problems,
+    )
+
+
+def _copies(snapshots: Sequence[rpc.TemplateSnapshot]) -> tuple[list[Definition], list[StoredDocument]]:
+    parts, documents = [], []
+    for snapshot in snapshots:
+        fresh = {document.uuid: str(uuid.uuid4()) for document in snapshot.documents}
+        present = Definition(snapshot.parties, snapshot.fields, conditions=document_conditions.of(snapshot.documents))
+        parts.append(domain.cloned(present, fresh))
+        documents += [one.model_copy(update={"uuid": fresh[one.uuid]}) for one in snapshot.documents]
+    return parts, documents

@@ -1,0 +1,158 @@
+"""A template with variables in its DOCX documents, filled for one submission.
+
+The documents are laid out anew, so that fields which are written into them are where the new text puts them: they may be
+more (a loop), fewer (a condition) or on other pages. What was placed by hand stays where it is.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from contracts.blobs import DOCX, INCOMING
+from contracts.errors import ServiceError, invalid
+from contracts.rpc import rendering
+from contracts.rpc.rendering import TagField
+from contracts.rpc.templates import TemplateSnapshot
+from contracts.runtime.data.blobstore import BlobStore
+from contracts.stored_documents import DocxSource, StoredDocument, WrittenField
+from contracts.types import Area, FieldDefinition
+from services.templates.intake.preparing import Bus
+from services.templates.rules import domain
+from services.templates.rules.domain import Definition, DocumentFields, Limits
+
+_SAME_PLACE = 0.002
+"""Of the page: what rounding may change."""
+
+Conditional = TypeVar("Conditional", FieldDefinition, StoredDocument)
+
+Render = Callable[[StoredDocument], rendering.PreparedDocument]
+
+
+def renderer(bus: Bus, blobs: BlobStore, variables: Mapping[str, Any]) -> Render:
+    """Lays one document out with these variables; what it makes is among the incoming files."""
+
+    def render(document: StoredDocument) -> rendering.PreparedDocument:
+        source = document.docx
+        assert source is not None, "only these are asked for"
+        incoming = blobs.put(blobs.get(document.original), DOCX, INCOMING)  # what is made lies beside it
+        try:
+            request = rendering.PrepareDocx(
+                name=document.name, file=incoming, variables=dict(variables), remove_tags=source.remove_tags
+            )
+            made: rendering.PreparedDocument = bus.call(rendering.PREPARE_DOCX, request)
+            return made
+        except ServiceError as error:
+            if error.status >= 500:
+                raise
+            raise invalid(f"{document.name}: {error.message}", "variables", error.message) from error
+        finally:
+            blobs.delete(incoming.key)
+
+    return render
+
+
+def filled(snapshot: TemplateSnapshot, render: Render, limits: Limits) -> TemplateSnapshot:
+    """The snapshot with its DOCX documents filled; roles, fields and documents keep their uuids."""
+    sources = {one.uuid: one.docx for one in snapshot.documents if one.docx is not None}
+    if not sources:
+        return snapshot
+    made = {one.uuid: render(one) for one in snapshot.documents if one.uuid in sources}
+    documents = [_document(one, made[one.uuid]) if one.uuid in made else one for one in snapshot.documents]
+    writings = {uuid: _Writing(uuid, source, snapshot) for uuid, source in sources.items()}
+    by_hand = [_by_hand(one, writings.values()) for one in snapshot.fields]
+    _check_pages(by_hand, documents)
+    found = [
+        DocumentFields(
+            uuid=one.uuid,
+            name=one.name,
+            path="variables",
+            part=one.name,
+            pages=one.pages,
+            explicit=(),
+            found=writings[one.uuid].of_template(made[one.uuid].fields),
+        )
+        for one in documents
+        if one.uuid in made
+    ]
+    order = [one.uuid for one in documents]
+    definition = domain.extended(Definition(snapshot.parties, by_hand), found, order, limits)
+    before = {one.uuid for one in snapshot.fields if one.areas}
+    gone = {one.uuid for one in definition.fields if not one.areas and one.uuid in before}
+    fields = [_without(one, gone) for one in definition.fields if one.uuid not in gone]
+    documents = [_without(one, gone) for one in documents]
+    return snapshot.model_copy(update={"documents": documents, "parties": definition.parties, "fields": fields})
+
+
+def _document(document: StoredDocument, made: rendering.PreparedDocument) -> StoredDocument:
+    return document.model_copy(update={"file": made.file, "pages": made.pages, "docx": None})
+
+
+class _Writing:
+    """Which field of the template each field written into a DOCX is. The template may have renamed it, or its role, or have
+    removed it: then it stays so."""
+
+    def __init__(self, document: str, source: DocxSource, snapshot: TemplateSnapshot) -> None:
+        self.document = document
+        self._first = snapshot.parties[0].name if snapshot.parties else ""
+        self._known = {_key(one.name, one.role): self._field(one, snapshot.fields) for one in source.written}
+        self._roles = {
+            one.role.casefold(): field.role
+            for one in source.written
+            if one.role and (field := self._known[_key(one.name, one.role)]) is not None
+        }
+        self.uuids = {field.uuid for field in self._known.values() if field is not None}
+
+    def of_template(self, found: Sequence[TagField]) -> list[TagField]:
+        """What was found in the filled document, called as the template calls it."""
+        fields = []
+        for one in found:
+            key = _key(one.name, one.role)
+            field = self._known.get(key)
+            if field is not None:
+                fields.append(one.model_copy(update={"name": field.name, "role": field.role}))
+            elif key not in self._known:
+                role = self._roles.get(one.role.casefold(), one.role) if one.role else None
+                fields.append(one.model_copy(update={"role": role}))
+        return fields
+
+    def _field(self, written: WrittenField, fields: Sequence[FieldDefinition]) -> FieldDefinition | None:
+        """The one at the same place, or else the one of the same name and role."""
+        there = [field for field in fields if any(area.attachment_uuid == self.document for area in field.areas)]
+        for field in there:
+            if any(_is_at(area, place) for area in self._here(field) for place in written.areas):
+                return field
+        role = (written.role or self._first).casefold()
+        return next((one for one in there if one.name == written.name and one.role.casefold() == role), None)
+
+    def _here(self, field: FieldDefinition) -> list[Area]:
+        return [area for area in field.areas if area.attachment_uuid == self.document]
+
+
+def _key(name: str, role: str | None) -> tuple[str, str]:
+    return name, (role or "").casefold()
+
+
+def _is_at(area: Area, place: Area) -> bool:
+    return area.page == place.page and abs(area.x - place.x) < _SAME_PLACE and abs(area.y - place.y) < _SAME_PLACE
+
+
+def _by_hand(field: FieldDefinition, writings: Iterable[_Writing]) -> FieldDefinition:
+    """The field without its places in the documents that it is written into."""
+    written = {one.document for one in writings if field.uuid in one.uuids}
+    areas = [area for area in field.areas if area.attachment_uuid not in written]
+    return field if len(areas) == len(field.areas) else field.model_copy(update={"areas": areas})
+
+
+def _check_pages(fields: Sequence[FieldDefinition], documents: Sequence[StoredDocument]) -> None:
+    pages = {one.uuid: (len(one.pages), one.name) for one in documents}
+    for field in fields:
+        for area in field.areas:
+            count, name = pages[area.attachment_uuid]
+            if area.page > count:
+                reason = f"leave {name!r} with {count} pages, but the field {field.name!r} is on page {area.page}"
+                raise invalid(f"variables {reason}", "variables", reason)
+
+
+def _without(one: Conditional, gone: set[str]) -> Conditional:
+    """Without conditions on fields that are not there."""
+    kept = [condition for condition in one.conditions if condition.field_uuid not in gone]
+    return one if len(kept) == len(one.conditions) else one.model_copy(update={"conditions": kept})

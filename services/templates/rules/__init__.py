@@ -1,0 +1,1 @@
+"""What a template may be: pure rules."""

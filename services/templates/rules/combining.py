@@ -1,0 +1,130 @@
+"""Several templates as one, several documents as one, and documents that come and go (specification 4.2).
+
+Pure, like ``domain``: what becomes of roles, fields and areas.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from contracts.types import Area, Condition, FieldDefinition, Notice, PageSize, Party
+from services.templates.rules import domain
+from services.templates.rules.domain import Definition, Limits
+from services.templates.rules.field_list import add_areas
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A document as far as areas are concerned."""
+
+    uuid: str
+    name: str
+    pages: Sequence[PageSize]
+
+
+def combined(parts: Sequence[Definition], limits: Limits) -> Definition:
+    """The roles and fields of several templates: roles of the same name are one role, fields of the same name, role and type
+    one field with several areas, as the first of them says. Uuids must differ from part to part (``domain.cloned``)."""
+    parties: dict[str, Party] = {}
+    fields: list[FieldDefinition] = []
+    named: dict[tuple[str, str], FieldDefinition] = {}
+    instead: dict[str, str] = {}
+    notices: list[Notice] = []
+    for part in parts:
+        roles = {one.uuid: parties.setdefault(one.name.casefold(), one) for one in part.parties}
+        for one in part.fields:
+            party = roles[one.submitter_uuid]
+            kept = one.model_copy(update={"submitter_uuid": party.uuid, "role": party.name})
+            same = named.setdefault((party.uuid, one.name), kept) if one.name else kept
+            if same is not kept and same.type == kept.type:
+                add_areas(same, kept)
+                instead[kept.uuid] = same.uuid
+                continue
+            if same is not kept:
+                message = f"two fields are called {one.name!r}: one of type {same.type}, one of type {one.type}"
+                notices.append(Notice(code="name_used_twice", message=message))
+            fields.append(kept)
+
+    def following(conditions: Iterable[Condition]) -> list[Condition]:
+        return [
+            one.model_copy(update={"field_uuid": instead.get(one.field_uuid, one.field_uuid)}) for one in conditions
+        ]
+
+    for one in fields:
+        one.conditions = following(one.conditions)
+    of_documents = {document: following(of) for part in parts for document, of in part.conditions.items()}
+    domain.check_size("template_ids", fields, limits)
+    domain.check_roles("template_ids", list(parties.values()), limits)
+    return Definition(list(parties.values()), fields, notices, conditions=of_documents)
+
+
+def joined(fields: Iterable[FieldDefinition], papers: Sequence[Paper], whole: str) -> list[FieldDefinition]:
+    """The fields when all documents have become one, called ``whole``, one after the other."""
+    before: dict[str, int] = {}
+    count = 0
+    for paper in papers:
+        before[paper.uuid] = count
+        count += len(paper.pages)
+
+    def moved(area: Area) -> Area:
+        return area.model_copy(update={"attachment_uuid": whole, "page": area.page + before[area.attachment_uuid]})
+
+    return [one.model_copy(update={"areas": [moved(area) for area in one.areas]}) for one in fields]
+
+
+def without(definition: Definition, gone: Mapping[str, Paper | None]) -> Definition:
+    """What is left when documents go. One that has a successor (not None) leaves its areas to it, as far as that has such
+    pages. A field that loses its last area goes too, and so do conditions that name it; roles stay."""
+    fields: list[FieldDefinition] = []
+    notices: list[Notice] = []
+    for one in definition.fields:
+        areas = [area for area in (_moved(one, area, gone, notices) for area in one.areas) if area is not None]
+        if areas or not one.areas:
+            fields.append(one.model_copy(update={"areas": areas}))
+    left = {one.uuid for one in fields}
+    for one in fields:
+        kept = [condition for condition in one.conditions if condition.field_uuid in left]
+        if len(kept) < len(one.conditions):
+            message = (
+                f"field {one.name!r} was shown under a condition on a field that is gone; that condition is gone, too"
+            )
+            notices.append(Notice(code="condition_dropped", message=message))
+        one.conditions = kept
+    conditions = {}
+    for document, of_document in definition.conditions.items():
+        conditions[document] = [condition for condition in of_document if condition.field_uuid in left]
+        if len(conditions[document]) < len(of_document):
+            message = "a document was shown under a condition on a field that is gone; that condition is gone, too"
+            notices.append(Notice(code="condition_dropped", message=message))
+    return Definition(definition.parties, fields, notices, conditions=conditions)
+
+
+def placed(there: Sequence[T], coming: Sequence[tuple[T, int | None]]) -> list[T]:
+    """What is there, then what comes, in order; what names its position (from 0) is there in the end, if it can be."""
+    result = [*there, *(one for one, position in coming if position is None)]
+    for position, one in sorted(((at, one) for one, at in coming if at is not None), key=lambda pair: pair[0]):
+        result.insert(position, one)
+    return result
+
+
+def _moved(one: FieldDefinition, area: Area, gone: Mapping[str, Paper | None], notices: list[Notice]) -> Area | None:
+    if area.attachment_uuid not in gone:
+        return area
+    successor = gone[area.attachment_uuid]
+    if successor is None:
+        return None
+    if area.page <= len(successor.pages) and successor.pages[area.page - 1].takes(area):
+        return area.model_copy(update={"attachment_uuid": successor.uuid})
+    if area.page <= len(successor.pages):
+        message = (
+            f"field {one.name!r} was on page {area.page} where the new document has no form field, and its signatures "
+            "allow nothing else to be filled in; it was left out there"
+        )
+    else:
+        message = (
+            f"field {one.name!r} was on page {area.page}, which the new document does not have, and was left out there"
+        )
+    notices.append(Notice(code="area_off_page", message=message, document=successor.name, page=area.page))
+    return None

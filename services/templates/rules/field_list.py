@@ -1,0 +1,206 @@
+"""The fields of a template while they are being read: explicit ones, tags, form fields, what they have in common."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from contracts.fields import checker
+from contracts.problems import Problems
+from contracts.rpc.rendering import TagField
+from contracts.rpc.templates import AreaInput, FieldInput
+from contracts.types import Area, Condition, FieldDefinition, FieldType, Notice, PageSize
+from services.templates.rules import geometry, names
+from services.templates.rules.roles import Roles, own_uuid
+
+CONDITION_ACTIONS = (
+    "empty",
+    "unchecked",
+    "not_empty",
+    "checked",
+    "equal",
+    "not_equal",
+    "contains",
+    "does_not_contain",
+    "greater_than",
+    "less_than",
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The document that an area is on."""
+
+    document_uuid: str
+    pages: list[PageSize]
+
+
+PlaceOf = Callable[[AreaInput, str], Place | None]
+"""Which document an area is on; None when that could not be said (the problem is noted)."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The document in which a tag was found; ``path`` is that of the file in the request body."""
+
+    uuid: str
+    name: str
+    path: str
+    pages: list[PageSize]
+
+
+class FieldList:
+    """Fields of the same name and role become one with several areas: the first explicit one says what it is."""
+
+    def __init__(self, roles: Roles, problems: Problems, previous: Sequence[FieldDefinition]) -> None:
+        self.notices: list[Notice] = []
+        self._roles = roles
+        self._problems = problems
+        self._previous = {_identity(one): one.uuid for one in previous if one.name}
+        self._explicit: dict[str, list[FieldDefinition]] = {}
+        self._found: dict[str, list[FieldDefinition]] = {}
+        self._named: dict[tuple[str, str], FieldDefinition] = {}
+        self._uuids: set[str] = set()
+        self._references: list[tuple[str, str]] = []
+        self._conditions: list[tuple[FieldDefinition, str, str]] = []
+
+    def add_present(self, one: FieldDefinition) -> None:
+        """A field that is there already and stays: what comes later with its name and role adds areas to it."""
+        self._uuids.add(one.uuid)
+        self._keep(one.model_copy(), self._explicit.setdefault("", []))
+
+    def add_explicit(self, given: FieldInput, path: str, place_of: PlaceOf, document_uuid: str) -> None:
+        """A field as the API user wrote it. ``document_uuid`` groups it with what is found in that document."""
+        problems = self._problems
+        areas = []
+        for i, area in enumerate(given.areas):
+            where = place_of(area, f"{path}.areas[{i}]")
+            placed = where and geometry.placed(area, where.pages, where.document_uuid, f"{path}.areas[{i}]", problems)
+            areas += [placed] if placed else []
+        one = self._definition(given, names.key(given.name, f"{path}.name", problems), areas, path, problems)
+        one.conditions = self._checked_conditions(given.conditions, path)
+        for i, area in enumerate(given.areas):
+            if area.option and one.options and area.option not in one.options:
+                problems.add(f"{path}.areas[{i}].option", f"must be one of the options {', '.join(one.options[:20])}")
+        same = self._named.get((one.submitter_uuid, one.name)) if given.uuid is None else None
+        if same is None:
+            one.uuid = self._uuid_of(one, given.uuid, path)
+            self._keep(one, self._explicit.setdefault(document_uuid, []))
+        elif same.type != one.type:
+            problems.add(f"{path}.type", f"must be {same.type}, like the other field with this name and role")
+        else:
+            add_areas(same, one)
+
+    def add_found(self, tag: TagField, origin: Origin) -> None:
+        """A tag or form field. Its name and geometry are repaired; a look that is not known and a default that does not fit are
+        left out; each with a notice. What would keep the field from being filled in is refused."""
+        name = names.cleaned(tag.name)
+        areas, notices = geometry.found(tag.areas, origin.pages, origin.uuid, name)
+        self.notices += [notice.model_copy(update={"document": origin.name}) for notice in notices]
+        mistakes = Problems()
+        one = self._definition(tag, name, areas, "", mistakes)
+        for mistake in mistakes.found:
+            reason = f"{mistake['field'].lstrip('.')} {mistake['reason']}"
+            message = f"field {name!r}: {reason}, and was left out"
+            if mistake["field"].startswith(".preferences"):
+                self.notices.append(Notice(code="preference_left_out", message=message, document=origin.name))
+            elif mistake["field"] == ".default_value":
+                self.notices.append(Notice(code="default_left_out", message=message, document=origin.name))
+            else:
+                self._problems.add(origin.path, f"has a field {name!r} whose {reason}")
+        same = self._named.get((one.submitter_uuid, one.name))
+        if same is not None and one.type in (same.type, FieldType.TEXT):
+            add_areas(same, one)
+            return
+        if same is not None:
+            message = f"two fields are called {name!r}: one of type {same.type}, one of type {one.type}"
+            self.notices.append(Notice(code="name_used_twice", message=message, document=origin.name))
+        one.uuid = self._uuid_of(one, None, "")
+        self._keep(one, self._found.setdefault(origin.uuid, []))
+        if tag.condition:
+            self._conditions.append((one, tag.condition, origin.path))
+
+    def in_order(self, documents: Sequence[str]) -> list[FieldDefinition]:
+        """All fields, document by document, the explicit ones first; what is still wrong with any of them is noted."""
+        fields = [one for key in documents for one in (*self._explicit.get(key, ()), *self._found.get(key, ()))]
+        for field_uuid, path in self._references:
+            if field_uuid not in self._uuids:
+                self._problems.add(path, "must be the uuid of another field of the template")
+        for one, condition, path in self._conditions:
+            self._resolve(one, condition, path, fields)
+        return fields
+
+    def _definition(
+        self, given: FieldInput | TagField, name: str, areas: list[Area], path: str, problems: Problems
+    ) -> FieldDefinition:
+        party = self._roles.of(given.role, getattr(given, "submitter_uuid", None))
+        area_options = [area.option for area in given.areas if area.option]
+        field = FieldDefinition(
+            uuid="",
+            submitter_uuid=party.uuid,
+            role=party.name,
+            name=name,
+            type=given.type,
+            required=given.required,
+            readonly=given.readonly,
+            title=checker.shown_text(given.title, f"{path}.title", problems),
+            description=checker.shown_text(given.description, f"{path}.description", problems),
+            options=checker.options(given.options, area_options, given.type, path, problems),
+            preferences=checker.preferences(given.preferences, given.type, path, problems),
+            areas=areas,
+        )
+        field.validation = checker.validation(given.validation, field, path, problems)
+        field.default_value = checker.default_value(given.default_value, field, path, problems)
+        return field
+
+    def _keep(self, one: FieldDefinition, among: list[FieldDefinition]) -> None:
+        among.append(one)
+        if one.name:
+            self._named.setdefault((one.submitter_uuid, one.name), one)
+
+    def _uuid_of(self, one: FieldDefinition, given: str | None, path: str) -> str:
+        if given is not None:
+            chosen = own_uuid(given, f"{path}.uuid", self._problems)
+            if chosen in self._uuids:
+                self._problems.add(f"{path}.uuid", "must not be that of another field")
+        else:
+            chosen = self._previous.pop(_identity(one), "") or str(uuid.uuid4())
+        self._uuids.add(chosen)
+        return chosen
+
+    def _checked_conditions(self, given: Sequence[Condition], path: str) -> list[Condition]:
+        for i, condition in enumerate(given):
+            self._references.append((condition.field_uuid, f"{path}.conditions[{i}].field_uuid"))
+        check_actions(given, path, self._problems)
+        return list(given)
+
+    def _resolve(self, one: FieldDefinition, condition: str, path: str, fields: list[FieldDefinition]) -> None:
+        """``Field:value`` is shown when equal, ``Field`` when not empty. Names may have colons in them: the longest wins."""
+        others = {other.name: other.uuid for other in reversed(fields) if other.name and other is not one}
+        words = condition.split(":")
+        for length in range(len(words), 0, -1):
+            uuid_of_other = others.get(":".join(words[:length]).strip())
+            if uuid_of_other is not None:
+                value = ":".join(words[length:]) if length < len(words) else None
+                action = "not_empty" if value is None else "equal"
+                one.conditions = [Condition(field_uuid=uuid_of_other, action=action, value=value)]
+                return
+        self._problems.add(
+            path, f"has a field {one.name!r} with the condition {condition!r}, which names no other field"
+        )
+
+
+def check_actions(conditions: Sequence[Condition], path: str, problems: Problems) -> None:
+    """Notes those that nobody knows; ``path`` is that of the field or document in the request."""
+    for i, condition in enumerate(conditions):
+        if condition.action not in CONDITION_ACTIONS:
+            problems.add(f"{path}.conditions[{i}].action", f"must be one of {', '.join(CONDITION_ACTIONS)}")
+
+
+def _identity(one: FieldDefinition) -> tuple[str, str, str]:
+    return one.role.casefold(), one.name, one.type
+
+
+def add_areas(kept: FieldDefinition, other: FieldDefinition) -> None:
+    """``other`` is the same field somewhere else."""
+    kept.areas = [*kept.areas, *other.areas]
+    kept.options = list(dict.fromkeys([*kept.options, *other.options]))
