@@ -3,7 +3,7 @@
     .venv/bin/python -m deploy.make_notice
 
 Python packages are those of `deploy/locks/all.txt`; their licences and notices are read from what is installed, which has to be
-what is locked. Debian packages are those that the Dockerfiles name. The only copies of others' work in the repository itself
+what is locked. Debian packages are those that the Dockerfile names. The only copies of others' work in the repository itself
 are the fonts of typed signatures, which say themselves what they are.
 """
 
@@ -19,6 +19,7 @@ from fontTools.ttLib import TTFont
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "deploy" / "locks"
 PAGE = ROOT / "NOTICE"
+DOCKERFILE = ROOT / "services" / "Dockerfile"
 FONTS = ROOT / "services" / "rendering" / "fonts"
 DEBIAN_LICENCES = {
     "fonts-crosextra-caladea": "OFL-1.1",
@@ -33,7 +34,7 @@ DEBIAN_LICENCES = {
     "libpangoft2-1.0-0": "LGPL-2.0-or-later; parts LGPL-2.1-or-later",
     "libreoffice-writer": "MPL-2.0; parts under other licences",
 }
-"""Of the packages that the Dockerfiles name, from their copyright files."""
+"""Of the packages that the Dockerfile names, from their copyright files."""
 _PINNED = re.compile(r"^([a-z0-9-]+)==(\S+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)", re.MULTILINE)
 _LINE = "=" * 100
 
@@ -55,7 +56,7 @@ From deploy/locks/all.txt. The licence is what the package's own metadata states
 """
 DEBIAN_HEAD = """Debian packages
 {line}
-Each image is built on `python:3.11-slim-bookworm`: Debian 12 and CPython (PSF-2.0). Named besides in the Dockerfiles, with what
+Each image is built on `python:3.11-slim-bookworm`: Debian 12 and CPython (PSF-2.0). Named besides in the Dockerfile, with what
 they depend on; of the fonts the characters that a document needs are embedded in it:
 
 """
@@ -131,15 +132,22 @@ def locked(lock: str) -> list[Package]:
 
 
 def debian_packages(service: str) -> list[str]:
-    """What the service's Dockerfile installs, by name."""
-    text = (ROOT / "services" / service / "Dockerfile").read_text()
+    """What the service's image installs, by name."""
+    text = dockerfile_of(service)
     calls = re.findall(r"apt-get install -y --no-install-recommends((?:[ \\\n]+[a-z0-9][a-z0-9.+-]*)+)", text)
     return sorted(name for call in calls for name in call.replace("\\", " ").split())
 
 
 def services() -> list[str]:
     """Those that have an image, by name."""
-    return sorted(path.parent.name for path in ROOT.glob("services/*/Dockerfile"))
+    return sorted(re.findall(r"^FROM base AS base-(\w+)$", DOCKERFILE.read_text(), re.MULTILINE))
+
+
+def dockerfile_of(service: str) -> str:
+    """What the service's image is built of: the first stage of the Dockerfile, its own, the last."""
+    _, first, *others, last = re.split(r"^(?=FROM )", DOCKERFILE.read_text(), flags=re.MULTILINE)
+    (own,) = [stage for stage in others if stage.startswith(f"FROM base AS base-{service}\n")]
+    return (first + own + last).replace("${SERVICE}", service)
 
 
 def licences(found: Distribution) -> list[str]:

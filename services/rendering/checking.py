@@ -70,9 +70,7 @@ def _fonts(workshop: Workshop) -> str:
     workshop.start_children()
     missing = "".join(workshop.renderer.check_text([_SCRIPTS]))
     if missing:
-        raise Fault(
-            f"no font has {missing}: a package of fonts is not installed (services/rendering/Dockerfile lists them)"
-        )
+        raise Fault(f"no font has {missing}: a package of fonts is not installed (services/Dockerfile lists them)")
     return "a child process has them"
 
 

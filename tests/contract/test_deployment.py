@@ -16,6 +16,7 @@ import yaml
 from pika.exceptions import ProbableAuthenticationError
 
 from contracts.runtime.settings import ServiceSettings
+from deploy.make_notice import dockerfile_of
 from deploy.rabbitmq import PrivateBroker
 from deploy.suite import DEFINITIONS, SERVICES
 from services.gateway.settings import Settings as GatewaySettings
@@ -345,7 +346,7 @@ def composed() -> dict[str, Any]:
 @pytest.mark.parametrize("service", SERVICES)
 def test_compose_runs_every_process_of_a_service(composed: dict[str, Any], service: str) -> None:
     parts = {name: composed["services"][f"{service}{name}"] for name in ("", "-background", "-migrate")}
-    assert parts[""]["build"] == {"context": "..", "dockerfile": f"services/{service}/Dockerfile"}
+    assert parts[""]["build"] == {"context": "..", "dockerfile": "services/Dockerfile", "args": {"SERVICE": service}}
     assert [part.get("command") for part in parts.values()] == [None, ["background"], ["migrate"]]
     for part in parts.values():
         assert set(part["environment"]) <= names_of(service)
@@ -368,14 +369,15 @@ def test_compose_publishes_the_gateway_on_this_machine_only(composed: dict[str, 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_images_are_locked_and_run_as_nobody(service: str) -> None:
-    text = (ROOT / f"services/{service}/Dockerfile").read_text()
+    text = dockerfile_of(service)
     assert f"deploy/locks/{service}.txt" in text
     assert "--require-hashes" in text
-    assert text.index("\nUSER 10001:10001\n") < text.index("\nENTRYPOINT ")
+    assert text.count("\nUSER ") == text.count("\nUSER 10001:10001\n") == 1
+    assert text.rindex("\nRUN ") < text.index("\nUSER ")
     said = dict(pair.split("=", 1) for line in re.findall(r"^ENV (.*)$", text, re.MULTILINE) for pair in line.split())
     assert set(said) <= FOR_THE_IMAGE
     assert said["HEALTH_PORT"] == str(HEALTH_PORT)
-    assert f'ENTRYPOINT ["python", "-m", "services.{service}"]' in text
+    assert re.findall("^ENTRYPOINT (.*)$", text, re.MULTILINE) == [f'["python", "-m", "services.{service}"]']
     copied = {path for line in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE) for path in line.split()}
     sources = {"contracts", "services/__init__.py", f"services/{service}"}
     assert copied == {f"deploy/locks/{service}.txt", "LICENSE", "NOTICE", *sources}

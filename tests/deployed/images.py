@@ -1,4 +1,4 @@
-"""The images of the manifests: ours from their Dockerfiles, those of others pulled, or made here where no registry answers."""
+"""The images of the manifests: ours from their Dockerfile, those of others pulled, or made here where no registry answers."""
 
 import hashlib
 import os
@@ -52,8 +52,12 @@ def provide() -> None:
 
 
 def build(service: str, context: Path, tag: str, mounts: list[str]) -> None:
-    """One service's image from its Dockerfile in ``context``."""
-    _bud(image_of(service, tag), context / "services" / service / "Dockerfile", context, mounts)
+    """One service's image from the Dockerfile in ``context``. In older commits each service has its own."""
+    own = context / "services" / service / "Dockerfile"
+    if own.exists():
+        _bud(image_of(service, tag), own, context, mounts)
+    else:
+        _bud(image_of(service, tag), context / "services" / "Dockerfile", context, mounts, f"SERVICE={service}")
 
 
 def build_commit(service: str, commit: str) -> None:
@@ -72,7 +76,7 @@ def commit_before(service: str) -> str:
 
     Raises ``Unable`` where the history has none: a clone without history, or a service that never changed.
     """
-    paths = ["contracts", f"services/{service}", f"deploy/locks/{service}.txt"]
+    paths = ["contracts", "services/Dockerfile", f"services/{service}", f"deploy/locks/{service}.txt"]
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -96,12 +100,14 @@ def has(commit: str, path: str) -> bool:
     return found.returncode == 0
 
 
-def _bud(name: str, dockerfile: Path, context: Path, mounts: list[str]) -> None:
+def _bud(name: str, dockerfile: Path, context: Path, mounts: list[str], *arguments: str) -> None:
     began = time.monotonic()
     # No namespaces while building, and the machine's own network: what is built may need a proxy that only that reaches.
     flags = ["--isolation", "chroot", "--network", "host", "--layers", "--pull-never"]
     for mount in mounts:
         flags += ["--volume", mount]
+    for argument in arguments:
+        flags += ["--build-arg", argument]
     run("buildah", "bud", *flags, "--file", dockerfile, "--tag", name, context, within=1200)
     say(f"built {name} in {time.monotonic() - began:.0f} s")
 

@@ -55,6 +55,23 @@ def test_refused_files_leave_nothing(suite: RunningSuite, kind: str) -> None:
     )
 
 
+def test_a_refused_one_off_submission_leaves_nothing(suite: RunningSuite) -> None:
+    """What rendering made of its documents goes with the refusal, and does not wait for the sweep."""
+
+    def incoming() -> set[str]:
+        return {path.name for path in (suite.var_dir / "blobs" / "incoming").glob("*")}
+
+    before = incoming()
+    submitters = [
+        {"role": "Seller", "email": "seller@example.com"},
+        {"role": "Buyer", "email": "buyer@example.com", "values": {"Price": 0}},
+    ]
+    body = {"documents": [{"name": "a", "file": encoded(agreement_pdf())}], "submitters": submitters}
+    refused = suite.api("POST", "/submissions/pdf", body, status=422)
+    assert "must not be below 1" in refused["error"]
+    wait_until(lambda: incoming() <= before, what="nothing left among the incoming files")
+
+
 def test_mended_files_say_so(suite: RunningSuite) -> None:
     broken = suite.template(pdf_files.broken_cross_references(agreement_pdf()))
     assert "repaired" in {each["code"] for each in broken["report"]}

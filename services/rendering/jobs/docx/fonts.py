@@ -1,6 +1,6 @@
 """Fonts that a Word document asks for and that are not here, named in its report: what its text is set in instead.
 
-The faces of Word's own fonts have free ones of the same widths (``services/rendering/Dockerfile`` installs them), with which
+The faces of Word's own fonts have free ones of the same widths (``services/Dockerfile`` installs them), with which
 lines end where they do in Word. With any other, lines and pages may end elsewhere.
 """
 
