@@ -47,9 +47,9 @@ class CannotStart(Exception):
     """A process refuses to start; the message tells the operator what is wrong, which setting it is about, and the way out."""
 
 
-def not_found(what: str) -> ServiceError:
-    """``what`` is a noun of the specification, such as ``Template``."""
-    return ServiceError("not_found", f"{what} not found")
+def not_found(noun: str) -> ServiceError:
+    """``noun`` is a noun of the specification, such as ``Template``."""
+    return ServiceError("not_found", f"{noun} not found")
 
 
 def invalid(message: str, field: str | None = None, reason: str | None = None) -> ServiceError:

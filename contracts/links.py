@@ -55,8 +55,8 @@ def url(base_url: str, secret: str, link: FileLink) -> str:
 
 def sign(secret: str, link: FileLink, holder: str = "") -> str:
     """The URL-safe token of ``link``, for a ``holder`` if it is only theirs."""
-    said = [link.key, link.media_type, link.filename, link.expires_at, link.page]
-    payload = json.dumps(said + ([link.fields_of] if link.fields_of else []), separators=(",", ":")).encode()
+    contents = [link.key, link.media_type, link.filename, link.expires_at, link.page]
+    payload = json.dumps(contents + ([link.fields_of] if link.fields_of else []), separators=(",", ":")).encode()
     return _encode(_mac(secret, payload, holder) + payload)
 
 

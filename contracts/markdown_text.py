@@ -17,16 +17,16 @@ _DEEPEST = 4
 
 def plain_title(source: str) -> str:
     """``YOUR **FULL** NAME`` as ``YOUR FULL NAME``, on one line. Raw HTML stays as it stands."""
-    kept: list[str] = []
+    literals: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
-        kept.append(match[match.lastindex or 0])
-        return f"{_KEPT}{len(kept) - 1}{_KEPT}"
+        literals.append(match[match.lastindex or 0])
+        return f"{_KEPT}{len(literals) - 1}{_KEPT}"
 
     text = _LITERAL.sub(keep, source.replace(_KEPT, ""))
     for _ in range(_DEEPEST):
         text = _LINK.sub(lambda match: match[1], text)
-    text = re.sub(f"{_KEPT}(\\d+){_KEPT}", lambda match: kept[int(match[1])], _without_marks(text))
+    text = re.sub(f"{_KEPT}(\\d+){_KEPT}", lambda match: literals[int(match[1])], _without_marks(text))
     return " ".join(text.split())
 
 
@@ -34,7 +34,7 @@ def _without_marks(text: str) -> str:
     """``text`` without the marks of emphasis that belong together: the last one that can begin it, and one that can end it."""
     begun: list[re.Match[str]] = []
     waiting: Counter[str] = Counter()
-    gone: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for mark in _MARKS.finditer(text):
         start, end = mark.span()
         before, after, in_words = text[max(start - 1, 0) : start], text[end : end + 1], mark[0][0] == "_"
@@ -43,13 +43,13 @@ def _without_marks(text: str) -> str:
                 other = begun.pop()
                 waiting[other[0]] -= 1
                 if other[0] == mark[0]:
-                    gone += [other.span(), mark.span()]
+                    spans += [other.span(), mark.span()]
                     break
         elif after.strip() and not (in_words and before.isalnum()):
             begun.append(mark)
             waiting[mark[0]] += 1
-    found, place = [], 0
-    for start, end in sorted(gone):
-        found.append(text[place:start])
+    pieces, place = [], 0
+    for start, end in sorted(spans):
+        pieces.append(text[place:start])
         place = end
-    return "".join(found) + text[place:]
+    return "".join(pieces) + text[place:]

@@ -19,11 +19,11 @@ def new_seed() -> str:
 
 def code_of(secret: str, seed: str) -> str:
     """The six digits that ``seed`` stands for."""
-    drawn = int.from_bytes(mac(secret, "one-time-code", seed)[:16])
-    return f"{drawn % 10**DIGITS:0{DIGITS}}"
+    number = int.from_bytes(mac(secret, "one-time-code", seed)[:16])
+    return f"{number % 10**DIGITS:0{DIGITS}}"
 
 
 def mac(secret: str, purpose: str, *parts: str) -> bytes:
     """HMAC-SHA256 of the parts, told apart by their lengths; ``purpose`` keeps what is signed for one thing from another."""
-    said = "".join(f"{len(part)}:{part}" for part in parts)
-    return hmac.new(secret.encode(), f"{purpose}|{said}".encode(), hashlib.sha256).digest()
+    message = "".join(f"{len(part)}:{part}" for part in parts)
+    return hmac.new(secret.encode(), f"{purpose}|{message}".encode(), hashlib.sha256).digest()

@@ -30,9 +30,9 @@ class Problems:
         raise ServiceError("invalid", with_more(self._message, len(self.found)), list(self.found[:_SHOWN]))
 
 
-def with_more(message: str, found: int) -> str:
+def with_more(message: str, count: int) -> str:
     """The first problem in words, and how many there are besides."""
-    more = found - 1
+    more = count - 1
     return f"{message} (and {more} more problem{'s' if more > 1 else ''})" if more > 0 else message
 
 

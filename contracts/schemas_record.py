@@ -55,16 +55,16 @@ def _shared(schema: dict[str, Any], models: dict[str, Any]) -> dict[str, Any]:
 
 def _bare(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_bare(one) for one in schema]
+        return [_bare(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {}
+    bare = {}
     for key, value in schema.items():
         if key == "properties":
-            found[key] = {name: _bare(one) for name, one in value.items()}
+            bare[key] = {name: _bare(item) for name, item in value.items()}
         elif key not in _READ_BY_PEOPLE:
-            found[key] = value if key in _VALUES else _bare(value)
-    return found
+            bare[key] = value if key in _VALUES else _bare(value)
+    return bare
 
 
 def record() -> None:
@@ -79,7 +79,7 @@ def _written(value: Any, indent: str = "") -> str:
         return short
     deeper = indent + " "
     if isinstance(value, list):
-        return "[\n" + ",\n".join(deeper + _written(one, deeper) for one in value) + f"\n{indent}]"
+        return "[\n" + ",\n".join(deeper + _written(item, deeper) for item in value) + f"\n{indent}]"
     pairs = (f"{deeper}{json.dumps(key)}: {_written(value[key], deeper)}" for key in sorted(value))
     return "{\n" + ",\n".join(pairs) + f"\n{indent}}}"
 

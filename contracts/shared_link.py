@@ -9,9 +9,9 @@ LINK_FORM_FIELDS = ("email", "name", "phone")
 
 def asked_for(preferences: Mapping[str, Any]) -> list[str]:
     """Those of ``LINK_FORM_FIELDS`` that a template with these preferences asks for."""
-    wanted = set(preferences.get("link_form_fields") or ["email"])
+    fields = set(preferences.get("link_form_fields") or ["email"])
     if preferences.get("shared_link_2fa") or preferences.get("require_email_2fa"):
-        wanted.add("email")
+        fields.add("email")
     if preferences.get("require_phone_2fa"):
-        wanted.add("phone")
-    return [name for name in LINK_FORM_FIELDS if name in wanted]
+        fields.add("phone")
+    return [name for name in LINK_FORM_FIELDS if name in fields]

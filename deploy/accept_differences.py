@@ -40,9 +40,11 @@ class Installation:
         query: dict[str, Any] = {"limit": _PAGE}
         while True:
             page = self.get("/submissions", **query)
-            for one in page["data"]:
-                if one["sealing_status"] == "failed" and is_stopped(whole := self.get(f"/submissions/{one['id']}")):
-                    yield whole
+            for summary in page["data"]:
+                if summary["sealing_status"] == "failed" and is_stopped(
+                    submission := self.get(f"/submissions/{summary['id']}")
+                ):
+                    yield submission
             if not page["data"] or page["pagination"]["next"] is None:
                 return
             query["after"] = page["pagination"]["next"]
@@ -77,26 +79,30 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(installation: Installation, ids: list[int], *, ask: bool) -> int:
-    who = installation.get("/user")
+    user = installation.get("/user")
     if not ids:
-        for one in installation.stopped():
-            _show(one)
+        for submission in installation.stopped():
+            _show(submission)
         return 0
-    found = [installation.get(f"/submissions/{number}") for number in dict.fromkeys(ids)]
-    for one in found:
-        _show(one)
-    wanted = [int(one["id"]) for one in found if is_stopped(one)]
-    refused = len(found) - len(wanted)
-    if wanted and ask:
-        print(f"The trail of each of these {len(wanted)} will say that {who['email']} has accepted it. yes or no?")
+    submissions = [installation.get(f"/submissions/{number}") for number in dict.fromkeys(ids)]
+    for submission in submissions:
+        _show(submission)
+    stopped_ids = [int(submission["id"]) for submission in submissions if is_stopped(submission)]
+    refused = len(submissions) - len(stopped_ids)
+    if stopped_ids and ask:
+        print(
+            f"The trail of each of these {len(stopped_ids)} will say that {user['email']} has accepted it. yes or no?"
+        )
         if sys.stdin.readline().strip() != "yes":
             print("Nothing was accepted.")
             return 1
-    for number in wanted:
+    for number in stopped_ids:
         if (reason := installation.accept(number)) is not None:
             print(f"{number}: {reason}", file=sys.stderr)
             refused += 1
-    print(f"{len(found) - refused} are being sealed as they are, on the word of {who['email']}; {refused} are not.")
+    print(
+        f"{len(submissions) - refused} are being sealed as they are, on the word of {user['email']}; {refused} are not."
+    )
     return 1 if refused else 0
 
 
@@ -104,8 +110,8 @@ def _show(submission: dict[str, Any]) -> None:
     error = submission["sealing_error"] if is_stopped(submission) else None
     differences = str(error).removeprefix(STOPPED).split("; ") if error else ["there is nothing that differs"]
     print(f"{submission['id']}  {_printable(submission['name'] or '')}".rstrip())
-    for one in differences:
-        print(f"    {_printable(one)}")
+    for difference in differences:
+        print(f"    {_printable(difference)}")
 
 
 def _printable(text: str) -> str:

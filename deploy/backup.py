@@ -72,15 +72,15 @@ def main(arguments: list[str] | None = None) -> int:
     )
     chosen = parser.parse_args(arguments)
     try:
-        made = backup(Places.from_environment(), chosen.folder, copy_files=not chosen.list_files)
+        manifest = backup(Places.from_environment(), chosen.folder, copy_files=not chosen.list_files)
     except (Unsuitable, ServiceError, OSError, sqlite3.Error, sa.exc.SQLAlchemyError) as error:
         print(f"No backup was made: {error}", file=sys.stderr)
         return 1
-    files = f"{made.files.count} files {made.files.kind} ({made.files.bytes} bytes)"
-    print(f"{chosen.folder}: {len(made.databases)} databases, {files}")
-    for service, copy in made.databases.items():
+    files = f"{manifest.files.count} files {manifest.files.kind} ({manifest.files.bytes} bytes)"
+    print(f"{chosen.folder}: {len(manifest.databases)} databases, {files}")
+    for service, copy in manifest.databases.items():
         print(f"  {service}: as at {copy.taken_at.isoformat()}, schema {copy.revision}, {sum(copy.rows.values())} rows")
-    print(f"Keep apart from it, nothing opens without them: {', '.join(made.secrets)}")
+    print(f"Keep apart from it, nothing opens without them: {', '.join(manifest.secrets)}")
     return 0
 
 
@@ -93,14 +93,14 @@ def backup(places: Places, folder: Path, *, copy_files: bool = True) -> Manifest
     partial.mkdir(mode=0o700, parents=True)
     (partial / DATABASES).mkdir()
     began_at = datetime.now(UTC)
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         with contextlib.ExitStack() as standing_still:
             for service, url in places.databases.items():
                 standing_still.enter_context(_standstill(service, url))
-            snapshots = {service: held.enter_context(_snapshot(url)) for service, url in places.databases.items()}
+            snapshots = {service: stack.enter_context(_snapshot(url)) for service, url in places.databases.items()}
         databases = {service: snapshot.write(partial, service) for service, snapshot in snapshots.items()}
     files = (_copy_files if copy_files else _list_files)(places.blobs, partial)
-    made = Manifest(
+    manifest = Manifest(
         version=_version(),
         began_at=began_at,
         finished_at=datetime.now(UTC),
@@ -108,12 +108,12 @@ def backup(places: Places, folder: Path, *, copy_files: bool = True) -> Manifest
         files=files,
         secrets=secret_names(),
     )
-    write(partial / MANIFEST, (made.model_dump_json(indent=2) + "\n").encode())
+    write(partial / MANIFEST, (manifest.model_dump_json(indent=2) + "\n").encode())
     write_sums(partial)
     _sync(partial)
     partial.rename(folder)
     _sync(folder.parent, deep=False)
-    return made
+    return manifest
 
 
 class _Snapshot(Protocol):
@@ -127,11 +127,11 @@ def _standstill(service: str, url: str) -> Iterator[None]:
     What one service took, another one had told before. With all databases held, no snapshot is ahead of another. Raises
     Unsuitable where a transaction that is under way does not end.
     """
-    where = normalised(url)
-    held: contextlib.AbstractContextManager[Any] = (
-        _sqlite(where) if where.get_backend_name() == "sqlite" else connected(url)
+    parsed = normalised(url)
+    opening: contextlib.AbstractContextManager[Any] = (
+        _sqlite(parsed) if parsed.get_backend_name() == "sqlite" else connected(url)
     )
-    with held as database:
+    with opening as database:
         try:
             _hold(database)
         except (sqlite3.OperationalError, sa.exc.OperationalError) as error:
@@ -152,9 +152,9 @@ def _hold(database: sqlite3.Connection | Connection) -> None:
 
 @contextlib.contextmanager
 def _snapshot(url: str) -> Iterator[_Snapshot]:
-    where = normalised(url)
-    if where.get_backend_name() == "sqlite":
-        with _sqlite(where) as source:
+    parsed = normalised(url)
+    if parsed.get_backend_name() == "sqlite":
+        with _sqlite(parsed) as source:
             # A copy that begins within a transaction shows what the transaction sees.
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -164,16 +164,16 @@ def _snapshot(url: str) -> Iterator[_Snapshot]:
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             name = connection.execute(sa.text("SELECT pg_export_snapshot()")).scalar_one()
             connection.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-            yield _PostgresSnapshot(where, connection, name, datetime.now(UTC))
+            yield _PostgresSnapshot(parsed, connection, name, datetime.now(UTC))
 
 
 @contextlib.contextmanager
-def _sqlite(where: URL) -> Iterator[sqlite3.Connection]:
+def _sqlite(url: URL) -> Iterator[sqlite3.Connection]:
     """A connection of which the transaction, if there is one, is rolled back at the end."""
-    if not where.database or not Path(where.database).is_file():
-        raise Unsuitable(f"there is no database {where.database}")
+    if not url.database or not Path(url.database).is_file():
+        raise Unsuitable(f"there is no database {url.database}")
     with contextlib.closing(
-        sqlite3.connect(f"file:{where.database}?mode=rw", uri=True, timeout=LONGEST_WAIT)
+        sqlite3.connect(f"file:{url.database}?mode=rw", uri=True, timeout=LONGEST_WAIT)
     ) as connection:
         connection.isolation_level = None
         yield connection
@@ -193,7 +193,7 @@ class _SqliteSnapshot:
         if verdict != "ok":
             raise Unsuitable(f"the database of {service} is damaged: {verdict}")
         with connected(f"sqlite:///{folder / name}") as connection:
-            return _described(connection, name, self._taken_at)
+            return _describe(connection, name, self._taken_at)
 
 
 class _PostgresSnapshot:
@@ -203,9 +203,9 @@ class _PostgresSnapshot:
     def write(self, folder: Path, service: str) -> DatabaseCopy:
         """By pg_dump, in its custom format, of the snapshot that was taken with all the others."""
         name = f"{DATABASES}/{service}.dump"
-        what = ["--format=custom", "--no-owner", "--no-privileges", "--no-comments", f"--snapshot={self._name}"]
-        run_postgres("pg_dump", self._url, *what, f"--file={folder / name}")
-        return _described(self._connection, name, self._taken_at)
+        options = ["--format=custom", "--no-owner", "--no-privileges", "--no-comments", f"--snapshot={self._name}"]
+        run_postgres("pg_dump", self._url, *options, f"--file={folder / name}")
+        return _describe(self._connection, name, self._taken_at)
 
 
 def run_postgres(program: str, url: URL, *arguments: str) -> None:
@@ -227,7 +227,7 @@ def run_postgres(program: str, url: URL, *arguments: str) -> None:
         raise Unsuitable(f"{program} failed: {done.stderr.strip()}")
 
 
-def _described(connection: Connection, name: str, taken_at: datetime) -> DatabaseCopy:
+def _describe(connection: Connection, name: str, taken_at: datetime) -> DatabaseCopy:
     count = "SELECT count(*) FROM {}"
     tables = tables_of(connection)
     quote = connection.dialect.identifier_preparer.quote
@@ -237,13 +237,13 @@ def _described(connection: Connection, name: str, taken_at: datetime) -> Databas
         taken_at=taken_at,
         revision=migrations.revision_of(connection),
         epoch=connection.scalar(sa.select(event_stream.c.epoch)) if event_stream.name in tables else None,
-        given=identities.given(connection),
-        rows={one: connection.scalar(sa.text(count.format(quote(one)))) or 0 for one in tables},
+        given=identities.highest_numbers(connection),
+        rows={table: connection.scalar(sa.text(count.format(quote(table)))) or 0 for table in tables},
     )
 
 
-def _kept(store: BlobStore) -> Iterator[Stored]:
-    return (one for one in store.everything() if not one.key.startswith(NOT_KEPT))
+def _files_to_keep(store: BlobStore) -> Iterator[Stored]:
+    return (file for file in store.everything() if not file.key.startswith(NOT_KEPT))
 
 
 def _copy_files(url: str, folder: Path) -> FilesCopy:
@@ -252,14 +252,14 @@ def _copy_files(url: str, folder: Path) -> FilesCopy:
     root = Path(unquote(urlsplit(url).path)) if urlsplit(url).scheme == "file" else None
     count = size = 0
     (folder / FILES).mkdir()
-    for found in _kept(store):
-        target = folder / FILES / found.key
+    for file in _files_to_keep(store):
+        target = folder / FILES / file.key
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _copy_file(store, root, found.key, target)
+            _copy_file(store, root, file.key, target)
         except (BlobMissing, FileNotFoundError):
             continue  # it was removed meanwhile
-        count, size = count + 1, size + found.size
+        count, size = count + 1, size + file.size
     return FilesCopy(kind="copied", taken_at=taken_at, count=count, bytes=size)
 
 
@@ -282,10 +282,12 @@ def _copy_file(store: BlobStore, root: Path | None, key: str, target: Path) -> N
 
 def _list_files(url: str, folder: Path) -> FilesCopy:
     taken_at = datetime.now(UTC)
-    found = [ListedFile(key=one.key, size=one.size, etag=one.etag) for one in _kept(BlobStore.from_url(url))]
-    lines = ",\n".join(one.model_dump_json() for one in found)
+    files = [
+        ListedFile(key=file.key, size=file.size, etag=file.etag) for file in _files_to_keep(BlobStore.from_url(url))
+    ]
+    lines = ",\n".join(file.model_dump_json() for file in files)
     write(folder / LISTED, f"[\n{lines}\n]\n".encode())
-    return FilesCopy(kind="listed", taken_at=taken_at, count=len(found), bytes=sum(one.size for one in found))
+    return FilesCopy(kind="listed", taken_at=taken_at, count=len(files), bytes=sum(file.size for file in files))
 
 
 def secret_names() -> list[str]:
@@ -305,9 +307,9 @@ def _holds_secret(annotation: Any) -> bool:
 
 def _version() -> str:
     """As git describes it, else the package's."""
-    asked = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--tags"]
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--tags"]
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
-        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     try:
         return version("countersign")
     except PackageNotFoundError:

@@ -66,12 +66,14 @@ def default_ladder() -> str:
 @cache
 def callers() -> dict[str, list[str]]:
     """The services that ask for each call that is served, by its routing key."""
-    asked = {service: set(calls_in_code(service)) | set(_calls_of_walks(service)) for service in SERVICES}
-    for service, own in asked.items():
-        own |= {PING[other].service + ".ping" for other in {call.partition(".")[0] for call in own}}
-        own -= {call for call in own if call.startswith(f"{service}.")}
+    calls = {service: set(calls_in_code(service)) | set(_calls_of_walks(service)) for service in SERVICES}
+    for service, own_calls in calls.items():
+        own_calls |= {PING[other].service + ".ping" for other in {call.partition(".")[0] for call in own_calls}}
+        own_calls -= {call for call in own_calls if call.startswith(f"{service}.")}
     served = [f"{service}.{rpc.method}" for service in SERVICES for rpc in _served(service)]
-    return {call: sorted(service for service, own in asked.items() if call in own) for call in sorted(served)}
+    return {
+        call: sorted(service for service, own_calls in calls.items() if call in own_calls) for call in sorted(served)
+    }
 
 
 def definitions(vhost: str = "/", retry_seconds: str | None = None) -> dict[str, Any]:
@@ -120,16 +122,16 @@ def definitions(vhost: str = "/", retry_seconds: str | None = None) -> dict[str,
 
 
 def _permissions(service: str) -> dict[str, str]:
-    own = f"({'|'.join(topology.EXCLUSIVE)})\\.{broker_user(service)}\\.{UUID}"
+    own_queues = f"({'|'.join(topology.EXCLUSIVE)})\\.{broker_user(service)}\\.{UUID}"
     exchanges = [topology.RPC_EXCHANGE, topology.HINT_EXCHANGE, topology.own_exchange(service)]
     queues = [f"evt-.+--{service}"] if _subscriptions(service) else []
     if _served(service):
         queues.append(topology.rpc_queue(service).name)
     to_events = [topology.event_exchange(service)] if _stated(service) else []
     return {
-        "configure": _one_of(own),
-        "write": _one_of(*map(re.escape, exchanges + to_events), own),
-        "read": _one_of(*map(re.escape, exchanges), *queues, own),
+        "configure": _one_of(own_queues),
+        "write": _one_of(*map(re.escape, exchanges + to_events), own_queues),
+        "read": _one_of(*map(re.escape, exchanges), *queues, own_queues),
     }
 
 
@@ -137,14 +139,14 @@ def _topics(service: str) -> dict[str, tuple[str, str]]:
     """Routing keys that the service may publish with, and bind its queues with, by topic exchange. The broker lets pass what
     it is told nothing about."""
     user = broker_user(service)
-    asked = [re.escape(call) for call, asking in callers().items() if service in asking]
+    calls = [re.escape(call) for call, asking in callers().items() if service in asking]
     replies = [f"reply\\.[^.]+\\.{UUID}"] if _served(service) else []
-    own = f"(echo|check)\\.{user}\\.{UUID}"
+    own_keys = f"(echo|check)\\.{user}\\.{UUID}"
     moved = [f"(retry\\.[^-]+s\\.)?evt-.+--{service}(\\.parked)?"] if _subscriptions(service) else []
     topics = {
-        topology.RPC_EXCHANGE: (_one_of(*asked, *replies), _one_of(f"reply\\.{user}\\.{UUID}")),
+        topology.RPC_EXCHANGE: (_one_of(*calls, *replies), _one_of(f"reply\\.{user}\\.{UUID}")),
         topology.HINT_EXCHANGE: (_one_of(service), _one_of(service)),
-        topology.own_exchange(service): (_one_of(*moved, own), _one_of(own)),
+        topology.own_exchange(service): (_one_of(*moved, own_keys), _one_of(own_keys)),
     }
     if stated := _stated(service):
         topics[topology.event_exchange(service)] = (_one_of(*map(re.escape, stated)), NOTHING)
@@ -157,24 +159,24 @@ def _one_of(*patterns: str) -> str:
 
 def _exchanges(plans: list[topology.QueuePlan]) -> set[str]:
     bound = {exchange for plan in plans for exchange, _ in plan.bindings}
-    own = {topology.own_exchange(service) for service in SERVICES}
+    own_exchanges = {topology.own_exchange(service) for service in SERVICES}
     stated = {topology.event_exchange(event.source) for event in _events()}
-    return {topology.RPC_EXCHANGE, topology.HINT_EXCHANGE} | bound | own | stated
+    return {topology.RPC_EXCHANGE, topology.HINT_EXCHANGE} | bound | own_exchanges | stated
 
 
 def _plans(service: str, ladder: tuple[float, ...]) -> list[topology.QueuePlan]:
-    found = declare.service_class(service)
-    return [] if found is None else declare.plans(found, service, ladder)
+    service_class = declare.service_class(service)
+    return [] if service_class is None else declare.plans(service_class, service, ladder)
 
 
 def _served(service: str) -> list[Rpc[Any, Any]]:
-    found = declare.service_class(service)
-    return [] if found is None else list(calls_of(found).values())
+    service_class = declare.service_class(service)
+    return [] if service_class is None else list(calls_of(service_class).values())
 
 
 def _subscriptions(service: str) -> list[events.Event]:
-    found = declare.service_class(service)
-    return [] if found is None else list(subscriptions_of(found).values())
+    service_class = declare.service_class(service)
+    return [] if service_class is None else list(subscriptions_of(service_class).values())
 
 
 def _stated(service: str) -> list[str]:
@@ -210,29 +212,29 @@ def calls_in_code(service: str) -> Iterator[str]:
 
 def _named(tree: ast.Module) -> Iterator[object]:
     """What of ``contracts.rpc`` a module's code names."""
-    known: dict[str, object] = {}
+    imported: dict[str, object] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("contracts"):
             for alias in node.names:
-                known[alias.asname or alias.name] = _imported(str(node.module), alias.name)
-    yield from (found for found in known.values() if not isinstance(found, ModuleType))
+                imported[alias.asname or alias.name] = _imported(str(node.module), alias.name)
+    yield from (named for named in imported.values() if not isinstance(named, ModuleType))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and (found := _of(node, known)) is not None:
-            yield found
+        if isinstance(node, ast.Attribute) and (named := _of(node, imported)) is not None:
+            yield named
 
 
-def _of(node: ast.expr, known: Mapping[str, object]) -> object:
+def _of(node: ast.expr, imported: Mapping[str, object]) -> object:
     """What ``a.b.c`` stands for, where ``a`` was imported; else None."""
     if isinstance(node, ast.Name):
-        return known.get(node.id)
+        return imported.get(node.id)
     if isinstance(node, ast.Attribute):
-        return getattr(_of(node.value, known), node.attr, None)
+        return getattr(_of(node.value, imported), node.attr, None)
     return None
 
 
 def _imported(module: str, name: str) -> object:
-    found = getattr(importlib.import_module(module), name, None)
-    return importlib.import_module(f"{module}.{name}") if found is None else found
+    attribute = getattr(importlib.import_module(module), name, None)
+    return importlib.import_module(f"{module}.{name}") if attribute is None else attribute
 
 
 if __name__ == "__main__":

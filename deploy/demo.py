@@ -78,12 +78,12 @@ class Receiver(http.server.BaseHTTPRequestHandler):
     """A webhook receiver: verifies the Standard Webhooks signature of each delivery, keeps what it was told."""
 
     secret: ClassVar[str] = ""
-    told: ClassVar[list[dict[str, Any]]] = []
+    received: ClassVar[list[dict[str, Any]]] = []
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         Webhook(self.secret).verify(body, dict(self.headers.items()))
-        self.told.append(json.loads(body))
+        self.received.append(json.loads(body))
         self.send_response(204)
         self.end_headers()
 
@@ -149,7 +149,7 @@ class Demo:
             },
         )
         say(
-            f"2. Submission {signers[0]['submission_id']} sent to {' and then '.join(each['email'] for each in signers)}"
+            f"2. Submission {signers[0]['submission_id']} sent to {' and then '.join(signer['email'] for signer in signers)}"
         )
         return signers[0]["submission_id"], signers
 
@@ -158,11 +158,9 @@ class Demo:
         page = f"/s/{signer['slug']}"
         self.page("POST", f"{page}/view", {"time_zone": "Europe/Copenhagen"})
         form = self.page("GET", f"{page}/form")
-        wanted = VALUES[signer["role"]]
+        texts = VALUES[signer["role"]]
         values = {
-            field["uuid"]: wanted[field["name"]]
-            for field in form["fields"]
-            if field["mine"] and field["name"] in wanted
+            field["uuid"]: texts[field["name"]] for field in form["fields"] if field["mine"] and field["name"] in texts
         }
         signature = next(field for field in form["fields"] if field["mine"] and field["type"] == "signature")
         typed = {"text": signer["name"], "type": "signature", "request_id": str(uuid.uuid4())}
@@ -211,13 +209,13 @@ class Demo:
 
     def show_deliveries(self, webhook: dict[str, Any]) -> None:
         deadline = time.monotonic() + 15
-        while not any(told["event_type"] == "submission.completed" for told in Receiver.told):
+        while not any(event["event_type"] == "submission.completed" for event in Receiver.received):
             if time.monotonic() > deadline:
                 raise SuiteFailed("The webhook for submission.completed did not arrive.")
             time.sleep(0.05)
-        kinds = ", ".join(told["event_type"] for told in Receiver.told)
+        kinds = ", ".join(event["event_type"] for event in Receiver.received)
         say(f"6. Webhooks, in order, each with a verified signature: {kinds}")
-        (self.folder / "webhooks.json").write_text(json.dumps(Receiver.told, indent=1, ensure_ascii=False))
+        (self.folder / "webhooks.json").write_text(json.dumps(Receiver.received, indent=1, ensure_ascii=False))
         say(f"   Deliveries and attempts: GET {self.suite.base_url}/api/webhooks/{webhook['id']}/deliveries")
 
     def show_mails(self) -> None:

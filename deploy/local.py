@@ -117,8 +117,8 @@ def install(*, testing: bool) -> None:
             install_node_packages(environment, lock)
 
 
-def install_debian_packages(wanted: list[str]) -> None:
-    missing = [package for package in wanted if not is_installed(package)]
+def install_debian_packages(packages: list[str]) -> None:
+    missing = [package for package in packages if not is_installed(package)]
     if not missing:
         return
     prefix = privilege()
@@ -137,10 +137,10 @@ def install_debian_packages(wanted: list[str]) -> None:
 
 
 def is_installed(package: str) -> bool:
-    asked = subprocess.run(
+    query = subprocess.run(
         ["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True, check=False
     )
-    return asked.stdout == "installed"
+    return query.stdout == "installed"
 
 
 def privilege() -> list[str] | None:
@@ -174,19 +174,19 @@ def services_not_started(prefix: list[str]) -> Iterator[None]:
 
 def install_python_packages(lock: Path) -> None:
     stamp = ENVIRONMENT / f"countersign-{lock.stem}"
-    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
+    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
         return
     say(f"Installing Python packages from deploy/locks/{lock.name} into .venv")
     if not (ENVIRONMENT / "bin" / "python").exists():
-        made = subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=False)
-        if made.returncode:
+        creation = subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=False)
+        if creation.returncode:
             shutil.rmtree(ENVIRONMENT, ignore_errors=True)
             raise SystemExit("Python cannot make a virtual environment here: install the Debian package python3-venv.")
     # The lock is complete and hashed: pip need not resolve anything.
     run([str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check",
          "--no-deps", "--require-hashes", "-r", str(lock)], dict(os.environ))  # fmt: skip
-    stamp.write_text(wanted)
+    stamp.write_text(digest)
     if lock.stem == "test":
         (ENVIRONMENT / "countersign-all").write_text(hashlib.sha256((LOCKS / "all.txt").read_bytes()).hexdigest())
 
@@ -194,8 +194,8 @@ def install_python_packages(lock: Path) -> None:
 def install_node_packages(environment: Path, lock: Path) -> None:
     """The npm packages that tests and benchmarks run: exact versions with hashes, and no script of theirs is run."""
     stamp = environment / "countersign-installed"
-    wanted = hashlib.sha256((lock / "package-lock.json").read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
+    digest = hashlib.sha256((lock / "package-lock.json").read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
         return
     say(f"Installing the npm packages of {lock.relative_to(ROOT)} into {environment.relative_to(ROOT)}")
     environment.mkdir(parents=True, exist_ok=True)
@@ -203,7 +203,7 @@ def install_node_packages(environment: Path, lock: Path) -> None:
         shutil.copy(lock / name, environment / name)
     run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"],
         dict(os.environ), folder=environment)  # fmt: skip
-    stamp.write_text(wanted)
+    stamp.write_text(digest)
 
 
 def lint() -> int:

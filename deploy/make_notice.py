@@ -85,14 +85,14 @@ class Package:
     def installed(self) -> Distribution:
         """Raises SystemExit when another version, or none, is installed."""
         try:
-            found = distribution(self.name)
+            installed = distribution(self.name)
         except PackageNotFoundError as error:
             raise SystemExit(f"{self.name} is not installed: python3 deploy/local.py install testing") from error
-        if found.version != self.version:
+        if installed.version != self.version:
             raise SystemExit(
-                f"{self.name} {found.version} is installed, and {self.version} is locked: install the lock"
+                f"{self.name} {installed.version} is installed, and {self.version} is locked: install the lock"
             )
-        return found
+        return installed
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class BundledFont:
 
 def bundled_fonts() -> list[BundledFont]:
     """Those of typed signatures, by name. Raises SystemExit for one that is not under the SIL Open Font License."""
-    found = []
+    fonts = []
     for path in sorted(FONTS.glob("*.ttf")):
         names = TTFont(path)["name"]
         if "SIL Open Font License, Version 1.1" not in names.getDebugName(13):
@@ -117,18 +117,18 @@ def bundled_fonts() -> list[BundledFont]:
             )
         version = names.getDebugName(5).removeprefix("Version ").partition(";")[0]
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.append(BundledFont(path.stem, version, names.getDebugName(0), "OFL-1.1", digest))
-    return found
+        fonts.append(BundledFont(path.stem, version, names.getDebugName(0), "OFL-1.1", digest))
+    return fonts
 
 
 def locked(lock: str) -> list[Package]:
     """The packages of ``deploy/locks/<lock>.txt``, by name."""
     text = (LOCKS / f"{lock}.txt").read_text()
-    found = [
+    packages = [
         Package(name, version, tuple(re.findall(r"[0-9a-f]{64}", more)))
         for name, version, more in _PINNED.findall(text)
     ]
-    return sorted(found, key=lambda package: package.name)
+    return sorted(packages, key=lambda package: package.name)
 
 
 def debian_packages(service: str) -> list[str]:
@@ -150,21 +150,25 @@ def dockerfile_of(service: str) -> str:
     return (first + own + last).replace("${SERVICE}", service)
 
 
-def licences(found: Distribution) -> list[str]:
+def licences(installed: Distribution) -> list[str]:
     """The package's SPDX expression; of older packages the field and the classifiers, which may differ."""
-    said = found.metadata
-    if expression := said["License-Expression"]:
+    metadata = installed.metadata
+    if expression := metadata["License-Expression"]:
         return [expression]
-    field = (said["License"] or "").strip()
-    classifiers = [one.split(" :: ")[-1] for one in said.get_all("Classifier") or () if one.startswith("License ::")]
+    field = (metadata["License"] or "").strip()
+    classifiers = [
+        classifier.split(" :: ")[-1]
+        for classifier in metadata.get_all("Classifier") or ()
+        if classifier.startswith("License ::")
+    ]
     return [*([field] if field not in ("", "UNKNOWN") else []), *classifiers]
 
 
-def notices(found: Distribution) -> list[str]:
+def notices(installed: Distribution) -> list[str]:
     """The texts of the package's own NOTICE files."""
     files = [
         file
-        for file in found.files or ()
+        for file in installed.files or ()
         if file.name.upper() in ("NOTICE", "NOTICE.TXT") and ".dist-info" in str(file)
     ]
     return [_plain(file.read_text(encoding="utf-8")) for file in sorted(files, key=str)]
@@ -173,19 +177,26 @@ def notices(found: Distribution) -> list[str]:
 def text() -> str:
     """All of NOTICE."""
     packages = [(package, package.installed) for package in locked("all")]
-    wanted = sorted({name for service in services() for name in debian_packages(service)})
+    debian_names = sorted({name for service in services() for name in debian_packages(service)})
     return "".join(
         [
             HEAD,
             PYTHON_HEAD.format(line=_LINE),
-            _table([(f"{package.name} {package.version}", "; ".join(licences(found))) for package, found in packages]),
+            _table(
+                [
+                    (f"{package.name} {package.version}", "; ".join(licences(installed)))
+                    for package, installed in packages
+                ]
+            ),
             DEBIAN_HEAD.format(line=_LINE),
-            _table([(name, DEBIAN_LICENCES[name]) for name in wanted]),
+            _table([(name, DEBIAN_LICENCES[name]) for name in debian_names]),
             FONTS_HEAD.format(line=_LINE),
             _table([(f"{font.name} {font.version}", font.licence) for font in bundled_fonts()]),
             "".join(f"{font.name}: {font.copyright}\n" for font in bundled_fonts()) + "\n",
             NOTICES_HEAD.format(line=_LINE),
-            "\n".join(f"--- {package.name}\n\n{notice}" for package, found in packages for notice in notices(found)),
+            "\n".join(
+                f"--- {package.name}\n\n{notice}" for package, installed in packages for notice in notices(installed)
+            ),
         ]
     )
 

@@ -44,23 +44,23 @@ _LOCKED_FOR = {"python_version": "3.11", "python_full_version": "3.11.0"}  # as 
 def bill(lock: str) -> str:
     """The SBOM of a service's image, or of ``all``, as JSON."""
     packages = locked(lock)
-    made = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.now(UTC).timestamp()), UTC)
+    created_at = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.now(UTC).timestamp()), UTC)
     serial = uuid.uuid5(
-        uuid.NAMESPACE_OID, f"countersign {lock} {made.timestamp():.0f} " + (LOCKS / f"{lock}.txt").read_text()
+        uuid.NAMESPACE_OID, f"countersign {lock} {created_at.timestamp():.0f} " + (LOCKS / f"{lock}.txt").read_text()
     )
     ours = _ours(lock)
-    bom = Bom(serial_number=serial, metadata=BomMetaData(component=ours, timestamp=made))
-    known = {package.name: _python(package) for package in packages}
+    bom = Bom(serial_number=serial, metadata=BomMetaData(component=ours, timestamp=created_at))
+    components = {package.name: _python(package) for package in packages}
     system = [
         _debian(name) for service in ([lock] if lock != "all" else services()) for name in debian_packages(service)
     ]
     system += [_font(font) for font in bundled_fonts() if lock in ("rendering", "all")]
-    bom.components.update([*known.values(), *system])
+    bom.components.update([*components.values(), *system])
     for name, needed in dependencies(lock, packages).items():
-        bom.register_dependency(known[name] if name else ours, [known[one] for one in sorted(needed)])
+        bom.register_dependency(components[name] if name else ours, [components[other] for other in sorted(needed)])
     bom.register_dependency(ours, system)
-    written: str = JsonV1Dot6(bom).output_as_string(indent=2)
-    return written + "\n"
+    document: str = JsonV1Dot6(bom).output_as_string(indent=2)
+    return document + "\n"
 
 
 def dependencies(lock: str, packages: Iterable[Package]) -> dict[str, set[str]]:
@@ -75,15 +75,15 @@ def dependencies(lock: str, packages: Iterable[Package]) -> dict[str, set[str]]:
         edges[whose].add(name)
         if (name, extras) not in seen:
             seen.add((name, extras))
-            stated = [Requirement(one) for one in installed[name].requires or ()]
-            waiting += [(name, one) for one in stated if _applies(one, extras)]
+            stated = [Requirement(text) for text in installed[name].requires or ()]
+            waiting += [(name, needed) for needed in stated if _applies(needed, extras)]
     return dict(edges)
 
 
 def _own(extra: str) -> Iterator[Requirement]:
     """What pyproject.toml asks for, with this extra; extras that name others are followed."""
-    for one in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]]:
-        requirement = Requirement(one)
+    for line in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]]:
+        requirement = Requirement(line)
         if requirement.name == PROJECT["name"]:
             for other in sorted(requirement.extras):
                 yield from _own(other)
@@ -110,19 +110,19 @@ def _ours(lock: str) -> Component:
 def _python(package: Package) -> Component:
     """The hashes are those of its distributions, any of which the lock lets in; a registry's host is nobody's business."""
     purl = PackageURL("pypi", name=package.name, version=package.version)
-    found = package.installed
+    installed = package.installed
     return Component(
         name=package.name,
         version=package.version,
         purl=purl,
         bom_ref=str(purl),
-        description=found.metadata["Summary"],
-        licenses=[LicenseFactory().make_from_string(one) for one in licences(found)],
+        description=installed.metadata["Summary"],
+        licenses=[LicenseFactory().make_from_string(licence) for licence in licences(installed)],
         external_references=[
             ExternalReference(
                 type=ExternalReferenceType.DISTRIBUTION,
                 url=XsUri(str(purl)),
-                hashes=[HashType(alg=HashAlgorithm.SHA_256, content=one) for one in package.hashes],
+                hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in package.hashes],
             )
         ],
     )

@@ -82,9 +82,9 @@ class Places:
         """As the services read them: ``<SERVICE>_DATABASE_URL`` and ``BLOB_URL``. Where none of them is set, those of
         ``make up`` in VAR_DIR (``./var``). Raises Unsuitable when some are missing."""
         names = {service: f"{service.upper()}_DATABASE_URL" for service in SERVICES}
-        wanted = [*names.values(), "BLOB_URL"]
-        missing = [name for name in wanted if not environment.get(name)]
-        if missing and len(missing) < len(wanted):
+        required = [*names.values(), "BLOB_URL"]
+        missing = [name for name in required if not environment.get(name)]
+        if missing and len(missing) < len(required):
             raise Unsuitable(f"not set: {', '.join(missing)}")
         values = settings_of_var_dir(Path(environment.get("VAR_DIR") or "var").resolve()) if missing else environment
         return cls({service: values[name] for service, name in names.items()}, values["BLOB_URL"])
@@ -111,12 +111,12 @@ def read(folder: Path) -> Manifest:
     if folder.name.endswith(".partial"):
         raise Unsuitable(f"{folder} was never finished")
     try:
-        found = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+        manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
     except (OSError, ValueError) as error:
         raise Unsuitable(f"{folder} is no backup: {error}") from error
-    if found.format != FORMAT:
-        raise Unsuitable(f"{folder} has format {found.format}, this program reads {FORMAT}")
-    return found
+    if manifest.format != FORMAT:
+        raise Unsuitable(f"{folder} has format {manifest.format}, this program reads {FORMAT}")
+    return manifest
 
 
 def digest(path: Path) -> str:
@@ -127,10 +127,10 @@ def digest(path: Path) -> str:
 
 def digest_of(chunks: Iterable[bytes]) -> str:
     """SHA-256 of what comes in pieces, in hex."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for chunk in chunks:
-        made.update(chunk)
-    return made.hexdigest()
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def write_sums(folder: Path) -> None:

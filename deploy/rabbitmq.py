@@ -51,16 +51,16 @@ def free_port() -> int:
 
 def applications(folder: Path, *names: str) -> list[Path]:
     """The Erlang applications of these names in ``folder``, and those there that they need."""
-    found: dict[str, Path] = {}
-    wanted = list(names)
-    while wanted:
-        name = wanted.pop()
+    folders: dict[str, Path] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
         described = next(folder.glob(f"{name}-[0-9]*/ebin/{name}.app"), None)
-        if described and name not in found:
-            found[name] = described.parent.parent
+        if described and name not in folders:
+            folders[name] = described.parent.parent
             needs = re.search(r"\{applications,\s*\[(.*?)\]", described.read_text(), re.DOTALL)
-            wanted += re.findall(r"\w+", needs[1]) if needs else []
-    return list(found.values())
+            waiting += re.findall(r"\w+", needs[1]) if needs else []
+    return list(folders.values())
 
 
 class PrivateBroker:
@@ -166,12 +166,12 @@ class PrivateBroker:
         CalledProcessError when the node does not answer, BrokerFailed when it cannot say.
         """
         listed = 'rabbit_amqqueue:info_all(<<"/">>, [name, messages])'
-        asked = (
+        expression = (
             f'[io_lib:format("~s=~b;", [element(4, Name), Count]) || [{{name, Name}}, {{messages, Count}}] <- {listed}]'
         )
         done = subprocess.run(
             [*self._erl_call(), "-e"],
-            input=f"lists:flatten({asked}).\n",
+            input=f"lists:flatten({expression}).\n",
             env=self._environment(),
             capture_output=True,
             text=True,

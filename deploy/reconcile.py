@@ -63,26 +63,26 @@ def main(arguments: list[str] | None = None) -> int:
         places = Places.from_environment()
         if chosen.restored:
             begin_again(places, list(SERVICES) if "all" in chosen.restored else chosen.restored)
-        left = 0
+        count = 0
         for finding in findings(places, mend=not chosen.dry_run, remove=chosen.remove_unnamed):
             print(finding)
-            left += not finding.startswith("mended")
+            count += not finding.startswith("mended")
     except (Unsuitable, ServiceError, OSError, sqlite3.Error, sa.exc.SQLAlchemyError) as error:
         print(f"Not found out: {error}", file=sys.stderr)
         return 2
-    print(f"{left} findings are left." if left else "The services agree with each other and with the files.")
-    return 1 if left else 0
+    print(f"{count} findings are left." if count else "The services agree with each other and with the files.")
+    return 1 if count else 0
 
 
 def begin_again(places: Places, services: list[str]) -> None:
     """A new life for these databases, whose ids go on above whatever their mark or another service knows of."""
     store = BlobStore.from_url(places.blobs)
-    known = highest_known(places)
+    highest = highest_known(places)
     for service in services:
         with _opened(places, service) as database, migrations.alone(database.url):
             mark = high_water.read(store, service)
             floors = dict(mark.ceilings) if mark else {}
-            for table, number in known.get(service, {}).items():
+            for table, number in highest.get(service, {}).items():
                 floors[table] = max(number, floors.get(table, 0))
             high_water.begin_again(service, database, floors)
             high_water.renew(service, database, store, mark)
@@ -90,13 +90,13 @@ def begin_again(places: Places, services: list[str]) -> None:
 
 def highest_known(places: Places) -> dict[str, dict[str, int]]:
     """The highest id of each table that any other service has heard of, by service and table."""
-    found: dict[str, dict[str, int]] = {}
-    for known in _known(places).values():
-        for name, ids in known.items():
+    highest: dict[str, dict[str, int]] = {}
+    for by_table in _known(places).values():
+        for name, ids in by_table.items():
             owner, _, table = name.partition(".")
-            own = found.setdefault(owner, {})
-            own[table] = max(own.get(table, 0), *ids, 0)
-    return found
+            of_owner = highest.setdefault(owner, {})
+            of_owner[table] = max(of_owner.get(table, 0), *ids, 0)
+    return highest
 
 
 def findings(places: Places, *, mend: bool = False, remove: bool = False) -> Iterator[str]:
@@ -112,22 +112,22 @@ def findings(places: Places, *, mend: bool = False, remove: bool = False) -> Ite
 
 def _unknown_submissions(places: Places) -> Iterator[str]:
     """What others have heard of and submissions does not have: it was made after the backup, and is lost."""
-    own = _read(places, "submissions", lambda session: {*session.scalars(sa.select(SubmissionRow.id))})
-    gone = _read(places, "webhooks", webhooks.erased) | _read(places, "notifications", notifications.erased)
+    existing = _read(places, "submissions", lambda session: {*session.scalars(sa.select(SubmissionRow.id))})
+    erased = _read(places, "webhooks", webhooks.erased) | _read(places, "notifications", notifications.erased)
     lost: set[int] = set()
-    for service, known in _known(places).items():
-        if unknown := known.get(_SUBMISSIONS, set()) - own - gone:
+    for service, ids in _known(places).items():
+        if unknown := ids.get(_SUBMISSIONS, set()) - existing - erased:
             lost |= unknown
             yield f"{service} knows {len(unknown)} submissions that submissions does not have: {_ranges(unknown)}"
-    for number, count in _read(places, "webhooks", webhooks.open_deliveries, lost | gone).items():
+    for number, count in _read(places, "webhooks", webhooks.open_deliveries, lost | erased).items():
         yield f"webhooks still has {count} deliveries to make about submission {number}, which is not there"
 
 
 def _seals(places: Places) -> Iterator[str]:
     waiting = _read(places, "submissions", submissions.sealing)
-    found = _read(places, "rendering", rendering.jobs, list(waiting)) if waiting else {}
+    states = _read(places, "rendering", rendering.jobs, list(waiting)) if waiting else {}
     for seal_id, number in waiting.items():
-        state = found.get(seal_id)
+        state = states.get(seal_id)
         if state is None:
             yield f"submission {number} is being sealed, rendering has no job for it: it is ordered again by itself"
         elif state == "done":
@@ -150,15 +150,15 @@ def _sealed_files(places: Places, *, mend: bool) -> Iterator[str]:
 def _statements(places: Places, *, mend: bool) -> Iterator[str]:
     """Completions that only one of submissions and rendering knows as confirmed."""
     stated = _read(places, "submissions", submissions.statements)
-    own = _read(places, "submissions", lambda session: {*session.scalars(sa.select(SubmissionRow.id))})
-    known = _read(places, "rendering", rendering.statements)
-    if unknown := sorted(stated.keys() - known.keys()):
+    existing = _read(places, "submissions", lambda session: {*session.scalars(sa.select(SubmissionRow.id))})
+    confirmed = _read(places, "rendering", rendering.statements)
+    if unknown := sorted(stated.keys() - confirmed.keys()):
         if mend:
             with _opened(places, "rendering") as database:
                 for sha256 in unknown:
                     database.write(rendering_commands.take_on_statement, stated[sha256], now())
         yield f"{'mended: ' if mend else ''}rendering does not know {len(unknown)} statements of completions"
-    for number in sorted({known[sha256] for sha256 in known.keys() - stated.keys()} & own):
+    for number in sorted({confirmed[sha256] for sha256 in confirmed.keys() - stated.keys()} & existing):
         yield (
             f"rendering has confirmed a completion of submission {number} that submissions does not know: when it is signed"
             " anew, the sealing fails until an admin accepts that"
@@ -184,14 +184,14 @@ def _given_up(places: Places) -> Iterator[str]:
 def _files(places: Places, *, remove: bool) -> Iterator[str]:
     """Rows whose file is missing, and files that no row names."""
     store = BlobStore.from_url(places.blobs)
-    there = {one.key: one for one in store.everything() if not one.key.startswith((MARKS, INCOMING))}
+    there = {file.key: file for file in store.everything() if not file.key.startswith((MARKS, INCOMING))}
     named: set[str] = set()
     for service in places.databases:
         for table, identity, key in _read(places, service, lambda session, name=service: list(_names(session, name))):
             named.add(key)
             if identity is not None and key not in there:
                 yield f"{service}: the file {key} of {table} {identity} is missing"
-    nobodys = [key for key, one in there.items() if key not in named and now() - one.changed_at > YOUNG]
+    nobodys = [key for key, file in there.items() if key not in named and now() - file.changed_at > YOUNG]
     unnamed = [key for key in nobodys if not key.startswith(STATEMENTS)]
     if stated := [key for key in nobodys if key.startswith(STATEMENTS) and key.endswith(".json")]:
         yield f"{len(stated)} statements are kept of completions that no row knows, such as {min(stated)}"
@@ -221,8 +221,8 @@ def _names(session: Session, service: str) -> Iterator[tuple[str, str | None, st
             yield "blob_removals", None, key
 
 
-def _rows(session: Session, table: sa.Table, column: Any, wanted: Any) -> Any:
-    chosen = sa.select(*table.primary_key.columns, column).where(wanted)
+def _rows(session: Session, table: sa.Table, column: Any, condition: Any) -> Any:
+    chosen = sa.select(*table.primary_key.columns, column).where(condition)
     return session.execute(chosen.execution_options(yield_per=_AT_ONCE))
 
 
@@ -231,11 +231,11 @@ def _references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("key"), str) and "sha256" in value:
             yield value["key"]
-        for one in value.values():
-            yield from _references(one)
+        for item in value.values():
+            yield from _references(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _references(one)
+        for item in value:
+            yield from _references(item)
     elif isinstance(value, str) and value.startswith(("{", "[")) and '"sha256"' in value:
         yield from _references(json.loads(value))
 

@@ -56,22 +56,22 @@ def main(arguments: list[str] | None = None) -> int:
 
 def restore(places: Places, folder: Path, *, replace: bool = False) -> Manifest:
     """Raises Unsuitable before anything was changed."""
-    kept = manifest.read(folder)
+    backup = manifest.read(folder)
     sums = manifest.check_sums(folder)
     store = BlobStore.from_url(places.blobs)
-    _check_places(places, kept, store, replace=replace)
-    for service, copy in kept.databases.items():
+    _check_places(places, backup, store, replace=replace)
+    for service, copy in backup.databases.items():
         url = places.databases[service]
         (_restore_sqlite if copy.kind == "sqlite" else _restore_postgres)(url, folder / copy.file)
         migrations.upgrade(service, url)
         print(f"{service}: as at {copy.taken_at.isoformat()}")
-    _restore_files(store, folder, kept, sums)
-    begin_again(places, list(kept.databases))
-    return kept
+    _restore_files(store, folder, backup, sums)
+    begin_again(places, list(backup.databases))
+    return backup
 
 
-def _check_places(places: Places, kept: Manifest, store: BlobStore, *, replace: bool) -> None:
-    for service, copy in kept.databases.items():
+def _check_places(places: Places, backup: Manifest, store: BlobStore, *, replace: bool) -> None:
+    for service, copy in backup.databases.items():
         url = normalised(places.databases[service])
         if (url.get_backend_name() == "sqlite") != (copy.kind == "sqlite"):
             raise Unsuitable(f"the backup of {service} is of {copy.kind}, the database is not")
@@ -82,31 +82,31 @@ def _check_places(places: Places, kept: Manifest, store: BlobStore, *, replace: 
                 raise Unsuitable(f"the database of {service} is not empty: --replace writes over it")
     if running := _running(places):
         raise Unsuitable(f"still running, stop it first: {', '.join(running)}")
-    if not replace and any(not one.key.startswith(NOT_KEPT) for one in store.everything()):
+    if not replace and any(not file.key.startswith(NOT_KEPT) for file in store.everything()):
         raise Unsuitable("the file store is not empty: --replace keeps what is there and adds what is missing")
 
 
 def _running(places: Places) -> list[str]:
     """The services whose background process writes its heartbeat. Waits for another one only where the last is fresh."""
-    seen = _heartbeats(places)
-    if not any(datetime.now(UTC) - at < ALIVE for at in seen.values()):
+    before = _heartbeats(places)
+    if not any(datetime.now(UTC) - at < ALIVE for at in before.values()):
         return []
     time.sleep(LISTEN_SECONDS)
-    return [service for service, at in _heartbeats(places).items() if at != seen.get(service)]
+    return [service for service, at in _heartbeats(places).items() if at != before.get(service)]
 
 
 def _heartbeats(places: Places) -> dict[str, datetime]:
-    found: dict[str, datetime] = {}
+    beats: dict[str, datetime] = {}
     for service, url in places.databases.items():
         path = normalised(url)
         if path.get_backend_name() == "sqlite" and not Path(path.database or "").exists():
             continue
         with connected(url) as connection:
             if heartbeats.name in tables_of(connection):
-                own = sa.select(heartbeats.c.at).where(heartbeats.c.name == service)
-                if (at := connection.scalar(own)) is not None:
-                    found[service] = at
-    return found
+                query = sa.select(heartbeats.c.at).where(heartbeats.c.name == service)
+                if (at := connection.scalar(query)) is not None:
+                    beats[service] = at
+    return beats
 
 
 def _restore_sqlite(url: str, source: Path) -> None:
@@ -128,8 +128,8 @@ def _restore_postgres(url: str, source: Path) -> None:
     with connected(url) as connection, connection.begin():
         for statement in connection.scalars(_EMPTY).all():
             connection.execute(sa.text(statement))
-    what = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
-    run_postgres("pg_restore", normalised(url), *what, str(source))
+    options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+    run_postgres("pg_restore", normalised(url), *options, str(source))
 
 
 _EMPTY = sa.text(
@@ -144,13 +144,13 @@ _EMPTY = sa.text(
 """What is ours in the schema: not what belongs to an extension, which a superuser may have put there."""
 
 
-def _restore_files(store: BlobStore, folder: Path, kept: Manifest, sums: dict[str, str]) -> None:
-    there = {one.key: one.size for one in store.everything()}
-    if kept.files.kind == "listed":
-        missing = [one.key for one in _listed(folder) if there.get(one.key) != one.size]
+def _restore_files(store: BlobStore, folder: Path, backup: Manifest, sums: dict[str, str]) -> None:
+    there = {file.key: file.size for file in store.everything()}
+    if backup.files.kind == "listed":
+        missing = [file.key for file in _listed_files(folder) if there.get(file.key) != file.size]
         for key in missing:
             print(f"not in the file store as it was: {key}")
-        print(f"files: {kept.files.count} were listed, {len(missing)} are missing or of another size")
+        print(f"files: {backup.files.count} were listed, {len(missing)} are missing or of another size")
         return
     prefix = f"{FILES}/"
     added = 0
@@ -160,11 +160,11 @@ def _restore_files(store: BlobStore, folder: Path, kept: Manifest, sums: dict[st
             continue
         store.replace(key, path.read_bytes(), "application/octet-stream")
         added += 1
-    print(f"files: {added} put back, {kept.files.count - added} were there")
+    print(f"files: {added} put back, {backup.files.count - added} were there")
 
 
-def _listed(folder: Path) -> Iterator[ListedFile]:
-    return (ListedFile.model_validate(one) for one in json.loads((folder / LISTED).read_bytes()))
+def _listed_files(folder: Path) -> Iterator[ListedFile]:
+    return (ListedFile.model_validate(entry) for entry in json.loads((folder / LISTED).read_bytes()))
 
 
 if __name__ == "__main__":

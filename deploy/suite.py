@@ -231,11 +231,11 @@ class Suite:
         if self.shared_user:
             return {"AMQP_URL": self.broker.amqp_url}
         _, services = self._broker_passwords()
-        own = {
+        urls = {
             f"{service.upper()}_AMQP_URL": self.broker.url_of(f"countersign-{service}", password)
             for service, password in services.items()
         }
-        return {"AMQP_URL": self.broker.amqp_url, **own}
+        return {"AMQP_URL": self.broker.amqp_url, **urls}
 
     def _migrate(self) -> None:
         """Bring databases and queues to this version: the databases while the broker is still starting."""
@@ -281,10 +281,10 @@ class Suite:
     def _admin_api_key(self) -> tuple[str, bool]:
         if self.settings.get("ADMIN_API_KEY"):
             return self.settings["ADMIN_API_KEY"], False
-        kept = self.var_dir / "admin-api-key"
-        if kept.exists():
-            return kept.read_text().strip(), False
-        return write_secret(kept, secrets.token_urlsafe(32)), True
+        path = self.var_dir / "admin-api-key"
+        if path.exists():
+            return path.read_text().strip(), False
+        return write_secret(path, secrets.token_urlsafe(32)), True
 
 
 class Secrets:
@@ -350,8 +350,8 @@ def announce(suite: Suite, seconds: float) -> None:
     """Say once what a newcomer needs: where it runs, the key, a first call."""
     print(f"Countersign is ready after {seconds:.1f} s: {suite.base_url} (API docs at /docs)")
     if not suite.settings.get("SMTP_URL"):
-        shown = "" if suite.base_url.startswith("https:") else f" and shown at http://localhost:{suite.port}/dev/mail"
-        print(f"Mails are kept in {suite.var_dir / 'mail'}{shown}")
+        mailbox = "" if suite.base_url.startswith("https:") else f" and shown at http://localhost:{suite.port}/dev/mail"
+        print(f"Mails are kept in {suite.var_dir / 'mail'}{mailbox}")
     if suite.api_key_is_new:
         print(
             f"API key of the first admin, printed this once (kept in {suite.var_dir / 'admin-api-key'}): {suite.api_key}"

@@ -114,20 +114,20 @@ def picture(specimen: Specimen) -> Image.Image:
     """The specimen in its three states, one below the other."""
     source = document(specimen.lines)
     prepared = preparing.prepare(source, name=DOCUMENT)
-    found = DocumentFields(DOCUMENT, DOCUMENT, "documents[0]", "file", prepared.pages, found=prepared.fields)
-    fields = define([found], Limits()).fields
+    document_fields = DocumentFields(DOCUMENT, DOCUMENT, "documents[0]", "file", prepared.pages, found=prepared.fields)
+    fields = define([document_fields], Limits()).fields
     sealed = seal_with(prepared.file, prepared.pages, fields, specimen.values)
     looks = {"document": shown(source), "field": with_areas(shown(prepared.file), fields), "sealed": shown(sealed)}
     parts = [(name, cut(look, len(specimen.lines))) for name, look in looks.items()]
     height = sum(part.height for _, part in parts) + len(parts) - 1
-    whole = Image.new("RGB", (parts[0][1].width + GUTTER, height), (225, 229, 235))
-    pen, font, top = ImageDraw.Draw(whole), ImageFont.load_default(size=12), 0
+    sheet = Image.new("RGB", (parts[0][1].width + GUTTER, height), (225, 229, 235))
+    pen, font, top = ImageDraw.Draw(sheet), ImageFont.load_default(size=12), 0
     for name, part in parts:
         pen.rectangle((0, top, GUTTER - 1, top + part.height - 1), fill=(244, 246, 249))
         pen.text((7, top + part.height / 2 - 8), name, fill=(90, 100, 115), font=font)
-        whole.paste(part, (GUTTER, top))
+        sheet.paste(part, (GUTTER, top))
         top += part.height + 1
-    return whole
+    return sheet
 
 
 def document(lines: Sequence[str]) -> bytes:
@@ -149,7 +149,7 @@ def cut(look: Image.Image, lines: int) -> Image.Image:
     return look.crop((round(left), round(top), round(left + SEEN * SCALE), round(top + (LINE * lines + 6) * SCALE)))
 
 
-def seal_with(data: bytes, pages: list[PageSize], fields: Sequence[FieldDefinition], given: dict[str, Any]) -> bytes:
+def seal_with(data: bytes, pages: list[PageSize], fields: Sequence[FieldDefinition], texts: dict[str, Any]) -> bytes:
     """Filled in as a submission is, and sealed."""
     stored = StoredDocument(uuid=DOCUMENT, name=DOCUMENT, file=_blob(data), original=_blob(data), pages=pages)
     signing = filling.Signing({"name": NAME}, WHEN, "Europe/Vienna")
@@ -158,7 +158,7 @@ def seal_with(data: bytes, pages: list[PageSize], fields: Sequence[FieldDefiniti
         by_name[name].uuid: value
         if by_name[name].type is FieldType.VERIFICATION  # set by the identity provider's answer alone
         else rules.coerce(by_name[name], value)
-        for name, value in given.items()
+        for name, value in texts.items()
     }
     values = filling.with_defaults(fields, values, signing)
     hidden = conditions.hidden(fields, {}, values)
@@ -211,8 +211,8 @@ def _pixels(area: Area, page: Image.Image) -> tuple[float, float, float, float]:
 
 def shown(data: bytes) -> Image.Image:
     with pypdfium2.PdfDocument(data) as opened:
-        drawn: Image.Image = opened[0].render(scale=SCALE).to_pil().convert("RGB")
-        return drawn
+        image: Image.Image = opened[0].render(scale=SCALE).to_pil().convert("RGB")
+        return image
 
 
 @cache
@@ -245,14 +245,14 @@ def saved(pdf: pikepdf.Pdf) -> bytes:
 
 def page() -> str:
     """The whole page."""
-    ways = "".join(f"\n```\n{one.tag}\n{one.html}\n{one.json}\n```\n" for one in WAYS)
+    ways = "".join(f"\n```\n{entry.tag}\n{entry.html}\n{entry.json}\n```\n" for entry in WAYS)
     lines = [HEAD.replace("{ways}", ways), "\n## Types\n\n| Type | What it is |\n|---|---|"]
-    lines += [_row(one) for one in TYPES]
+    lines += [_row(entry) for entry in TYPES]
     lines.append("\n## Attributes of tags\n\n| Attribute | What it does |\n|---|---|")
-    lines += [_row(one) for one in ATTRIBUTES]
-    for title, told, faults in FAULTS:
-        lines += [f"\n## {title}\n\n{told}\n\n| Written | What is said | What it means |\n|---|---|---|"]
-        lines += [f"| `{_short(one.written)}` | {one.said} | {one.means} |" for one in faults]
+    lines += [_row(entry) for entry in ATTRIBUTES]
+    for title, text, faults in FAULTS:
+        lines += [f"\n## {title}\n\n{text}\n\n| Written | What is said | What it means |\n|---|---|---|"]
+        lines += [f"| `{_short(entry.written)}` | {entry.said} | {entry.means} |" for entry in faults]
     return "\n".join(lines) + "\n"
 
 
@@ -260,25 +260,27 @@ def _short(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:30]}...{text[-6:]}"
 
 
-def _row(one: Specimen) -> str:
-    names = ", ".join(f"`{name}`" for name in one.names)
-    if not one.lines:
-        return f"| {names} | {one.says} |"
-    tags = " ".join(line for line in one.lines if line)
-    seen = f"![{names.replace('`', '')}: the tag, the field, the sealed file](fields/{_folder(one)}/{one.file})"
-    return f"| {names} | {one.says}<br>`{tags}`<br>{seen} |"
+def _row(specimen: Specimen) -> str:
+    names = ", ".join(f"`{name}`" for name in specimen.names)
+    if not specimen.lines:
+        return f"| {names} | {specimen.says} |"
+    tags = " ".join(line for line in specimen.lines if line)
+    seen = (
+        f"![{names.replace('`', '')}: the tag, the field, the sealed file](fields/{_folder(specimen)}/{specimen.file})"
+    )
+    return f"| {names} | {specimen.says}<br>`{tags}`<br>{seen} |"
 
 
-def _folder(one: Specimen) -> str:
-    return "types" if one in TYPES else "attributes"
+def _folder(specimen: Specimen) -> str:
+    return "types" if specimen in TYPES else "attributes"
 
 
 def main() -> None:
-    for one in (*TYPES, *ATTRIBUTES):
-        if one.lines:
-            target = FOLDER / _folder(one) / one.file
+    for specimen in (*TYPES, *ATTRIBUTES):
+        if specimen.lines:
+            target = FOLDER / _folder(specimen) / specimen.file
             target.parent.mkdir(parents=True, exist_ok=True)
-            look = picture(one).quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+            look = picture(specimen).quantize(COLORS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
             look.save(target, optimize=True)
     PAGE.write_text(page())
 

@@ -53,14 +53,14 @@ def picture(pdf: Path) -> str:
 def checked(pdf: Path) -> str:
     """What pdfsig prints about it, as HTML."""
     done = subprocess.run(["pdfsig", pdf.name], check=True, capture_output=True, text=True, cwd=pdf.parent)
-    wanted = (
+    keys = (
         "Signer Certificate Common Name",
         "Signing Time",
         "Signature Type",
         "Total document",
         "Signature Validation",
     )
-    lines = [line.strip(" -") for line in done.stdout.splitlines() if any(key in line for key in wanted)]
+    lines = [line.strip(" -") for line in done.stdout.splitlines() if any(key in line for key in keys)]
     body = "\n".join(html.escape(line) for line in lines)
     for good in ("Signature is Valid.", "Total document signed"):
         body = body.replace(good, f"<b>{good}</b>")

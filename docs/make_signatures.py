@@ -60,7 +60,9 @@ SPECIMENS = (
 
 def used(name: str) -> list[str]:
     """The fonts of a signature, each once, in reading order."""
-    return list(dict.fromkeys(one.font.name for line in paragraphs(name, Face(SCRIPT_FAMILY)) for one in line.clusters))
+    return list(
+        dict.fromkeys(cluster.font.name for line in paragraphs(name, Face(SCRIPT_FAMILY)) for cluster in line.clusters)
+    )
 
 
 def picture(specimen: Specimen) -> Image.Image:
@@ -75,9 +77,9 @@ def picture(specimen: Specimen) -> Image.Image:
 def page() -> str:
     """docs/signatures.md."""
     rows = [
-        f"| {one.shows or HANDS[used(one.name)[0]]} | {', '.join(used(one.name))} "
-        f"| {one.name} | ![{one.file}](signatures/{one.file}.png) |\n"
-        for one in SPECIMENS
+        f"| {specimen.shows or HANDS[used(specimen.name)[0]]} | {', '.join(used(specimen.name))} "
+        f"| {specimen.name} | ![{specimen.file}](signatures/{specimen.file}.png) |\n"
+        for specimen in SPECIMENS
     ]
     return HEAD + "| Letters | Font | Name | Signature |\n|---|---|---|---|\n" + "".join(rows)
 

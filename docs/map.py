@@ -107,35 +107,35 @@ def _panel(package: str, imports: Imports, left: float, top: float) -> tuple[lis
     """A package's picture, its width and its height."""
     ordered = rows(imports)
     widths = [sum(map(_width, modules)) + _BETWEEN * (len(modules) - 1) for modules in ordered]
-    whole = max([*widths, len(package) * _HEADING_CHARACTER])
+    total_width = max([*widths, len(package) * _HEADING_CHARACTER])
     places: dict[str, tuple[float, float]] = {}
     for number, (modules, width) in enumerate(zip(ordered, widths, strict=True)):
-        x = left + (whole - width) / 2
+        x = left + (total_width - width) / 2
         for module in modules:
             places[module] = (x + _width(module) / 2, top + _HEADING + number * _ROW)
             x += _width(module) + _BETWEEN
-    found = [
+    parts = [
         (
-            f'<text x="{left + whole / 2:.1f}" y="{top + 16:.1f}" font-size="15" font-weight="bold"'
+            f'<text x="{left + total_width / 2:.1f}" y="{top + 16:.1f}" font-size="15" font-weight="bold"'
             f' text-anchor="middle">{package}</text>'
         )
     ]
     for module, other in arrows(imports):
         (x, y), (to_x, to_y) = places[module], places[other]
-        found.append(
+        parts.append(
             f'<path d="M{x:.1f} {y + _HIGH:.1f} L{to_x:.1f} {to_y:.1f}" stroke="#68707c" stroke-width="0.8"'
             f' marker-end="url(#tip)"><title>{module} imports {other}</title></path>'
         )
     for module, (x, y) in sorted(places.items()):
         wide = _width(module)
-        found += [
+        parts += [
             (
                 f'<rect x="{x - wide / 2:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{_HIGH:.0f}" rx="4" fill="#e5f1ed"'
                 ' stroke="#175c4c"/>'
             ),
             f'<text x="{x:.1f}" y="{y + 15:.1f}" text-anchor="middle">{module}</text>',
         ]
-    return found, whole, _HEADING + len(ordered) * _ROW
+    return parts, total_width, _HEADING + len(ordered) * _ROW
 
 
 def _width(module: str) -> float:

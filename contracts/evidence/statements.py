@@ -117,18 +117,18 @@ def paper_parts(
     Of a document ``{name, sha256, conditions}``, by its uuid. Of the party's own fields the whole definition, and so of what
     others cannot fill in on paper; of what they may still fill in whose it is, of what kind and where.
     """
-    parts = {f"documents.{uuid}": canonical_json.digest(dict(one)) for uuid, one in documents.items()}
+    parts = {f"documents.{uuid}": canonical_json.digest(dict(document)) for uuid, document in documents.items()}
     for field in fields:
         fixed = field["submitter_uuid"] == party_uuid or (
             field["areas"] and (field["readonly"] or field["type"] in STATIC_TYPES)
         )
-        known = (
+        frozen = (
             # A later version may know more keys: empty ones are left out.
             {key: value for key, value in field.items() if not (is_empty(value) or value == {})}
             if fixed
             else {key: field[key] for key in _FROZEN}
         )
-        parts[f"fields.{field['uuid']}"] = canonical_json.digest(known)
+        parts[f"fields.{field['uuid']}"] = canonical_json.digest(frozen)
     return parts
 
 

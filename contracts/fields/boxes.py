@@ -34,7 +34,7 @@ def field_boxes(
     """The areas on this document, at most ``MOST_BOXES``. ``roles``: the uuids of the parties, in order. The fields ``filled``
     (by uuid) show their values, so nothing is written into them. An area that names no document is on the first one."""
     numbers = {uuid: number for number, uuid in enumerate(roles)}
-    found = [
+    boxes = [
         FieldBox(
             x=area.x,
             y=area.y,
@@ -48,7 +48,7 @@ def field_boxes(
         for area in field.areas
         if (area.attachment_uuid or first_document_uuid) == document_uuid
     ]
-    return found[:MOST_BOXES]
+    return boxes[:MOST_BOXES]
 
 
 def _name(field: FieldDefinition) -> str:

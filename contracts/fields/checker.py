@@ -48,10 +48,10 @@ Read = Callable[[Any], Any]
 
 
 def options(
-    given: Sequence[str], area_options: Sequence[str], kind: FieldType, path: str, problems: Problems
+    raw: Sequence[str], area_options: Sequence[str], kind: FieldType, path: str, problems: Problems
 ) -> list[str]:
     """The options of a choice: as given, else as the areas name them. A choice without any cannot be made."""
-    chosen = [option.strip() for option in given]
+    chosen = [option.strip() for option in raw]
     if len(chosen) > MOST_OPTIONS:
         problems.add(f"{path}.options", f"must not have more than {MOST_OPTIONS} entries")
     for i, option in enumerate(chosen):
@@ -67,10 +67,10 @@ def options(
     return chosen
 
 
-def validation(given: Mapping[str, Any], field: Field, path: str, problems: Problems) -> dict[str, Any]:
+def validation(raw: Mapping[str, Any], field: Field, path: str, problems: Problems) -> dict[str, Any]:
     """``pattern``, ``message``, ``min``, ``max``, ``step`` of what is given, such that some value satisfies them and those that
     the field has already."""
-    checked = _checked(given, RULES, lambda key, value: rule(field, key, value), f"{path}.validation", problems)
+    checked = _checked(raw, RULES, lambda key, value: rule(field, key, value), f"{path}.validation", problems)
     if conflict := contradiction({**field.validation, **checked}, field.type):
         low, high = conflict
         key = high if high in checked else low
@@ -82,9 +82,9 @@ def validation(given: Mapping[str, Any], field: Field, path: str, problems: Prob
 CONFLICTS = {"max": "must not be below min", "min": "must not be above max", "step": "must leave a number to choose"}
 
 
-def contradiction(kept: Mapping[str, Any], kind: FieldType) -> tuple[str, str] | None:
+def contradiction(rules: Mapping[str, Any], kind: FieldType) -> tuple[str, str] | None:
     """Two rules that no value satisfies together, or None: bounds with nothing between them, a step with nothing on it."""
-    low, high, step = kept.get("min"), kept.get("max"), kept.get("step")
+    low, high, step = rules.get("min"), rules.get("max"), rules.get("step")
     if low is not None and high is not None and (isinstance(low, str) != isinstance(high, str) or low > high):
         return "min", "max"
     if kind is FieldType.NUMBER and low is None and high is not None and step:
@@ -108,10 +108,10 @@ def rule(field: Field, key: str, value: Any) -> Any:
     return values.number(value) if field.type is FieldType.NUMBER else _number_or_day(value)
 
 
-def preferences(given: Mapping[str, Any], kind: FieldType, path: str, problems: Problems) -> dict[str, Any]:
+def preferences(raw: Mapping[str, Any], kind: FieldType, path: str, problems: Problems) -> dict[str, Any]:
     """How the field is drawn, and what its type needs."""
     keys = [*LOOKS, *KINDS[kind].preferences, *(key for key in PROOFS if key not in KINDS[kind].preferences)]
-    checked = _checked(given, keys, lambda key, value: preference(kind, key, value), f"{path}.preferences", problems)
+    checked = _checked(raw, keys, lambda key, value: preference(kind, key, value), f"{path}.preferences", problems)
     return {key: value for key, value in checked.items() if holds(kind, key)}
 
 
@@ -128,34 +128,34 @@ def preference(kind: FieldType, key: str, value: Any) -> Any:
     return checked
 
 
-def default_value(given: Any, field: Field, path: str, problems: Problems) -> Any:
+def default_value(raw: Any, field: Field, path: str, problems: Problems) -> Any:
     """A value that the signer finds filled in; ``{{date}}``, ``{{name}}`` and the like are resolved when they complete."""
     try:
-        return default(given, field)
+        return default(raw, field)
     except BadValue as bad:
         problems.add(f"{path}.default_value", bad.reason)
         return None
 
 
-def default(given: Any, field: Field) -> Any:
+def default(raw: Any, field: Field) -> Any:
     """As ``default_value``; raises BadValue. Pictures and files are texts here: whoever makes a submission fetches them."""
-    if given is None or given in ("", []) or field.type is FieldType.STRIKETHROUGH:
+    if raw is None or raw in ("", []) or field.type is FieldType.STRIKETHROUGH:
         return None
     if field.type is FieldType.VERIFICATION:
         raise BadValue("must be left out: only the signer can prove who they are")
     if field.type in ATTACHED:
-        return _fetched(given, field)
-    if values.awaits(field, given) or field.type is FieldType.HEADING:
-        return text(str(given) if isinstance(given, int | float) else given)
-    value = values.coerce(field, given)
+        return _fetched(raw, field)
+    if values.awaits(field, raw) or field.type is FieldType.HEADING:
+        return text(str(raw) if isinstance(raw, int | float) else raw)
+    value = values.coerce(field, raw)
     if reason := values.violation(field, value):
         raise BadValue(reason)
     return value
 
 
-def _fetched(given: Any, field: Field) -> Any:
+def _fetched(raw: Any, field: Field) -> Any:
     """What becomes one attachment or, of a file field, several."""
-    sources = given if isinstance(given, list) else [given]
+    sources = raw if isinstance(raw, list) else [raw]
     if len(sources) > 1 and field.type is not FieldType.FILE:
         raise BadValue("must be one picture")
     for source in sources:
@@ -164,7 +164,7 @@ def _fetched(given: Any, field: Field) -> Any:
         refuse_placeholder(field, source)
         if len(source) > LONGEST_TEXT:
             raise BadValue("must be a URL: give pictures of one submission in submitters[].fields")
-    return given
+    return raw
 
 
 def refuse_placeholder(field: Field, source: str) -> None:
@@ -182,12 +182,12 @@ def wrong_name(name: str) -> str | None:
     return None
 
 
-def shown_text(given: str | None, path: str, problems: Problems) -> str | None:
+def shown_text(raw: str | None, path: str, problems: Problems) -> str | None:
     """A title or description (Markdown); blank is none."""
-    if not given or not given.strip():
+    if not raw or not raw.strip():
         return None
     try:
-        return text(given)
+        return text(raw)
     except BadValue as bad:
         problems.add(path, bad.reason)
         return None
@@ -220,15 +220,15 @@ def _pattern(value: Any, kind: FieldType) -> str:
 
 
 def _checked(
-    given: Mapping[str, Any], keys: Sequence[str], read: Callable[[str, Any], Any], path: str, problems: Problems
+    raw: Mapping[str, Any], keys: Sequence[str], check: Callable[[str, Any], Any], path: str, problems: Problems
 ) -> dict[str, Any]:
     checked = {}
     for key in keys:
-        value = given.get(key)
+        value = raw.get(key)
         if value is None or value == "":
             continue
         try:
-            checked[key] = read(key, value)
+            checked[key] = check(key, value)
         except BadValue as bad:
             problems.add(f"{path}.{key}", bad.reason)
     return checked
@@ -293,10 +293,10 @@ def _mask(value: Any) -> bool | int:
         return values.boolean(value)
     if isinstance(value, bool):
         return value
-    kept = values.number(value)
-    if not isinstance(kept, int) or abs(kept) > LONGEST_NAME:
+    count = values.number(value)
+    if not isinstance(count, int) or abs(count) > LONGEST_NAME:
         raise BadValue(f"must be true, false or a whole number of characters up to {LONGEST_NAME}")
-    return kept
+    return count
 
 
 def _price(value: Any) -> int | float:
@@ -314,8 +314,8 @@ def _url(value: Any) -> str:
 
 
 def _reasons(value: Any) -> list[str]:
-    given = value if isinstance(value, list) and len(value) <= MOST_REASONS else [None]
-    reasons = [one_line(reason) if isinstance(reason, str) else "" for reason in given]
+    entries = value if isinstance(value, list) and len(value) <= MOST_REASONS else [None]
+    reasons = [one_line(reason) if isinstance(reason, str) else "" for reason in entries]
     if not all(0 < len(reason) <= LONGEST_REASON for reason in reasons):
         raise BadValue(f"must be a list of at most {MOST_REASONS} texts of 1 to {LONGEST_REASON} characters")
     return reasons

@@ -19,9 +19,9 @@ OfDocuments = Mapping[str, Sequence[Condition]]
 def of_documents(documents: Iterable[Mapping[str, Any]]) -> dict[str, list[Condition]]:
     """``documents``: JSON of StoredDocuments, as a submission keeps it."""
     return {
-        one["uuid"]: [Condition.model_validate(item) for item in one["conditions"]]
-        for one in documents
-        if one.get("conditions")
+        document["uuid"]: [Condition.model_validate(item) for item in document["conditions"]]
+        for document in documents
+        if document.get("conditions")
     }
 
 
@@ -65,7 +65,7 @@ def hidden(fields: Iterable[FieldDefinition], documents: OfDocuments, values: Ma
                 visible[uuid] = all(
                     any(holds(item, value_of(item.field_uuid)) for item in group) for group in rule.groups
                 ) and (not rule.papers or any(visible.get(paper, True) for paper in rule.papers))
-    return {uuid for uuid, shown in visible.items() if not shown}
+    return {uuid for uuid, is_visible in visible.items() if not is_visible}
 
 
 def undecided(fields: Iterable[FieldDefinition], documents: OfDocuments, open_fields: Collection[str]) -> set[str]:
@@ -74,13 +74,13 @@ def undecided(fields: Iterable[FieldDefinition], documents: OfDocuments, open_fi
     for uuid, rule in _rules(fields, documents).items():
         for needed in rule.needed:
             dependents.setdefault(needed, []).append(uuid)
-    found: set[str] = set()
+    uuids: set[str] = set()
     waiting = list(open_fields)
     while waiting:
-        new = [uuid for uuid in dependents.get(waiting.pop(), ()) if uuid not in found]
-        found.update(new)
+        new = [uuid for uuid in dependents.get(waiting.pop(), ()) if uuid not in uuids]
+        uuids.update(new)
         waiting += new
-    return found
+    return uuids
 
 
 def on_shown_documents(field: FieldDefinition, hidden: Collection[str]) -> FieldDefinition:
@@ -119,7 +119,7 @@ def settled(
 
     None when the field or document can never be shown. So a signer's page needs no values of others.
     """
-    left: list[Condition] = []
+    remaining: list[Condition] = []
     for group in grouped(conditions):
         open_items = [item for item in group if item.field_uuid in changing]
         if any(holds(item, values.get(item.field_uuid)) for item in group if item.field_uuid not in changing):
@@ -127,55 +127,55 @@ def settled(
         if not open_items:
             return None
         first, *others = open_items
-        left += [first.model_copy(update={"operation": None})]
-        left += [item.model_copy(update={"operation": "or"}) for item in others]
-    return left
+        remaining += [first.model_copy(update={"operation": None})]
+        remaining += [item.model_copy(update={"operation": "or"}) for item in others]
+    return remaining
 
 
 def holds(condition: Condition, value: Any) -> bool:
     """One item. An action that nobody knows holds: a field too many is seen, a field too few is not."""
-    wanted = condition.value
+    expected = condition.value
     match condition.action:
         case "empty" | "unchecked":
             return is_empty(value)
         case "not_empty" | "checked":
             return not is_empty(value)
         case "equal":
-            return _equal(value, wanted)
+            return _equal(value, expected)
         case "not_equal":
-            return not _equal(value, wanted)
+            return not _equal(value, expected)
         case "contains":
-            return _contains(value, wanted)
+            return _contains(value, expected)
         case "does_not_contain":
-            return not _contains(value, wanted)
+            return not _contains(value, expected)
         case "greater_than":
-            return _compared(value, wanted) > 0
+            return _compared(value, expected) > 0
         case "less_than":
-            return _compared(value, wanted) < 0
+            return _compared(value, expected) < 0
     return True
 
 
-def _equal(value: Any, wanted: Any) -> bool:
+def _equal(value: Any, expected: Any) -> bool:
     if isinstance(value, list):
-        return _word(wanted) in [_word(item) for item in value]
-    return _word(value) == _word(wanted)
+        return _word(expected) in [_word(item) for item in value]
+    return _word(value) == _word(expected)
 
 
-def _contains(value: Any, wanted: Any) -> bool:
+def _contains(value: Any, expected: Any) -> bool:
     if isinstance(value, list):
-        return _equal(value, wanted)
-    return bool(_word(wanted)) and _word(wanted).lower() in _word(value).lower()
+        return _equal(value, expected)
+    return bool(_word(expected)) and _word(expected).lower() in _word(value).lower()
 
 
-def _compared(value: Any, wanted: Any) -> int:
+def _compared(value: Any, expected: Any) -> int:
     """-1, 0 or 1; 0 when the two cannot be compared. Dates are ISO texts and compare as such."""
     if is_empty(value) or isinstance(value, list | bool):
         return 0
     try:
-        left, right = float(value), float(wanted)
+        left, right = float(value), float(expected)
         return (left > right) - (left < right)
     except (TypeError, ValueError):
-        text, other = _word(value), _word(wanted)
+        text, other = _word(value), _word(expected)
         return (text > other) - (text < other)
 
 

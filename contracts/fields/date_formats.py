@@ -38,10 +38,10 @@ def has_time(format_: Any) -> bool:
 
 def parsed_date(text: str, format_: str | None) -> date | None:
     """A date written as ``format_`` says, or None."""
-    found = _reader(format_ or DEFAULT_DATE_FORMAT).fullmatch(text.strip())
-    if found is None:
+    match = _reader(format_ or DEFAULT_DATE_FORMAT).fullmatch(text.strip())
+    if match is None:
         return None
-    parts = found.groupdict()
+    parts = match.groupdict()
     if not parts.get("year") or not parts.get("month"):
         return None
     year, month = int(parts["year"]), parts["month"]
@@ -55,10 +55,10 @@ def parsed_date(text: str, format_: str | None) -> date | None:
 @lru_cache(maxsize=256)
 def _reader(format_: str) -> re.Pattern[str]:
     parts, end, seen = [], 0, set()
-    for found in TOKEN.finditer(format_):
-        kind = found[0][0]
-        parts.append(re.escape(format_[end : found.start()]))
-        parts.append(r"[\w:]+" if kind in seen or found[0] not in _READ else _READ[found[0]])
+    for token in TOKEN.finditer(format_):
+        kind = token[0][0]
+        parts.append(re.escape(format_[end : token.start()]))
+        parts.append(r"[\w:]+" if kind in seen or token[0] not in _READ else _READ[token[0]])
         seen.add(kind)
-        end = found.end()
+        end = token.end()
     return re.compile("".join([*parts, re.escape(format_[end:])]), re.ASCII)

@@ -168,12 +168,12 @@ def _part(token: str, moment: datetime, locale: str) -> str:
     return zone_text(moment)
 
 
-def _month(moment: datetime, whole: bool, locale: str) -> str:
+def _month(moment: datetime, in_full: bool, locale: str) -> str:
     # Babel reads files the first time, which most documents do not need.
     from babel.dates import get_month_names
 
     # Beside a day some languages inflect the name: "5 marca", not "marzec".
-    width = "wide" if whole else "abbreviated"
+    width = "wide" if in_full else "abbreviated"
     return str(get_month_names(width, context="format", locale=babel_locale(locale))[moment.month])
 
 

@@ -30,8 +30,8 @@ def unusable(pattern: str, *, of_phone: bool = False) -> str | None:
     usable = compiled(pattern)
     if usable is None:
         return "must be a pattern that RE2 understands (no look-around, no back-references)"
-    known, low, high = usable._regexp.PossibleMatchRange(10)
-    if not known:
+    bounded, low, high = usable._regexp.PossibleMatchRange(10)
+    if not bounded:
         return None
     if high == b"":
         return "must match some text"

@@ -143,7 +143,7 @@ def _date(field: Field, raw: Any) -> str:
             moment = datetime.fromtimestamp(raw, UTC)
         except (ValueError, OverflowError, OSError):
             raise BadValue("must be a day of the calendar") from None
-        return _kept_moment(moment) if timed else moment.date().isoformat()
+        return _stored_moment(moment) if timed else moment.date().isoformat()
     if timed and isinstance(raw, str) and "T" in raw:
         return _timed(raw.strip())
     if isinstance(raw, str):
@@ -153,8 +153,8 @@ def _date(field: Field, raw: Any) -> str:
                 return date.fromisoformat(text[:10]).isoformat()
             except ValueError:
                 raise BadValue("must be a day of the calendar") from None
-        if not timed and (found := parsed_date(text, field.preferences.get("format"))):
-            return found.isoformat()
+        if not timed and (day := parsed_date(text, field.preferences.get("format"))):
+            return day.isoformat()
     raise BadValue(_TIMED if timed else "must be a date as YYYY-MM-DD")
 
 
@@ -166,10 +166,10 @@ def _timed(text: str) -> str:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise BadValue(_TIMED) from None
-    return _kept_moment(moment)
+    return _stored_moment(moment)
 
 
-def _kept_moment(moment: datetime) -> str:
+def _stored_moment(moment: datetime) -> str:
     """Not of the calendar's first and last year: in another time zone it may be beyond them, and nobody could show it."""
     if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
         raise BadValue(f"must be of the years {_FIRST_YEAR} to {_LAST_YEAR}")
@@ -196,9 +196,9 @@ def _checkbox(_field: Field, raw: Any) -> bool:
 
 
 def _multiple(field: Field, raw: Any) -> list[str]:
-    given = [_line(field, item) for item in _items(raw)]
-    ordered = [option for option in field.options if option in given]
-    return ordered + [item for item in dict.fromkeys(given) if item not in ordered]
+    chosen = [_line(field, item) for item in _items(raw)]
+    ordered = [option for option in field.options if option in chosen]
+    return ordered + [item for item in dict.fromkeys(chosen) if item not in ordered]
 
 
 def _attachment(_field: Field, raw: Any) -> str:
@@ -233,22 +233,22 @@ READERS: Mapping[Value, Callable[[Field, Any], Any]] = {
 
 
 def _broken_rule(field: Field, value: Any) -> str | None:
-    rules, kept = KINDS[field.type].rules, field.validation
-    if "pattern" in rules and (pattern := kept.get("pattern")):
+    rules, limits = KINDS[field.type].rules, field.validation
+    if "pattern" in rules and (pattern := limits.get("pattern")):
         # Where tags are read there is no RE2 (see patterns).
         from contracts.fields.patterns import compiled
 
         usable = compiled(pattern)
         return "does not have the required form" if usable and usable.fullmatch(value) is None else None
     if "step" in rules:
-        return _out_of_bounds(value, kept, _as_number) or _off_step(value, kept)
+        return _out_of_bounds(value, limits, _as_number) or _off_step(value, limits)
     if "min" in rules:
-        return _out_of_bounds(value[:10], kept, _as_date)
+        return _out_of_bounds(value[:10], limits, _as_date)
     return None
 
 
-def _out_of_bounds(value: Any, rules: Mapping[str, Any], read: Callable[[Any], Any]) -> str | None:
-    low, high = read(rules.get("min")), read(rules.get("max"))
+def _out_of_bounds(value: Any, rules: Mapping[str, Any], convert: Callable[[Any], Any]) -> str | None:
+    low, high = convert(rules.get("min")), convert(rules.get("max"))
     if low is not None and value < low:
         return f"must not be below {low}"
     if high is not None and value > high:

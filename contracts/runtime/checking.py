@@ -48,7 +48,7 @@ class Fault(Exception):
 class Trial:
     """``attempt`` raises what is wrong, and returns what was found, or an empty string. ``but ...`` is a warning."""
 
-    what: str
+    name: str
     attempt: Callable[[], str]
 
 
@@ -89,8 +89,8 @@ def trials(name: str, settings: ServiceSettings) -> list[Trial]:
     ]
     if importlib.util.find_spec(f"services.{name}.checking") is None:
         return common
-    own: list[Trial] = importlib.import_module(f"services.{name}.checking").trials(settings)
-    return common + own
+    specific: list[Trial] = importlib.import_module(f"services.{name}.checking").trials(settings)
+    return common + specific
 
 
 def outcome(trial: Trial) -> tuple[bool, str]:
@@ -99,8 +99,8 @@ def outcome(trial: Trial) -> tuple[bool, str]:
 
     def run() -> None:
         try:
-            found = trial.attempt()
-            done.append((True, f"ok, {found}" if found.startswith("but ") else f"ok ({found})" if found else "ok"))
+            detail = trial.attempt()
+            done.append((True, f"ok, {detail}" if detail.startswith("but ") else f"ok ({detail})" if detail else "ok"))
         except Exception as error:  # whatever it is, the operator is to read it
             done.append((False, reason_of(error)))
 
@@ -108,7 +108,7 @@ def outcome(trial: Trial) -> tuple[bool, str]:
     thread.start()
     thread.join(TIME_LIMIT)
     good, words = done[0] if done else (False, f"no answer within {TIME_LIMIT:.0f} s")
-    return good, f"{trial.what}: {observe.shown(words)}"
+    return good, f"{trial.name}: {observe.shown(words)}"
 
 
 def reason_of(error: BaseException) -> str:
@@ -132,12 +132,12 @@ def _line(error: object) -> str:
 
 def _database(database: Database) -> str:
     if database.sqlite:
-        found = database.read(lambda session: session.scalar(sa.text("SELECT sqlite_version()")))
-        return f"SQLite {found}"
+        release = database.read(lambda session: session.scalar(sa.text("SELECT sqlite_version()")))
+        return f"SQLite {release}"
 
     def look(session: Any) -> Any:
-        asked = "current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery()"
-        return session.execute(sa.text(f"SELECT {asked}, current_setting('default_transaction_isolation')")).one()
+        columns = "current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery()"
+        return session.execute(sa.text(f"SELECT {columns}, current_setting('default_transaction_isolation')")).one()
 
     number, version, standby, isolation = database.read(look)
     if number < OLDEST_POSTGRESQL * 10_000:
@@ -209,9 +209,9 @@ def _broker(name: str, amqp_url: str) -> str:
         channel.confirm_delivery()
         channel.basic_publish(exchange, queue, b"check", mandatory=True)
         _received(channel, queue)
-        said = channel.connection._impl.server_properties
-    version = said.get("version", b"")
-    return f"{said.get('product', 'broker')} {version.decode() if isinstance(version, bytes) else version}"
+        properties = channel.connection._impl.server_properties
+    version = properties.get("version", b"")
+    return f"{properties.get('product', 'broker')} {version.decode() if isinstance(version, bytes) else version}"
 
 
 def _own_queue(name: str, amqp_url: str, channel: Any, arguments: dict[str, Any] | None = None) -> str:
@@ -246,8 +246,8 @@ def _queues(name: str, settings: ServiceSettings) -> str:
             except ChannelClosedByBroker as closed:
                 if closed.reply_code != _NOT_FOUND:
                     raise
-                own = not declare.may_declare(broker.user_of(settings.amqp_url))
-                raise Fault(f"{plan.name} is missing: {declare.IMPORT if own else 'run migrate'}") from None
+                imported = not declare.may_declare(broker.user_of(settings.amqp_url))
+                raise Fault(f"{plan.name} is missing: {declare.IMPORT if imported else 'run migrate'}") from None
     return str(len(plans))
 
 
@@ -256,10 +256,10 @@ def _clock_of_broker(name: str, amqp_url: str) -> str:
     with _channel(amqp_url) as channel:
         arrived = _own_queue(name, amqp_url, channel)
         dead_letters = {"x-dead-letter-exchange": own_exchange(name), "x-dead-letter-routing-key": arrived}
-        left = _own_queue(name, amqp_url, channel, {"x-message-ttl": 0, **dead_letters})
+        source = _own_queue(name, amqp_url, channel, {"x-message-ttl": 0, **dead_letters})
         before = time.time()
         channel.confirm_delivery()
-        channel.basic_publish(own_exchange(name), left, b"check")
+        channel.basic_publish(own_exchange(name), source, b"check")
         moved: datetime = _received(channel, arrived).headers["x-death"][0]["time"]
         ours = (before + time.time()) / 2
     theirs = (moved if moved.tzinfo else moved.replace(tzinfo=UTC)).timestamp()

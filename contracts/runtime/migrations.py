@@ -64,14 +64,14 @@ def pending(service: str, database_url: str) -> str | None:
 
     A later version is fine: migrations only expand while old code may still run.
     """
-    known = revisions(service)
+    versions = revisions(service)
     with _engine(database_url) as engine, engine.connect() as connection:
         current = revision_of(connection)
-    if current == known[-1] or _is_later(current, known):
+    if current == versions[-1] or _is_later(current, versions):
         return None
     if current is None:
-        return f"the schema is empty, not at {known[-1]}: run migrate"
-    return f"the schema is at {current}, not at {known[-1]}: run migrate"
+        return f"the schema is empty, not at {versions[-1]}: run migrate"
+    return f"the schema is at {current}, not at {versions[-1]}: run migrate"
 
 
 def revisions(service: str) -> list[str]:
@@ -87,9 +87,9 @@ def revision_of(connection: Connection) -> str | None:
     return revision
 
 
-def _is_later(current: str | None, known: list[str]) -> bool:
+def _is_later(current: str | None, versions: list[str]) -> bool:
     """A revision that this code does not know was made by a version after it."""
-    return current is not None and current not in known
+    return current is not None and current not in versions
 
 
 def differences(service: str, database_url: str) -> list[Any]:
@@ -98,23 +98,23 @@ def differences(service: str, database_url: str) -> list[Any]:
     from alembic.migration import MigrationContext
 
     models = importlib.import_module(f"services.{service}.models")
-    wanted = sa.MetaData()
+    expected = sa.MetaData()
     for source in (tables.runtime_metadata, models.Base.metadata):
         for table in source.tables.values():
-            table.to_metadata(wanted)
+            table.to_metadata(expected)
     with _engine(database_url) as engine, engine.connect() as connection:
         if connection.dialect.name != "postgresql":
-            for table in wanted.tables.values():
+            for table in expected.tables.values():
                 table.indexes -= {index for index in table.indexes if search.is_for_postgresql(index)}
         options = {"compare_type": True, "include_object": _comparable(connection)}
-        return list(compare_metadata(MigrationContext.configure(connection, opts=options), wanted))
+        return list(compare_metadata(MigrationContext.configure(connection, opts=options), expected))
 
 
 def check_trigrams(service: str, database_url: str) -> None:
     """Raises search.NoTrigrams when the service's lists need pg_trgm and this database neither has it nor may get it."""
     models = importlib.import_module(f"services.{service}.models")
-    wanted = [index for table in models.Base.metadata.tables.values() for index in table.indexes]
-    if any(search.is_search_index(index) for index in wanted):
+    indexes = [index for table in models.Base.metadata.tables.values() for index in table.indexes]
+    if any(search.is_search_index(index) for index in indexes):
         with _engine(database_url) as engine, engine.connect() as connection, connection.begin() as transaction:
             search.require_trigrams(connection)
             transaction.rollback()
@@ -132,11 +132,11 @@ def _comparable(connection: Connection) -> Callable[..., bool]:
     """FTS5 tables and what SQLite keeps of them are in no model."""
     virtual: list[str] = []
     if connection.dialect.name == "sqlite":
-        made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
-        virtual = list(connection.scalars(sa.text(made)))
+        query = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+        virtual = list(connection.scalars(sa.text(query)))
 
     def compared(_item: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
-        return kind != "table" or not any(name == one or str(name).startswith(f"{one}_") for one in virtual)
+        return kind != "table" or not any(name == table or str(name).startswith(f"{table}_") for table in virtual)
 
     return compared
 

@@ -215,7 +215,7 @@ class Outbound:
         that may come twice: a connection may turn out to be closed, and then the body is sent again over a new one.
         """
         deadline = time.monotonic() + total_timeout
-        while (line := self._kept(url) if keep_alive else None) is not None:
+        while (line := self._idle_line(url) if keep_alive else None) is not None:
             try:
                 with self._exchange("POST", url, body, headers, connect_timeout, deadline, line, keep=True) as answer:
                     return _answered(answer, max_response, deadline)
@@ -241,18 +241,18 @@ class Outbound:
         headers: Mapping[str, str],
         connect_timeout: float,
         deadline: float,
-        kept: "_Line | None" = None,
+        idle: "_Line | None" = None,
         *,
         keep: bool = False,
     ) -> Iterator[requests.Response]:
         host = _parts(url)
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             raise OutboundFailed("took too long")
-        line = kept or _Line(self, urlsplit(url).scheme, host)
+        line = idle or _Line(self, urlsplit(url).scheme, host)
         adapter = line.adapter
         # A receiver that sends a byte now and then never runs into a read time-out: the watchdog cuts the line.
-        watchdog = threading.Timer(left, adapter.cut)
+        watchdog = threading.Timer(remaining, adapter.cut)
         watchdog.daemon = True
         done = False
         try:
@@ -262,7 +262,7 @@ class Outbound:
                 url,
                 data=body,
                 headers={"Accept-Encoding": "identity", **headers},
-                timeout=(min(connect_timeout, left), left),
+                timeout=(min(connect_timeout, remaining), remaining),
                 allow_redirects=False,
                 stream=True,
             ) as answer:
@@ -274,13 +274,13 @@ class Outbound:
         except (OutboundRefused, OutboundFailed):
             raise
         except (requests.RequestException, OSError, ValueError, RuntimeError) as error:
-            if kept is not None and not adapter.was_cut and _was_closed(error):
+            if idle is not None and not adapter.was_cut and _was_closed(error):
                 raise _Stale from error
             raise self._explained(error, time.monotonic() >= deadline) from error
         finally:
             watchdog.cancel()
             if done and keep:
-                self._keep(line)
+                self._keep_line(line)
             else:
                 line.session.close()
 
@@ -294,16 +294,16 @@ class Outbound:
         for line in old:
             line.session.close()
 
-    def _kept(self, url: str) -> "_Line | None":
+    def _idle_line(self, url: str) -> "_Line | None":
         self.close_idle()
-        where = urlsplit(url).scheme, _parts(url)
+        origin = urlsplit(url).scheme, _parts(url)
         with self._lock:
-            line = next((line for line in reversed(self._idle) if line.where == where), None)
+            line = next((line for line in reversed(self._idle) if line.origin == origin), None)
             if line is not None:
                 self._idle.remove(line)
             return line
 
-    def _keep(self, line: "_Line") -> None:
+    def _keep_line(self, line: "_Line") -> None:
         line.used_at = time.monotonic()
         with self._lock:
             self._idle.append(line)
@@ -325,12 +325,12 @@ class Outbound:
 
     def addresses(self, host: str, port: int, timeout: float = 5.0) -> list[tuple[Any, ...]]:
         """Resolve ``host`` within ``timeout`` seconds, if every address of it may be called."""
-        found = _resolve(host, port, timeout)
-        resolved = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+        entries = _resolve(host, port, timeout)
+        resolved = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in entries]
         if not resolved or not all(self._may_call(address) for address in resolved):
             raise OutboundRefused("must not lead to a private or reserved address")
         self._check_port(port, resolved)
-        return list(found)
+        return list(entries)
 
     def _check_port(self, port: int, resolved: Sequence[Address]) -> None:
         """Behind other ports are services that are not HTTP: nobody's webhook is there."""
@@ -470,7 +470,7 @@ class _Line:
     """A session with its one connection to one host. No cookie of one call is sent with another."""
 
     def __init__(self, guard: Outbound, scheme: str, host: tuple[str, int]) -> None:
-        self.where = scheme, host
+        self.origin = scheme, host
         self.adapter = _GuardedAdapter(guard)
         self.session = requests.Session()
         self.session.trust_env = False

@@ -81,8 +81,8 @@ def moved(connection: Any, queue: str, *, again: bool) -> int:
         method, properties, body = channel.basic_get(queue)
         if method is None:
             break
-        kept = (properties.headers or {}).items()
-        properties.headers = {name: value for name, value in kept if not name.startswith(("x-", "countersign-"))}
+        headers = (properties.headers or {}).items()
+        properties.headers = {name: value for name, value in headers if not name.startswith(("x-", "countersign-"))}
         if not again:
             properties.headers[topology.DROPPED_HEADER] = True
         target = queue.removesuffix(topology.parked_queue_name(""))

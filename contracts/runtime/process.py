@@ -60,15 +60,15 @@ def settings_of(name: str) -> ServiceSettings:
     except pydantic.ValidationError as error:
         print(f"{name}: the settings are not complete:", file=sys.stderr)  # noqa: T201
         for problem in error.errors(include_input=False, include_url=False):
-            where = ".".join(str(part) for part in problem["loc"])
-            print(f"  {environment_name(cls, where)}: {problem['msg']}", file=sys.stderr)  # noqa: T201
+            field = ".".join(str(part) for part in problem["loc"])
+            print(f"  {environment_name(cls, field)}: {problem['msg']}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
 
 
 def environment_name(cls: type[ServiceSettings], field: str) -> str:
     """Name the environment variable of a setting."""
-    known = cls.model_fields.get(field)
-    alias = known.validation_alias if known else None
+    info = cls.model_fields.get(field)
+    alias = info.validation_alias if info else None
     return str(alias or field).upper()
 
 
@@ -115,9 +115,9 @@ def write_something(database: Database, name: str) -> None:
 class _Look:
     """At a heartbeat: what it said, and the monotonic moments of the look and (estimated) of the heartbeat."""
 
-    said: datetime
-    looked: float
-    beaten: float
+    beat_at: datetime
+    looked_at: float
+    alive_at: float
 
 
 _looks: dict[tuple[str, str], _Look] = {}
@@ -126,15 +126,15 @@ _looks: dict[tuple[str, str], _Look] = {}
 def _seen_lately(database: Database, name: str) -> bool:
     """A heartbeat that changed since the last look was written since then. Its own time says more only at the first look:
     it is by another clock, which may differ, or have been put forward or back meanwhile."""
-    said = database.read(lambda session: session.scalar(sa.select(heartbeats.c.at).where(heartbeats.c.name == name)))
-    if said is None:
+    beat_at = database.read(lambda session: session.scalar(sa.select(heartbeats.c.at).where(heartbeats.c.name == name)))
+    if beat_at is None:
         return False
-    looked, last = time.monotonic(), _looks.get((str(database.url), name))
-    beaten = looked - max(0.0, (now() - said).total_seconds())
+    looked_at, last = time.monotonic(), _looks.get((str(database.url), name))
+    alive_at = looked_at - max(0.0, (now() - beat_at).total_seconds())
     if last is not None:
-        beaten = last.beaten if said == last.said else max(beaten, last.looked)
-    _looks[str(database.url), name] = _Look(said, looked, beaten)
-    quiet: float = looked - beaten
+        alive_at = last.alive_at if beat_at == last.beat_at else max(alive_at, last.looked_at)
+    _looks[str(database.url), name] = _Look(beat_at, looked_at, alive_at)
+    quiet: float = looked_at - alive_at
     return quiet < HEARTBEAT_MISSED_AFTER.total_seconds()
 
 
@@ -234,24 +234,24 @@ def _drain(parts: list[_Part], threads: list[threading.Thread], seconds: float) 
 
 
 def _problems(parts: list[_Part], buses: Collection["_Bus"]) -> list[str]:
-    found = []
+    messages = []
     if not all(bus.publisher.connected for bus in buses):
-        found.append("events are not relayed: not connected to the message broker")
+        messages.append("events are not relayed: not connected to the message broker")
     if not all(bus.hints.connected for bus in buses):
-        found.append("hints are not heard: not connected to the message broker")
+        messages.append("hints are not heard: not connected to the message broker")
     for part in parts:
         try:
-            own = importlib.import_module(f"services.{part.name}.background")
+            module = importlib.import_module(f"services.{part.name}.background")
             looks: list[Callable[[Database], list[str]]] = [
-                getattr(own, "problems", lambda _: []),
+                getattr(module, "problems", lambda _: []),
                 catching_up.problems,
             ]
             problems = problems_of(part.database, part.name)
             problems += [problem for look in looks for problem in look(part.database)]
-            found += [f"{part.name}: {problem}" for problem in problems]
+            messages += [f"{part.name}: {problem}" for problem in problems]
         except ServiceError as error:
-            found.append(f"{part.name}: {error.message}")
-    return found
+            messages.append(f"{part.name}: {error.message}")
+    return messages
 
 
 def _beat(session: Any, name: str) -> None:
@@ -261,8 +261,8 @@ def _beat(session: Any, name: str) -> None:
 
 def _clean_up_all(database: Database, settings: ServiceSettings) -> None:
     database.write(_clean_up)
-    kept = timedelta(hours=settings.events_kept_hours)
-    while database.write(outbox.trim_told, without_leaps(kept) - kept):
+    retention = timedelta(hours=settings.events_kept_hours)
+    while database.write(outbox.trim_told, without_leaps(retention) - retention):
         pass
 
 
@@ -330,9 +330,9 @@ def migrate(names: Sequence[str]) -> int:
         except search.NoTrigrams as error:
             print(f"{name}: {error.message}", file=sys.stderr)  # noqa: T201
             return 1
-        own = Database(settings.database_url)
-        look_at_mark(name, own, settings.blob_url)
-        own.dispose()
+        database = Database(settings.database_url)
+        look_at_mark(name, database, settings.blob_url)
+        database.dispose()
         declare.declare(name, settings)
         if orphans := declare.orphans(name, settings):
             log.warning("migrate.queues_nobody_reads", queues=orphans)
@@ -356,14 +356,14 @@ class Stop:
     wherever that is, and when that is on its way into ``wait`` it holds the event's lock, so that both wait for ever."""
 
     def __init__(self) -> None:
-        self._told: queue.SimpleQueue[None] = queue.SimpleQueue()  # whose put may come in the middle of its get
+        self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()  # whose put may come in the middle of its get
 
     def set(self) -> None:
         """May be called by a signal handler, and from any thread."""
-        self._told.put(None)
+        self._signals.put(None)
 
     def is_set(self) -> bool:
-        return not self._told.empty()
+        return not self._signals.empty()
 
     def wait(self) -> None:
         """Until it is set.
@@ -373,7 +373,7 @@ class Stop:
         """
         while not self.is_set():
             with contextlib.suppress(queue.Empty):
-                self._told.put(self._told.get(timeout=1.0))
+                self._signals.put(self._signals.get(timeout=1.0))
 
 
 def must_end_within(drain_seconds: float) -> None:

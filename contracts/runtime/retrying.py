@@ -39,8 +39,8 @@ def retry(name: str, arguments: Sequence[str]) -> int:
             return 0
         table, *keys = arguments
         if table not in tables or not all(key.isascii() and key.isdigit() for key in keys):
-            known = ", ".join(tables) or "nothing"
-            print(f"{name} has work in: {known}. Rows are named by their number.", file=sys.stderr)  # noqa: T201
+            names = ", ".join(tables) or "nothing"
+            print(f"{name} has work in: {names}. Rows are named by their number.", file=sys.stderr)  # noqa: T201
             return 2
         done = made_due(database, tables[table], [int(key) for key in keys])
         print(f"{done} due again")  # noqa: T201
@@ -52,8 +52,8 @@ def retry(name: str, arguments: Sequence[str]) -> int:
 def kinds(name: str) -> list[Any]:
     """The tables of due work; each has one number as its key."""
     models = importlib.import_module(f"services.{name}.models")
-    found = [mapper.class_ for mapper in models.Base.registry.mappers if issubclass(mapper.class_, DueRow)]
-    return sorted(found, key=lambda row: str(row.__tablename__))
+    tables = [mapper.class_ for mapper in models.Base.registry.mappers if issubclass(mapper.class_, DueRow)]
+    return sorted(tables, key=lambda row: str(row.__tablename__))
 
 
 def _listed(name: str, database: Database, tables: dict[str, Any]) -> Iterator[str]:
@@ -89,10 +89,10 @@ def made_due(database: Database, row: Any, keys: Sequence[int]) -> int:
 
 def _portion_made_due(session: Session, row: Any, keys: Sequence[int], last: int) -> list[int]:
     (key,) = sa.inspect(row).primary_key
-    wanted = sa.select(row).where(row.state == "parked", row.may_be_retried(), key > last)
+    query = sa.select(row).where(row.state == "parked", row.may_be_retried(), key > last)
     if keys:
-        wanted = wanted.where(key.in_(keys))
-    found = list(session.scalars(for_update(wanted.order_by(key).limit(_AT_ONCE))))
-    for one in found:
-        one.retry(now())
-    return [sa.inspect(one).identity[0] for one in found]
+        query = query.where(key.in_(keys))
+    records = list(session.scalars(for_update(query.order_by(key).limit(_AT_ONCE))))
+    for record in records:
+        record.retry(now())
+    return [sa.inspect(record).identity[0] for record in records]

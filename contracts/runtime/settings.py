@@ -121,5 +121,5 @@ class ServiceSettings(BaseSettings):
     def from_environment(cls) -> Self:
         """The settings of this process. Raises pydantic's ValidationError naming what is missing or wrong."""
         service = cls.__module__.rpartition(".")[0].rpartition(".")[2]
-        own = os.environ.get(f"{service.upper()}_AMQP_URL")
-        return cls(amqp_url=own) if own else cls()
+        own_url = os.environ.get(f"{service.upper()}_AMQP_URL")
+        return cls(amqp_url=own_url) if own_url else cls()

@@ -34,7 +34,9 @@ def same(address: str) -> str:
 def replies_to(candidates: Iterable[str | None], but: str) -> list[str]:
     """Return the first of the candidates that somebody reads; not ``but``, who would be writing to themselves."""
     for candidate in candidates:
-        readers = [one for one in split(candidate) if not _NOBODY_READS.match(one) and same(one) != same(but)]
+        readers = [
+            reader for reader in split(candidate) if not _NOBODY_READS.match(reader) and same(reader) != same(but)
+        ]
         if readers:
             return readers
     return []

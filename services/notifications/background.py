@@ -50,7 +50,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         # Connecting and sending are bounded one after the other.
         lease=timedelta(seconds=2 * settings.smtp_attempt_seconds + 2 * settings.smtp_timeout + 30),
         concurrency=settings.mail_concurrency,
-        on_park=commands.failed,
+        on_park=commands.mark_failed,
     )
     outbound = Outbound.configured(settings)
     to_phones = PhoneSending(
@@ -68,13 +68,13 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
         schedule=settings.sms_schedule,
         lease=timedelta(seconds=2 * ATTEMPT_SECONDS + 30),
         concurrency=settings.sms_concurrency,
-        on_park=phone_messages.failed,
+        on_park=phone_messages.mark_failed,
     )
-    made: list[DueWork | Every] = [mails, phones]
+    work: list[DueWork | Every] = [mails, phones]
     if journal is not None:
-        made.append(Every("journal", timedelta(hours=1), journal.clean_up))
+        work.append(Every("journal", timedelta(hours=1), journal.clean_up))
     if settings.var_dir is not None:
         # Also with a mail server: there may be files from before it was set.
         folder = FolderChannel(settings.mail_folder)
-        made.append(Every("files of erased mails", timedelta(seconds=30), lambda: forget_files(database, folder)))
-    return made
+        work.append(Every("files of erased mails", timedelta(seconds=30), lambda: forget_files(database, folder)))
+    return work

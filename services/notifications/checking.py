@@ -46,8 +46,8 @@ def _sms(settings: Settings) -> str:
     outbound = Outbound.configured(settings)
     channel = phone_messages.channel_of(settings, outbound)
     if channel is None:
-        kept = "they are kept and shown at /dev/mail" if settings.keeps_sms else "none are sent"
-        return f"SMS_URL is not set: {kept}"
+        consequence = "they are kept and shown at /dev/mail" if settings.keeps_sms else "none are sent"
+        return f"SMS_URL is not set: {consequence}"
     try:
         status = channel.try_out()
     except (OutboundFailed, OutboundRefused) as error:

@@ -38,8 +38,8 @@ def accept(
     if submission_id is not None and locked_submission(session, submission_id).erased_at is not None:
         return
     for mail in mails:
-        known = session.scalar(sa.select(MailRow.id).where(MailRow.key == mail.letter.key))
-        if known is not None or replaced_links.is_replaced(session, replaced_links.digest(mail.letter.slug)):
+        existing = session.scalar(sa.select(MailRow.id).where(MailRow.key == mail.letter.key))
+        if existing is not None or replaced_links.is_replaced(session, replaced_links.digest(mail.letter.slug)):
             continue
         if mail.letter.kind == Kind.INVITATION and _too_soon(session, mail, submission_id, now, resend_after):
             log.warning("mail.not_sent_again", submission_id=submission_id, reason="sent to this address a moment ago")
@@ -55,10 +55,10 @@ def erase(
     event_id: str,
     submission_id: int,
     now: datetime,
-    others: Callable[[Session, int, datetime], None] = lambda _session, _id, _now: None,
+    forget_others: Callable[[Session, int, datetime], None] = lambda _session, _id, _now: None,
 ) -> None:
-    """Addresses and contents of this submission's mails go, and no mail about it is ever written again. ``others`` forgets
-    what else there is of it."""
+    """Addresses and contents of this submission's mails go, and no mail about it is ever written again. ``forget_others``
+    forgets what else there is of it."""
     if not first_time(session, "submission_erased", event_id):
         return
     submission = locked_submission(session, submission_id)
@@ -68,7 +68,7 @@ def erase(
         if row.erased_at is None:
             _forget(row, now)
     replaced_links.forget(session, submission_id)
-    others(session, submission_id, now)
+    forget_others(session, submission_id, now)
     forget(session, f"submission:{submission_id}")
     scrubbing.ask(session)
 
@@ -87,7 +87,7 @@ def file_is_gone(session: Session, mail_ids: Sequence[int]) -> None:
     session.execute(erased.values(file_kept=False))
 
 
-def sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_content: bool) -> None:
+def mark_sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_content: bool) -> None:
     """The mail left. Its content is kept only where it is shown (the local mail page): it holds signing links."""
     row.answer = answer
     if not keep_content:
@@ -96,7 +96,7 @@ def sent(session: Session, row: MailRow, answer: str, at: datetime, *, keep_cont
     tell(session, MAIL_SENT, row, to=row.to_address, sent_at=at)
 
 
-def failed(session: Session, row: MailRow) -> None:
+def mark_failed(session: Session, row: MailRow) -> None:
     """The mail will never leave; ``last_error`` says why. One that has expired is not kept for an operator."""
     row.answer = row.last_error
     if row.expires_at is not None:
@@ -120,8 +120,8 @@ def locked_submission(session: Session, submission_id: int) -> SubmissionRow:
     session.execute(
         insert_into(session, SubmissionRow).values(id=submission_id).on_conflict_do_nothing(index_elements=["id"])
     )
-    made: SubmissionRow = session.scalars(statement).one()
-    return made
+    inserted: SubmissionRow = session.scalars(statement).one()
+    return inserted
 
 
 def _too_soon(session: Session, mail: Mail, submission_id: int | None, now: datetime, pause: timedelta) -> bool:

@@ -112,20 +112,20 @@ def completion(due: CompletionMails) -> list[Letter]:
             for address in addresses.split(context.sender_email)
         ]
     letters += [letter(Kind.COMPLETED, address, files) for entry in due.bcc for address in addresses.split(entry)]
-    return _one_each(letters)
+    return _one_per_address(letters)
 
 
 def declined(due: DeclineMail) -> list[Letter]:
     """Tell the sender, whose reply goes to whoever declined."""
     party = find_party(due.context.parties, due.submitter_id)
-    who = addresses.split(party.email) if party else []
+    readers = addresses.split(party.email) if party else []
     return [
         Letter(
             kind=Kind.DECLINED,
             key=_key(Kind.DECLINED, f"{due.context.submission_id} {due.submitter_id}", address),
             to_address=address,
             to_name=addresses.one_line(due.context.sender_name),
-            reply_to=[one for one in who if addresses.same(one) != addresses.same(address)],
+            reply_to=[reader for reader in readers if addresses.same(reader) != addresses.same(address)],
             link=due.context.submission_link,
             party=party,
         )
@@ -167,13 +167,13 @@ def one_time_code(due: CodeDue) -> list[Letter]:
 
 def webhook_disabled(event_id: str, disabled: WebhookDisabled) -> list[Letter]:
     """Tell the admins."""
-    found = _distinct(address for admin in disabled.admins for address in addresses.split(admin))
-    return [Letter(Kind.WEBHOOK_DISABLED, _key(Kind.WEBHOOK_DISABLED, event_id, one), one) for one in found]
+    emails = _distinct(address for admin in disabled.admins for address in addresses.split(admin))
+    return [Letter(Kind.WEBHOOK_DISABLED, _key(Kind.WEBHOOK_DISABLED, event_id, email), email) for email in emails]
 
 
 def fits(files: Iterable[MailedFile], most_bytes: int) -> bool:
     """Are the files small enough to be attached, all of them together?"""
-    return sum(one.file.size for one in files) <= most_bytes
+    return sum(file.file.size for file in files) <= most_bytes
 
 
 def message_id(key: str, sender: str) -> str:
@@ -185,14 +185,14 @@ def find_party(parties: Iterable[Recipient], submitter_id: int) -> Recipient | N
     return next((party for party in parties if party.submitter_id == submitter_id), None)
 
 
-def _key(kind: str, what: str, address: str) -> str:
-    return f"{kind} {what} {addresses.same(address)}"
+def _key(kind: str, subject: str, address: str) -> str:
+    return f"{kind} {subject} {addresses.same(address)}"
 
 
-def _distinct(found: Iterable[str]) -> list[str]:
+def _distinct(emails: Iterable[str]) -> list[str]:
     distinct: dict[str, str] = {}
-    for one in found:
-        distinct.setdefault(addresses.same(one), one)
+    for email in emails:
+        distinct.setdefault(addresses.same(email), email)
     return list(distinct.values())
 
 
@@ -212,11 +212,11 @@ def _files(due: CompletionMails, documents: bool, audit: bool) -> list[MailedFil
     return [*(due.documents if documents else ()), *([due.audit_trail] if audit else ())]
 
 
-def _one_each(letters: Iterable[Letter]) -> list[Letter]:
+def _one_per_address(letters: Iterable[Letter]) -> list[Letter]:
     """One letter to each address: the first one, with the files of all of them."""
-    found: dict[str, Letter] = {}
+    by_address: dict[str, Letter] = {}
     for letter in letters:
-        first = found.setdefault(addresses.same(letter.to_address), letter)
-        files = {one.file.key: one for one in (*first.files, *letter.files)}
-        found[addresses.same(letter.to_address)] = replace(first, files=list(files.values()))
-    return list(found.values())
+        first = by_address.setdefault(addresses.same(letter.to_address), letter)
+        files = {file.file.key: file for file in (*first.files, *letter.files)}
+        by_address[addresses.same(letter.to_address)] = replace(first, files=list(files.values()))
+    return list(by_address.values())

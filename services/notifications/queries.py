@@ -60,12 +60,12 @@ def _page(session: Session, table: Any, request: rpc.ListMails) -> tuple[list[An
     downwards = request.before is not None and request.after is None
     order = table.id.desc() if downwards else table.id
     rows = session.scalars(sa.select(table).where(*conditions, *cursors).order_by(order).limit(limit + 1)).all()
-    shown = sorted(rows[:limit], key=lambda row: row.id)
+    page = sorted(rows[:limit], key=lambda row: row.id)
     more = len(rows) > limit
-    if downwards and shown:
-        following = sa.select(table.id).where(*conditions, table.id > shown[-1].id).limit(1)
+    if downwards and page:
+        following = sa.select(table.id).where(*conditions, table.id > page[-1].id).limit(1)
         more = session.scalar(following) is not None
-    return shown, Pagination.of([row.id for row in shown], more)
+    return page, Pagination.of([row.id for row in page], more)
 
 
 def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:
@@ -73,9 +73,12 @@ def mail(session: Session, request: rpc.GetMail) -> rpc.MailText:
     row = session.get(MailRow, request.id) if 0 < request.id <= LARGEST_ID else None
     if row is None or row.erased_at is not None:
         raise not_found("Mail")
-    files = [MailedFile.model_validate(one) for one in row.files]
+    files = [MailedFile.model_validate(attachment) for attachment in row.files]
     attachments = [
-        rpc.MailAttachment(filename=file_name(one), media_type=one.file.media_type, size=one.file.size) for one in files
+        rpc.MailAttachment(
+            filename=file_name(attachment), media_type=attachment.file.media_type, size=attachment.file.size
+        )
+        for attachment in files
     ]
     content = {"text": row.text, "html": row.html, "links": row.links, "attachments": attachments}
     return rpc.MailText.model_validate(_mail(row) | content)

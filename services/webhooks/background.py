@@ -41,7 +41,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop
                 settings.webhook_concurrency_per_receiver,
                 failing=sa.select(Webhook.id, Webhook.failing_since).where(Webhook.failing_since.is_not(None)),
             ),
-            on_park=commands.exhausted,
+            on_park=commands.record_exhaustion,
             on_claimed=prepare,
             on_written=lambda session, deliveries: commands.follow_up(session, deliveries, now()),
         ),
@@ -52,5 +52,5 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[Loop
 
 
 def _release(database: Database) -> None:
-    if database.read(commands.forgotten) and (released := database.write(commands.release_forgotten, now())):
+    if database.read(commands.forgotten_deliveries) and (released := database.write(commands.release_forgotten, now())):
         log.warning("deliveries.released", deliveries=released)

@@ -63,7 +63,7 @@ def create(session: Session, command: rpc.CreateWebhook, now: datetime) -> Publi
         )
         session.add(webhook)
         session.flush()
-        return queries.public(webhook)
+        return queries.public_webhook(webhook)
 
     return outbox.once(session, rpc.CREATE, command.request_id, decide)
 
@@ -73,17 +73,17 @@ def update(session: Session, command: rpc.UpdateWebhook, now: datetime) -> Publi
 
     def decide() -> PublicWebhook:
         webhook = _load(session, command.id)
-        given = command.model_fields_set
-        if "url" in given and command.url is not None:
+        keys = command.model_fields_set
+        if "url" in keys and command.url is not None:
             webhook.url = command.url
-        if "events" in given:
+        if "events" in keys:
             webhook.events = _checked(lambda: domain.subscribed(command.events))
-        if "secret" in given:
+        if "secret" in keys:
             webhook.secret = _checked(lambda: domain.checked_secret(command.secret))
-        if given & {"url", "events"}:
+        if keys & {"url", "events"}:
             webhook.disabled_at = webhook.disabled_reason = webhook.failing_since = None
         webhook.updated_at = now
-        return queries.public(webhook)
+        return queries.public_webhook(webhook)
 
     return outbox.once(session, rpc.UPDATE, command.request_id, decide)
 
@@ -160,7 +160,7 @@ def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
     _log_followers(session, head, subject, webhooks, now)
 
 
-def catch_up(session: Session, gap: queries.Gap, told: SubjectEvents, now: datetime) -> CaughtUp:
+def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: datetime) -> CaughtUp:
     """Log what the owner of a subject says there is of it: in order, and nothing that was logged or dropped before.
 
     The owner's events are the truth. What it does not have is not waited for any longer. What waited and is not among them is
@@ -177,9 +177,9 @@ def catch_up(session: Session, gap: queries.Gap, told: SubjectEvents, now: datet
         for arrival in session.scalars(sa.select(Arrival).where(Arrival.subject == gap.subject))
     }
     webhooks = _enabled(session)
-    if told.events and gap.after == 0:
-        subject.last_sequence = min(subject.last_sequence, _number(told.events[0]) - 1)
-    for envelope in told.events:
+    if history.events and gap.after == 0:
+        subject.last_sequence = min(subject.last_sequence, _number(history.events[0]) - 1)
+    for envelope in history.events:
         waited = arrivals.pop(envelope.id, None)
         if waited is None and not outbox.first_time(session, "event_log", envelope.id):
             _advance(subject, envelope)
@@ -188,11 +188,11 @@ def catch_up(session: Session, gap: queries.Gap, told: SubjectEvents, now: datet
         _log(session, head, subject, envelope, webhooks, now)
         if waited is not None:
             session.delete(waited)
-    for arrival in sorted(arrivals.values(), key=lambda one: (one.epoch, one.sequence)):
-        if arrival.event_id not in gap.arrivals or arrival.epoch > told.epoch:
+    for arrival in sorted(arrivals.values(), key=lambda arrival: (arrival.epoch, arrival.sequence)):
+        if arrival.event_id not in gap.arrivals or arrival.epoch > history.epoch:
             continue  # it came after the owner was asked
         envelope = Envelope.model_validate(arrival.envelope)
-        if "" != arrival.epoch < told.epoch and envelope.occurred_at >= told.kept_since:
+        if "" != arrival.epoch < history.epoch and envelope.occurred_at >= history.kept_since:
             caught_up.of_another_life += 1
         else:
             caught_up.passed_over += arrival.sequence > subject.last_sequence + 1
@@ -242,13 +242,13 @@ def keep_admins(session: Session, event_id: str, admins: Admins) -> None:
     session.execute(insert.on_conflict_do_update(index_elements=["id"], set_=changed, where=newer))
 
 
-def delivered(session: Session, delivery: Delivery, attempt: Attempt) -> None:
+def record_success(session: Session, delivery: Delivery, attempt: Attempt) -> None:
     """A receiver took it."""
     session.add(attempt)
     delivery.outcome = "delivered"
 
 
-def failed(
+def record_failure(
     session: Session,
     delivery: Delivery,
     attempt: Attempt,
@@ -276,10 +276,10 @@ def failed(
         _disable(session, webhook, "the receiver answered 410 Gone", now)
     elif domain.hopeless(webhook.failing_since, without_leaps or now, give_up_after):
         hours = give_up_after.total_seconds() / 3600
-        _disable(session, webhook, f"nothing but failures for {hours:.0f} hours; the last: {_what(attempt)}", now)
+        _disable(session, webhook, f"nothing but failures for {hours:.0f} hours; the last: {_describe(attempt)}", now)
 
 
-def exhausted(_session: Session, delivery: Delivery) -> None:
+def record_exhaustion(_session: Session, delivery: Delivery) -> None:
     """The schedule is at its end."""
     if delivery.outcome is None:
         delivery.outcome = "exhausted"
@@ -289,13 +289,13 @@ def follow_up(session: Session, deliveries: Sequence[Delivery], now: datetime) -
     """After attempts of these deliveries: a webhook that took one is well again, and where one came to its end, the next one of
     its stream is due."""
     session.flush()
-    if well := {one.webhook_id for one in deliveries if one.outcome == "delivered"}:
+    if well := {delivery.webhook_id for delivery in deliveries if delivery.outcome == "delivered"}:
         # Only if it failed: deliveries of one receiver, made side by side, would else wait for each other here.
         session.execute(_WELL, {"well": list(well)})
-    _release_next(session, [one for one in deliveries if one.outcome is not None], now)
+    _release_next(session, [delivery for delivery in deliveries if delivery.outcome is not None], now)
 
 
-def forgotten(session: Session) -> list[int]:
+def forgotten_deliveries(session: Session) -> list[int]:
     """Ids of deliveries that wait for nothing: without an open one before them in their stream; at most 500."""
     earlier = aliased(Delivery)
     first = ~sa.exists().where(
@@ -309,10 +309,12 @@ def release_forgotten(session: Session, now: datetime) -> int:
 
     Safety net: normally finds nothing; otherwise such deliveries would never be sent.
     """
-    found = list(session.scalars(for_update(sa.select(Delivery).where(Delivery.id.in_(forgotten(session))))))
-    for delivery in found:
+    deliveries = list(
+        session.scalars(for_update(sa.select(Delivery).where(Delivery.id.in_(forgotten_deliveries(session)))))
+    )
+    for delivery in deliveries:
         delivery.make_due(now)
-    return len(found)
+    return len(deliveries)
 
 
 def _is_next(session: Session, subject: SubjectHead, envelope: Envelope) -> bool:
@@ -322,8 +324,8 @@ def _is_next(session: Session, subject: SubjectHead, envelope: Envelope) -> bool
     """
     if envelope.sequence != subject.last_sequence + 1:
         return False
-    known = {"owner": envelope.source, "subject": subject.subject, "last": subject.last_sequence}
-    epoch, in_doubt = session.execute(_EPOCH_AND_DOUBT, known).one()
+    parameters = {"owner": envelope.source, "subject": subject.subject, "last": subject.last_sequence}
+    epoch, in_doubt = session.execute(_EPOCH_AND_DOUBT, parameters).one()
     if envelope.epoch is None:  # said by a version that knows of one life only
         return not in_doubt
     return not in_doubt and subject.epoch in ("", envelope.epoch) and epoch in (None, envelope.epoch)
@@ -438,8 +440,11 @@ def _release_next(session: Session, ended: Sequence[Delivery], now: datetime) ->
     been planned meanwhile."""
     if not ended:
         return
-    _lock_streams(session, [one.stream for one in sorted(ended, key=lambda one: (one.webhook_id, one.stream))])
-    released = session.execute(_RELEASE_NEXT, {"ended": [one.id for one in ended], "now": now})
+    _lock_streams(
+        session,
+        [delivery.stream for delivery in sorted(ended, key=lambda delivery: (delivery.webhook_id, delivery.stream))],
+    )
+    released = session.execute(_RELEASE_NEXT, {"ended": [delivery.id for delivery in ended], "now": now})
     if released.rowcount:  # type: ignore[attr-defined]
         leave_work(session, Delivery.__tablename__)
 
@@ -502,10 +507,10 @@ def _disable(session: Session, webhook: Webhook, reason: str, now: datetime) -> 
         sa.select(Delivery).where(Delivery.webhook_id == webhook.id, Delivery.outcome.is_(None))
     ):
         _end(delivery, "cancelled", now)
-    known = session.get(KnownAdmins, 1)
-    admins = (known.emails if known is not None else []) or [webhook.owner_email]
-    told = WebhookDisabled(webhook_id=webhook.id, url=webhook.url, reason=reason, admins=admins)
-    outbox.emit(session, WEBHOOK_DISABLED, told, subject=f"webhook:{webhook.id}")
+    record = session.get(KnownAdmins, 1)
+    admins = (record.emails if record is not None else []) or [webhook.owner_email]
+    event = WebhookDisabled(webhook_id=webhook.id, url=webhook.url, reason=reason, admins=admins)
+    outbox.emit(session, WEBHOOK_DISABLED, event, subject=f"webhook:{webhook.id}")
 
 
 def _end(delivery: Delivery, outcome: str, now: datetime) -> None:
@@ -514,8 +519,8 @@ def _end(delivery: Delivery, outcome: str, now: datetime) -> None:
     delivery.finished_at = now
 
 
-def _drop_old_attempts(session: Session, delivery_id: int, kept: int) -> None:
-    newest = sa.select(Attempt.id).where(Attempt.delivery_id == delivery_id).order_by(Attempt.id.desc()).limit(kept)
+def _drop_old_attempts(session: Session, delivery_id: int, count: int) -> None:
+    newest = sa.select(Attempt.id).where(Attempt.delivery_id == delivery_id).order_by(Attempt.id.desc()).limit(count)
     oldest_kept = min(session.scalars(newest), default=0)
     session.execute(sa.delete(Attempt).where(Attempt.delivery_id == delivery_id, Attempt.id < oldest_kept))
 
@@ -562,5 +567,5 @@ def _body(event_type: str, timestamp: datetime, data: dict[str, Any]) -> str:
     )
 
 
-def _what(attempt: Attempt) -> str:
+def _describe(attempt: Attempt) -> str:
     return f"status {attempt.status}" if attempt.status is not None else (attempt.error or "no answer")

@@ -81,12 +81,12 @@ class Deliverer:
 
     def _outcome(self, delivery: Delivery, attempt: Attempt, verdict: domain.Verdict) -> Outcome:
         if verdict.delivered:
-            return Done(lambda session, row: commands.delivered(session, row, attempt))
+            return Done(lambda session, row: commands.record_success(session, row, attempt))
 
         give_up_after = timedelta(hours=self._settings.webhook_give_up_after_hours)
 
         def record(session: Session, row: Delivery) -> None:
-            commands.failed(
+            commands.record_failure(
                 session,
                 row,
                 attempt,
@@ -135,10 +135,10 @@ _REQUESTS = (  # compiled once: building the statement costs more than running i
 
 def prepare(session: Session, deliveries: Sequence[Delivery]) -> None:
     """Read what these deliveries send, and to whom: nothing for one that has ended meanwhile."""
-    found = session.execute(_REQUESTS, {"ids": [delivery.id for delivery in deliveries]})
+    rows = session.execute(_REQUESTS, {"ids": [delivery.id for delivery in deliveries]})
     requests = {
         row.id: Request(row.webhook_id, row.url, row.secret, row.signing_secret, row.body.encode())
-        for row in found
+        for row in rows
         if row.body is not None
     }
     for delivery in deliveries:

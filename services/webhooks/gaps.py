@@ -44,11 +44,11 @@ class Gaps(Loop):
         self._next: dict[str, float] = {}
 
     def turn(self) -> float:
-        found = self._database.read(queries.gaps, now() - PATIENCE + clock.put_back())
-        self._failures = {gap.subject: self._failures.get(gap.subject, 0) for gap in found}
-        self._next = {gap.subject: self._next.get(gap.subject, 0.0) for gap in found}
+        gaps = self._database.read(queries.gaps, now() - PATIENCE + clock.put_back())
+        self._failures = {gap.subject: self._failures.get(gap.subject, 0) for gap in gaps}
+        self._next = {gap.subject: self._next.get(gap.subject, 0.0) for gap in gaps}
         away: set[str] = set()
-        for gap in found:
+        for gap in gaps:
             if gap.owner not in away and time.monotonic() >= self._next[gap.subject] and not self._close(gap):
                 away.add(gap.owner)
         count, oldest = self._database.read(queries.waiting_arrivals)
@@ -62,11 +62,11 @@ class Gaps(Loop):
         pause = min(LONGEST_PAUSE, 2.0 ** (failures - 1)) * random.uniform(1 - JITTER, 1 + JITTER)
         self._next[gap.subject] = time.monotonic() + pause
         try:
-            told = self._bus.call(EVENTS_SINCE[gap.owner], SubjectSince(subject=gap.subject, sequence=gap.after))
+            history = self._bus.call(EVENTS_SINCE[gap.owner], SubjectSince(subject=gap.subject, sequence=gap.after))
         except ServiceError as error:
             log.warning("gap.owner_away", subject=gap.subject, owner=gap.owner, reason=error.message)
             return False
-        caught_up = self._database.write(commands.catch_up, gap, told, now())
+        caught_up = self._database.write(commands.catch_up, gap, history, now())
         CLOSED.labels("asked").inc()
         CLOSED.labels("passed_over").inc(caught_up.passed_over)
         CLOSED.labels("of_another_life").inc(caught_up.of_another_life)
@@ -82,5 +82,5 @@ class Gaps(Loop):
 
 def problems(database: Database) -> list[str]:
     """Subjects whose events have waited for minutes: their owner does not answer."""
-    found = database.read(queries.gaps, now() - TOO_LONG)
-    return [f"events of {gap.subject} wait for an earlier one since {gap.since:%H:%M:%S} UTC" for gap in found[:10]]
+    gaps = database.read(queries.gaps, now() - TOO_LONG)
+    return [f"events of {gap.subject} wait for an earlier one since {gap.since:%H:%M:%S} UTC" for gap in gaps[:10]]

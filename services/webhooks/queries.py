@@ -30,17 +30,18 @@ _LAST_SECOND = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 
 
 def webhook(session: Session, request: rpc.GetWebhook) -> PublicWebhook:
-    found = session.get(Webhook, request.id)
-    if found is None:
+    row = session.get(Webhook, request.id)
+    if row is None:
         raise not_found("Webhook")
-    with reading(PublicWebhook, found.id):
-        return public(found)
+    with reading(PublicWebhook, row.id):
+        return public_webhook(row)
 
 
 def webhooks(session: Session, request: rpc.ListWebhooks) -> Page[PublicWebhook]:
     rows, following = _page(session, sa.select(Webhook), Webhook.id, request.limit, request.after, request.before)
     return Page[PublicWebhook](
-        data=readable(PublicWebhook, rows, public), pagination=Pagination.of([row.id for row in rows], following)
+        data=readable(PublicWebhook, rows, public_webhook),
+        pagination=Pagination.of([row.id for row in rows], following),
     )
 
 
@@ -48,19 +49,19 @@ def deliveries(session: Session, request: rpc.ListDeliveries) -> Page[rpc.Delive
     """The deliveries of one webhook with their attempts, oldest first."""
     if session.get(Webhook, request.webhook_id) is None:
         raise not_found("Webhook")
-    wanted = sa.select(Delivery).where(Delivery.webhook_id == request.webhook_id)
-    rows, following = _page(session, wanted, Delivery.id, request.limit, request.after, request.before)
+    query = sa.select(Delivery).where(Delivery.webhook_id == request.webhook_id)
+    rows, following = _page(session, query, Delivery.id, request.limit, request.after, request.before)
     attempts: dict[int, list[Attempt]] = {}
-    made = sa.select(Attempt).where(Attempt.delivery_id.in_([row.id for row in rows])).order_by(Attempt.id)
-    for attempt in session.scalars(made):
+    attempts_query = sa.select(Attempt).where(Attempt.delivery_id.in_([row.id for row in rows])).order_by(Attempt.id)
+    for attempt in session.scalars(attempts_query):
         attempts.setdefault(attempt.delivery_id, []).append(attempt)
     data = readable(rpc.Delivery, rows, lambda row: _delivery(row, attempts.get(row.id, [])))
     return Page[rpc.Delivery](data=data, pagination=Pagination.of([row.id for row in rows], following))
 
 
 def delivery(session: Session, row: Delivery) -> rpc.Delivery:
-    made = session.scalars(sa.select(Attempt).where(Attempt.delivery_id == row.id).order_by(Attempt.id))
-    return _delivery(row, list(made))
+    attempts = session.scalars(sa.select(Attempt).where(Attempt.delivery_id == row.id).order_by(Attempt.id))
+    return _delivery(row, list(attempts))
 
 
 def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.EventPage:
@@ -74,24 +75,26 @@ def events(session: Session, request: rpc.ListEvents, now: datetime) -> rpc.Even
         raise invalid(f"Unknown event type '{request.event_type}'.", "type")
     this_second = _close_until(session, now)
     moment = LoggedEvent.recorded_at
-    wanted = sa.select(LoggedEvent).where(
+    query = sa.select(LoggedEvent).where(
         LoggedEvent.event_type == request.event_type, moment < this_second, *_visible(request.actor)
     )
     upward = (moment.asc(), LoggedEvent.position.asc())
     downward = (moment.desc(), LoggedEvent.position.desc())
     if request.after is not None:
-        wanted = wanted.where(moment >= _second(int(request.after) + 1))
+        query = query.where(moment >= _second(int(request.after) + 1))
     if request.before is not None:
-        wanted = wanted.where(moment < _second(int(request.before)))
+        query = query.where(moment < _second(int(request.before)))
     backward = request.before is not None and request.after is None
-    rows = list(session.scalars(wanted.order_by(*(downward if backward else upward)).limit(request.limit)))
+    rows = list(session.scalars(query.order_by(*(downward if backward else upward)).limit(request.limit)))
     if rows:
         edge = int(rows[-1].recorded_at.timestamp())
-        seen = [row.position for row in rows]
-        rest = wanted.where(moment >= _second(edge), moment < _second(edge + 1), LoggedEvent.position.not_in(seen))
-        rows = sorted([*rows, *session.scalars(rest)], key=lambda row: (row.recorded_at, row.position))
+        positions = [row.position for row in rows]
+        same_second = query.where(
+            moment >= _second(edge), moment < _second(edge + 1), LoggedEvent.position.not_in(positions)
+        )
+        rows = sorted([*rows, *session.scalars(same_second)], key=lambda row: (row.recorded_at, row.position))
     return rpc.EventPage(
-        data=readable(EventRecord, rows, _record), pagination=_time_pagination(session, wanted, rows, backward)
+        data=readable(EventRecord, rows, _record), pagination=_time_pagination(session, query, rows, backward)
     )
 
 
@@ -153,18 +156,18 @@ def waiting_arrivals(session: Session) -> tuple[int, datetime | None]:
 
 
 def _gap(head: SubjectHead, arrivals: list[Arrival]) -> Gap:
-    same_life = all(one.epoch in (head.epoch, "") and one.sequence > head.last_sequence for one in arrivals)
+    same_life = all(arrival.epoch in (head.epoch, "") and arrival.sequence > head.last_sequence for arrival in arrivals)
     return Gap(
         subject=head.subject,
         owner=arrivals[0].envelope["source"],
         head=(head.epoch, head.last_sequence),
         after=head.last_sequence if same_life else 0,
-        arrivals=frozenset(one.event_id for one in arrivals),
-        since=min(one.arrived_at for one in arrivals),
+        arrivals=frozenset(arrival.event_id for arrival in arrivals),
+        since=min(arrival.arrived_at for arrival in arrivals),
     )
 
 
-def public(row: Webhook) -> PublicWebhook:
+def public_webhook(row: Webhook) -> PublicWebhook:
     return as_stored(
         PublicWebhook,
         id=row.id,
@@ -223,25 +226,25 @@ def _of_template(column: Any) -> Any:
 
 
 def _page(
-    session: Session, wanted: sa.Select[Any], key: Any, limit: int, after: int | None, before: int | None
+    session: Session, query: sa.Select[Any], key: Any, limit: int, after: int | None, before: int | None
 ) -> tuple[list[Any], bool]:
     """Rows ascending by ``key``, and whether more follow (decisions: 'Order and cursors')."""
     if after is not None:
-        wanted = wanted.where(key > after)
+        query = query.where(key > after)
     if before is not None:
-        wanted = wanted.where(key < before)
+        query = query.where(key < before)
     if before is not None and after is None:
-        rows = list(session.scalars(wanted.order_by(key.desc()).limit(limit)))[::-1]
+        rows = list(session.scalars(query.order_by(key.desc()).limit(limit)))[::-1]
         return rows, bool(rows)
-    rows = list(session.scalars(wanted.order_by(key).limit(limit + 1)))
+    rows = list(session.scalars(query.order_by(key).limit(limit + 1)))
     return rows[:limit], len(rows) > limit
 
 
-def _time_pagination(session: Session, wanted: sa.Select[Any], rows: list[LoggedEvent], backward: bool) -> Pagination:
+def _time_pagination(session: Session, query: sa.Select[Any], rows: list[LoggedEvent], backward: bool) -> Pagination:
     if not rows:
         return Pagination(count=0)
     first, last = (int(rows[index].recorded_at.timestamp()) for index in (0, -1))
-    later = session.scalar(sa.select(wanted.where(LoggedEvent.recorded_at >= _second(last + 1)).exists()))
+    later = session.scalar(sa.select(query.where(LoggedEvent.recorded_at >= _second(last + 1)).exists()))
     return Pagination(count=len(rows), next=last if later or backward else None, prev=first)
 
 

@@ -10,13 +10,13 @@ _OWNERS = {"submission": "submissions.submissions", "template": "templates.templ
 
 def known(session: Session) -> dict[str, set[int]]:
     """The ids that this service has heard of, by ``service.table``."""
-    found: dict[str, set[int]] = {owner: set() for owner in _OWNERS.values()}
+    ids: dict[str, set[int]] = {owner: set() for owner in _OWNERS.values()}
     for subject in session.scalars(sa.select(SubjectHead.subject)):
         kind, _, number = subject.partition(":")
         if kind in _OWNERS:
-            found[_OWNERS[kind]].add(int(number))
-    found["gateway.users"] = {*session.scalars(sa.select(LoggedEvent.author_id).distinct())} - {None}
-    return found
+            ids[_OWNERS[kind]].add(int(number))
+    ids["gateway.users"] = {*session.scalars(sa.select(LoggedEvent.author_id).distinct())} - {None}
+    return ids
 
 
 def erased(session: Session) -> set[int]:
@@ -41,6 +41,6 @@ def open_deliveries(session: Session, submission_ids: set[int]) -> dict[int, int
         .where(Delivery.outcome.is_(None), Delivery.state != "parked")
         .group_by(LoggedEvent.subject)
     )
-    found = ((subject.partition(":"), count) for subject, count in session.execute(counted))
-    numbered = {int(number): count for (kind, _, number), count in found if kind == "submission"}
+    counts = ((subject.partition(":"), count) for subject, count in session.execute(counted))
+    numbered = {int(number): count for (kind, _, number), count in counts if kind == "submission"}
     return {number: count for number, count in sorted(numbered.items()) if number in submission_ids}

@@ -77,7 +77,7 @@ def test_every_table_s_numbers_jump(places: Places, tmp_path: Path) -> None:
     restore.restore(places, tmp_path / "backup", replace=True)
     for service, url in places.databases.items():
         with connected(url) as connection:
-            given = identities.given(connection)
+            given = identities.highest_numbers(connection)
             declared = (
                 sum(
                     "AUTOINCREMENT" in sql
@@ -132,14 +132,14 @@ def test_the_manifest_names_secrets_and_holds_none(
 
 def test_all_databases_are_seen_at_one_moment(places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written while the first database is being written out is in none of them."""
-    written = backup._described
+    written = backup._describe
 
     def and_meanwhile(*arguments: Any) -> Any:
         for service in SERVICES:
             note(places, service, "meanwhile")
         return written(*arguments)
 
-    monkeypatch.setattr(backup, "_described", and_meanwhile)
+    monkeypatch.setattr(backup, "_describe", and_meanwhile)
     for service in SERVICES:
         note(places, service, "before")
     made = backup.backup(places, tmp_path / "backup")

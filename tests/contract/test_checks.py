@@ -48,7 +48,7 @@ def found(
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     trials = checking.trials(service, process.settings_of(service))
-    return [outcome(trial) for trial in trials if trial.what.startswith(what)]
+    return [outcome(trial) for trial in trials if trial.name.startswith(what)]
 
 
 # --- each service on the whole

@@ -69,7 +69,7 @@ def test_the_next_about_a_subject_keeps_its_turn(database: Database) -> None:
     record(database, envelope(1), envelope(2), at=planned)
     first, second = deliveries(database, made.id)
     attempt = Attempt(delivery_id=first.id, attempted_at=now(), status=204, duration_ms=1)
-    finish(database, first.id, Done(lambda session, it: commands.delivered(session, it, attempt)))
+    finish(database, first.id, Done(lambda session, it: commands.record_success(session, it, attempt)))
     assert (row(database, second.id).state, row(database, second.id).next_attempt_at) == ("due", planned)
 
 

@@ -82,7 +82,7 @@ def test_a_start_forgets_the_root_s_key_of_an_earlier_version_and_a_check_does_n
     before = (tmp_path / certificates.FILE).read_bytes()
     own = settings(tmp_path)
     for trial in checking.trials(own):
-        if trial.what == "seal: key":
+        if trial.name == "seal: key":
             assert "expires in" in trial.attempt()
     assert (tmp_path / certificates.FILE).read_bytes() == before
     started = Workshop(own).open()

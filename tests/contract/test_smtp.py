@@ -50,7 +50,7 @@ def mail(to: str = "bo@example.com", **more: Any) -> bytes:
     text = more.pop("text", "Hello\n.\nthere\n")
     html = more.pop("html", "<p>Hello</p>")
     attachments = more.pop("attachments", [])
-    return mime.built(Envelope(**(facts | more)), text, html, attachments)
+    return mime.build(Envelope(**(facts | more)), text, html, attachments)
 
 
 def test_a_mail_arrives_as_it_was_written(server: MailServer) -> None:

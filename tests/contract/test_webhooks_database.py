@@ -145,7 +145,7 @@ def test_deliveries_of_a_subject_wait_for_each_other_and_not_for_other_subjects(
     first, second, other = deliveries(database, made.id)
     assert [row(database, each.id).state for each in (first, second, other)] == ["due", "waiting", "due"]
     attempt = Attempt(delivery_id=first.id, attempted_at=NOW, status=204, duration_ms=1)
-    finish(database, first.id, Done(lambda session, it: commands.delivered(session, it, attempt)))
+    finish(database, first.id, Done(lambda session, it: commands.record_success(session, it, attempt)))
     assert row(database, second.id).state == "due"
 
 
@@ -178,7 +178,7 @@ def test_planning_and_finishing_at_once_forget_nobody(database: Database) -> Non
                     finish(
                         database,
                         each.id,
-                        Done(lambda session, it, attempt=attempt: commands.delivered(session, it, attempt)),
+                        Done(lambda session, it, attempt=attempt: commands.record_success(session, it, attempt)),
                     )
                     finished.add(each.id)
 
@@ -309,7 +309,7 @@ def test_five_days_of_failure_disable_but_one_success_clears(database: Database)
     def fail(at: datetime) -> None:
         attempt = Attempt(delivery_id=delivery.id, attempted_at=at, error="refused", duration_ms=1)
         database.write(
-            lambda session: commands.failed(
+            lambda session: commands.record_failure(
                 session,
                 session.get(Delivery, delivery.id),
                 attempt,
@@ -329,7 +329,7 @@ def test_five_days_of_failure_disable_but_one_success_clears(database: Database)
     record(database, envelope(1, subject="submission:2"))
     other = deliveries(database, made.id)[-1]
     success = Attempt(delivery_id=other.id, attempted_at=NOW, status=200, duration_ms=1)
-    finish(database, other.id, Done(lambda session, it: commands.delivered(session, it, success)))
+    finish(database, other.id, Done(lambda session, it: commands.record_success(session, it, success)))
     for hours in (130, 200, 249):
         fail(NOW + timedelta(hours=hours))
         assert not disabled()
@@ -342,7 +342,7 @@ def test_an_exhausted_delivery_lets_the_next_go_and_can_be_sent_again(database: 
     made = new_webhook(database)
     record(database, envelope(1), envelope(2))
     first, second = deliveries(database, made.id)
-    finish(database, first.id, Park("the schedule is at its end", commands.exhausted))
+    finish(database, first.id, Park("the schedule is at its end", commands.record_exhaustion))
     assert deliveries(database, made.id)[0].state == "exhausted"
     assert row(database, second.id).state == "due"
     again = rpc.ResendDelivery(request_id="again", actor=ADMIN, webhook_id=made.id, id=first.id)

@@ -111,12 +111,12 @@ class Broker:
             return
         self._probing = True
         connection = self._connection
-        heard: list[Any] = []
-        channel.basic_qos(prefetch_count=0, callback=heard.append)
+        answers: list[Any] = []
+        channel.basic_qos(prefetch_count=0, callback=answers.append)
 
         def check() -> None:
             self._probing = False
-            if not heard and self._connection is connection:
+            if not answers and self._connection is connection:
                 self.reconnect("the broker does not answer")
 
         self._loop.call_later(PROBE_SECONDS, check)
@@ -281,8 +281,8 @@ def reason_of(error: BaseException) -> str:
     for cause in causes:
         for kinds, words in _WORDS:
             if isinstance(cause, kinds):
-                said = _SAID_BY_BROKER.search(str(cause))
-                return f"{words} ({said[1]})" if said else words
+                match = _SAID_BY_BROKER.search(str(cause))
+                return f"{words} ({match[1]})" if match else words
     innermost = causes[-1]
     if isinstance(innermost, socket.gaierror):
         return f"the host's name was not found ({innermost.strerror})"

@@ -18,8 +18,8 @@ def current() -> str | None:
 @contextlib.contextmanager
 def acting_for(caller: object) -> Iterator[None]:
     """Work inside is done for this caller; for nobody when it is no plain word, such as what an older service sends."""
-    known = isinstance(caller, str) and _ACCEPTABLE.fullmatch(caller)
-    before = _caller.set(str(caller) if known else None)
+    acceptable = isinstance(caller, str) and _ACCEPTABLE.fullmatch(caller)
+    before = _caller.set(str(caller) if acceptable else None)
     try:
         yield
     finally:

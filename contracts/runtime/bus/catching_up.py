@@ -139,10 +139,10 @@ class CatchingUp(Loop):
         moment = now()
         while ids := self._database.write_unsynced(_due, owner, moment, max(self._every, _A_MOMENT)):
             envelopes = self._bus.call(rpc.EVENTS_BY_ID[owner], rpc.FetchEvents(ids=ids)).events
-            if gone := set(ids) - {envelope.id for envelope in envelopes}:
-                self._database.write(_forget, gone)
-                AGAIN.labels(self._service, "gone").inc(len(gone))
-                log.warning("events.gone", service=self._service, owner=owner, events=sorted(gone))
+            if missing := set(ids) - {envelope.id for envelope in envelopes}:
+                self._database.write(_forget, missing)
+                AGAIN.labels(self._service, "gone").inc(len(missing))
+                log.warning("events.gone", service=self._service, owner=owner, events=sorted(missing))
             outcomes = self._publisher.publish([self._message(envelope) for envelope in envelopes])
             sent = [identifier for identifier, outcome in outcomes.items() if outcome == CONFIRMED]
             self._database.write(_sent_again, sent, now())
@@ -185,11 +185,11 @@ def _moved(cursor: Row[Any] | None, page: rpc.ToldPage, kinds: list[str]) -> boo
 def _note(session: Session, owner: str, page: rpc.ToldPage, kinds: list[str], at: datetime) -> None:
     """Move the cursor, and keep what is missing of the page."""
     ids = [event.event_id for event in page.events]
-    taken = set(session.scalars(sa.select(inbox.c.event_id).where(inbox.c.event_id.in_(ids))))
+    handled = set(session.scalars(sa.select(inbox.c.event_id).where(inbox.c.event_id.in_(ids))))
     rows = [
         {"event_id": event.event_id, "owner": owner, "type": event.type, "noticed_at": now(), "next_at": at}
         for event in page.events
-        if event.event_id not in taken
+        if event.event_id not in handled
     ]
     if rows:
         session.execute(insert_into(session, missing_events).values(rows).on_conflict_do_nothing())
@@ -206,7 +206,7 @@ def _due(session: Session, owner: str, moment: datetime, pause: timedelta) -> li
     """
     at, tries = missing_events.c.next_at, missing_events.c.tries
     longest = (pause + PAUSES[0], *PAUSES[1:])
-    too_long = [sa.and_(tries == times, at > moment + most) for times, most in enumerate(longest)]
+    too_long = [sa.and_(tries == times, at > moment + wait) for times, wait in enumerate(longest)]
     due = (
         sa.select(missing_events.c.event_id)
         .where(missing_events.c.owner == owner, sa.or_(at <= moment, *too_long))
@@ -235,8 +235,8 @@ def _forget(session: Session, ids: Iterable[str]) -> None:
 
 
 def _forget_taken(session: Session) -> None:
-    taken = sa.exists().where(inbox.c.event_id == missing_events.c.event_id)
-    session.execute(sa.delete(missing_events).where(taken))
+    handled = sa.exists().where(inbox.c.event_id == missing_events.c.event_id)
+    session.execute(sa.delete(missing_events).where(handled))
 
 
 def _survey(session: Session) -> tuple[int, datetime | None]:

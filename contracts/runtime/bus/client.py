@@ -92,7 +92,7 @@ class RpcClient:
         self._channel: Any = None
         self._presence = Presence()
         self._looking = False
-        self._asked: dict[str, float] = {}
+        self._asked_at: dict[str, float] = {}
         self._absent: dict[str, dict[str, _Call]] = {}
         self._held: dict[str, dict[str, Callable[[], None]]] = {}
         self._heard: dict[str, float] = {}
@@ -237,7 +237,7 @@ class RpcClient:
             if self._quiet.get(service, moment) <= moment - _PING_EVERY_SECONDS:
                 self._quiet[service] = moment
                 self._ping(service)
-        silent = any(asked <= moment - BROKER_PATIENCE for asked in self._asked.values())
+        silent = any(asked_at <= moment - BROKER_PATIENCE for asked_at in self._asked_at.values())
         if silent:
             self._broker.probe(self._channel)
         for number, call in late:
@@ -249,16 +249,16 @@ class RpcClient:
                 self._finish(number, _unavailable(f"The service {call.service} does not answer", "quiet"))
 
     def _ask_for(self, service: str) -> None:
-        if service not in self._asked:
-            self._asked[service] = time.monotonic()
-            self._presence.ask(service, lambda found: self._told(service, found))
+        if service not in self._asked_at:
+            self._asked_at[service] = time.monotonic()
+            self._presence.ask(service, lambda attendance: self._on_attendance(service, attendance))
 
-    def _told(self, service: str, found: Attendance | None) -> None:
-        del self._asked[service]
+    def _on_attendance(self, service: str, attendance: Attendance | None) -> None:
+        del self._asked_at[service]
         held = self._held.pop(service, {})
-        if found is not None and found.consumers == 0:
+        if attendance is not None and attendance.consumers == 0:
             self._absent.setdefault(service, {})
-            for number in [*self._not_taken(service, found.waiting, held), *held]:
+            for number in [*self._untaken(service, attendance.waiting, held), *held]:
                 self._finish(number, _not_running(service))
             return
         self._absent.pop(service, None)
@@ -266,7 +266,7 @@ class RpcClient:
             if number in self._pending:
                 publish()
 
-    def _not_taken(self, service: str, waiting: float, held: Container[str]) -> list[str]:
+    def _untaken(self, service: str, waiting: float, held: Container[str]) -> list[str]:
         """Calls to a service that takes none any more. One that is being ended in good order still answers what it took; what
         was sent last waits in the queue, and so does what was given up before, until it expires."""
         moment = time.monotonic()
@@ -274,8 +274,8 @@ class RpcClient:
         for number in [number for number, call in given_up.items() if call.ends <= moment]:
             del given_up[number]
         sent = {number: call for number, call in list(self._pending.items()) if call.service == service}
-        known = sorted((call.began, number) for number, call in (sent | given_up).items() if number not in held)
-        untaken = {number for _, number in known[int(max(0, len(known) - waiting)) :]}
+        calls = sorted((call.began, number) for number, call in (sent | given_up).items() if number not in held)
+        untaken = {number for _, number in calls[int(max(0, len(calls) - waiting)) :]}
         late = [number for number in untaken & sent.keys() if sent[number].began <= moment - LATE_SECONDS]
         given_up.update((number, sent[number]) for number in late)
         return late
@@ -316,7 +316,7 @@ class RpcClient:
     def lost(self, reason: str) -> None:
         """Every pending call fails at once, except those that were not sent yet and may still be in time."""
         self._presence.lost()
-        self._asked.clear()
+        self._asked_at.clear()
         self._held.clear()
         self._quiet.clear()
         if self._channel is None:

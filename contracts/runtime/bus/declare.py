@@ -40,13 +40,13 @@ def service_class(name: str) -> type | None:
 
 def plans(service: type, name: str, ladder: tuple[float, ...]) -> list[QueuePlan]:
     """Every queue of the service."""
-    found = [rpc_queue(name)]
+    queues = [rpc_queue(name)]
     subscriptions = subscriptions_of(service)
     for event in subscriptions.values():
-        found += event_queues(event, name)
+        queues += event_queues(event, name)
     if subscriptions:
-        found += retry_queues(name, ladder)
-    return found
+        queues += retry_queues(name, ladder)
+    return queues
 
 
 def declare(name: str, settings: ServiceSettings) -> None:
@@ -64,8 +64,8 @@ def orphans(name: str, settings: ServiceSettings) -> dict[str, int]:
     """Event queues of the service that it no longer reads, with the messages in them: a subscription was removed. They are
     bound and grow for ever, and only an operator knows whether an older version is still to read them."""
     service = service_class(name)
-    read = subscriptions_of(service).values() if service is not None else ()
-    unread = [event_queue_name(event, name) for event in REGISTRY.values() if event not in read]
+    subscribed = subscriptions_of(service).values() if service is not None else ()
+    unread = [event_queue_name(event, name) for event in REGISTRY.values() if event not in subscribed]
     connection = pika.BlockingConnection(parameters(settings.amqp_url, "declare"))
     try:
         waiting = {queue: _waiting(connection, queue) for queue in unread}

@@ -146,8 +146,8 @@ _KEEP = answers.update().where(_THE_REQUEST).values(answer=sa.bindparam("given")
 def _take(dialect: str) -> Any:
     columns = {column.name: sa.bindparam(column.name, type_=column.type) for column in inbox.c}
     dropped = sa.exists().where(inbox.c.event_id == columns["event_id"], inbox.c.handler == _DROPPED)
-    taken = insert_for(dialect, inbox).from_select(list(columns), sa.select(*columns.values()).where(~dropped))
-    return taken.on_conflict_do_nothing().returning(inbox.c.event_id)
+    statement = insert_for(dialect, inbox).from_select(list(columns), sa.select(*columns.values()).where(~dropped))
+    return statement.on_conflict_do_nothing().returning(inbox.c.event_id)
 
 
 @cache

@@ -30,7 +30,7 @@ class Presence:
     def __init__(self) -> None:
         self._connection: Any = None
         self._channel: Any = None
-        self._asked: deque[tuple[str, Callable[[Attendance | None], None]]] = deque()
+        self._questions: deque[tuple[str, Callable[[Attendance | None], None]]] = deque()
 
     def opened(self, connection: Any) -> None:
         """There is a connection to ask by."""
@@ -40,12 +40,12 @@ class Presence:
     def lost(self) -> None:
         """There is none: what was asked is not answered."""
         self._connection = self._channel = None
-        self._asked.clear()
+        self._questions.clear()
 
-    def ask(self, service: str, told: Callable[[Attendance | None], None]) -> None:
-        """``told`` is called with the answer, None when the broker does not know; never when it is silent."""
-        self._asked.append((service, told))
-        if len(self._asked) == 1:
+    def ask(self, service: str, on_answer: Callable[[Attendance | None], None]) -> None:
+        """``on_answer`` is called with the answer, None when the broker does not know; never when it is silent."""
+        self._questions.append((service, on_answer))
+        if len(self._questions) == 1:
             self._next()
 
     def _ready(self, channel: Any) -> None:
@@ -55,22 +55,22 @@ class Presence:
             self._next()
 
     def _next(self) -> None:
-        if self._asked and self._channel is not None and self._channel.is_open:
-            queue = rpc_queue(self._asked[0][0]).name
+        if self._questions and self._channel is not None and self._channel.is_open:
+            queue = rpc_queue(self._questions[0][0]).name
             self._channel.queue_declare(queue, passive=True, callback=self._declared)
 
     def _declared(self, frame: Any) -> None:
         self._answered(Attendance(frame.method.consumer_count, frame.method.message_count))
 
-    def _answered(self, found: Attendance | None) -> None:
-        _, told = self._asked.popleft()
+    def _answered(self, attendance: Attendance | None) -> None:
+        _, on_answer = self._questions.popleft()
         self._next()
-        told(found)
+        on_answer(attendance)
 
     def _closed(self, channel: Any, reason: Exception) -> None:
         if channel is not self._channel or not isinstance(reason, ChannelClosedByBroker):
             return  # the connection is going down
         self._channel = None
         self._connection.channel(on_open_callback=self._ready)
-        if self._asked:
+        if self._questions:
             self._answered(_NO_QUEUE if reason.reply_code == 404 else None)

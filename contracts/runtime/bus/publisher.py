@@ -20,7 +20,7 @@ CONFIRM_SECONDS = 10.0
 CONFIRMED, UNROUTED, UNKNOWN = "confirmed", "unrouted", "unknown"
 
 
-class Taken(Protocol):
+class ReceivedMessage(Protocol):
     """A message that came from a queue."""
 
     @property
@@ -42,11 +42,11 @@ class Message:
     headers: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def copy(cls, original: Taken, exchange: str, routing_key: str, headers: dict[str, Any]) -> "Message":
+    def copy(cls, original: ReceivedMessage, exchange: str, routing_key: str, headers: dict[str, Any]) -> "Message":
         """The same message for somewhere else, with further headers. The broker's own marks (``x-...``) are left behind."""
-        kept = {name: value for name, value in original.headers.items() if not name.startswith("x-")}
+        original_headers = {name: value for name, value in original.headers.items() if not name.startswith("x-")}
         identifier = original.properties.message_id or str(uuid.uuid4())
-        return cls(identifier, exchange, routing_key, original.body, {**kept, **headers})
+        return cls(identifier, exchange, routing_key, original.body, {**original_headers, **headers})
 
 
 @dataclass
@@ -58,9 +58,9 @@ class _Batch:
     tags: dict[int, str] = field(default_factory=dict)
 
     def settle(self, tag: int, multiple: bool, outcome: str) -> None:
-        settled = [known for known in self.tags if known <= tag] if multiple else [tag]
-        for known in settled:
-            if (message := self.tags.pop(known, None)) is not None and self.outcomes[message] == UNKNOWN:
+        settled = [number for number in self.tags if number <= tag] if multiple else [tag]
+        for number in settled:
+            if (message := self.tags.pop(number, None)) is not None and self.outcomes[message] == UNKNOWN:
                 self.outcomes[message] = outcome
         if not self.tags:
             self.finished.set()

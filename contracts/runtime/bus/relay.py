@@ -179,11 +179,11 @@ def _name_subjects(session: Session, rows: Sequence[Row[Any]]) -> None:
 def _take_lease(session: Session, holder: str, moment: datetime) -> bool:
     """Become the one relay, or stay it, until ``moment + LEASE``. A clock that is put forward ends nobody's lease."""
     over = without_leaps(LEASE)
-    held = session.execute(sa.select(leases).where(leases.c.name == "relay")).first()
-    if held is not None and held.holder != holder and held.until > over and not is_dead(held.holder):
+    lease = session.execute(sa.select(leases).where(leases.c.name == "relay")).first()
+    if lease is not None and lease.holder != holder and lease.until > over and not is_dead(lease.holder):
         return False
     values = {"holder": holder, "until": moment + LEASE}
-    if held is None:
+    if lease is None:
         session.execute(leases.insert().values(name="relay", **values))
     else:
         session.execute(leases.update().where(leases.c.name == "relay").values(**values))

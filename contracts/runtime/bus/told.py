@@ -62,12 +62,12 @@ def walk(session: Session, request: rpc.WalkEvents) -> rpc.ToldPage:
     """The next page of what was told."""
     epoch = epoch_of(session)
     after, at = (request.position, request.event_id) if request.epoch == epoch else (0, None)
-    found = session.execute(_NEXT, {"after": after, "most": request.limit}).all()
-    rows = _settled(found, timedelta(seconds=request.settled_seconds))
-    wanted = set(request.kinds)
+    candidates = session.execute(_NEXT, {"after": after, "most": request.limit}).all()
+    rows = _settled(candidates, timedelta(seconds=request.settled_seconds))
+    kinds = set(request.kinds)
     return rpc.ToldPage(
         epoch=epoch,
-        events=[rpc.ToldEvent(event_id=row.event_id, type=row.type) for row in rows if row.kept and row.type in wanted],
+        events=[rpc.ToldEvent(event_id=row.event_id, type=row.type) for row in rows if row.kept and row.type in kinds],
         position=rows[-1].position if rows else after,
         event_id=rows[-1].event_id if rows else at,
         more=len(rows) == request.limit,

@@ -201,13 +201,13 @@ class Loop:
         self.table: str | None = None
         self.poll_seconds = 1.0
         self.turn_seconds = liveness.TURN_SECONDS
-        self._told = False
+        self._hinted = False
         self._woken = threading.Event()
         self._stopping = threading.Event()
 
     def wake(self) -> None:
         """There is something to do. May be called from any thread."""
-        self._told = True
+        self._hinted = True
         self._woken.set()
 
     def stop(self) -> None:
@@ -329,12 +329,12 @@ class DueWork(Loop):
         self._next_due = sa.select(sa.func.min(row.next_attempt_at)).where(is_due(row), row.next_attempt_at > MOMENT)
 
     def turn(self) -> float:
-        told, self._told = self._told, False
+        hinted, self._hinted = self._hinted, False
         self._shorten_waits()
         self._free_leases_of_the_dead()
         self._hold_leases()
         free = self._concurrency - self._busy()
-        rows, pause = self._due(free, told) if free > 0 else ([], self.poll_seconds)
+        rows, pause = self._due(free, hinted) if free > 0 else ([], self.poll_seconds)
         wave = _Wave(len(rows))
         for row in rows:
             attempt = self._begun(row, wave)
@@ -364,10 +364,10 @@ class DueWork(Loop):
             log.error("due_work.stuck", work=self.name, attempts=overdue)
         return len(under_way) - min(overdue, 3 * self._concurrency)
 
-    def _due(self, limit: int, told: bool) -> tuple[list[Any], float]:
-        """Looks before it claims, unless it was told that there is something: on SQLite a transaction that may write makes
+    def _due(self, limit: int, hinted: bool) -> tuple[list[Any], float]:
+        """Looks before it claims, unless it was hinted that there is something: on SQLite a transaction that may write makes
         every other writer wait, for nothing."""
-        pause = 0.0 if told else self._database.read(self._seconds_until_due, limit)
+        pause = 0.0 if hinted else self._database.read(self._seconds_until_due, limit)
         return ([], pause) if pause > 0 else self._database.write_unsynced(self._claim, limit)
 
     def _seconds_until_due(self, session: Session, limit: int) -> float:
@@ -552,15 +552,17 @@ class DueWork(Loop):
         row, moment = self._row, time.monotonic()
         lease = self._lease.total_seconds()
         attempts = [attempt for thread, attempt in self._running.items() if thread.is_alive() and attempt.held]
-        kept = [attempt for attempt in attempts if attempt.unwritten or attempt.prolong_at <= moment < attempt.ends]
-        if not kept:
+        prolonged = [
+            attempt for attempt in attempts if attempt.unwritten or attempt.prolong_at <= moment < attempt.ends
+        ]
+        if not prolonged:
             return
-        for attempt in kept:
+        for attempt in prolonged:
             if attempt.unwritten:
                 attempt.ends = moment + lease
 
         def prolong(session: Session) -> None:
-            for attempt in kept:
+            for attempt in prolonged:
                 this = self._is(attempt)
                 ours = sa.or_(row.leased_by.is_(None), row.leased_by == own_name())
                 until = now() + timedelta(seconds=min(lease, attempt.ends - moment))
@@ -575,7 +577,7 @@ class DueWork(Loop):
                     )
 
         self._database.write_unsynced(prolong)
-        for attempt in kept:
+        for attempt in prolonged:
             attempt.prolong_at = moment + lease * _PROLONGED_AFTER
 
     def _is(self, attempt: _UnderWay) -> sa.ColumnElement[bool]:
@@ -585,8 +587,8 @@ class DueWork(Loop):
         """The rows' states then; without ``wait`` None where one is locked by somebody else, or has gone."""
         keys = {ended.attempt.key for ended in together}
         chosen = {"keys": [key if len(key) > 1 else key[0] for key in keys]}
-        found = session.scalars(self._rows if wait else self._free_rows, chosen)
-        rows = {sa.inspect(row).identity: row for row in found}
+        locked = session.scalars(self._rows if wait else self._free_rows, chosen)
+        rows = {sa.inspect(row).identity: row for row in locked}
         states: list[str | None] = []
         written = []
         for ended in together:
@@ -685,11 +687,11 @@ class DueWork(Loop):
 
     def _survey(self, session: Session) -> tuple[list[str], int, datetime | None]:
         row, times = self._row, self._times()
-        held = row.leased_by.is_not(None)
+        is_held = row.leased_by.is_not(None)
         if self._lanes is None:
             # Nobody holds what is planned for later, which can be much. With lanes there is an index of what is held.
-            held = sa.and_(held, is_due(row), row.next_attempt_at <= max(times["moment"], times["fresh"]))
-        holders = sa.select(row.leased_by).where(held)
+            is_held = sa.and_(is_held, is_due(row), row.next_attempt_at <= max(times["moment"], times["fresh"]))
+        holders = sa.select(row.leased_by).where(is_held)
         parked = session.scalar(sa.select(sa.func.count()).select_from(row).where(row.state == "parked"))
         oldest = session.scalar(sa.select(sa.func.min(row.next_attempt_at)).where(is_due(row)))
         return list(session.scalars(holders.distinct())), parked or 0, oldest

@@ -204,10 +204,10 @@ class _Folder:
             return
         missing = [folder, *folder.parents]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for made in missing:
-            if made == self._root.parent:
+        for created in missing:
+            if created == self._root.parent:
                 break
-            _sync_folder(made)
+            _sync_folder(created)
 
     def read(self, key: str) -> bytes:
         try:
@@ -228,12 +228,12 @@ class _Folder:
         def chunks() -> Iterator[bytes]:
             with file:
                 file.seek(start)
-                left = None if end is None else max(0, end - start)
-                while left is None or left > 0:
-                    chunk = file.read(CHUNK if left is None else min(CHUNK, left))
+                remaining = None if end is None else max(0, end - start)
+                while remaining is None or remaining > 0:
+                    chunk = file.read(CHUNK if remaining is None else min(CHUNK, remaining))
                     if not chunk:
                         return
-                    left = None if left is None else left - len(chunk)
+                    remaining = None if remaining is None else remaining - len(chunk)
                     yield chunk
 
         return chunks()
@@ -285,11 +285,11 @@ class _Folder:
             for folder, _, names in os.walk(self._root):
                 for path in (Path(folder, name) for name in names if is_key(name)):
                     try:
-                        found = path.stat()
+                        status = path.stat()
                     except FileNotFoundError:
                         continue
-                    changed_at = datetime.fromtimestamp(found.st_mtime, UTC)
-                    yield Stored(path.relative_to(self._root).as_posix(), found.st_size, changed_at)
+                    changed_at = datetime.fromtimestamp(status.st_mtime, UTC)
+                    yield Stored(path.relative_to(self._root).as_posix(), status.st_size, changed_at)
         except OSError as error:
             raise _unavailable(error) from error
 
@@ -361,10 +361,10 @@ class _Bucket:
         self._ask("delete_object", key)
 
     def older(self, prefix: str, before: datetime) -> Iterator[str]:
-        return (found.key for found in self._listed(prefix) if found.changed_at < before)
+        return (blob.key for blob in self._listed(prefix) if blob.changed_at < before)
 
     def everything(self) -> Iterator[Stored]:
-        return (found for found in self._listed("") if is_key(found.key))
+        return (blob for blob in self._listed("") if is_key(blob.key))
 
     def _listed(self, prefix: str) -> Iterator[Stored]:
         from botocore.exceptions import BotoCoreError, ClientError
@@ -372,9 +372,9 @@ class _Bucket:
         pages = self._s3.get_paginator("list_objects_v2")
         try:
             for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + prefix):
-                for found in page.get("Contents", ()):
-                    key = found["Key"].removeprefix(self._prefix)
-                    yield Stored(key, found["Size"], found["LastModified"], found["ETag"].strip('"'))
+                for entry in page.get("Contents", ()):
+                    key = entry["Key"].removeprefix(self._prefix)
+                    yield Stored(key, entry["Size"], entry["LastModified"], entry["ETag"].strip('"'))
         except (BotoCoreError, ClientError) as error:
             raise _unavailable(error) from error
 

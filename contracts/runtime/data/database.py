@@ -252,23 +252,23 @@ def leave_work(session: Session, table: str) -> None:
 @contextmanager
 def inserting_together(session: Session) -> Iterator[None]:
     """Insert what ``insert`` adds meanwhile at the end, in order, statement by statement: nobody may look for it before."""
-    held: dict[Any, list[Any]] = {}
-    session.info[_HELD_BACK] = held
+    pending: dict[Any, list[Any]] = {}
+    session.info[_HELD_BACK] = pending
     try:
         yield
     finally:
         del session.info[_HELD_BACK]
-    for statement, rows in held.items():
+    for statement, rows in pending.items():
         session.execute(statement, rows)
 
 
 def insert(session: Session, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows, now or with many others (``inserting_together``): one wait for the database is enough for all of them."""
-    held = session.info.get(_HELD_BACK)
-    if held is None:
+    pending = session.info.get(_HELD_BACK)
+    if pending is None:
         session.execute(statement, rows)
     else:
-        held.setdefault(statement, []).extend(rows)
+        pending.setdefault(statement, []).extend(rows)
 
 
 def for_update(statement: sa.Select[Any]) -> sa.Select[Any]:

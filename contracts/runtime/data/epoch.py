@@ -43,12 +43,12 @@ def begin_epoch(session: Session, *, instead_of: str | None = None) -> str:
 
 def later_than(epoch: str) -> str:
     """A new epoch that sorts after ``epoch``, also when the clock was put back meanwhile."""
-    made = uuid7()
-    if made > epoch:
-        return made
+    fresh = uuid7()
+    if fresh > epoch:
+        return fresh
     milliseconds = int(epoch.replace("-", "")[:12], 16) + 1
     digits = f"{milliseconds:012x}"
-    return f"{digits[:8]}-{digits[8:]}{made[13:]}"
+    return f"{digits[:8]}-{digits[8:]}{fresh[13:]}"
 
 
 _PRESENT = sa.select(event_stream.c.epoch).where(event_stream.c.id == 1)

@@ -80,13 +80,13 @@ def keep(service: str, database: Database, store: BlobStore) -> Mark:
 
 def renew(service: str, database: Database, store: BlobStore, last: Mark | None) -> Mark:
     """Write down how far the database is now, without asking whether it was restored."""
-    present, given = database.read(_state)
+    present, highest = database.read(_state)
     ceilings = dict(last.ceilings) if last else {}
-    for table, number in given.items():
+    for table, number in highest.items():
         if ceilings.get(table, 0) < number + RESERVE // 2:
             pace = number - last.given.get(table, number) if last else 0
             ceilings[table] = number + max(RESERVE, _BURST * pace)
-    mark = Mark(service=service, epoch=present, given=given, ceilings=ceilings, written_at=now())
+    mark = Mark(service=service, epoch=present, given=highest, ceilings=ceilings, written_at=now())
     _write(store, mark)
     return mark
 
@@ -116,20 +116,20 @@ class Keeper:
             self._last = keep(self._service, self._database, self._store)
 
 
-def _was_restored(mark: Mark, present: str, given: Mapping[str, int]) -> bool:
-    return present != mark.epoch or any(number < mark.given.get(table, 0) for table, number in given.items())
+def _was_restored(mark: Mark, present: str, highest: Mapping[str, int]) -> bool:
+    return present != mark.epoch or any(number < mark.given.get(table, 0) for table, number in highest.items())
 
 
 def _state(session: Session) -> tuple[str, dict[str, int]]:
-    return epoch.epoch_of(session), identities.given(session.connection())
+    return epoch.epoch_of(session), identities.highest_numbers(session.connection())
 
 
 def _begin_again(session: Session, service: str, floors: Mapping[str, int]) -> tuple[str, dict[str, tuple[int, int]]]:
     session.info[_FLOORS] = floors
     begun = epoch.begin_epoch(session)
     if importlib.util.find_spec(f"services.{service}.reconcile") is not None:
-        own = importlib.import_module(f"services.{service}.reconcile")
-        getattr(own, "restored", lambda _: None)(session)
+        reconcile = importlib.import_module(f"services.{service}.reconcile")
+        getattr(reconcile, "restored", lambda _: None)(session)
     return begun, session.info[_JUMPS]
 
 

@@ -32,7 +32,7 @@ _COUNT_FROM = sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :s
 _COUNTS_AT_ALL = sa.text("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'")
 
 
-def given(connection: Connection) -> dict[str, int]:
+def highest_numbers(connection: Connection) -> dict[str, int]:
     """The highest number that each table has given out, 0 where there was none yet. On PostgreSQL also those of transactions
     that are still under way or were rolled back."""
     if connection.dialect.name == "postgresql":
@@ -46,7 +46,8 @@ def jump(connection: Connection, floors: Mapping[str, int]) -> dict[str, tuple[i
     """Let each table's numbers go on RESERVE above where they are and above ``floors``; never back. In the caller's
     transaction: rolled back, nothing has changed. Returns from where to where, by table."""
     jumps = {
-        table: (number, max(floors.get(table, 0), number) + RESERVE) for table, number in given(connection).items()
+        table: (number, max(floors.get(table, 0), number) + RESERVE)
+        for table, number in highest_numbers(connection).items()
     }
     if connection.dialect.name == "postgresql":
         for row in connection.execute(_OWNED_SEQUENCES).all():

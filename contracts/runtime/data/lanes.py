@@ -105,7 +105,7 @@ class LaneChoice:
         failing: dict[Any, datetime] = {}
         if self._lanes.failing is not None:
             failing = {row[0]: row[1] for row in session.execute(self._lanes.failing)}
-        probes = self._probes - sum(one.busy for lane, one in lanes.items() if lane in failing)
+        probes = self._probes - sum(load.busy for lane, load in lanes.items() if lane in failing)
         plan: dict[Any, int] = {}
         # Who has least under way comes first, then who has waited longest for a turn.
         due.sort(key=lambda lane: (lanes.get(lane, _Lane()).busy, self._began.get(lane, 0.0)))
@@ -128,11 +128,11 @@ class LaneChoice:
 
     def keys(self, session: Session, times: Mapping[str, datetime], plan: Mapping[Any, int]) -> list[Any]:
         """Keys of the first rows of each lane, as many as ``plan`` says; locked."""
-        found: list[Any] = []
-        for lane, most in plan.items():
+        keys: list[Any] = []
+        for lane, limit in plan.items():
             self._began[lane] = time.monotonic()
-            found += session.scalars(self._first, {**times, "lane": lane, "most": most})
-        return found
+            keys += session.scalars(self._first, {**times, "lane": lane, "most": limit})
+        return keys
 
     def _room(self, lane: _Lane) -> int:
         places = self._lanes.places
@@ -157,10 +157,10 @@ def _heads(row: Any, column: Any) -> sa.Select[Any]:
     following = sa.select(sa.func.min(column)).where(is_due(row), column > lanes.c.lane).correlate(lanes)
     lanes = lanes.union_all(sa.select(following.scalar_subquery()).where(lanes.c.lane.is_not(None)))
     # Not those that wait only because the clock was put back after they were tried: they would hide a fresh one.
-    tried = sa.and_(row.next_attempt_at > MOMENT, row.next_attempt_at <= FRESH, row.attempts > 0)
+    postponed = sa.and_(row.next_attempt_at > MOMENT, row.next_attempt_at <= FRESH, row.attempts > 0)
     head = (
         sa.select(row.next_attempt_at)
-        .where(is_due(row), column == lanes.c.lane, is_free(row), sa.not_(tried))
+        .where(is_due(row), column == lanes.c.lane, is_free(row), sa.not_(postponed))
         .order_by(row.next_attempt_at)
         .limit(1)
         .correlate(lanes)

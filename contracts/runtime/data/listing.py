@@ -61,9 +61,9 @@ class Span:
     def until(self, edge: int) -> "Span":
         return replace(self, after=edge - 1) if self.backward else replace(self, before=edge + 1)
 
-    def beyond(self, edge: int, found: int) -> "Span":
+    def beyond(self, edge: int, count: int) -> "Span":
         """Return the span that is left when so many were found up to the edge."""
-        rest = replace(self, wanted=self.wanted - found)
+        rest = replace(self, wanted=self.wanted - count)
         return replace(rest, before=edge) if self.backward else replace(rest, after=edge)
 
 
@@ -99,33 +99,35 @@ def ids(session: Session, listing: Listing, span: Span) -> list[int]:
     """The first ``span.wanted`` ids in the span's order."""
     search_for = [search.contains_unindexed(listing.text, listing.term)] if listing.term else []
     if listing.small:
-        return _collected(session, listing, span, search_for)
+        return _collect(session, listing, span, search_for)
     if listing.plain:
-        return _walked(session, listing, span, [])
+        return _walk(session, listing, span, [])
     window = SCATTERED if listing.exact else WINDOW
-    found, edge = _in_window(session, listing, span, search_for, window)
-    rare_term = edge is not None and _is_rare(session, listing, span, window, len(found))
-    if edge and not rare_term and len(found) >= FEW and (listing.term or not listing.exact):
+    matches, edge = _search_window(session, listing, span, search_for, window)
+    rare_term = edge is not None and _is_rare(session, listing, span, window, len(matches))
+    if edge and not rare_term and len(matches) >= FEW and (listing.term or not listing.exact):
         wide = SCATTERED_WIDE if listing.exact else WIDE
-        more, edge = _in_window(session, listing, span.beyond(edge.id, len(found)), search_for, wide - window)
-        found += more
-        rare_term = edge is not None and not listing.filters and _is_rare(session, listing, span, wide, len(found))
+        more, edge = _search_window(session, listing, span.beyond(edge.id, len(matches)), search_for, wide - window)
+        matches += more
+        rare_term = edge is not None and not listing.filters and _is_rare(session, listing, span, wide, len(matches))
     if edge is None:
-        return found
+        return matches
     postgresql = session.get_bind().dialect.name == "postgresql"
     if rare_term:
         if postgresql:
-            return _looked_up(session, listing, span, edge.highest)
+            return _look_up(session, listing, span, edge.highest)
         narrowed = search.matching_rows(listing.table, listing.text, listing.term)
-        return _walked(session, listing, span, [narrowed, *search_for])
+        return _walk(session, listing, span, [narrowed, *search_for])
     if listing.filters:
         if listing.rare is None or not postgresql:
-            return _collected(session, listing, span, search_for)
+            return _collect(session, listing, span, search_for)
         return listing.rare(session, [*listing.exact, *span.of(listing.key), *search_for], span)
-    return _walked(session, listing, span, search_for)
+    return _walk(session, listing, span, search_for)
 
 
-def _in_window(session: Session, listing: Listing, span: Span, more: Conditions, window: int) -> tuple[list[int], Any]:
+def _search_window(
+    session: Session, listing: Listing, span: Span, more: Conditions, window: int
+) -> tuple[list[int], Any]:
     """Return the matches among the next rows; and the ``id`` of the last of these with the ``highest`` of all, None when that
     is all that is wanted or all there is."""
     highest = sa.select(sa.func.max(listing.key)).scalar_subquery().label("highest")
@@ -133,73 +135,75 @@ def _in_window(session: Session, listing: Listing, span: Span, more: Conditions,
     if listing.exact and edge:  # by their ids: along all the ids up to the edge it is longer
         first = _window(listing, span, listing.key).limit(window).correlate(None)
         more = [*more, search.is_one_of(session, listing.key, first)]
-    found = _walked(session, listing, span if edge is None else span.until(edge.id), more)
-    return found, None if len(found) >= span.wanted else edge
+    matches = _walk(session, listing, span if edge is None else span.until(edge.id), more)
+    return matches, None if len(matches) >= span.wanted else edge
 
 
-def _walked(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
+def _walk(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
     """Along the ids until there are enough."""
     return list(session.scalars(_all(listing, span, more).order_by(span.order(listing.key)).limit(span.wanted)))
 
 
-def _collected(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
+def _collect(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
     """All that fit, sorted. Materialized, so that the order cannot lure the database along the ids."""
     few = _all(listing, span, more).cte("few").prefix_with("MATERIALIZED")
     return list(session.scalars(sa.select(few.c.id).order_by(span.order(few.c.id)).limit(span.wanted)))
 
 
-def _looked_up(session: Session, listing: Listing, span: Span, highest: int) -> list[int]:
+def _look_up(session: Session, listing: Listing, span: Span, highest: int) -> list[int]:
     """PostgreSQL: what the search index finds, in one part of the ids after the other. Near the beginning the parts are small;
     how large they may be farther on, samples tell. Those that turn out to have too many are divided."""
     start = 0 if span.after is None else max(0, span.after + 1)
     stop = highest + 1 if span.before is None else min(highest + 1, span.before)
     blocks = search.Blocks.of(start, stop).nearest(backward=span.backward)
     far = blocks.pop() if len(blocks) > 2 else None
-    known = _known(listing, span)
-    found: list[int] = []
-    many = MANY
-    while blocks and len(found) < span.wanted:
+    query = _hits_in_blocks(listing, span)
+    matches: list[int] = []
+    limit = MANY
+    while blocks and len(matches) < span.wanted:
         if blocks[0].common:
-            found += _walked_along(session, listing, replace(span, wanted=span.wanted - len(found)), blocks.pop(0).ids)
+            matches += _walk_along(
+                session, listing, replace(span, wanted=span.wanted - len(matches)), blocks.pop(0).ids
+            )
             continue
-        asked = list(takewhile(lambda one: not one.common, blocks))
+        probed = list(takewhile(lambda block: not block.common, blocks))
         spread = far.sampled if far else range(0)
-        values = {"keys": [one.key for one in asked], "many": many}
+        values = {"keys": [block.key for block in probed], "many": limit}
         values |= {"start": spread.start, "stop": spread.stop - 1, "step": spread.step}
-        answer = session.execute(known, values).all()
+        answer = session.execute(query, values).all()
         rows = [row for row in answer if row.place]
-        complete = len(asked) if len(rows) < many else rows[-1].place - 1
+        complete = len(probed) if len(rows) < limit else rows[-1].place - 1
         fitting = sorted((row.place, row.id if not span.backward else -row.id) for row in rows if row.fits)
-        found += [abs(id_) for place, id_ in fitting if place <= complete]
+        matches += [abs(id_) for place, id_ in fitting if place <= complete]
         blocks = blocks[complete:]
-        if complete < len(asked):
+        if complete < len(probed):
             first = [row.id for row in rows if row.place > complete]
             blocks[:1] = blocks[0].divided(first, backward=span.backward)
-            many = min(many * 4, MOST)
+            limit = min(limit * 4, MOST)
         if far:
             blocks += far.around([row.id for row in answer if not row.place], backward=span.backward)
             far = None
-    return found[: span.wanted]
+    return matches[: span.wanted]
 
 
-def _walked_along(session: Session, listing: Listing, span: Span, ids: range) -> list[int]:
+def _walk_along(session: Session, listing: Listing, span: Span, ids: range) -> list[int]:
     within = (listing.key >= ids.start, listing.key < ids.stop)
-    return _walked(session, listing, span, [*within, search.contains_unindexed(listing.text, listing.term)])
+    return _walk(session, listing, span, [*within, search.contains_unindexed(listing.text, listing.term)])
 
 
-def _known(listing: Listing, span: Span) -> sa.CompoundSelect[Any]:
+def _hits_in_blocks(listing: Listing, span: Span) -> sa.CompoundSelect[Any]:
     """The first ``many`` rows that the search index finds in the blocks with these ``keys``, by the ``place`` of their blocks
     (from 1), and whether they fit. The blocks are read one after the other, and none behind the one that has the last row.
     Before them, with 0 for a place: which of the ids from ``start`` to ``stop`` by ``step`` have the term."""
     # The other conditions are only computed at first: as conditions, they would have their indexes read along with this one.
     matches = search.contains_unindexed(listing.text, listing.term)
     fits = sa.and_(sa.true(), *listing.exact, *listing.filters, *span.of(listing.key), matches)
-    block, spread = search.asked_blocks, search.spread_ids
-    found = sa.select(listing.key.label("id"), fits.label("fits")).select_from(listing.source)
-    found = found.where(search.in_blocks(listing.table, listing.text, listing.term, block.c.those))
+    block, spread = search.probed_blocks, search.spread_ids
+    hits = sa.select(listing.key.label("id"), fits.label("fits")).select_from(listing.source)
+    hits = hits.where(search.in_blocks(listing.table, listing.text, listing.term, block.c.those))
     # A subquery with OFFSET is planned on its own: the limit cannot lure the database to read the table instead.
-    own = found.offset(sa.literal_column("0")).lateral("found")
-    first = sa.select(block.c.place, own.c.id, own.c.fits).select_from(block.join(own, sa.true()))
+    fenced = hits.offset(sa.literal_column("0")).lateral("found")
+    first = sa.select(block.c.place, fenced.c.id, fenced.c.fits).select_from(block.join(fenced, sa.true()))
     samples = sa.select(sa.literal_column("0").label("place"), spread.c.id, sa.true().label("fits"))
     samples = samples.select_from(spread.join(listing.table, listing.key == spread.c.id)).where(matches)
     return sa.union_all(samples, first.limit(sa.bindparam("many")))

@@ -42,8 +42,8 @@ class NoTrigrams(ServiceError):
 
 def contains(column: Any, term: str) -> sa.ColumnElement[bool]:
     """``term`` is somewhere in the column: %, _ and the escape sign are themselves."""
-    found: sa.ColumnElement[bool] = column.contains(term, autoescape=True)
-    return found
+    condition: sa.ColumnElement[bool] = column.contains(term, autoescape=True)
+    return condition
 
 
 def contains_unindexed(column: Any, term: str) -> sa.ColumnElement[bool]:
@@ -54,10 +54,10 @@ def contains_unindexed(column: Any, term: str) -> sa.ColumnElement[bool]:
 def is_one_of(session: Session, column: Any, few: sa.Select[Any]) -> sa.ColumnElement[bool]:
     """The column is one of the few: each is looked up, whatever else the database would rather do."""
     if session.get_bind().dialect.name == "postgresql":
-        found: sa.ColumnElement[bool] = column == sa.any_(sa.func.array(few.scalar_subquery()))
+        condition: sa.ColumnElement[bool] = column == sa.any_(sa.func.array(few.scalar_subquery()))
     else:
-        found = column.in_(few)
-    return found
+        condition = column.in_(few)
+    return condition
 
 
 def indexed(dialect: str, term: str) -> bool:
@@ -103,7 +103,7 @@ class Blocks(NamedTuple):
 
     def cut(self, *numbers: int, backward: bool) -> list["Blocks"]:
         """In parts that begin at these numbers, the last one first if ``backward``."""
-        edges = [self.first, *sorted({one for one in numbers if self.first < one < self.end}), self.end]
+        edges = [self.first, *sorted({number for number in numbers if self.first < number < self.end}), self.end]
         parts = [Blocks(here, there - here) for here, there in pairwise(edges) if here < there]
         return parts[::-1] if backward else parts
 
@@ -128,7 +128,7 @@ class Blocks(NamedTuple):
         """In parts by those of the ``sampled`` ids that have the term: the first blocks of these, where it is likely to be
         common; what lies between one of these and the sample before, where it may become so; all others together, where it is
         likely to be rare if it is there at all."""
-        common = sorted((one >> BLOCK_BITS[0] for one in samples), reverse=backward)[:_COMMON]
+        common = sorted((id_ >> BLOCK_BITS[0] for id_ in samples), reverse=backward)[:_COMMON]
         before = [number + 1 + self._step if backward else number - self._step for number in common]
         parts = self.cut(*before, *common, *(number + 1 for number in common), backward=backward)
         return [part._replace(common=part.first in common and part.length == 1) for part in parts]
@@ -137,11 +137,11 @@ class Blocks(NamedTuple):
         """In parts by ``ids`` of the first rows in it, of which there are more: what is before them, most of them, the rest."""
         if self.length == 1:
             return [self._replace(common=True)]
-        numbers = sorted((one >> BLOCK_BITS[0] for one in ids), reverse=backward)
-        near, most = numbers[0], numbers[len(numbers) * 3 // 4]
+        numbers = sorted((id_ >> BLOCK_BITS[0] for id_ in ids), reverse=backward)
+        near, quantile = numbers[0], numbers[len(numbers) * 3 // 4]
         if backward:
-            return self.cut(near + 1, min(near, most + 1), backward=True)
-        return self.cut(near, max(near + 1, most), backward=False)
+            return self.cut(near + 1, min(near, quantile + 1), backward=True)
+        return self.cut(near, max(near + 1, quantile), backward=False)
 
 
 class _Place(FunctionElement[int]):
@@ -178,7 +178,7 @@ _TRIGRAM = re.compile(r"[a-z0-9]{3}|[\W_][a-z0-9]{2}|[a-z0-9]{2}[\W_]", re.ASCII
 _TEXTS: Any = ARRAY(sa.Text)
 _NUMBERS: Any = ARRAY(sa.BigInteger)
 
-asked_blocks = (
+probed_blocks = (
     sa.func.unnest(sa.bindparam("keys", type_=_TEXTS))
     .table_valued("those", with_ordinality="place")
     .render_derived(name="block")
@@ -195,9 +195,9 @@ spread_ids = (
 def matching_rows(table: sa.Table, column: Any, term: str) -> sa.ColumnElement[bool]:
     """SQLite: the rows of ``table`` that the FTS5 table finds for ``term``; asks for ``contains`` beside it."""
     name = _fts(table.name, column.name)
-    found: sa.Select[Any] = sa.select(sa.literal_column("rowid")).select_from(sa.table(name))
+    hits: sa.Select[Any] = sa.select(sa.literal_column("rowid")).select_from(sa.table(name))
     phrase = '"' + term.replace('"', '""') + '"'
-    return table.c.id.in_(found.where(sa.literal_column(name).op("MATCH")(phrase)))
+    return table.c.id.in_(hits.where(sa.literal_column(name).op("MATCH")(phrase)))
 
 
 def search_index(table: str, column: str) -> sa.Index:

@@ -48,16 +48,16 @@ def as_stored(model: type[M], /, **values: Any) -> M:
     return typing.cast("M", _constructed(model, values))
 
 
-def readable(model: type[M], rows: Iterable[R], made_of: Callable[[R], M]) -> list[M]:
-    """Return what is ``made_of`` each row of a list, without the rows of which nothing can be made."""
-    found = []
+def readable(model: type[M], rows: Iterable[R], convert: Callable[[R], M]) -> list[M]:
+    """Return what ``convert`` makes of each row of a list, without the rows of which nothing can be made."""
+    models = []
     for row in rows:
         try:
-            found.append(made_of(row))
+            models.append(convert(row))
         except _ODDITIES:
             log.exception("stored.unreadable", model=model.__name__, id=getattr(row, "id", None))
             UNREADABLE.labels(model.__name__).inc()
-    return found
+    return models
 
 
 @contextmanager
@@ -73,14 +73,14 @@ def reading(model: type[BaseModel], number: int) -> Iterator[None]:
 
 
 def _constructed(model: type[BaseModel], values: Mapping[str, Any]) -> BaseModel:
-    known = {}
+    filled = {}
     for name, field in model.model_fields.items():
         key = field.alias if field.alias and field.alias in values else name
         if key in values:
-            known[name] = _as_it_is(field.annotation, values[key])
+            filled[name] = _as_it_is(field.annotation, values[key])
         elif field.is_required():
-            known[name] = None
-    return model.model_construct(**known)
+            filled[name] = None
+    return model.model_construct(**filled)
 
 
 def _as_it_is(kind: Any, value: Any) -> Any:
@@ -91,9 +91,9 @@ def _as_it_is(kind: Any, value: Any) -> Any:
         pass
     arguments = typing.get_args(kind)
     if typing.get_origin(kind) is list and isinstance(value, list):
-        return [_as_it_is(arguments[0], one) for one in value]
+        return [_as_it_is(arguments[0], item) for item in value]
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
-        return next((_as_it_is(one, value) for one in arguments if one is not types.NoneType), value)
+        return next((_as_it_is(member, value) for member in arguments if member is not types.NoneType), value)
     if isinstance(kind, type) and issubclass(kind, BaseModel) and isinstance(value, Mapping):
         return _constructed(kind, value)
     return value

@@ -19,8 +19,11 @@ class Lateness:
 
     def __init__(self) -> None:
         self._worst: list[tuple[float, float]] = []
-        name, what = "countersign_event_loop_late_seconds", "The latest that the event loop was within the last minute"
-        Gauge(name, what).set_function(self.worst)
+        name, description = (
+            "countersign_event_loop_late_seconds",
+            "The latest that the event loop was within the last minute",
+        )
+        Gauge(name, description).set_function(self.worst)
 
     def slept(self, asked_at: float) -> None:
         """A sleep of TICK_SECONDS that began at ``asked_at`` (monotonic) is over."""

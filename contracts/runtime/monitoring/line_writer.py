@@ -33,7 +33,7 @@ class LineWriter:
         """Lines, since the process began."""
         self._descriptor = descriptor
         self._tell_dropped = tell_dropped
-        self._told = 0
+        self._reported = 0
         self._cut_off = False
         """The disk was full in the middle of a line: the next one must not be mixed with it."""
         self._most_waiting = most_waiting
@@ -72,7 +72,7 @@ class LineWriter:
         else:
             if written < len(line):
                 self._hand_over(line[written:], rest=True)
-            elif self.dropped > self._told:
+            elif self.dropped > self._reported:
                 self._begin_emptying()
 
     def _hand_over(self, line: bytes, *, rest: bool = False) -> None:
@@ -94,9 +94,9 @@ class LineWriter:
             while self._waiting:
                 if not self._write_out(*self._waiting.popleft()):
                     self.dropped += 1
-            dropped = self.dropped - self._told
+            dropped = self.dropped - self._reported
             if dropped and self._write_out(self._tell_dropped(dropped) + b"\n", rest=False):
-                self._told += dropped
+                self._reported += dropped
                 continue
             self._emptying.release()
             # Somebody may have left a line since the last look, and seen that it is being emptied.
@@ -146,12 +146,12 @@ class _Target:
             self._look()
 
     def _look(self) -> None:
-        found = posix.fstat(self._descriptor)
-        self._identity = found.st_dev, found.st_ino
-        if stat.S_ISREG(found.st_mode):
+        status = posix.fstat(self._descriptor)
+        self._identity = status.st_dev, status.st_ino
+        if stat.S_ISREG(status.st_mode):
             self.takes_at_once = self._descriptor
-        elif stat.S_ISFIFO(found.st_mode) or stat.S_ISCHR(found.st_mode):
-            if stat.S_ISFIFO(found.st_mode):
+        elif stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode):
+            if stat.S_ISFIFO(status.st_mode):
                 self._pipe = unpatched.poll()
                 self._pipe.register(self._descriptor, unpatched.POLLOUT)
             # Opened anew, because O_NONBLOCK would else apply to every process that shares the pipe or the terminal.
@@ -166,8 +166,8 @@ class _Target:
 
     def is_still_meant(self) -> bool:
         """False when the descriptor was pointed at something else meanwhile. Raises OSError when it is closed."""
-        found = posix.fstat(self._descriptor)
-        return self._identity == (found.st_dev, found.st_ino)
+        status = posix.fstat(self._descriptor)
+        return self._identity == (status.st_dev, status.st_ino)
 
     def __del__(self) -> None:
         if self._own is not None:

@@ -120,7 +120,7 @@ def under_way(name: str) -> Iterator[None]:
 
 def problems() -> list[str]:
     """List what is wrong with this process itself, whether or not database and broker are there. Empty when it lives."""
-    return [found for watched in tuple(_watched) if (found := watched.problem) is not None]
+    return [problem for watched in tuple(_watched) if (problem := watched.problem) is not None]
 
 
 def start(host: str, port: int, not_ready: Callable[[], list[str]]) -> observe.Health | None:
@@ -131,8 +131,8 @@ def start(host: str, port: int, not_ready: Callable[[], list[str]]) -> observe.H
 
 def health() -> tuple[int, bytes]:
     """The answer to ``/healthz``: a status and JSON."""
-    found = problems()
-    return (503, json.dumps({"status": "dead", "problems": found}).encode()) if found else (200, b'{"status": "ok"}')
+    faults = problems()
+    return (503, json.dumps({"status": "dead", "problems": faults}).encode()) if faults else (200, b'{"status": "ok"}')
 
 
 def _watch() -> None:
@@ -140,18 +140,18 @@ def _watch() -> None:
         unpatched.sleep(LOOK_SECONDS)
         for watched in tuple(_watched):
             watched.look()
-        if found := problems():
-            _end(found)
+        if faults := problems():
+            _end(faults)
 
 
-def _end(found: list[str]) -> None:
+def _end(faults: list[str]) -> None:
     """Nothing here may keep the process from ending."""
     try:
         for thread, stack in _stacks():
             log.error("thread.stack", thread=thread, stack=stack)
         for work in [watched for watched in _watched if isinstance(watched, _Work) and watched.problem]:
             log.error("thread.stack", thread=work.name, stack=work.stack)
-        log.critical("process.cannot_go_on", problems=found)
+        log.critical("process.cannot_go_on", problems=faults)
         observe.flush()
     finally:
         os._exit(STATUS)
@@ -159,9 +159,9 @@ def _end(found: list[str]) -> None:
 
 def _stacks() -> list[tuple[int, str]]:
     """Return where every thread of the operating system is at this moment."""
-    own = unpatched.get_ident()
+    current = unpatched.get_ident()
     frames = sys._current_frames().items()
-    return [(thread, _lines(frame)) for thread, frame in frames if thread != own]
+    return [(thread, _lines(frame)) for thread, frame in frames if thread != current]
 
 
 def _lines(frame: FrameType) -> str:

@@ -53,8 +53,8 @@ def request_id() -> str | None:
 @contextlib.contextmanager
 def request(identifier: object = None) -> Iterator[str]:
     """Work inside belongs to this request id; without one, or with one that is no plain word, a new one is made."""
-    known = isinstance(identifier, str) and _ACCEPTABLE_REQUEST_ID.fullmatch(identifier)
-    chosen = str(identifier) if known else uuid.uuid4().hex
+    acceptable = isinstance(identifier, str) and _ACCEPTABLE_REQUEST_ID.fullmatch(identifier)
+    chosen = str(identifier) if acceptable else uuid.uuid4().hex
     before = _request_id.set(chosen)
     try:
         yield chosen
@@ -65,8 +65,8 @@ def request(identifier: object = None) -> Iterator[str]:
 def logger(name: str) -> FilteringBoundLogger:
     """A structlog logger: ``log.info("rpc.handled", method=..., outcome=...)``. Its type says that ``event`` is the first
     argument's name, and no key: given as a key, it would raise where the line is written."""
-    made: FilteringBoundLogger = structlog.get_logger(name)
-    return made
+    bound: FilteringBoundLogger = structlog.get_logger(name)
+    return bound
 
 
 def setup(service: str, level: str = "INFO") -> None:
@@ -306,9 +306,9 @@ def _handler(
                 status, body = health()
                 self._answer(status, "application/json", body)
             elif path == "/readyz":
-                found = problems()
-                body = json.dumps({"ready": not found, "problems": found}).encode()
-                self._answer(503 if found else 200, "application/json", body)
+                reasons = problems()
+                body = json.dumps({"ready": not reasons, "problems": reasons}).encode()
+                self._answer(503 if reasons else 200, "application/json", body)
             elif path == "/metrics":
                 self._answer(200, CONTENT_TYPE_LATEST, generate_latest(REGISTRY))
             else:

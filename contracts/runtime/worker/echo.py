@@ -51,12 +51,12 @@ class Echo:
     def problems(self) -> list[str]:
         if not self._consumption.consuming:
             return ["not connected to the message broker"]
-        silent = [way.decode() for way in (REPLIES, MOVES) if not self._fresh(way)]
-        return [f"what it sends by the connection of its {way} does not come back" for way in silent]
+        silent = [connection.decode() for connection in (REPLIES, MOVES) if not self._fresh(connection)]
+        return [f"what it sends by the connection of its {connection} does not come back" for connection in silent]
 
-    def _fresh(self, way: bytes) -> bool:
-        heard = self._heard.get(way)
-        return heard is not None and time.monotonic() - heard < FRESH_SECONDS
+    def _fresh(self, connection: bytes) -> bool:
+        heard_at = self._heard.get(connection)
+        return heard_at is not None and time.monotonic() - heard_at < FRESH_SECONDS
 
     def _hear(self, _channel: Any, _method: Any, _properties: Any, body: bytes) -> None:
         self._heard[body] = time.monotonic()
@@ -79,5 +79,5 @@ class Echo:
                 self._moves.publish([Message(str(uuid.uuid4()), self._exchange, queue, MOVES)])
             self._pause(MOVES)
 
-    def _pause(self, way: bytes) -> None:
-        eventlet.sleep(PAUSE_SECONDS if self._fresh(way) else FIRST_PAUSE_SECONDS)
+    def _pause(self, connection: bytes) -> None:
+        eventlet.sleep(PAUSE_SECONDS if self._fresh(connection) else FIRST_PAUSE_SECONDS)

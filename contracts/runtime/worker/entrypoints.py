@@ -64,7 +64,7 @@ def _event_method(service: type, name: str, event: Event) -> Callable[..., None]
         else:
             subscription.handle(partial(method, self), delivery)
 
-    register_entrypoint(take, Taking(event))
+    register_entrypoint(take, EventEntrypoint(event))
     return take
 
 
@@ -205,7 +205,7 @@ class Call(Entrypoint):  # type: ignore[misc]  # nameko has no types
         self.bus.stop_taking()
 
 
-class Taking(Entrypoint):  # type: ignore[misc]  # nameko has no types
+class EventEntrypoint(Entrypoint):  # type: ignore[misc]  # nameko has no types
     """One subscription of the service."""
 
     bus = Bus()

@@ -63,10 +63,10 @@ class Lock:
         self._waiting.append(this)
         try:
             while not (self._waiting[0] is this and self._lock.acquire(False)):
-                left = pause if until is None else min(pause, until - time.monotonic())
-                if left <= 0:
+                delay = pause if until is None else min(pause, until - time.monotonic())
+                if delay <= 0:
                     return False
-                timer = hub.schedule_call_global(left, this.switch)
+                timer = hub.schedule_call_global(delay, this.switch)
                 try:
                     hub.switch()
                 finally:

@@ -41,12 +41,12 @@ def serve(names: tuple[str, ...]) -> int:
     tpool.set_num_threads(SQLITE_THREADS)
     liveness.green_thread = getcurrent
     lateness = Lateness()
-    for name, own in zip(names, settings, strict=True):
-        waiting.wait_for(f"{name} schema", partial(process.check_schema, name, own.database_url))
+    for name, service_settings in zip(names, settings, strict=True):
+        waiting.wait_for(f"{name} schema", partial(process.check_schema, name, service_settings.database_url))
     runner = _runner(names, settings)
     configure_mappers()  # now, not in somebody's first call
-    for name, own in zip(names, settings, strict=True):
-        _check_start(name, own)
+    for name, service_settings in zip(names, settings, strict=True):
+        _check_start(name, service_settings)
         _prepare(name)
     health = liveness.start(settings[0].health_host, settings[0].health_port, lambda: _problems(runner, names))
     stopped = _stop_on_signal(runner, settings[0].drain_seconds)
@@ -68,22 +68,24 @@ def serve(names: tuple[str, ...]) -> int:
 def _runner(names: tuple[str, ...], settings: list[ServiceSettings]) -> ServiceRunner:
     """nameko's runner with a container per service. Its pool is wide enough for every message that may be unacknowledged: else
     events that are held while the broker is in an alarm would keep calls from being taken."""
-    widest = max(own.max_workers for own in settings)
-    most = max(len(subscriptions_of(cls)) for name in names if (cls := declare.service_class(name)) is not None)
-    runner = ServiceRunner({"AMQP_URI": settings[0].amqp_url, "max_workers": widest * (2 + most)})
-    for name, own in zip(names, settings, strict=True):
+    widest = max(service_settings.max_workers for service_settings in settings)
+    most_subscriptions = max(
+        len(subscriptions_of(cls)) for name in names if (cls := declare.service_class(name)) is not None
+    )
+    runner = ServiceRunner({"AMQP_URI": settings[0].amqp_url, "max_workers": widest * (2 + most_subscriptions)})
+    for name, service_settings in zip(names, settings, strict=True):
         service = declare.service_class(name)
         if service is None:
             raise LookupError(f"services.{name} has no service.py")
-        runner.add_service(served(service, own))
+        runner.add_service(served(service, service_settings))
     return runner
 
 
 def _check_start(name: str, settings: ServiceSettings) -> None:
-    own = database.Database(settings.database_url)
-    process.must_start(name, settings, own)
-    process.look_at_mark(name, own, settings.blob_url)
-    own.dispose()
+    own_database = database.Database(settings.database_url)
+    process.must_start(name, settings, own_database)
+    process.look_at_mark(name, own_database, settings.blob_url)
+    own_database.dispose()
 
 
 def _prepare(name: str) -> None:
@@ -95,11 +97,11 @@ def _prepare(name: str) -> None:
 
 def _problems(runner: ServiceRunner, names: tuple[str, ...]) -> list[str]:
     """List what keeps this process from being ready."""
-    found = []
+    problems = []
     for name in names:
         buses = [shared for shared in runner.service_map[name].shared_extensions.values() if isinstance(shared, Bus)]
-        found += [f"{name}: {problem}" for bus in buses for problem in bus.echo.problems()]
-    return found
+        problems += [f"{name}: {problem}" for bus in buses for problem in bus.echo.problems()]
+    return problems
 
 
 class _Stop:
@@ -109,7 +111,7 @@ class _Stop:
         self._runner = runner
         self._seconds = seconds
         self._thread: Any = None
-        self._told = self._started = False
+        self._signalled = self._started = False
 
     @property
     def begun(self) -> bool:
@@ -117,9 +119,9 @@ class _Stop:
 
     def begin(self, *_: Any) -> None:
         """The signal handler; a second signal ends the process at once."""
-        if self._told:
+        if self._signalled:
             os._exit(1)
-        self._told = True
+        self._signalled = True
         process.must_end_within(self._seconds)
         if self._started:
             self._thread = eventlet.spawn(self._drain)
@@ -127,7 +129,7 @@ class _Stop:
     def may_begin(self) -> None:
         """Everything has been started: what is half started cannot be stopped, and would then go on for ever."""
         self._started = True
-        if self._told and not self.begun:
+        if self._signalled and not self.begun:
             self._thread = eventlet.spawn(self._drain)
 
     def wait(self) -> bool:

@@ -42,10 +42,10 @@ class SmsChannel:
             body = urlencode({"To": phone, **self._twilio_sender(), "Body": text}).encode()
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         else:
-            said = {"id": key, "to": phone, "from": self.sender, "text": text}
-            body = json.dumps(said, ensure_ascii=False).encode()
+            message = {"id": key, "to": phone, "from": self.sender, "text": text}
+            body = json.dumps(message, ensure_ascii=False).encode()
             headers["Content-Type"] = "application/json"
-        return posted(self.outbound, self.url, body, headers | self._authorization(), "The SMS provider")
+        return post(self.outbound, self.url, body, headers | self._authorization(), "The SMS provider")
 
     def try_out(self) -> int:
         """Ask without sending anything: the status of a GET with our credentials. Of Twilio that is the list of messages, which
@@ -69,19 +69,19 @@ class SmsChannel:
         return {"Authorization": f"Basic {basic}"}
 
 
-def posted(outbound: Outbound, url: str, body: bytes, headers: dict[str, str], who: str) -> str:
-    """POST, and what its answer means: 2xx is the answer, in one line; all else raises. ``who`` begins the sentence."""
+def post(outbound: Outbound, url: str, body: bytes, headers: dict[str, str], receiver: str) -> str:
+    """POST, and what its answer means: 2xx is the answer, in one line; all else raises. ``receiver`` begins the sentence."""
     try:
         answer = outbound.post(
             url, body, headers, connect_timeout=CONNECT_SECONDS, total_timeout=ATTEMPT_SECONDS, max_response=4_096
         )
     except OutboundRefused as error:
-        raise Refused(f"{who} cannot be called: its URL {error.reason}") from error
+        raise Refused(f"{receiver} cannot be called: its URL {error.reason}") from error
     except OutboundFailed as error:
-        raise NotSent(f"{who} {error.reason}") from error
+        raise NotSent(f"{receiver} {error.reason}") from error
     if 200 <= answer.status < 300:
         return _words(answer)
-    sentence = f"{who} answered {_words(answer)}"
+    sentence = f"{receiver} answered {_words(answer)}"
     if answer.status >= 500 or answer.status in _LATER or answer.status in _ABOUT_US:
         raise NotSent(sentence)
     raise Refused(sentence)

@@ -99,7 +99,7 @@ def _refusal(letter: Letter, due: DeclineMail | WrongRecipientMail) -> Mail:
     facts = {
         "name": letter.to_name,
         "link": letter.link,
-        "party": _called(letter.party),
+        "party": _display_name(letter.party),
         "email": one_line(letter.party.email if letter.party else None),
         "reason": [line for line in reason if line],
     }
@@ -149,7 +149,7 @@ def _completion(letter: Letter, due: CompletionMails, most_bytes: int) -> Mail:
     facts = _facts(due.context, reader) | {
         "name": letter.to_name,
         "link": letter.link,
-        "parties": [_called(party) for party in due.context.parties],
+        "parties": [_display_name(party) for party in due.context.parties],
         "receipt": reader.receipt if reader else None,
         "receipt_url": reader.receipt_url if reader else None,
         "completed": moment(due.completed_at, _english(due.context), account.time_zone),
@@ -157,7 +157,7 @@ def _completion(letter: Letter, due: CompletionMails, most_bytes: int) -> Mail:
     linked = _mail(letter, facts["account"], facts | {"attached": [], "linked": _linked(files)})
     if not files or not domain.fits(files, most_bytes):
         return linked
-    attached = _mail(letter, facts["account"], facts | {"attached": [file_name(one) for one in files], "linked": []})
+    attached = _mail(letter, facts["account"], facts | {"attached": [file_name(file) for file in files], "linked": []})
     return replace(attached, files=files, unattached={"text": linked.text, "html": linked.html})
 
 
@@ -167,14 +167,14 @@ def _with_message(mail: Mail, message: Message | None, context: MailContext, fac
     body = ((message.body if message else None) or "").strip()[:LONGEST_BODY]
     if not body:
         return replace(mail, subject=subject)
-    said = markdown.rendered(body, variables)
+    content = markdown.render_body(body, variables)
     facts = facts | {"link": "" if variables.names_link(body) else mail.letter.link, "subject": subject}
     return replace(
         mail,
         subject=subject,
-        text=_render("message/body.txt", facts | {"body": said.text}),
-        html=_render("message/body.html", facts | {"body": Markup(said.html)}),  # noqa: S704 - cleaned by nh3
-        links=list(dict.fromkeys([*said.links, mail.letter.link])),
+        text=_render("message/body.txt", facts | {"body": content.text}),
+        html=_render("message/body.html", facts | {"body": Markup(content.html)}),  # noqa: S704 - cleaned by nh3
+        links=list(dict.fromkeys([*content.links, mail.letter.link])),
     )
 
 
@@ -189,7 +189,7 @@ def _mail(letter: Letter, sender_name: str, facts: dict[str, Any]) -> Mail:
         html=_render(f"{letter.kind}/body.html", facts),
         links=[
             *([letter.link] if letter.link else []),
-            *(one["url"] for one in facts.get("linked", ())),
+            *(file["url"] for file in facts.get("linked", ())),
             *([facts["receipt_url"]] if facts.get("receipt_url") else []),
         ],
         logo=facts.get("logo"),
@@ -212,13 +212,13 @@ def _facts(context: MailContext, reader: Recipient | None = None) -> dict[str, A
     }
 
 
-def _called(party: Recipient | None) -> str:
+def _display_name(party: Recipient | None) -> str:
     """Return a signer's name, else their role: addresses are nobody else's business."""
     return one_line((party.name or party.role) if party else "", 100) or "A signer"
 
 
 def _linked(files: Sequence[MailedFile]) -> list[dict[str, str]]:
-    return [{"name": file_name(one), "url": one.link.url} for one in files]
+    return [{"name": file_name(file), "url": file.link.url} for file in files]
 
 
 def file_name(file: MailedFile) -> str:

@@ -48,7 +48,7 @@ class Rendered:
     links: list[str]
 
 
-def rendered(body: str, variables: Variables) -> Rendered:
+def render_body(body: str, variables: Variables) -> Rendered:
     """The message's body, variables replaced."""
     marks = _Marks(variables.without_gaps(_UNPRINTABLE.sub("", body)), variables)
     tokens = _PARSER.parse(marks.text)
@@ -81,43 +81,43 @@ class _Marks:
         self.text = IN_BRACES.sub(self._mark, body)
 
     def in_text(self, text: str) -> str:
-        return self._pattern.sub(lambda found: self._value(found).text, text)
+        return self._pattern.sub(lambda match: self._value(match).text, text)
 
     def in_address(self, address: str) -> str:
         """A link's own variable as it is; any other value as a part of an address."""
 
-        def replaced(found: re.Match[str]) -> str:
-            value = self._value(found)
+        def replaced(match: re.Match[str]) -> str:
+            value = self._value(match)
             return value.text if value.link else quote(value.text, safe="")
 
         return self._pattern.sub(replaced, address)
 
     def in_html(self, html: str) -> str:
-        html = re.sub(r'href="([^"]*)"', lambda found: f'href="{escape(self.in_address(unescape(found[1])))}"', html)
+        html = re.sub(r'href="([^"]*)"', lambda match: f'href="{escape(self.in_address(unescape(match[1])))}"', html)
 
-        def replaced(found: re.Match[str]) -> str:
-            value = self._value(found)
-            shown = escape(value.text)
-            return f'<a href="{shown}">{shown}</a>' if value.link and _WEB.match(value.text) else shown
+        def replaced(match: re.Match[str]) -> str:
+            value = self._value(match)
+            address = escape(value.text)
+            return f'<a href="{address}">{address}</a>' if value.link and _WEB.match(value.text) else address
 
         inside_link = re.compile(r"<a [^>]*>.*?</a>", re.DOTALL)
         parts, end = [], 0
         for link in inside_link.finditer(html):
             parts += [self._pattern.sub(replaced, html[end : link.start()])]
-            parts += [self._pattern.sub(lambda found: escape(self._value(found).text), link[0])]
+            parts += [self._pattern.sub(lambda match: escape(self._value(match).text), link[0])]
             end = link.end()
         return "".join([*parts, self._pattern.sub(replaced, html[end:])])
 
     def links(self) -> list[str]:
         return [value.text for value in self._values if value.link and value.text]
 
-    def _mark(self, found: re.Match[str]) -> str:
+    def _mark(self, match: re.Match[str]) -> str:
         # What is no variable stays as it is, and out of the Markdown's hands as well.
-        self._values.append(self._variables.find(found[1]) or Value(found[0]))
+        self._values.append(self._variables.find(match[1]) or Value(match[0]))
         return f"{self._word}n{len(self._values) - 1}z"
 
-    def _value(self, found: re.Match[str]) -> Value:
-        return self._values[int(found[1])]
+    def _value(self, match: re.Match[str]) -> Value:
+        return self._values[int(match[1])]
 
 
 def _linked(children: list[Token], marks: "_Marks") -> list[Token]:
@@ -139,23 +139,23 @@ def _linked(children: list[Token], marks: "_Marks") -> list[Token]:
 
 def _split(text: str) -> Iterator[Token]:
     end = 0
-    for found in _BARE_URL.finditer(text):
-        yield from _underlined(text[end : found.start()])
-        yield Token("link_open", "a", 1, attrs={"href": found[0]})
-        yield Token("text", "", 0, content=found[0])
+    for match in _BARE_URL.finditer(text):
+        yield from _underlined(text[end : match.start()])
+        yield Token("link_open", "a", 1, attrs={"href": match[0]})
+        yield Token("text", "", 0, content=match[0])
         yield Token("link_close", "a", -1)
-        end = found.end()
+        end = match.end()
     yield from _underlined(text[end:])
 
 
 def _underlined(text: str) -> Iterator[Token]:
     end = 0
-    for found in _UNDERLINED.finditer(text):
-        yield Token("text", "", 0, content=text[end : found.start()])
+    for match in _UNDERLINED.finditer(text):
+        yield Token("text", "", 0, content=text[end : match.start()])
         yield Token("u_open", "u", 1)
-        yield Token("text", "", 0, content=found[1])
+        yield Token("text", "", 0, content=match[1])
         yield Token("u_close", "u", -1)
-        end = found.end()
+        end = match.end()
     yield Token("text", "", 0, content=text[end:])
 
 

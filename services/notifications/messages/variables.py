@@ -56,23 +56,23 @@ class Variables:
 
     def names_link(self, text: str) -> bool:
         """Does the text name the recipient's link? Else it has to be appended."""
-        return any(found[1].casefold() == "submitter.link" for found in IN_BRACES.finditer(text))
+        return any(match[1].casefold() == "submitter.link" for match in IN_BRACES.finditer(text))
 
     def without_gaps(self, text: str) -> str:
         """``Dear {{submitter.name}},`` to somebody without a name begins ``Dear,``."""
 
-        def closed(found: re.Match[str]) -> str:
-            value = self.find(found[1])
-            return found[0] if value is None or value.text else ""
+        def closed(match: re.Match[str]) -> str:
+            value = self.find(match[1])
+            return match[0] if value is None or value.text else ""
 
         return _GAP.sub(closed, text)
 
     def in_line(self, text: str) -> str:
         """The text with its variables replaced, on one line: for subjects."""
 
-        def replaced(found: re.Match[str]) -> str:
-            value = self.find(found[1])
-            return found[0] if value is None else value.text
+        def replaced(match: re.Match[str]) -> str:
+            value = self.find(match[1])
+            return match[0] if value is None else value.text
 
         return one_line(IN_BRACES.sub(replaced, self.without_gaps(text)))
 
@@ -84,11 +84,11 @@ def moment(when: datetime, locale: str, time_zone: str) -> str:
     except (ZoneInfoNotFoundError, ValueError):
         zone = ZoneInfo("UTC")
     try:
-        known = Locale.parse(locale.replace("-", "_"))
+        parsed_locale = Locale.parse(locale.replace("-", "_"))
     except (UnknownLocaleError, ValueError):
-        known = Locale("en")
+        parsed_locale = Locale("en")
     local = when.astimezone(zone)
-    return f"{format_date(local, 'long', locale=known)}, {format_time(local, 'short', locale=known)} {local:%Z}"
+    return f"{format_date(local, 'long', locale=parsed_locale)}, {format_time(local, 'short', locale=parsed_locale)} {local:%Z}"
 
 
 def first_name(name: str | None) -> str:
@@ -121,13 +121,13 @@ def _of_party(party: Recipient | None, attribute: str, *, mine: bool) -> Value |
     folded = attribute.casefold()
     if mine and folded == "link":
         return Value(party.link if party else "", link=True)
-    known: dict[str, Any] = {"name": None, "email": None, "first_name": None}
+    attributes: dict[str, Any] = {"name": None, "email": None, "first_name": None}
     if party is not None:
-        known |= {"name": party.name, "email": party.email, "first_name": first_name(party.name)}
+        attributes |= {"name": party.name, "email": party.email, "first_name": first_name(party.name)}
     if mine:
-        known |= {"id": party.submitter_id if party else None, "slug": party.slug if party else None}
-    if folded in known:
-        return Value(one_line(_written(known[folded])))
+        attributes |= {"id": party.submitter_id if party else None, "slug": party.slug if party else None}
+    if folded in attributes:
+        return Value(one_line(_written(attributes[folded])))
     for name, value in (party.values if party else {}).items():
         if name.casefold() == folded:
             return Value(one_line(_written(value), 1000))
@@ -140,5 +140,5 @@ def _written(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_written(one) for one in value)
+        return ", ".join(_written(item) for item in value)
     return str(value)

@@ -73,8 +73,8 @@ class Journal:
         except FileNotFoundError:
             return None
         try:
-            said = json.loads(text)
-            return Sent(str(said["answer"]), datetime.fromisoformat(said["at"]))
+            note = json.loads(text)
+            return Sent(str(note["answer"]), datetime.fromisoformat(note["at"]))
         except (ValueError, KeyError, TypeError):
             # The disk was full, or the power went, while it was written: that there is a note says enough.
             return Sent("taken", now())

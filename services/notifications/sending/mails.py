@@ -68,10 +68,10 @@ class Sending:
         except NotSent as error:
             return Retry(_without(row.to_address, error))
         except Refused as error:
-            said = _without(row.to_address, error)
+            reason = _without(row.to_address, error)
             if error.too_large and row.files:
-                return Retry(said, record=lambda _session, row: commands.send_without_files(row))
-            return Park(said)
+                return Retry(reason, record=lambda _session, row: commands.send_without_files(row))
+            return Park(reason)
         except BlobMissing:
             return Retry("A file to be attached is not there")
 
@@ -79,14 +79,14 @@ class Sending:
 
     def _done(self, row: MailRow, sent: Sent) -> Done:
         def record(session: Session, row: MailRow) -> None:
-            commands.sent(session, row, sent.answer, sent.at, keep_content=self._channel.keeps_mails)
+            commands.mark_sent(session, row, sent.answer, sent.at, keep_content=self._channel.keeps_mails)
 
         return Done(record, self._journal.note(row.message_id, sent) if self._journal is not None else None)
 
     def _message(self, row: MailRow) -> bytes:
-        files = [MailedFile.model_validate(one) for one in row.files]
+        files = [MailedFile.model_validate(attachment) for attachment in row.files]
         logo = logos.data(self._blobs, row.logo)
-        return mime.built(
+        return mime.build(
             mime.Envelope(
                 sender_name=row.sender_name,
                 sender=self._sender,
@@ -99,7 +99,10 @@ class Sending:
             ),
             row.text,
             row.html if logo else logos.without(row.html),
-            [mime.Attachment(file_name(one), one.file.media_type, self._blobs.get(one.file)) for one in files],
+            [
+                mime.Attachment(file_name(attachment), attachment.file.media_type, self._blobs.get(attachment.file))
+                for attachment in files
+            ],
             logo,
         )
 

@@ -35,17 +35,17 @@ class _OneAddressEach(EmailPolicy):
 
     def _written(self, name: str, value: Any) -> str:
         separator = f",{self.linesep} "
-        return f"{name}: {separator.join(self._mailbox(one) for one in value.addresses)}{self.linesep}"
+        return f"{name}: {separator.join(self._mailbox(address) for address in value.addresses)}{self.linesep}"
 
-    def _mailbox(self, one: Address) -> str:
-        if not one.display_name:
-            return one.addr_spec
-        if one.display_name.isascii() and "=?" not in one.display_name:
-            mailbox = str(one)  # quoted where it must be
+    def _mailbox(self, address: Address) -> str:
+        if not address.display_name:
+            return address.addr_spec
+        if address.display_name.isascii() and "=?" not in address.display_name:
+            mailbox = str(address)  # quoted where it must be
             if len(mailbox) <= _LONGEST_UNFOLDED:
                 return mailbox
-        words = Header(one.display_name, "utf-8", header_name="Reply-To").encode(linesep=self.linesep)
-        return f"{words}{self.linesep} <{one.addr_spec}>"
+        words = Header(address.display_name, "utf-8", header_name="Reply-To").encode(linesep=self.linesep)
+        return f"{words}{self.linesep} <{address.addr_spec}>"
 
 
 _SMTP = _OneAddressEach(linesep="\r\n")
@@ -75,22 +75,22 @@ class Envelope:
     date: datetime
 
 
-def built(
+def build(
     envelope: Envelope, text: str, html: str, attachments: Sequence[Attachment] = (), logo: bytes | None = None
 ) -> bytes:
     """The whole mail: plain text and HTML of the same content, then the files. ``logo`` is the PNG that the HTML shows.
 
     Header values are made safe before they get here and once more by ``EmailMessage``, which refuses line breaks.
     """
-    for one in (envelope.sender, envelope.to, *envelope.reply_to):
-        if not addresses.valid(one):
+    for address in (envelope.sender, envelope.to, *envelope.reply_to):
+        if not addresses.valid(address):
             raise ValueError("not an e-mail address")
-    wired = [addresses.for_wire(one) for one in (envelope.sender, envelope.to, *envelope.reply_to)]
-    message = EmailMessage(policy=_SMTP if all(one.isascii() for one in wired) else _SMTPUTF8)
+    wired = [addresses.for_wire(address) for address in (envelope.sender, envelope.to, *envelope.reply_to)]
+    message = EmailMessage(policy=_SMTP if all(address.isascii() for address in wired) else _SMTPUTF8)
     message["From"] = _address(envelope.sender_name, envelope.sender)
     message["To"] = _address(envelope.to_name, envelope.to)
     if envelope.reply_to:
-        message["Reply-To"] = [_address("", one) for one in envelope.reply_to]
+        message["Reply-To"] = [_address("", address) for address in envelope.reply_to]
     message["Subject"] = addresses.one_line(envelope.subject)
     message["Date"] = format_datetime(envelope.date)
     message["Message-ID"] = envelope.message_id

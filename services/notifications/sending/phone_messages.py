@@ -22,7 +22,7 @@ from contracts.types import iso
 from services.notifications import replaced_links
 from services.notifications.addresses import one_line
 from services.notifications.channels.outcome import NotSent, Refused
-from services.notifications.channels.sms import SmsChannel, posted
+from services.notifications.channels.sms import SmsChannel, post
 from services.notifications.commands import locked_submission, tell
 from services.notifications.domain import Kind, find_party
 from services.notifications.models import PhoneMessageRow
@@ -112,8 +112,8 @@ def invitation_text(due: SmsDue, brand: str, link: str) -> str:
     """Write who asks, for what, and the link: short, because messages are paid for by their length."""
     context = due.context
     sender = one_line(brand, LONGEST_NAME) or "Countersign"
-    what = one_line(context.submission_name, LONGEST_NAME)
-    return f"{sender} asks you to {'sign' if due.needs_signature else 'fill in'} “{what}”: {link}"
+    name = one_line(context.submission_name, LONGEST_NAME)
+    return f"{sender} asks you to {'sign' if due.needs_signature else 'fill in'} “{name}”: {link}"
 
 
 class PhoneSending:
@@ -156,7 +156,7 @@ class PhoneSending:
         keep_text = self._keeps and row.kind != Kind.ONE_TIME_CODE
 
         def record(session: Session, row: PhoneMessageRow) -> None:
-            taken(session, row, sent.answer, sent.at, keep_text=keep_text)
+            mark_taken(session, row, sent.answer, sent.at, keep_text=keep_text)
 
         return Done(record, self._journal.note(row.key, sent) if self._journal is not None else None)
 
@@ -173,7 +173,7 @@ class PhoneSending:
             webhook = json.loads(unseal(self._secret, PHONE_OTP_WEBHOOK, row.webhook or ""))
         except NotOurs as error:
             raise Refused(f"The phone OTP webhook is not known: {error}") from error
-        said = {
+        payload = {
             "event_type": "otp_verification",
             "phone_number": row.to_phone,
             "otp": code_of(self._secret, row.facts["seed"]),
@@ -191,8 +191,8 @@ class PhoneSending:
         }
         if token := webhook.get("bearer_token"):
             headers["Authorization"] = f"Bearer {token}"
-        body = json.dumps(said, ensure_ascii=False).encode()
-        answer = posted(self._outbound, webhook["url"], body, headers, "The phone OTP webhook")
+        body = json.dumps(payload, ensure_ascii=False).encode()
+        answer = post(self._outbound, webhook["url"], body, headers, "The phone OTP webhook")
         return answer.partition(" ")[0]  # it may say the code again
 
 
@@ -204,7 +204,7 @@ def channel_of(settings: Settings, outbound: Outbound) -> SmsChannel | None:
     return SmsChannel(outbound, settings.sms_url, settings.sms_format, settings.sms_user, token, settings.sms_from)
 
 
-def taken(session: Session, row: PhoneMessageRow, answer: str, at: datetime, *, keep_text: bool) -> None:
+def mark_taken(session: Session, row: PhoneMessageRow, answer: str, at: datetime, *, keep_text: bool) -> None:
     """The provider has taken it. The text holds a signing link: it is kept only where it is shown."""
     row.answer = answer
     if not keep_text:
@@ -213,7 +213,7 @@ def taken(session: Session, row: PhoneMessageRow, answer: str, at: datetime, *, 
     tell(session, SMS_SENT, row, to=row.to_phone, sent_at=at)
 
 
-def failed(session: Session, row: PhoneMessageRow) -> None:
+def mark_failed(session: Session, row: PhoneMessageRow) -> None:
     """It will never be sent; ``last_error`` says why. What a code was sent with is of no use any more."""
     row.answer = row.last_error
     if row.expires_at is not None:
@@ -244,6 +244,8 @@ def _too_soon(session: Session, row: PhoneMessageRow, at: datetime, pause: timed
     return earlier is not None and at - pause < earlier < at + pause  # later: the clock was put back
 
 
-def _without(phone: str, said: object) -> str:
+def _without(phone: str, message: object) -> str:
     """Providers like to repeat the number in their answer; ours go into logs."""
-    return str(said).replace(phone, "(recipient)").replace(phone.lstrip("+"), "(recipient)") if phone else str(said)
+    return (
+        str(message).replace(phone, "(recipient)").replace(phone.lstrip("+"), "(recipient)") if phone else str(message)
+    )

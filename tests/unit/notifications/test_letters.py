@@ -18,7 +18,7 @@ from contracts.types import Account
 from services.notifications import addresses, domain
 from services.notifications.domain import Letter
 from services.notifications.messages import composing
-from services.notifications.sending.mime import Envelope, built
+from services.notifications.sending.mime import Envelope, build
 from tests.support.letters import completion, context, decline, file, invitation, party, wrong_recipient
 from tests.support.mailboxes import mailboxes
 
@@ -299,7 +299,7 @@ LONG = "Security Department of the Big Bank of Wherever International Holdings"
 def test_a_name_is_never_read_as_an_address(name: str, address: str) -> None:
     """The judges are the standard library's two parsers, of which neither wrote the header."""
     envelope = Envelope(name, "no-reply@localhost", name, address, [address], "Hello", "<1@x>", datetime.now(UTC))
-    raw = built(envelope, "text", "<p>html</p>").replace("ä".encode(), b"ae")
+    raw = build(envelope, "text", "<p>html</p>").replace("ä".encode(), b"ae")
     older, newer = (BytesParser(policy=policy).parsebytes(raw) for policy in (compat32, default))
     for header, expected in (("From", "no-reply@localhost"), ("To", address), ("Reply-To", address)):
         (written,) = older.get_all(header)
@@ -347,7 +347,7 @@ NASTY = st.sampled_from(
 def test_each_header_has_one_address_by_the_grammar_of_the_standard(name: str) -> None:
     """The judge is RFC 5322's grammar (``mailboxes``), no library for e-mail."""
     sender, address = "no-reply@localhost", "ann@example.com"
-    raw = built(
+    raw = build(
         Envelope(name, sender, name, address, [address], "Hello", "<1@x>", datetime.now(UTC)), "text", "<p>x</p>"
     )
     head = raw.partition(b"\r\n\r\n")[0].decode()
