@@ -96,7 +96,7 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         identity_provider=_identity_provider(settings, context.outbound),
     )
     interface = OpenApi(settings)
-    own: dict[str, Application] = {
+    endpoints: dict[str, Application] = {
         "/healthz": Health(),
         "/readyz": Readiness(context),
         "/openapi.json": interface,
@@ -104,10 +104,10 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
         "/docs": Docs(),
     }
     if not settings.health_port:
-        own["/metrics"] = Metrics()
+        endpoints["/metrics"] = Metrics()
     edge = Edge(
         settings,
-        own=own,
+        endpoints=endpoints,
         pages=Pages(pages, settings.page_threads),
         is_page=serves,
         api=_api(context, authenticator),
@@ -116,10 +116,10 @@ def build_app(settings: Settings) -> tuple[Edge, GatewayContext]:
 
 
 def _identity_provider(settings: Settings, outbound: Outbound) -> IdentityProvider | None:
-    wanted = settings.identity_provider
-    if wanted is None:
+    provider_settings = settings.identity_provider
+    if provider_settings is None:
         return None
-    return IdentityProvider(wanted, outbound, settings.link_secret.get_secret_value(), settings.base_url)
+    return IdentityProvider(provider_settings, outbound, settings.link_secret.get_secret_value(), settings.base_url)
 
 
 def _api(context: GatewayContext, authenticator: Authenticator) -> ConnexionMiddleware:
@@ -196,14 +196,14 @@ def _ensure_first_admin(context: GatewayContext) -> None:
 
 
 def _problems(context: GatewayContext) -> list[str]:
-    found: list[str] = []
+    problems: list[str] = []
     try:
         context.database.ping()
     except ServiceError as error:
-        found.append(error.message)
+        problems.append(error.message)
     if not context.bus.connected:
-        found.append("not connected to the message broker")
-    return found
+        problems.append("not connected to the message broker")
+    return problems
 
 
 def application(settings: Settings | None = None) -> Any:

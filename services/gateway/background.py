@@ -25,14 +25,14 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             log.info("incoming.swept", files=removed)
 
     def forget() -> None:
-        if keys := database.write(repeats.forgotten, repeats.oldest_kept()):
+        if keys := database.write(repeats.forget_old_keys, repeats.oldest_kept()):
             log.info("repeats.forgotten", keys=keys)
 
     def tell_admins() -> None:
         if database.read(queries.admins_untold):
             database.write(commands.tell_admins, now())
 
-    sweep_pictures = account_pictures.Sweep(database, blobs, account_pictures.asking(settings.amqp_url))
+    sweep_pictures = account_pictures.Sweep(database, blobs, account_pictures.ask_submissions(settings.amqp_url))
 
     return [
         Every("sweep-incoming", timedelta(hours=1), sweep),

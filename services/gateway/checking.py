@@ -31,11 +31,11 @@ def _base_url(url: str) -> str:
 
 
 def _identity_provider(settings: Settings) -> str:
-    wanted = settings.identity_provider
-    if wanted is None:
+    provider_settings = settings.identity_provider
+    if provider_settings is None:
         return "IDENTITY_PROVIDER_URL is not set: verification fields are refused"
     provider = IdentityProvider(
-        wanted,
+        provider_settings,
         Outbound.configured(settings),
         settings.link_secret.get_secret_value(),
         settings.base_url,

@@ -128,8 +128,8 @@ def test_a_refusal_leaves_the_key_free(gateway: Gateway) -> None:
 def test_a_claim_without_an_answer_is_taken_up_again(gateway: Gateway) -> None:
     """The process died after it had claimed the key and before anything happened."""
     said = [{}, {**ANA}]
-    asked = repeats.recognised(gateway.context.keys, repeats.of_user(1), "k", ["users.create", said])
-    claim, _ = gateway.context.database.write(repeats.claimed, asked, now(), repeats.oldest_kept())
+    asked = repeats.identify(gateway.context.keys, repeats.of_user(1), "k", ["users.create", said])
+    claim, _ = gateway.context.database.write(repeats.claim_key, asked, now(), repeats.oldest_kept())
     assert send(gateway, "POST", "/users", {**ANA, "email": "admin@example.com"}, "k").status == 409
     first = send(gateway, "POST", "/users", ANA, "k")
     assert first.status == 201
@@ -142,11 +142,11 @@ def test_a_key_is_known_for_a_day(gateway: Gateway) -> None:
     send(gateway, "PUT", "/account", {"name": "Other"}, "other")
     change(gateway, claimed_at=now() - repeats.KEPT + timedelta(minutes=1))
     assert send(gateway, "PUT", "/account", {"name": "Second"}, "k").status == 409
-    assert gateway.context.database.write(repeats.forgotten, repeats.oldest_kept()) == 0
+    assert gateway.context.database.write(repeats.forget_old_keys, repeats.oldest_kept()) == 0
     change(gateway, claimed_at=now() - repeats.KEPT - timedelta(minutes=1))
     assert send(gateway, "PUT", "/account", {"name": "Second"}, "k").json()["name"] == "Second"
     assert send(gateway, "PUT", "/account", {"name": "First"}, "k").status == 409
-    assert gateway.context.database.write(repeats.forgotten, repeats.oldest_kept()) == 1
+    assert gateway.context.database.write(repeats.forget_old_keys, repeats.oldest_kept()) == 1
     assert len(rows(gateway)) == 1
 
 
@@ -155,10 +155,10 @@ def test_a_clock_that_is_put_forward_makes_no_key_older(gateway: Gateway, monkey
     wall = WallClock(monkeypatch)
     first = send(gateway, "POST", "/users", ANA, "k")
     wall.leap(repeats.KEPT.total_seconds() + 60)
-    assert gateway.context.database.write(repeats.forgotten, repeats.oldest_kept()) == 0
+    assert gateway.context.database.write(repeats.forget_old_keys, repeats.oldest_kept()) == 0
     assert send(gateway, "POST", "/users", ANA, "k").body == first.body
     wall.pass_by(repeats.KEPT.total_seconds())
-    assert gateway.context.database.write(repeats.forgotten, repeats.oldest_kept()) == 1
+    assert gateway.context.database.write(repeats.forget_old_keys, repeats.oldest_kept()) == 1
 
 
 def test_what_is_kept_cannot_be_read(gateway: Gateway) -> None:

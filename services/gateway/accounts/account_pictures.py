@@ -65,7 +65,7 @@ def of_account(session: Session) -> set[str]:
     return {BlobRef.model_validate(changes[name]).key for name in PICTURES.values() if changes.get(name)}
 
 
-def asking(amqp_url: str) -> Asks:
+def ask_submissions(amqp_url: str) -> Asks:
     """Asks the service of the submissions. Raises ServiceError when it does not answer: then nothing is removed."""
 
     def in_use(keys: list[str]) -> Sequence[str]:

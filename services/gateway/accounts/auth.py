@@ -16,8 +16,8 @@ from contracts.types import Actor, Role
 from services.gateway.accounts import queries
 from services.gateway.accounts.direct import DirectReads
 from services.gateway.accounts.keys import KeyRing
-from services.gateway.http import exchange
 from services.gateway.http.connexion_import import ROUTING_CONTEXT, ApiKeySecurityHandler, ConnexionRequest
+from services.gateway.http.exchange import exchange_of
 from services.gateway.pages.answering.visitor import Network, client_address
 
 HEADER = b"x-auth-token"
@@ -90,10 +90,10 @@ def security_map(
     async def verify(request: ConnexionRequest) -> dict[str, Any]:
         scope = request.scope
         api_key = next((value for name, value in scope["headers"] if name == HEADER), b"")
-        found = exchange.of(scope)
-        found.operation = scope["extensions"][ROUTING_CONTEXT]["operation_id"]
-        found.actor = actor = await authenticator.actor(api_key.decode("latin-1"), _address(scope, trusted))
-        if actor.role not in roles.get(found.operation, frozenset()):
+        exchange = exchange_of(scope)
+        exchange.operation = scope["extensions"][ROUTING_CONTEXT]["operation_id"]
+        exchange.actor = actor = await authenticator.actor(api_key.decode("latin-1"), _address(scope, trusted))
+        if actor.role not in roles.get(exchange.operation, frozenset()):
             raise not_authorized()
         return {"sub": actor.user_id}
 

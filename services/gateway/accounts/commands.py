@@ -88,10 +88,10 @@ def change_account(
     """
     account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
     changes = {**changes, **{name: decide(account.changes.get(name)) for name, decide in decided}}
-    wanted = {name: value for name, value in {**account.changes, **changes}.items() if value is not None}
-    if wanted != account.changes:
-        account.changes, account.updated_at = wanted, now
-    return queries.changed(defaults, wanted)
+    settings = {name: value for name, value in {**account.changes, **changes}.items() if value is not None}
+    if settings != account.changes:
+        account.changes, account.updated_at = settings, now
+    return queries.with_changes(defaults, settings)
 
 
 def ensure_first_admin(
@@ -103,8 +103,8 @@ def ensure_first_admin(
     The same pair is applied once only: what was done to that user since (a new key, another role, archived) stays.
     """
     account = session.scalars(for_update(sa.select(AccountRow).where(AccountRow.id == 1))).one()
-    wanted = hashlib.sha256(f"{domain.email_key(email)}:{key.hash}".encode()).hexdigest()
-    if account.first_admin == wanted:
+    fingerprint = hashlib.sha256(f"{domain.email_key(email)}:{key.hash}".encode()).hexdigest()
+    if account.first_admin == fingerprint:
         return False
     user = session.scalar(for_update(sa.select(User).where(User.email_key == domain.email_key(email))))
     if user is None:
@@ -112,7 +112,7 @@ def ensure_first_admin(
         user.password_hash = password_hash()
     user.role, user.archived_at, user.updated_at = Role.ADMIN.value, None, now
     _give_key(user, key)
-    account.first_admin, account.updated_at = wanted, now
+    account.first_admin, account.updated_at = fingerprint, now
     session.add(user)
     try:
         session.flush()
@@ -141,8 +141,8 @@ def tell_admins_again(session: Session) -> None:
 
 
 def _emit_admins(session: Session, account: AccountRow) -> None:
-    told = Admins(emails=account.admins_told or [], revision=account.admins_revision)
-    emit(session, ADMINS_CHANGED, told, subject="account")
+    admins = Admins(emails=account.admins_told or [], revision=account.admins_revision)
+    emit(session, ADMINS_CHANGED, admins, subject="account")
 
 
 def _locked(session: Session, user_id: int) -> tuple[User, domain.UserState]:

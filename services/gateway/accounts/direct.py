@@ -34,7 +34,7 @@ class DirectReads:
     def account(self, defaults: Account) -> Account:
         """As ``queries.account``."""
         row = self._row(self._account, ())
-        return queries.changed(defaults, json.loads(row[0]) if row else {})
+        return queries.with_changes(defaults, json.loads(row[0]) if row else {})
 
     def close(self) -> None:
         if self._connection is not None:

@@ -31,20 +31,20 @@ class PhoneOtpWebhook:
         return {"url": self.url, "has_bearer_token": self.bearer_token is not None}
 
 
-def changed(current: PhoneOtpWebhook | None, given: dict[str, Any], outbound: Outbound) -> PhoneOtpWebhook:
+def apply_change(current: PhoneOtpWebhook | None, change: dict[str, Any], outbound: Outbound) -> PhoneOtpWebhook:
     """Return the setting as PUT /account changes it. The token stays while the URL stays, unless another or null is given: it
     is not sent somewhere else because somebody changed an address."""
-    url = str(given["url"]).strip()
+    url = str(change["url"]).strip()
     try:
         outbound.check(url)
     except OutboundRefused as refused:
         raise invalid(f"{NAME}.url {refused.reason}", f"{NAME}.url", refused.reason) from None
-    if "bearer_token" in given:
-        return PhoneOtpWebhook(url, given["bearer_token"] or None)
+    if "bearer_token" in change:
+        return PhoneOtpWebhook(url, change["bearer_token"] or None)
     return PhoneOtpWebhook(url, current.bearer_token if current and current.url == url else None)
 
 
-def kept(webhook: PhoneOtpWebhook, keys: KeyRing) -> str:
+def sealed_for_storage(webhook: PhoneOtpWebhook, keys: KeyRing) -> str:
     """As it is stored."""
     sealed = keys.seal_answer(_json(webhook).encode(), NAME)
     return base64.b64encode(sealed).decode()

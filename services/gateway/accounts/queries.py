@@ -39,8 +39,8 @@ def user(session: Session, user_id: int) -> dict[str, Any]:
 
 def sealed_key(session: Session, user_id: int) -> tuple[dict[str, Any], SealedKey]:
     """An active user with the key as it is stored."""
-    found = _active(session, user_id)
-    return public_user(found), SealedKey(found.api_key_hash, found.api_key_sealed)
+    user = _active(session, user_id)
+    return public_user(user), SealedKey(user.api_key_hash, user.api_key_sealed)
 
 
 ACTOR_BY_KEY = sa.select(User.id, User.role, User.email, User.first_name, User.last_name).where(
@@ -56,10 +56,10 @@ def actor(session: Session, key_hash: str) -> Actor | None:
 
 def active_actor(session: Session, user_id: int) -> Actor | None:
     """Return the active user with this id, or None."""
-    found = session.get(User, user_id)
-    if found is None or found.archived_at is not None:
+    user = session.get(User, user_id)
+    if user is None or user.archived_at is not None:
         return None
-    return as_actor(found.id, found.role, found.email, found.first_name, found.last_name)
+    return as_actor(user.id, user.role, user.email, user.first_name, user.last_name)
 
 
 def as_actor(user_id: int, role: str, email: str, first_name: str, last_name: str | None) -> Actor:
@@ -75,10 +75,10 @@ ACCOUNT_CHANGES = sa.select(AccountRow.changes).where(AccountRow.id == sa.litera
 
 def account(session: Session, defaults: Account) -> Account:
     """The account settings: the environment's defaults with what was changed."""
-    return changed(defaults, session.scalar(ACCOUNT_CHANGES) or {})
+    return with_changes(defaults, session.scalar(ACCOUNT_CHANGES) or {})
 
 
-def changed(defaults: Account, changes: dict[str, Any]) -> Account:
+def with_changes(defaults: Account, changes: dict[str, Any]) -> Account:
     """``defaults`` with ``changes``, which were checked when they were stored. Raises ServiceError when they are odd."""
     with reading(Account, 1):
         settings = {name: value for name, value in changes.items() if name != phone_otp.NAME}
@@ -88,12 +88,12 @@ def changed(defaults: Account, changes: dict[str, Any]) -> Account:
         return defaults.model_copy(update={**settings, **parsed})
 
 
-def kept_phone_otp_webhook(session: Session) -> str | None:
+def stored_phone_otp_webhook(session: Session) -> str | None:
     """The account's phone OTP webhook as it is stored. Raises ServiceError when the account's row is odd."""
     changes = session.scalar(ACCOUNT_CHANGES) or {}
     with reading(Account, 1):
-        found: str | None = changes.get(phone_otp.NAME)
-        return found
+        webhook: str | None = changes.get(phone_otp.NAME)
+        return webhook
 
 
 _PARTS: dict[str, type[BaseModel]] = {"logo": BlobRef, "stamp": BlobRef, "reminders": Reminders}
@@ -105,21 +105,21 @@ def has_admin(session: Session) -> bool:
     return session.scalar(chosen) is not None
 
 
-def public_user(found: User) -> dict[str, Any]:
+def public_user(user: User) -> dict[str, Any]:
     """A user as the API shows it (specification 2.1)."""
     return {
-        "id": found.id,
-        "email": found.email,
-        "first_name": found.first_name,
-        "last_name": found.last_name,
-        "role": found.role,
-        "created_at": iso(found.created_at),
-        "updated_at": iso(found.updated_at),
+        "id": user.id,
+        "email": user.email,
+        "first_name": user.first_name,
+        "last_name": user.last_name,
+        "role": user.role,
+        "created_at": iso(user.created_at),
+        "updated_at": iso(user.updated_at),
     }
 
 
 def _active(session: Session, user_id: int) -> User:
-    found = session.get(User, user_id)
-    if found is None or found.archived_at is not None:
+    user = session.get(User, user_id)
+    if user is None or user.archived_at is not None:
         raise not_found("User")
-    return found
+    return user

@@ -35,5 +35,5 @@ HEAVY = frozenset(
 def handler(operation: str) -> Handler:
     """The function of an operation id such as ``users.create``."""
     resource, _, name = operation.partition(".")
-    found: Handler = vars(import_module(f"{__name__}.{resource}"))[name]
-    return found
+    function: Handler = vars(import_module(f"{__name__}.{resource}"))[name]
+    return function

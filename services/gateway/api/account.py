@@ -9,7 +9,7 @@ from services.gateway.accounts import commands, phone_otp, queries
 from services.gateway.accounts.account_pictures import PICTURES
 from services.gateway.api import branding
 from services.gateway.api.requests import repeats
-from services.gateway.api.requests.bodies import given
+from services.gateway.api.requests.bodies import pick
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.formats import parse_locale
 from services.gateway.http.exchange import Exchange
@@ -64,7 +64,7 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
     for name in _LATER:
         if exchange.body.get(name) is not None:
             raise invalid(f"{name} is not available yet", name, "is not available yet")
-    changes = given(exchange.body, *SETTINGS)
+    changes = pick(exchange.body, *SETTINGS)
     if changes.get("locale"):
         changes["locale"] = parse_locale(changes["locale"])
     for name in ("name", "bcc_emails", "company_name"):
@@ -83,22 +83,22 @@ async def update(context: GatewayContext, exchange: Exchange) -> Any:
         changes,
         now(),
         (phone_otp.NAME, webhook.decide),
-        shown=lambda account: _shown(account, webhook.after),
+        present=lambda account: _shown(account, webhook.after),
     )
 
 
-def _reminders(given: dict[str, Any]) -> dict[str, Any] | None:
+def _reminders(delays: dict[str, Any]) -> dict[str, Any] | None:
     """All three, each later than the one before it; None for none."""
     before = -1
     for name in Reminders.model_fields:
-        if (delay := given.get(name)) is None:
+        if (delay := delays.get(name)) is None:
             continue
         if (place := DELAYS.index(delay)) <= before:
             raise invalid(
                 "reminders must be one after the other", f"reminders.{name}", "must be later than the one before it"
             )
         before = place
-    return {name: given.get(name) for name in Reminders.model_fields} if before >= 0 else None
+    return {name: delays.get(name) for name in Reminders.model_fields} if before >= 0 else None
 
 
 class _WebhookChange:
@@ -120,12 +120,12 @@ class _WebhookChange:
             self.after = phone_otp.read(None, keys, settings)
             return None
         current = phone_otp.read(stored, keys, settings)
-        self.after = phone_otp.changed(current, self._given, self._context.outbound)
-        return phone_otp.kept(self.after, keys)
+        self.after = phone_otp.apply_change(current, self._given, self._context.outbound)
+        return phone_otp.sealed_for_storage(self.after, keys)
 
 
 def _webhook(context: GatewayContext) -> phone_otp.PhoneOtpWebhook | None:
-    stored = context.database.read(queries.kept_phone_otp_webhook)
+    stored = context.database.read(queries.stored_phone_otp_webhook)
     return phone_otp.read(stored, context.keys, context.settings)
 
 

@@ -14,7 +14,7 @@ from contracts.types import FieldType
 from services.gateway.api.requests import files, repeats
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
-from services.gateway.http.page_bodies import clean_filename, sniffed
+from services.gateway.http.page_bodies import clean_filename, sniff_media_type
 from services.gateway.pages.answering.visitor import USER_AGENT_LENGTH, client_address, networks
 
 _LONGEST_TEXT = 500
@@ -31,15 +31,15 @@ async def create(context: GatewayContext, exchange: Exchange) -> Any:
         data = await _bytes(upload, context.settings.max_file_size)
     finally:
         await form.close()
-    name, media_type = clean_filename(upload.filename or ""), sniffed(data, upload.content_type)
+    name, media_type = clean_filename(upload.filename or ""), sniff_media_type(data, upload.content_type)
 
     async def attach() -> Any:
         async with files.uploads(context, adopted=True) as uploads:
             file = await uploads.add_bytes(data, media_type)
             return await context.ask(rpc.ATTACH_FILE, exchange, **visit, type=kind, filename=name, file=file)
 
-    said = [kind, name, hashlib.sha256(data).hexdigest()]
-    return await repeats.once(context, exchange, repeats.of_slug(visit["slug"]), said, attach)
+    content = [kind, name, hashlib.sha256(data).hexdigest()]
+    return await repeats.once(context, exchange, repeats.of_slug(visit["slug"]), content, attach)
 
 
 async def _form(request: Request) -> FormData:

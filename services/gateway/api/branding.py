@@ -17,28 +17,28 @@ async def pictures(
 ) -> dict[str, Any]:
     """Fetch the pictures whose addresses are in ``changes``: None where one is cleared. An address that is set already is not
     fetched again."""
-    asked = {key: changes[key] for key in PICTURES if key in changes}
-    asked = {key: url for key, url in asked.items() if not url or url != getattr(account, key)}
-    found: dict[str, Any] = {PICTURES[key]: None for key in asked}
-    wanted = {key: url for key, url in asked.items() if url}
-    if not wanted:
-        return found
+    changed = {key: changes[key] for key in PICTURES if key in changes}
+    changed = {key: url for key, url in changed.items() if not url or url != getattr(account, key)}
+    results: dict[str, Any] = {PICTURES[key]: None for key in changed}
+    urls = {key: url for key, url in changed.items() if url}
+    if not urls:
+        return results
     async with files.uploads(context, adopted=False) as uploads:
-        stored, drawn = await uploads.add(wanted), []
-        for key, file in zip(wanted, stored, strict=True):
-            made = await _prepared(context, exchange, key, file)
-            kept = await context.in_thread(context.blobs.adopt, made, PREFIX)
-            found[PICTURES[key]] = kept.model_dump(mode="json")
-            drawn.append(made)
-        await uploads.forget(*drawn)
-    return found
+        stored, prepared = await uploads.add(urls), []
+        for key, file in zip(urls, stored, strict=True):
+            picture = await _prepared(context, exchange, key, file)
+            adopted = await context.in_thread(context.blobs.adopt, picture, PREFIX)
+            results[PICTURES[key]] = adopted.model_dump(mode="json")
+            prepared.append(picture)
+        await uploads.forget(*prepared)
+    return results
 
 
 async def _prepared(context: GatewayContext, exchange: Exchange, key: str, file: BlobRef) -> BlobRef:
     try:
-        made = await context.ask(rendering.PREPARE_IMAGE, exchange, file=file, type=FieldType.STAMP)
+        picture = await context.ask(rendering.PREPARE_IMAGE, exchange, file=file, type=FieldType.STAMP)
     except ServiceError as error:
         if error.code != "invalid":
             raise
         raise invalid(f"{key}: {error.message}", key, error.message) from error
-    return BlobRef.model_validate(made)
+    return BlobRef.model_validate(picture)

@@ -21,5 +21,5 @@ async def send(context: GatewayContext, exchange: Exchange) -> Any:
         await context.ask(rpc.SEND_CODE, exchange, **visit, **more, phone_otp_webhook=webhook)
         return {"status": "ok"}
 
-    said = [hashlib.sha256((phone or "").encode()).hexdigest()]
-    return await repeats.once(context, exchange, repeats.of_slug(slug), said, ask)
+    content = [hashlib.sha256((phone or "").encode()).hexdigest()]
+    return await repeats.once(context, exchange, repeats.of_slug(slug), content, ask)

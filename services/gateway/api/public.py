@@ -106,10 +106,10 @@ class Readiness:
         await answer(send, 200 if ready else 503, orjson.dumps(body))
 
     async def _all(self) -> dict[str, Pong]:
-        found = dict(zip(PING, await asyncio.gather(*map(self._ask, PING)), strict=True))
-        found["gateway"] = await self._own()
-        self._good_until = time.monotonic() + 1 if all(pong.ready for pong in found.values()) else 0.0
-        return found
+        pongs = dict(zip(PING, await asyncio.gather(*map(self._ask, PING)), strict=True))
+        pongs["gateway"] = await self._own()
+        self._good_until = time.monotonic() + 1 if all(pong.ready for pong in pongs.values()) else 0.0
+        return pongs
 
     async def _ask(self, service: str) -> Pong:
         try:

@@ -7,7 +7,7 @@ from contracts.errors import invalid
 from contracts.rpc.rendering import SIGN_EVIDENCE, SignEvidence
 from contracts.rpc.submissions import api as rpc
 from services.gateway.api.requests import bulk, files
-from services.gateway.api.requests.bodies import dry_run, external_id, filters, given, overrides
+from services.gateway.api.requests.bodies import dry_run, external_id, filters, overrides, pick
 from services.gateway.api.requests.context import GatewayContext, actor
 from services.gateway.api.requests.intake import documents_of, html_documents_of, place_of_html
 from services.gateway.evidence import archive
@@ -42,43 +42,45 @@ async def emails(context: GatewayContext, exchange: Exchange) -> Any:
 async def created(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
     """The submission that the body describes, made from this template; or what it would be. Of several submissions only their
     submitters are told."""
-    way = bulk.way(exchange.body)
-    if way == "emails":
+    mode = bulk.mode_of(exchange.body)
+    if mode == "emails":
         return await _by_email(context, exchange, template_id)
-    if way == "submissions":
+    if mode == "submissions":
         return await _one_by_one(context, exchange, template_id)
     call = rpc.TRY_CREATE if dry_run(exchange) else rpc.CREATE
-    return await context.ask(call, exchange, template_id=template_id, **await wished(context, exchange.body))
+    return await context.ask(call, exchange, template_id=template_id, **await draft_of(context, exchange.body))
 
 
 async def _by_email(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
-    found = bulk.addresses(exchange.body)
-    wish = await wished(context, {**exchange.body, "submitters": []})
-    wishes = [{**wish, "submitters": [{"email": email}]} for email in found]
-    return await _made(context, exchange, template_id, wishes)
+    addresses = bulk.addresses(exchange.body)
+    draft = await draft_of(context, {**exchange.body, "submitters": []})
+    drafts = [{**draft, "submitters": [{"email": email}]} for email in addresses]
+    return await _create_many(context, exchange, template_id, drafts)
 
 
 async def _one_by_one(context: GatewayContext, exchange: Exchange, template_id: int) -> Any:
-    bodies, own = bulk.entries(exchange.body, template_id)
-    refuse_what_is_not_there_yet(exchange.body)
+    bodies, own_keys = bulk.entries(exchange.body, template_id)
+    refuse_unconfigured(exchange.body)
     for index, entry in enumerate(exchange.body["submissions"]):
-        refuse_what_is_not_there_yet(entry, f"submissions[{index}].")
+        refuse_unconfigured(entry, f"submissions[{index}].")
     account = await context.account()
-    wishes = [{"account": account, **_wish(body)} for body in bodies]
-    return await _made(context, exchange, template_id, wishes, own=own)
+    drafts = [{"account": account, **_draft(body)} for body in bodies]
+    return await _create_many(context, exchange, template_id, drafts, own=own_keys)
 
 
-async def _made(
-    context: GatewayContext, exchange: Exchange, template_id: int, wishes: Sequence[dict[str, Any]], **more: Any
+async def _create_many(
+    context: GatewayContext, exchange: Exchange, template_id: int, drafts: Sequence[dict[str, Any]], **more: Any
 ) -> Any:
     """All of them, or what they would be. One alone is answered as such."""
-    each = {"template_id": template_id, "request_id": "", "actor": actor(exchange)}
+    common = {"template_id": template_id, "request_id": "", "actor": actor(exchange)}
     call = rpc.TRY_MANY if dry_run(exchange) else rpc.CREATE_MANY
-    answer = await context.ask(call, exchange, submissions=[{**each, **wish} for wish in wishes], **more)
+    answer = await context.ask(call, exchange, submissions=[{**common, **draft} for draft in drafts], **more)
     if dry_run(exchange):
         return answer
-    made = answer["data"]
-    return made[0] if len(made) == 1 else {"submitters": [one for each in made for one in each["submitters"]]}
+    created = answer["data"]
+    if len(created) == 1:
+        return created[0]
+    return {"submitters": [submitter for submission in created for submitter in submission["submitters"]]}
 
 
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
@@ -91,8 +93,8 @@ async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
     """Answers with the submitters (specification 4.3)."""
     body = exchange.body
     async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
-        made = await one_off(context, exchange, documents=await documents_of(uploads, body), docx=True)
-    return created_submitters(exchange, made)
+        submission = await one_off(context, exchange, documents=await documents_of(uploads, body), docx=True)
+    return created_submitters(exchange, submission)
 
 
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
@@ -102,19 +104,19 @@ async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def one_off(context: GatewayContext, exchange: Exchange, **intake: Any) -> Any:
     """The one-off submission that the body describes, made from these documents; or what it would be."""
-    options = given(exchange.body, "flatten", "remove_tags", "merge_documents", "template_ids")
+    options = pick(exchange.body, "flatten", "remove_tags", "merge_documents", "template_ids")
     call = rpc.TRY_ONE_OFF if dry_run(exchange) else rpc.CREATE_ONE_OFF
-    return await context.ask(call, exchange, **intake, **options, **await wished(context, exchange.body))
+    return await context.ask(call, exchange, **intake, **options, **await draft_of(context, exchange.body))
 
 
-async def wished(context: GatewayContext, body: dict[str, Any]) -> dict[str, Any]:
+async def draft_of(context: GatewayContext, body: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that all ways of creating a submission have in common."""
-    refuse_what_is_not_there_yet(body)
-    return {"account": await context.account(), **_wish(body)}
+    refuse_unconfigured(body)
+    return {"account": await context.account(), **_draft(body)}
 
 
-def _wish(body: dict[str, Any]) -> dict[str, Any]:
-    more = given(body, *rpc.SubmissionOptions.model_fields)
+def _draft(body: dict[str, Any]) -> dict[str, Any]:
+    more = pick(body, *rpc.SubmissionOptions.model_fields)
     if order := body.get("order") or body.get("submitters_order"):
         more["order"] = order
     if body.get("expire_at"):
@@ -122,13 +124,13 @@ def _wish(body: dict[str, Any]) -> dict[str, Any]:
     return {"submitters": [_submitter(entry) for entry in body["submitters"]], **more}
 
 
-def created_submitters(exchange: Exchange, made: dict[str, Any]) -> Any:
+def created_submitters(exchange: Exchange, submission: dict[str, Any]) -> Any:
     """The answer of the calls that answer with submitters; a dry run is answered whole."""
-    return made if dry_run(exchange) else made["submitters"]
+    return submission if dry_run(exchange) else submission["submitters"]
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
-    changes = given(exchange.body, "name", "archived", "expire_at")
+    changes = pick(exchange.body, "name", "archived", "expire_at")
     if "archived" not in changes and "archived_at" in exchange.body:
         changes["archived"] = exchange.body["archived_at"]
     if changes.get("expire_at"):
@@ -150,40 +152,40 @@ async def documents(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def evidence(context: GatewayContext, exchange: Exchange) -> Download:
     """A ZIP; its files are read from the store while it is sent."""
-    found = await _evidence(context, exchange, after=0)
-    lines = [*found.lines]
-    while len(lines) < found.line_count:
+    page = await _evidence(context, exchange, after=0)
+    lines = [*page.lines]
+    while len(lines) < page.line_count:
         lines += (await _evidence(context, exchange, after=len(lines))).lines
-    entries, manifest = archive.members(found, lines, context.blobs)
-    order = SignEvidence(manifest=manifest, audit_trail=found.audit_trail)
+    entries, manifest = archive.members(page, lines, context.blobs)
+    order = SignEvidence(manifest=manifest, audit_trail=page.audit_trail)
     signed = await context.bus.call_async(SIGN_EVIDENCE, order)
-    whole = await context.in_thread(Archive.of, [*entries, *archive.signed_members(signed, context.blobs)])
-    return Download("application/zip", f"evidence-{found.id}.zip", whole.size, whole.chunks())
+    zip_file = await context.in_thread(Archive.of, [*entries, *archive.signed_members(signed, context.blobs)])
+    return Download("application/zip", f"evidence-{page.id}.zip", zip_file.size, zip_file.chunks())
 
 
 async def _evidence(context: GatewayContext, exchange: Exchange, *, after: int) -> rpc.Evidence:
-    wanted = rpc.GetEvidence(actor=actor(exchange), id=exchange.arguments["id"], after=after)
-    found: rpc.Evidence = await context.bus.call_async(rpc.EVIDENCE, wanted)
-    return found
+    request = rpc.GetEvidence(actor=actor(exchange), id=exchange.arguments["id"], after=after)
+    page: rpc.Evidence = await context.bus.call_async(rpc.EVIDENCE, request)
+    return page
 
 
 async def seal(context: GatewayContext, exchange: Exchange) -> Any:
-    accepted = given(exchange.body or {}, "accept_differences")
+    accepted = pick(exchange.body or {}, "accept_differences")
     return await context.ask(rpc.RETRY_SEAL, exchange, id=exchange.arguments["id"], **accepted)
 
 
 async def dutystamp(context: GatewayContext, exchange: Exchange) -> Any:
-    return await _refused_there(context, exchange, "dutystamp")
+    return await _refuse_operation(context, exchange, "dutystamp")
 
 
 async def certsign(context: GatewayContext, exchange: Exchange) -> Any:
-    return await _refused_there(context, exchange, "certsign")
+    return await _refuse_operation(context, exchange, "certsign")
 
 
-async def _refused_there(context: GatewayContext, exchange: Exchange, what: str) -> Any:
+async def _refuse_operation(context: GatewayContext, exchange: Exchange, feature: str) -> Any:
     """Of a submission that the caller cannot see, not even this is said."""
     await context.ask(rpc.GET, exchange, id=exchange.arguments["id"])
-    raise _not_configured(what, what)
+    raise _not_configured(feature, feature)
 
 
 def permanently(exchange: Exchange) -> bool:
@@ -191,7 +193,7 @@ def permanently(exchange: Exchange) -> bool:
     return bool(exchange.arguments.get("permanently") or (exchange.body or {}).get("permanently"))
 
 
-def refuse_what_is_not_there_yet(body: dict[str, Any], path: str = "") -> None:
+def refuse_unconfigured(body: dict[str, Any], path: str = "") -> None:
     """Refuse, by name, features that need a provider which is not configured; never ignore them."""
     for name in ("dutystamp", "certsign"):
         if (body.get(name) or {}).get("enabled"):
@@ -208,9 +210,9 @@ def _refuse(values: dict[str, Any], prefix: str) -> None:
             raise _not_configured(prefix + name, name)
 
 
-def _not_configured(field: str, what: str) -> Exception:
-    return invalid(f"{what} is not configured", field, "is not configured")
+def _not_configured(field: str, feature: str) -> Exception:
+    return invalid(f"{feature} is not configured", field, "is not configured")
 
 
 def _submitter(entry: dict[str, Any]) -> dict[str, Any]:
-    return {**given(entry, *rpc.NewSubmitter.model_fields), **external_id(entry), **overrides(entry)}
+    return {**pick(entry, *rpc.NewSubmitter.model_fields), **external_id(entry), **overrides(entry)}

@@ -3,9 +3,9 @@
 from typing import Any
 
 from contracts.rpc.submissions import api as rpc
-from services.gateway.api.requests.bodies import external_id, filters, given, overrides
+from services.gateway.api.requests.bodies import external_id, filters, overrides, pick
 from services.gateway.api.requests.context import GatewayContext
-from services.gateway.api.submissions import refuse_what_is_not_there_yet
+from services.gateway.api.submissions import refuse_unconfigured
 from services.gateway.formats import parse_moment
 from services.gateway.http.exchange import Exchange
 
@@ -23,9 +23,9 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
-    refuse_what_is_not_there_yet(exchange.body)
+    refuse_unconfigured(exchange.body)
     body = exchange.body
-    changes = {**given(body, *rpc.SubmitterChange.model_fields), **external_id(body), **overrides(body)}
+    changes = {**pick(body, *rpc.SubmitterChange.model_fields), **external_id(body), **overrides(body)}
     return await context.ask(
         rpc.UPDATE_SUBMITTER,
         exchange,

@@ -6,7 +6,7 @@ from contracts.rpc import Rpc
 from contracts.rpc import templates as rpc
 from services.gateway.api import submissions as of_submissions
 from services.gateway.api.requests import files
-from services.gateway.api.requests.bodies import dry_run, external_id, filters, given
+from services.gateway.api.requests.bodies import dry_run, external_id, filters, pick
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.api.requests.intake import documents_of, fields_of, html_documents_of, place_of_html
 from services.gateway.http.exchange import Exchange
@@ -24,21 +24,21 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def create_from_pdf(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**given(body, *_OF_TEMPLATE, "flatten", "remove_tags"), **external_id(body)}
+    common = {**pick(body, *_OF_TEMPLATE, "flatten", "remove_tags"), **external_id(body)}
     async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
 async def create_from_docx(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**given(body, *_OF_TEMPLATE, "remove_tags"), **external_id(body), "docx": True}
+    common = {**pick(body, *_OF_TEMPLATE, "remove_tags"), **external_id(body), "docx": True}
     async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
         return await context.ask(_create(exchange), exchange, documents=await documents_of(uploads, body), **common)
 
 
 async def create_from_html(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    common = {**given(body, *_OF_TEMPLATE), **external_id(body)}
+    common = {**pick(body, *_OF_TEMPLATE), **external_id(body)}
     with place_of_html(body):
         return await context.ask(_create(exchange), exchange, html_documents=html_documents_of(body), **common)
 
@@ -49,7 +49,7 @@ def _create(exchange: Exchange) -> Rpc[Any, Any]:
 
 async def merge(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    chosen = {**given(body, *_OF_TEMPLATE, "template_ids", "roles"), **external_id(body)}
+    chosen = {**pick(body, *_OF_TEMPLATE, "template_ids", "roles"), **external_id(body)}
     return await context.ask(rpc.TRY_MERGE if dry_run(exchange) else rpc.MERGE, exchange, **chosen)
 
 
@@ -60,22 +60,22 @@ async def change_documents(context: GatewayContext, exchange: Exchange) -> Any:
     async with files.uploads(context, adopted=not dry_run(exchange)) as uploads:
         texts = {i: entry["file"] for i, entry in enumerate(entries) if entry.get("file") and not entry.get("remove")}
         stored = await uploads.add({f"documents[{i}].file": text for i, text in texts.items()})
-        sent = dict(zip(texts, stored, strict=True))
+        uploaded = dict(zip(texts, stored, strict=True))
         changes = [
-            {**given(entry, "name", "html", "position", "replace", "remove"), "file": sent.get(i)}
+            {**pick(entry, "name", "html", "position", "replace", "remove"), "file": uploaded.get(i)}
             for i, entry in enumerate(entries)
         ]
-        return await context.ask(call, exchange, id=exchange.arguments["id"], documents=changes, **given(body, "merge"))
+        return await context.ask(call, exchange, id=exchange.arguments["id"], documents=changes, **pick(body, "merge"))
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body
-    of_submissions.refuse_what_is_not_there_yet({"preferences": body.get("preferences")})
-    changes = given(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link", "preferences")
+    of_submissions.refuse_unconfigured({"preferences": body.get("preferences")})
+    changes = pick(body, "name", "folder_name", "roles", "submitters", "archived", "shared_link", "preferences")
     if "fields" in body:
         changes["fields"] = fields_of(body["fields"])
     if "schema" in body:
-        changes["document_schema"] = [one for one in body["schema"] if one.get("conditions") is not None]
+        changes["document_schema"] = [entry for entry in body["schema"] if entry.get("conditions") is not None]
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **external_id(body), **changes)
 
 
@@ -87,9 +87,9 @@ async def remove(context: GatewayContext, exchange: Exchange) -> Any:
 
 async def clone(context: GatewayContext, exchange: Exchange) -> Any:
     body = exchange.body or {}
-    chosen = given(body, "name", "folder_name")
+    chosen = pick(body, "name", "folder_name")
     if body.get("documents"):
-        chosen["document_names"] = [one.get("name") for one in body["documents"]]
+        chosen["document_names"] = [document.get("name") for document in body["documents"]]
     call = rpc.TRY_CLONE if dry_run(exchange) else rpc.CLONE
     return await context.ask(call, exchange, id=exchange.arguments["id"], **external_id(body), **chosen)
 

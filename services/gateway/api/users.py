@@ -40,7 +40,7 @@ async def create(context: GatewayContext, exchange: Exchange) -> Any:
         password_hash,
         context.keys.seal(api_key),
         now(),
-        shown=lambda user: {**user, "api_key": api_key},
+        present=lambda user: {**user, "api_key": api_key},
     )
 
 
@@ -63,7 +63,7 @@ async def remove(context: GatewayContext, exchange: Exchange) -> Any:
         exchange.arguments["id"],
         actor(exchange).user_id,
         now(),
-        shown=lambda user: {
+        present=lambda user: {
             "message": "User has been removed",
             "id": user["id"],
             "archived_at": user["updated_at"],
@@ -85,7 +85,7 @@ async def rotate_api_key(context: GatewayContext, exchange: Exchange) -> Any:
         exchange.arguments["id"],
         context.keys.seal(fresh),
         now(),
-        shown=lambda user: _with_key(user, fresh),
+        present=lambda user: _with_key(user, fresh),
     )
 
 

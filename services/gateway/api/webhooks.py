@@ -3,7 +3,7 @@
 from typing import Any
 
 from contracts.rpc import webhooks as rpc
-from services.gateway.api.requests.bodies import given
+from services.gateway.api.requests.bodies import pick
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.http.exchange import Exchange
 
@@ -17,11 +17,11 @@ async def get(context: GatewayContext, exchange: Exchange) -> Any:
 
 
 async def create(context: GatewayContext, exchange: Exchange) -> Any:
-    return await context.ask(rpc.CREATE, exchange, **given(exchange.body, "url", "events", "secret"))
+    return await context.ask(rpc.CREATE, exchange, **pick(exchange.body, "url", "events", "secret"))
 
 
 async def update(context: GatewayContext, exchange: Exchange) -> Any:
-    changes = given(exchange.body, "url", "events", "secret")
+    changes = pick(exchange.body, "url", "events", "secret")
     return await context.ask(rpc.UPDATE, exchange, id=exchange.arguments["id"], **changes)
 
 

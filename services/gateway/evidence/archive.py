@@ -76,10 +76,10 @@ def members(evidence: Evidence, lines: Iterable[str], blobs: BlobStore) -> tuple
 
 def signed_members(signed: SignedEvidence, blobs: BlobStore) -> list[Entry]:
     """The files that came with the signature, the manifest among them."""
-    made = [of_bytes(path, base64.b64decode(data)) for path, data in signed.made.items()]
+    inline = [of_bytes(path, base64.b64decode(data)) for path, data in signed.made.items()]
     stored = [of_blob(path, blob, blobs) for path, blob in signed.stored.items()]
     manifest = of_bytes(verify.MANIFEST, signed.manifest.encode())
-    return [*made, *stored, manifest, of_bytes(verify.SIGNATURE, base64.b64decode(signed.signature))]
+    return [*inline, *stored, manifest, of_bytes(verify.SIGNATURE, base64.b64decode(signed.signature))]
 
 
 @dataclass(frozen=True)
@@ -111,19 +111,19 @@ class Archive:
             yield head
             yield from entry.chunks()
             offset += len(head) + entry.size
-        told = b"".join(directory)
-        yield told + verify.end_of_directory(len(directory), len(told), offset)
+        listing = b"".join(directory)
+        yield listing + verify.end_of_directory(len(directory), len(listing), offset)
 
 
 def _checksum(entry: Entry) -> int:
     """CRC-32 of a file whose SHA-256 is as it was when it was stored."""
-    found, digest = 0, hashlib.sha256()
+    crc, digest = 0, hashlib.sha256()
     for chunk in entry.chunks():
-        found = zlib.crc32(chunk, found)
+        crc = zlib.crc32(chunk, crc)
         digest.update(chunk)
     if digest.hexdigest() != entry.sha256:
         raise BlobDamaged(f"{entry.path}: SHA-256 differs from the one it was stored with")
-    return found
+    return crc
 
 
 def _places(number: int, document: EvidenceDocument) -> dict[str, str]:

@@ -94,20 +94,20 @@ class Zip:
         _, _, _, count, directory, offset, _ = struct.unpack("<HHHHIIH", end[4:])
         if end != end_of_directory(count, directory, offset) or offset + directory + length != size:
             raise Unreadable("the end of the ZIP was changed")
-        told, at, place = self._at(offset, directory), 0, 0
+        listing, at, place = self._at(offset, directory), 0, 0
         for number in range(1, count + 1):
-            checksum, held = struct.unpack("<II", told[at + 16 : at + 24])
-            (letters,) = struct.unpack("<H", told[at + 28 : at + 30])
-            name = told[at + 46 : at + 46 + letters].decode("ascii")
-            line, head = central_header(name, checksum, held, place), local_header(name, checksum, held)
-            if told[at : at + len(line)] != line or self._at(place, len(head)) != head:
+            checksum, content_size = struct.unpack("<II", listing[at + 16 : at + 24])
+            (letters,) = struct.unpack("<H", listing[at + 28 : at + 30])
+            name = listing[at + 46 : at + 46 + letters].decode("ascii")
+            line, head = central_header(name, checksum, content_size, place), local_header(name, checksum, content_size)
+            if listing[at : at + len(line)] != line or self._at(place, len(head)) != head:
                 raise Unreadable(f"the ZIP was changed at its entry {number}")
             if not _PATH.fullmatch(name) or name in self._places:
                 raise Unreadable(f"the ZIP has a file called {name!r}")
-            self._places[name] = (place + len(head), held)
+            self._places[name] = (place + len(head), content_size)
             if self._checksum(name) != checksum:
                 raise Unreadable(f"{name} was changed: its checksum in the ZIP is another one")
-            at, place = at + len(line), place + len(head) + held
+            at, place = at + len(line), place + len(head) + content_size
         if at != directory or place != offset:
             raise Unreadable("the ZIP holds more than its directory says")
 
@@ -116,21 +116,21 @@ class Zip:
         return self._file.read(length)
 
     def _checksum(self, name: str) -> int:
-        found = 0
+        crc = 0
         for chunk in self.chunks(name):
-            found = zlib.crc32(chunk, found)
-        return found
+            crc = zlib.crc32(chunk, crc)
+        return crc
 
     def names(self) -> List[str]:
         return list(self._places)
 
     def chunks(self, name: str) -> Iterator[bytes]:
-        start, left = self._places[name]
-        while left > 0:
-            chunk = self._at(start, min(CHUNK, left))
+        start, remaining = self._places[name]
+        while remaining > 0:
+            chunk = self._at(start, min(CHUNK, remaining))
             if not chunk:
                 raise Unreadable("the ZIP was cut off")
-            start, left = start + len(chunk), left - len(chunk)
+            start, remaining = start + len(chunk), remaining - len(chunk)
             yield chunk
 
 
@@ -151,7 +151,7 @@ class Folder:
 Evidence = Union[Zip, Folder]
 
 
-def whole(evidence: Evidence, name: str) -> bytes:
+def read_member(evidence: Evidence, name: str) -> bytes:
     """Read a member."""
     return b"".join(evidence.chunks(name))
 
@@ -179,7 +179,7 @@ class Report:
 def check(evidence: Evidence, report: Report) -> Optional[Dict[str, Any]]:
     """Check everything that needs no cryptography but SHA-256. Returns the manifest, None when it cannot be read."""
     try:
-        manifest = _manifest(whole(evidence, MANIFEST))
+        manifest = _manifest(read_member(evidence, MANIFEST))
     except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
         report.wrong(f"{MANIFEST} cannot be read: {type(error).__name__} {error}")
         return None
@@ -193,10 +193,10 @@ def check(evidence: Evidence, report: Report) -> Optional[Dict[str, Any]]:
 
 def _json(data: bytes) -> Any:
     def once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        members = dict(pairs)
+        if len(members) != len(pairs):
             raise ValueError("a key is there twice")
-        return found
+        return members
 
     return json.loads(data.decode("utf-8"), object_pairs_hook=once)
 
@@ -207,9 +207,9 @@ def _manifest(data: bytes) -> Dict[str, Any]:
         raise ValueError("it is of another kind or version")
     named = [manifest["audit_trail"], manifest["events"]["path"], *manifest["revocation"]]
     named += [manifest[key] for key in ("certificates", "root") if manifest[key]]
-    named += [one[key] for one in manifest["documents"] for key in ("original", "shown", "sealed")]
-    statements = [one for party in manifest["parties"] for one in party["statements"]]
-    named += [one[key] for one in statements for key in ("statement", "signature")]
+    named += [document[key] for document in manifest["documents"] for key in ("original", "shown", "sealed")]
+    statements = [statement for party in manifest["parties"] for statement in party["statements"]]
+    named += [statement[key] for statement in statements for key in ("statement", "signature")]
     missing = [name for name in named if name not in manifest["members"]]
     if missing:
         raise ValueError(f"it has no hash of {missing[0]}")
@@ -219,22 +219,22 @@ def _manifest(data: bytes) -> Dict[str, Any]:
 
 def _members(evidence: Evidence, manifest: Dict[str, Any], report: Report) -> bool:
     """Say whether each file is there, and as the manifest has it."""
-    known, before = manifest["members"], report.differs
+    members, before = manifest["members"], report.differs
     present = set(evidence.names())
-    for name in sorted(present - set(known) - {MANIFEST, SIGNATURE}):
+    for name in sorted(present - set(members) - {MANIFEST, SIGNATURE}):
         if not _is_extracted(evidence, manifest, name):
             report.wrong(f"{name} is not in the manifest")
-    for name in sorted({*known, SIGNATURE} - present):
+    for name in sorted({*members, SIGNATURE} - present):
         report.wrong(f"{name} is missing")
-    for name in sorted(present & set(known)):
+    for name in sorted(present & set(members)):
         digest, size = hashlib.sha256(), 0
         for chunk in evidence.chunks(name):
             digest.update(chunk)
             size += len(chunk)
-        if (known[name]["sha256"], known[name]["size"]) != (digest.hexdigest(), size):
+        if (members[name]["sha256"], members[name]["size"]) != (digest.hexdigest(), size):
             report.wrong(f"{name} was changed: its SHA-256 is {digest.hexdigest()}")
     if report.differs == before:
-        report.holds(f"all {len(known)} files are as the manifest has them")
+        report.holds(f"all {len(members)} files are as the manifest has them")
     return report.differs == before
 
 
@@ -244,45 +244,47 @@ def _is_extracted(evidence: Evidence, manifest: Dict[str, Any], name: str) -> bo
     if not isinstance(evidence, Folder) or of not in sealed(manifest) or kind not in ("p7s", "signed"):
         return False
     try:
-        seal, covered = seal_of(whole(evidence, of))
+        seal, covered = seal_of(read_member(evidence, of))
     except (OSError, ValueError):
         return False
-    return whole(evidence, name) == (seal if kind == "p7s" else covered)
+    return read_member(evidence, name) == (seal if kind == "p7s" else covered)
 
 
 def _chain(evidence: Evidence, manifest: Dict[str, Any], report: Report) -> List[Dict[str, Any]]:
     """Return the lines of the trail, each with its hash."""
-    told, found, previous = manifest["events"], [], ""
-    *texts, rest = whole(evidence, told["path"]).split(b"\n")
+    declared, lines, previous = manifest["events"], [], ""
+    *texts, rest = read_member(evidence, declared["path"]).split(b"\n")
     if rest:
-        report.wrong(f"{told['path']} ends within a line")
+        report.wrong(f"{declared['path']} ends within a line")
     for number, text in enumerate(texts, 1):
         previous = hashlib.sha256(previous.encode() + text).hexdigest()
         line = _NO_LINE
         try:
-            read = _json(text)
-            if sorted(read) != sorted(_NO_LINE) or not isinstance(read["data"], dict):
+            entry = _json(text)
+            if sorted(entry) != sorted(_NO_LINE) or not isinstance(entry["data"], dict):
                 raise ValueError("it is not a line of a trail")
-            line = read
+            line = entry
         except (TypeError, ValueError) as error:
-            report.wrong(f"line {number} of {told['path']} cannot be read: {error}")
-        found.append(dict(line, hash=previous))
-    if len(found) == told["lines"] and previous == told["head"]:
-        report.holds(f"the chain of {len(found)} events holds; the hash of the last one is {previous}")
+            report.wrong(f"line {number} of {declared['path']} cannot be read: {error}")
+        lines.append(dict(line, hash=previous))
+    if len(lines) == declared["lines"] and previous == declared["head"]:
+        report.holds(f"the chain of {len(lines)} events holds; the hash of the last one is {previous}")
     else:
-        said = f"{told['lines']} lines and the last hash {told['head']}"
-        report.wrong(f"the chain of events does not hold: {len(found)} lines and the last hash {previous}, not {said}")
-    return found
+        expected = f"{declared['lines']} lines and the last hash {declared['head']}"
+        report.wrong(
+            f"the chain of events does not hold: {len(lines)} lines and the last hash {previous}, not {expected}"
+        )
+    return lines
 
 
 def _trail(evidence: Evidence, manifest: Dict[str, Any], lines: List[Dict[str, Any]], report: Report) -> None:
     """Compare the lines and the sealed documents with what the sealed trail says of them."""
-    data, name = whole(evidence, manifest["audit_trail"]), manifest["audit_trail"]
+    data, name = read_member(evidence, manifest["audit_trail"]), manifest["audit_trail"]
     events, files = _TRAIL_EVENTS.findall(data), _TRAIL_SEALED.findall(data)
     if not events and not files:
         report.note(f"{name} is of a version that says so only in print: compare the hashes at its end")
         return
-    here = {manifest["members"][one["sealed"]]["sha256"] for one in manifest["documents"]}
+    here = {manifest["members"][document["sealed"]]["sha256"] for document in manifest["documents"]}
     number = int(events[0][0]) if len(events) == 1 else 0
     if not 1 <= number <= len(lines) or lines[number - 1]["hash"] != events[0][1].decode("ascii"):
         report.wrong(f"{name} was made of other events than those in {manifest['events']['path']}")
@@ -320,8 +322,8 @@ def _statements(evidence: Evidence, manifest: Dict[str, Any], lines: List[Dict[s
             report.note(f"party {submitter} completed with a version that made no statements")
         if len(statements) > 1:
             report.wrong(f"there are {len(statements)} different statements on party {submitter}{by_name}")
-        for one in statements:
-            name, data = one["statement"], whole(evidence, one["statement"])
+        for files in statements:
+            name, data = files["statement"], read_member(evidence, files["statement"])
             faults = _faults(data, manifest, submitter, lines)
             if faults:
                 report.wrong(f"{name} differs: {'; '.join(faults)}{by_name}")
@@ -332,30 +334,30 @@ def _statements(evidence: Evidence, manifest: Dict[str, Any], lines: List[Dict[s
 def _faults(data: bytes, manifest: Dict[str, Any], submitter: int, lines: List[Dict[str, Any]]) -> List[str]:
     """Name what a statement says otherwise than the lines."""
     try:
-        said = _json(data)
+        statement = _json(data)
         about = {"submission": manifest["submission"], "submitter": submitter}
-        faults = [f"it is about another {key}" for key in about if said[key] != about[key]]
-        for what in ("line", "head"):
-            number = said[what]["number"]
-            if not 1 <= number <= len(lines) or lines[number - 1]["hash"] != said[what]["hash"]:
+        faults = [f"it is about another {key}" for key in about if statement[key] != about[key]]
+        for point in ("line", "head"):
+            number = statement[point]["number"]
+            if not 1 <= number <= len(lines) or lines[number - 1]["hash"] != statement[point]["hash"]:
                 faults.append(f"line {number} has another hash")
         if faults:
             return faults
-        line = lines[said["line"]["number"] - 1]
+        line = lines[statement["line"]["number"] - 1]
         if line["event_type"] not in COMPLETIONS or line["submitter_id"] != submitter:
             faults.append("the line is not the completion")
-        if line["event_timestamp"] != said["completed_at"]:
+        if line["event_timestamp"] != statement["completed_at"]:
             faults.append("the completion was at another time")
         for key, name in (("shown", "what was shown"), ("values", "the values"), ("documents", "the documents")):
-            told, stated = line["data"].get(key), said[key]
-            if isinstance(told, list) and isinstance(stated, dict):  # lines of some versions have no names
-                told, stated = sorted(told), sorted(stated.values())
-            if told != stated:
+            recorded, stated = line["data"].get(key), statement[key]
+            if isinstance(recorded, list) and isinstance(stated, dict):  # lines of some versions have no names
+                recorded, stated = sorted(recorded), sorted(stated.values())
+            if recorded != stated:
                 faults.append(f"{name}: another digest")
         faults += [
-            f"{one['shown']} is another document"
-            for one in manifest["documents"]
-            if said["documents"].get(one["uuid"]) != manifest["members"][one["shown"]]["sha256"]
+            f"{document['shown']} is another document"
+            for document in manifest["documents"]
+            if statement["documents"].get(document["uuid"]) != manifest["members"][document["shown"]]["sha256"]
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return [f"it cannot be read: {type(error).__name__} {error}"]
@@ -379,15 +381,15 @@ def seconds(text: str) -> int:
 
 def sealed(manifest: Dict[str, Any]) -> List[str]:
     """Name the members that bear a seal."""
-    return [manifest["audit_trail"], *(one["sealed"] for one in manifest["documents"])]
+    return [manifest["audit_trail"], *(document["sealed"] for document in manifest["documents"])]
 
 
 def signatures(manifest: Dict[str, Any]) -> List[Tuple[str, str]]:
     """List what is signed: the file of each signature and of what it signs, in a folder that ``extract`` made."""
-    statements = [one for party in manifest["parties"] for one in party["statements"]]
+    statements = [statement for party in manifest["parties"] for statement in party["statements"]]
     return [
         (SIGNATURE, MANIFEST),
-        *((one["signature"], one["statement"]) for one in statements),
+        *((statement["signature"], statement["statement"]) for statement in statements),
         *((f"{name}.p7s", f"{name}.signed") for name in sealed(manifest)),
     ]
 
@@ -402,8 +404,8 @@ def command(
         trusted = ["-CAfile", manifest["certificates"], "-partial_chain"]
     # Certificates end; those of the seals were in force then. The manifest says nothing about a time.
     when = ["-no_check_time"] if content == MANIFEST else ["-attime", str(seconds(manifest["sealed_at"]))]
-    asked = [program, "cms", "-verify", "-binary", "-inform", "DER", "-in", signature, "-content", content]
-    return [*asked, *trusted, "-purpose", "any", *when, "-out", os.devnull]
+    arguments = [program, "cms", "-verify", "-binary", "-inform", "DER", "-in", signature, "-content", content]
+    return [*arguments, *trusted, "-purpose", "any", *when, "-out", os.devnull]
 
 
 def extract(evidence: Evidence, manifest: Dict[str, Any], folder: Path, report: Report) -> None:
@@ -417,7 +419,7 @@ def extract(evidence: Evidence, manifest: Dict[str, Any], folder: Path, report: 
                 file.write(chunk)
     for name in sealed(manifest):
         try:
-            seal, covered = seal_of(whole(evidence, name))
+            seal, covered = seal_of(read_member(evidence, name))
         except ValueError as error:
             report.wrong(f"{name}: {error}")
             continue
@@ -430,7 +432,7 @@ def seal_of(data: bytes) -> Tuple[bytes, bytes]:
 
     Raises ValueError when there is none that covers the whole file.
     """
-    ranges = [tuple(map(int, found.groups())) for found in _BYTE_RANGE.finditer(data)]
+    ranges = [tuple(map(int, match.groups())) for match in _BYTE_RANGE.finditer(data)]
     whole_file = [(end, again) for start, end, again, rest in ranges if start == 0 and again + rest == len(data)]
     if not whole_file:
         raise ValueError("it has no signature that covers the whole file")
@@ -438,11 +440,11 @@ def seal_of(data: bytes) -> Tuple[bytes, bytes]:
     place = data[end:again]
     if place[:1] != b"<" or place[-1:] != b">":
         raise ValueError("what its signature leaves out is not the signature")
-    held = bytes.fromhex(place[1:-1].decode("ascii"))
-    size = _size_of(held)
-    if any(held[size:]):
+    container = bytes.fromhex(place[1:-1].decode("ascii"))
+    size = _size_of(container)
+    if any(container[size:]):
         raise ValueError("something stands behind the signature in its place")
-    return held[:size], data[:end] + data[again:]
+    return container[:size], data[:end] + data[again:]
 
 
 def _size_of(der: bytes) -> int:
@@ -462,17 +464,19 @@ def check_signatures(
         before = report.differs
         extract(evidence, manifest, Path(name), report)
         for signature, content in signatures(manifest) if report.differs == before else ():
-            asked = command(manifest, signature, content, root, program)
+            arguments = command(manifest, signature, content, root, program)
             try:
-                ended = subprocess.run(asked, cwd=name, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+                ended = subprocess.run(
+                    arguments, cwd=name, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+                )
             except OSError as error:
                 report.wrong(f"{program} cannot be run: {error}")
                 return
             if ended.returncode == 0:
                 report.holds(f"openssl: the signature {signature} holds")
             else:
-                said = ended.stdout.decode("utf-8", "replace").strip().splitlines()
-                report.wrong(f"openssl refuses the signature {signature}: {said[-1] if said else ended.returncode}")
+                output = ended.stdout.decode("utf-8", "replace").strip().splitlines()
+                report.wrong(f"openssl refuses the signature {signature}: {output[-1] if output else ended.returncode}")
 
 
 def main() -> int:
@@ -485,17 +489,17 @@ def main() -> int:
     parser.add_argument("--openssl", nargs="?", const="openssl", metavar="PROGRAM", help="check the signatures with it")
     parser.add_argument("--root", type=Path, metavar="FILE", help="the root certificate (PEM) that you trust")
     parser.add_argument("--extract", type=Path, metavar="DIR", help="write the members and the seals there")
-    given = parser.parse_args()
-    root = given.root.resolve() if given.root else None
+    options = parser.parse_args()
+    root = options.root.resolve() if options.root else None
     report = Report()
     try:
-        evidence: Evidence = Folder(given.evidence) if given.evidence.is_dir() else Zip(given.evidence)
+        evidence: Evidence = Folder(options.evidence) if options.evidence.is_dir() else Zip(options.evidence)
         manifest = check(evidence, report)
         if manifest is not None and not report.differs:
-            if given.extract:
-                extract(evidence, manifest, given.extract, report)
-            if given.openssl:
-                check_signatures(evidence, manifest, root, given.openssl, report)
+            if options.extract:
+                extract(evidence, manifest, options.extract, report)
+            if options.openssl:
+                check_signatures(evidence, manifest, root, options.openssl, report)
             else:
                 _say_how(manifest, root)
             _say_whose(evidence, manifest, root)
@@ -518,8 +522,8 @@ def _say_how(manifest: Dict[str, Any], root: Optional[Path]) -> None:
 def _say_whose(evidence: Evidence, manifest: Dict[str, Any], root: Optional[Path]) -> None:
     """Name the root that decides whose signatures these are."""
     name = str(root or manifest["root"] or manifest["certificates"])
-    for one in _CERTIFICATE.findall(root.read_bytes() if root else whole(evidence, name)):
-        digest = hashlib.sha256(base64.b64decode(b"".join(one.split()))).hexdigest()
+    for certificate in _CERTIFICATE.findall(root.read_bytes() if root else read_member(evidence, name)):
+        digest = hashlib.sha256(base64.b64decode(b"".join(certificate.split()))).hexdigest()
         print(f"note   SHA-256 of the certificate in {name}: {digest}")
 
 

@@ -11,7 +11,8 @@ from prometheus_client import Gauge, Histogram
 from contracts.errors import ServiceError
 from contracts.runtime.clock import uuid7
 from contracts.runtime.monitoring import observe
-from services.gateway.http import errors, exchange
+from services.gateway.http import errors
+from services.gateway.http.exchange import KEY, Exchange, exchange_of
 from services.gateway.settings import MEGABYTE, Settings
 
 log = observe.logger(__name__)
@@ -44,13 +45,13 @@ class Edge:
         self,
         settings: Settings,
         *,
-        own: Mapping[str, Application],
+        endpoints: Mapping[str, Application],
         pages: Application,
         is_page: Callable[[str], bool],
         api: Application,
     ) -> None:
         self._settings = settings
-        self._own = own
+        self._endpoints = endpoints
         self._pages = pages
         self._is_page = is_page
         self._api = api
@@ -63,15 +64,15 @@ class Edge:
         if scope["type"] != "http":
             await self._pages(scope, receive, send)
             return
-        identifier = _given_request_id(scope) or uuid7()
+        identifier = _request_id_of(scope) or uuid7()
         with observe.request(identifier):
-            scope[exchange.KEY] = exchange.Exchange(identifier)
+            scope[KEY] = Exchange(identifier)
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        found = exchange.of(scope)
-        written = _Written(send, (b"x-request-id", found.request_id.encode()), self._common)
+        exchange = exchange_of(scope)
+        written = _Written(send, (b"x-request-id", exchange.request_id.encode()), self._common)
         body = _Body(receive, scope["headers"], self._settings, self._in_flight)
         # Connexion rewrites neither, but what is logged is what was asked for.
         method, path = scope["method"], scope["path"]
@@ -80,17 +81,17 @@ class Edge:
         except Exception as error:
             if written.status:
                 raise
-            await _answer_error(written.send, errors.as_service_error(error), found.request_id)
+            await _answer_error(written.send, errors.as_service_error(error), exchange.request_id)
         finally:
             body.forget()
             duration = time.perf_counter() - began
-            DURATION.labels(found.operation or "other", written.status).observe(duration)
+            DURATION.labels(exchange.operation or "other", written.status).observe(duration)
             log.info(
                 "http.handled",
                 method=method,
                 path=_SECRET_PATH.sub(r"\1\2...", path[:_LONGEST_PATH]),
-                operation=found.operation or None,
-                user_id=found.actor.user_id if found.actor else None,
+                operation=exchange.operation or None,
+                user_id=exchange.actor.user_id if exchange.actor else None,
                 status=written.status,
                 bytes_in=body.counted,
                 bytes_out=written.bytes,
@@ -103,10 +104,10 @@ class Edge:
             raise ServiceError("not_found", "Not found")
         if not scope["query_string"].isascii():
             raise ServiceError("bad_request", "The query string is not valid")
-        if (own := self._own.get("/docs" if path.startswith("/docs/") else path)) is not None:
+        if (endpoint := self._endpoints.get("/docs" if path.startswith("/docs/") else path)) is not None:
             if scope["method"] not in ("GET", "HEAD"):
                 raise ServiceError("method_not_allowed", "Method not allowed")
-            await own(scope, body.receive, send)
+            await endpoint(scope, body.receive, send)
         elif self._is_page(path):
             body.limit, body.memory = self._settings.max_file_size + _PAGE_OVERHEAD, self._of_strangers
             await self._pages(scope, body.receive, send)
@@ -119,29 +120,29 @@ class Edge:
 
 
 class _Memory:
-    """Bytes of bodies that are in memory now, at most ``limit``; what is counted here is counted in ``whole`` too."""
+    """Bytes of bodies that are in memory now, at most ``limit``; what is counted here is counted in ``parent`` too."""
 
-    def __init__(self, limit: int, whole: "_Memory | None" = None) -> None:
+    def __init__(self, limit: int, parent: "_Memory | None" = None) -> None:
         self._limit = limit
-        self._whole = whole
+        self._parent = parent
         self._used = 0
 
     def take(self, size: int) -> None:
         """ServiceError ``unavailable`` when all requests together have too much; it is counted all the same."""
         self._used += size
-        if self._whole is None:
+        if self._parent is None:
             IN_FLIGHT.set(self._used)
         else:
-            self._whole.take(size)
+            self._parent.take(size)
         if self._used > self._limit:
             raise ServiceError("unavailable", "Too many large requests at once, try again in a moment")
 
     def give_back(self, size: int) -> None:
         self._used -= size
-        if self._whole is None:
+        if self._parent is None:
             IN_FLIGHT.set(self._used)
         else:
-            self._whole.give_back(size)
+            self._parent.give_back(size)
 
 
 class _Body:
@@ -197,9 +198,9 @@ class _Body:
     async def _in_time(self) -> Message:
         now = time.monotonic()
         self._began = self._began or now
-        left = self._began + self._patience + self.counted / _SLOWEST - now
+        remaining = self._began + self._patience + self.counted / _SLOWEST - now
         try:
-            async with asyncio.timeout(min(self._patience, left)):
+            async with asyncio.timeout(min(self._patience, remaining)):
                 return await self._receive()
         except TimeoutError:
             raise ServiceError("timeout", "The body of the request did not arrive in time") from None
@@ -211,9 +212,9 @@ class _Body:
 class _Written:
     """Passes the answer on with the headers that every answer has."""
 
-    def __init__(self, send: Send, own: tuple[bytes, bytes], common: list[tuple[bytes, bytes]]) -> None:
+    def __init__(self, send: Send, request_id: tuple[bytes, bytes], common: list[tuple[bytes, bytes]]) -> None:
         self._send = send
-        self._own = own
+        self._request_id = request_id
         self._common = common
         self.status = 0
         self.bytes = 0
@@ -223,7 +224,7 @@ class _Written:
             self.status = message["status"]
             headers = list(message.get("headers", ()))
             names = {name.lower() for name, _ in headers}
-            headers.append(self._own)
+            headers.append(self._request_id)
             headers.extend(header for header in self._common if header[0] not in names)
             message["headers"] = headers
         else:
@@ -257,13 +258,13 @@ def _as_api(scope: Scope, path: str) -> None:
     if scope["method"] == "PATCH":
         scope["method"] = "PUT"
     if path not in FORM_PATHS:
-        kept = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
-        scope["headers"] = [*kept, (b"content-type", b"application/json")]
+        headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+        scope["headers"] = [*headers, (b"content-type", b"application/json")]
 
 
-def _given_request_id(scope: Scope) -> str | None:
-    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
-    return given if _REQUEST_ID.fullmatch(given) else None
+def _request_id_of(scope: Scope) -> str | None:
+    identifier = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+    return identifier if _REQUEST_ID.fullmatch(identifier) else None
 
 
 async def _answer_error(send: Send, error: ServiceError, identifier: str) -> None:

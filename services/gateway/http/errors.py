@@ -9,7 +9,6 @@ from starlette.exceptions import HTTPException
 
 from contracts.errors import ServiceError
 from contracts.runtime.monitoring import observe
-from services.gateway.http import exchange
 from services.gateway.http.connexion_import import (
     ConnexionMiddleware,
     ConnexionRequest,
@@ -17,6 +16,7 @@ from services.gateway.http.connexion_import import (
     ProblemException,
     UnsupportedMediaTypeProblem,
 )
+from services.gateway.http.exchange import exchange_of
 
 log = observe.logger(__name__)
 
@@ -40,7 +40,7 @@ def add_handlers(app: ConnexionMiddleware, methods: Callable[[str], list[str]]) 
     """
 
     async def handler(request: ConnexionRequest, error: Exception) -> ConnexionResponse:
-        status, headers, body = answer(as_service_error(error), exchange.of(request.scope).request_id)
+        status, headers, body = answer(as_service_error(error), exchange_of(request.scope).request_id)
         if status == 405:
             headers["Allow"] = ", ".join(methods(request.scope["path"]))
         return ConnexionResponse(status_code=status, mimetype="application/json", body=body, headers=headers)

@@ -49,7 +49,7 @@ class Exchange:
     claim: Claim | None = None
 
 
-def of(scope: Any) -> Exchange:
+def exchange_of(scope: Any) -> Exchange:
     """The exchange of an ASGI scope."""
     exchange: Exchange = scope[KEY]
     return exchange

@@ -64,23 +64,23 @@ def _inspect(value: Any) -> None:
     """Depth, NUL and surrogates, without recursion: the value may be deeper than Python's stack likes."""
     waiting: list[tuple[Any, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
-        item, where = waiting.pop()
+        item, place = waiting.pop()
         if isinstance(item, str):
-            _check_text(item, where)
+            _check_text(item, place)
         elif isinstance(item, dict | list):
-            if len(where) >= DEEPEST:
+            if len(place) >= DEEPEST:
                 raise _too_deep()
             if isinstance(item, dict):
                 for key in item:
-                    _check_text(key, where)
-                waiting.extend((child, (*where, key)) for key, child in item.items())
+                    _check_text(key, place)
+                waiting.extend((child, (*place, key)) for key, child in item.items())
             else:
-                waiting.extend((child, (*where, index)) for index, child in enumerate(item))
+                waiting.extend((child, (*place, index)) for index, child in enumerate(item))
 
 
-def _check_text(text: str, where: tuple[str | int, ...]) -> None:
+def _check_text(text: str, place: tuple[str | int, ...]) -> None:
     if "\x00" in text or (not text.isascii() and _SURROGATE.search(text)):
-        name = _SURROGATE.sub("\ufffd", path(where)).replace("\x00", "\ufffd") or "body"
+        name = _SURROGATE.sub("\ufffd", path(place)).replace("\x00", "\ufffd") or "body"
         raise invalid(f"{name} must not contain NUL characters or unpaired surrogates", name)
 
 

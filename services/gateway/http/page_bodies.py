@@ -69,23 +69,29 @@ def answers(body: dict[str, Any]) -> dict[str, Any]:
     values, reasons = body.get("values", {}), body.get("reasons", {})
     if not isinstance(values, dict):
         raise _refused("values", "must be an object keyed by field uuid")
-    if not isinstance(reasons, dict) or not all(one is None or isinstance(one, str) for one in reasons.values()):
+    if not isinstance(reasons, dict) or not all(
+        reason is None or isinstance(reason, str) for reason in reasons.values()
+    ):
         raise _refused("reasons", "must be an object of texts keyed by field uuid")
     return {"values": values, "reasons": reasons}
 
 
-def invited(body: dict[str, Any]) -> list[dict[str, str]]:
+def invited_parties(body: dict[str, Any]) -> list[dict[str, str]]:
     """``submitters`` of a signer who invites others: ``email`` and ``uuid`` or ``role`` of each, maybe ``name``, ``phone``."""
-    given = body.get("submitters", [])
-    if not isinstance(given, list) or len(given) > MOST_INVITED or not all(isinstance(one, dict) for one in given):
+    parties = body.get("submitters", [])
+    if (
+        not isinstance(parties, list)
+        or len(parties) > MOST_INVITED
+        or not all(isinstance(party, dict) for party in parties)
+    ):
         raise _refused("submitters", f"must be an array of at most {MOST_INVITED} objects")
     return [
         {
-            key: text(one, key, limit=FILENAME_LENGTH)
+            key: text(party, key, limit=FILENAME_LENGTH)
             for key in ("uuid", "role", "email", "name", "phone")
-            if one.get(key)
+            if party.get(key)
         }
-        for one in given
+        for party in parties
     ]
 
 
@@ -113,7 +119,7 @@ def upload(max_size: int) -> Upload:
         raise ServiceError("too_large", f"Files may be at most {max_size / MEGABYTE:g} MB")
     if not data:
         raise _refused("file", "is empty")
-    return Upload(data, clean_filename(part.filename or ""), sniffed(data, part.mimetype))
+    return Upload(data, clean_filename(part.filename or ""), sniff_media_type(data, part.mimetype))
 
 
 def clean_filename(name: str) -> str:
@@ -125,13 +131,13 @@ def clean_filename(name: str) -> str:
     return visible.strip(" .")[-FILENAME_LENGTH:] or "file"
 
 
-def sniffed(data: bytes, declared: str | None) -> str:
+def sniff_media_type(data: bytes, declared: str | None) -> str:
     """Return the media type of the bytes if we know it, else what the browser said, but never a type that it only pretends."""
     for magic, media_type in _MAGIC:
         if data.startswith(magic):
             return media_type
-    known = {media_type for _, media_type in _MAGIC}
-    if declared and declared not in known and _MEDIA_TYPE.fullmatch(declared):
+    detectable = {media_type for _, media_type in _MAGIC}
+    if declared and declared not in detectable and _MEDIA_TYPE.fullmatch(declared):
         return declared
     return "application/octet-stream"
 

@@ -45,7 +45,7 @@ _TYPES = {
 }
 
 
-def compiled(schema: dict[str, Any], *, request: bool) -> jsonschema_rs.Draft7Validator:
+def compile_schema(schema: dict[str, Any], *, request: bool) -> jsonschema_rs.Draft7Validator:
     """A validator for a schema of OpenAPI 3.0 without references. No key of an answer is required here, though the document
     promises it: a service that is a version older than the gateway may not know it yet, and the rest of its answer is good."""
     return jsonschema_rs.Draft7Validator(
@@ -92,7 +92,7 @@ class BodySchema:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
-        self._validator = compiled(schema, request=True)
+        self._validator = compile_schema(schema, request=True)
         self._wrapper: str | None = schema.get("x-wrapper")
         self._shape = _shape(schema)
 
@@ -139,8 +139,10 @@ def convert(value: Any, schema: dict[str, Any]) -> Any:
     if isinstance(value, str):
         return _converted_text(value, kind)
     if isinstance(value, dict) and "properties" in schema:
-        known = schema["properties"]
-        return {name: convert(inner, known[name]) if name in known else inner for name, inner in value.items()}
+        properties = schema["properties"]
+        return {
+            name: convert(inner, properties[name]) if name in properties else inner for name, inner in value.items()
+        }
     if isinstance(value, list) and "items" in schema:
         return [convert(inner, schema["items"]) for inner in value]
     return value
@@ -158,9 +160,9 @@ def _converted_text(text: str, kind: str | None) -> Any:
 
 def refusal(schema: dict[str, Any], errors: Iterable[Any], name: str | None = None) -> ServiceError:
     """``invalid`` with a sentence for each error; the first one is the message. ``name`` is what the whole value is called."""
-    told = [_told(schema, error, name) for error in errors]
-    details = [{"field": field, "reason": reason} for field, reason, _ in told]
-    return ServiceError("invalid", told[0][2], details)
+    explained = [_explain(schema, error, name) for error in errors]
+    details = [{"field": field, "reason": reason} for field, reason, _ in explained]
+    return ServiceError("invalid", explained[0][2], details)
 
 
 def _errors(validator: jsonschema_rs.Draft7Validator, value: Any) -> list[Any]:
@@ -180,27 +182,27 @@ def _beginning(value: Any) -> Any:
     return [_beginning(inner) for inner in value[:_LOOKED_AT]] if isinstance(value, list) else value
 
 
-def _told(schema: dict[str, Any], error: Any, name: str | None) -> tuple[str, str, str]:
+def _explain(schema: dict[str, Any], error: Any, name: str | None) -> tuple[str, str, str]:
     """Field, reason, and the sentence with the place, in the words of peer-facts 2.9. Where one of several keys is missing, and
     the words have ``{name}``, it is told of the first of them."""
-    keyword, where = error.kind.name, list(error.instance_path)
+    keyword, place = error.kind.name, list(error.instance_path)
     if keyword == "required":
-        where.append(error.kind.value)
+        place.append(error.kind.value)
     node = _node(schema, error.schema_path[:-1])
     text = node.get("x-messages", {}).get(keyword)
     if keyword == "anyOf" and text and "{name}" in text and set(node["anyOf"][0]) == {"required"}:
-        where.append(node["anyOf"][0]["required"][0])
-    about = path(where) if where and isinstance(where[-1], int) else str(where[-1]) if where else name or "body"
+        place.append(node["anyOf"][0]["required"][0])
+    about = path(place) if place and isinstance(place[-1], int) else str(place[-1]) if place else name or "body"
     text = text or f"{{name}} {_reason(keyword, error.kind.value)}"
     message = text.replace("{name}", about)
     names_itself = "{name}" in text
-    if where and isinstance(where[-1], int):
-        container = "" if names_itself else path(where)
+    if place and isinstance(place[-1], int):
+        container = "" if names_itself else path(place)
     else:
-        container = path(where[:-1]) if names_itself else ""
+        container = path(place[:-1]) if names_itself else ""
     # Beside the field's path the reason continues the sentence, as the services' own reasons do.
     return (
-        path(where) or name or "body",
+        path(place) or name or "body",
         text.removeprefix("{name} "),
         f"{message} in `{container}`." if container else message,
     )

@@ -71,7 +71,7 @@ class Room:
     limit: int
     spare: int
     taken: int = 0
-    left: Callable[[], None] = lambda: None
+    on_leave: Callable[[], None] = lambda: None
 
     @property
     def full(self) -> bool:
@@ -80,7 +80,7 @@ class Room:
     def leave(self) -> None:
         """A connection has ended."""
         self.taken -= 1
-        self.left()
+        self.on_leave()
 
 
 def room_for(settings: Settings) -> Room:
@@ -88,9 +88,9 @@ def room_for(settings: Settings) -> Room:
     threads = settings.page_threads + settings.fetch_threads + settings.work_threads
     # A connection to SQLite is three files; a thread may have one file and one connection to elsewhere open.
     elsewhere = len(list(Path("/proc/self/fd").iterdir())) + 3 * 2 * settings.database_pool_size + 2 * threads + 10
-    left = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - elsewhere
-    spare = max(8, min(200, left // 5))
-    room = Room(max(8, min(settings.max_connections, left - spare)), spare)
+    available = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - elsewhere
+    spare = max(8, min(200, available // 5))
+    room = Room(max(8, min(settings.max_connections, available - spare)), spare)
     if room.limit < settings.max_connections:
         log.warning("gateway.fewer_connections", wanted=settings.max_connections, possible=room.limit, hint="ulimit -n")
     return room
@@ -114,10 +114,10 @@ class Server(uvicorn.Server):
             sys.exit(1)
 
         def protocol() -> asyncio.Protocol:
-            made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            instance: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
                 config=self.config, server_state=self.server_state, app_state=self.lifespan.state
             )
-            return made
+            return instance
 
         self.servers: list[Any] = [_Door(loop, listening, protocol, self._room)]
         self.started = True
@@ -133,12 +133,12 @@ class Server(uvicorn.Server):
 
 
 async def _listening(host: str, port: int) -> list[socket.socket]:
-    found = await asyncio.get_running_loop().getaddrinfo(
+    addresses = await asyncio.get_running_loop().getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     return [
         socket.create_server(address[:2], family=family, backlog=QUEUE_LENGTH)
-        for family, _, _, _, address in dict.fromkeys(found)
+        for family, _, _, _, address in dict.fromkeys(addresses)
     ]
 
 
@@ -159,18 +159,18 @@ class _Door:
         self._open = False
         self._closed = False
         self._beginning: set[asyncio.Task[None]] = set()
-        for each in sockets:
-            each.setblocking(False)
-            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        room.left = self._let_in
+        for listener in sockets:
+            listener.setblocking(False)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        room.on_leave = self._let_in
         self._let_in()
 
     def close(self) -> None:
         """Take no more."""
         self._shut()
         self._closed = True
-        for each in self.sockets:
-            each.close()
+        for listener in self.sockets:
+            listener.close()
 
     async def wait_closed(self) -> None:
         """Nothing is left to wait for."""
@@ -178,14 +178,14 @@ class _Door:
     def _let_in(self) -> None:
         if not self._open and not self._closed and not self._room.full:
             self._open = True
-            for each in self.sockets:
-                self._loop.add_reader(each, self._take, each)
+            for listener in self.sockets:
+                self._loop.add_reader(listener, self._take, listener)
 
     def _shut(self) -> None:
         if self._open:
             self._open = False
-            for each in self.sockets:
-                self._loop.remove_reader(each)
+            for listener in self.sockets:
+                self._loop.remove_reader(listener)
 
     def _take(self, listening: socket.socket) -> None:
         for _ in range(_AT_ONCE):
@@ -265,9 +265,9 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left and not self._refused and not self.transport.is_closing():
-            piece, left = left[: HEAD_LIMIT - self._without_body], left[HEAD_LIMIT - self._without_body :]
+        rest = memoryview(data)
+        while rest and not self._refused and not self.transport.is_closing():
+            piece, rest = rest[: HEAD_LIMIT - self._without_body], rest[HEAD_LIMIT - self._without_body :]
             if not piece:
                 self._refuse_head()
                 return

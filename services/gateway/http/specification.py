@@ -45,8 +45,8 @@ def document(settings: Settings | None = None) -> dict[str, Any]:
     the two are one. Of what is ``x-lenient`` nothing is checked.
     """
     raw = _raw()
-    whole: dict[str, Any] = _joined(_copied(raw, raw, settings, in_example=False), raw)
-    return whole
+    joined: dict[str, Any] = _joined(_copied(raw, raw, settings, in_example=False), raw)
+    return joined
 
 
 def published(settings: Settings | None = None) -> dict[str, Any]:
@@ -56,31 +56,31 @@ def published(settings: Settings | None = None) -> dict[str, Any]:
     union without types of it. Formats that only we know, and what only our validators read, are left out.
     """
     raw = _raw()
-    whole: dict[str, Any] = _for_generators(_copied(raw, raw, settings, in_example=False))
-    return whole
+    copy: dict[str, Any] = _for_generators(_copied(raw, raw, settings, in_example=False))
+    return copy
 
 
-def operations(whole: dict[str, Any]) -> Iterator[Operation]:
+def operations(specification: dict[str, Any]) -> Iterator[Operation]:
     """All operations of the document."""
-    for path, methods in whole["paths"].items():
+    for path, methods in specification["paths"].items():
         for method in METHODS:
             if method in methods:
                 yield Operation(methods[method]["operationId"], path, method, methods[method])
 
 
-def methods_of(found: Iterable[Operation], prefix: str) -> Callable[[str], list[str]]:
+def methods_of(operations: Iterable[Operation], prefix: str) -> Callable[[str], list[str]]:
     """A function that tells which methods there are for a path below ``prefix``; HEAD comes with GET, PATCH with PUT."""
     beside = {"get": ["GET", "HEAD"], "put": ["PUT", "PATCH"]}
-    known = [
+    patterns = [
         (
-            re.compile(prefix + re.sub(r"\\{[^}]*}", "[^/]+", re.escape(each.path))),
-            beside.get(each.method, [each.method.upper()]),
+            re.compile(prefix + re.sub(r"\\{[^}]*}", "[^/]+", re.escape(operation.path))),
+            beside.get(operation.method, [operation.method.upper()]),
         )
-        for each in found
+        for operation in operations
     ]
 
     def methods(path: str) -> list[str]:
-        return sorted({name for pattern, names in known if pattern.fullmatch(path) for name in names})
+        return sorted({name for pattern, names in patterns if pattern.fullmatch(path) for name in names})
 
     return methods
 

@@ -15,7 +15,8 @@ from prometheus_client import Counter
 
 from contracts.errors import ServiceError, invalid, not_found
 from contracts.runtime.monitoring import observe
-from services.gateway.http import exchange, json_body, schemas
+from services.gateway.http import json_body, schemas
+from services.gateway.http.exchange import exchange_of
 
 log = observe.logger(__name__)
 
@@ -40,18 +41,18 @@ def validator_map(threads: Executor) -> dict[str, Any]:  # noqa: C901 - four sma
 
     def once(cache: dict[int, tuple[Any, Any]], source: Any, make: Callable[[Any], Any]) -> Any:
         """Return what ``make`` gives for this very object. Connexion hands over the same object for the same operation."""
-        if (found := cache.get(id(source))) is None:
-            found = cache[id(source)] = (source, make(source))
-        return found[1]
+        if (entry := cache.get(id(source))) is None:
+            entry = cache[id(source)] = (source, make(source))
+        return entry[1]
 
     class Parameters:
         def __init__(self, definitions: Any, **_: Any) -> None:
             self._parameters: _Parameters = once(parameters, definitions, _Parameters)
 
         def validate(self, scope: Any) -> None:
-            found = exchange.of(scope)
-            found.arguments = self._parameters.accept(scope)
-            found.idempotency_key = self._parameters.idempotency_key(scope)
+            exchange = exchange_of(scope)
+            exchange.arguments = self._parameters.accept(scope)
+            exchange.idempotency_key = self._parameters.idempotency_key(scope)
 
     class JsonBody:
         def __init__(self, *, schema: Any, **_: Any) -> None:
@@ -63,7 +64,7 @@ def validator_map(threads: Executor) -> dict[str, Any]:  # noqa: C901 - four sma
                 body = await asyncio.get_running_loop().run_in_executor(threads, self._read, raw)
             else:
                 body = self._read(raw)
-            exchange.of(scope).body = body
+            exchange_of(scope).body = body
             return receive, scope
 
         def _read(self, raw: bytes) -> Any:
@@ -81,12 +82,12 @@ def validator_map(threads: Executor) -> dict[str, Any]:  # noqa: C901 - four sma
     class JsonAnswer:
         def __init__(self, scope: Any, *, schema: Any, **_: Any) -> None:
             self._scope = scope
-            self._validator = once(answers, schema, lambda source: schemas.compiled(source, request=False))
+            self._validator = once(answers, schema, lambda source: schemas.compile_schema(source, request=False))
 
         def wrap_send(self, send: Send) -> Send:
-            answer = exchange.of(self._scope).answer
+            answer = exchange_of(self._scope).answer
             if not self._validator.is_valid(answer):
-                _tell_unpromised(self._scope, self._validator, answer)
+                _report_unpromised(self._scope, self._validator, answer)
             return send
 
     return {
@@ -115,17 +116,17 @@ async def read_body(receive: Receive) -> bytes:
     return b"".join(chunks)
 
 
-def _tell_unpromised(scope: Any, validator: Any, answer: Any) -> None:
+def _report_unpromised(scope: Any, validator: Any, answer: Any) -> None:
     """A service answered something that the interface does not promise: a bug of ours, which is told to us and not to the
     caller. What was asked for is done by now, and one odd row must not take a whole list away from everybody. The log says
     where it is and which keyword of the schema it breaks, not what stands there: that may be what somebody has typed."""
-    operation = exchange.of(scope).operation
+    operation = exchange_of(scope).operation
     UNPROMISED.labels(operation).inc()
     error = next(iter(validator.iter_errors(answer)), None)
-    where, keyword = (
+    field, keyword = (
         (json_body.path(list(error.instance_path)), str(error.schema_path[-1])) if error else ("", "unknown")
     )
-    log.error("answer.not_as_promised", operation=operation, field=where, keyword=keyword)
+    log.error("answer.not_as_promised", operation=operation, field=field, keyword=keyword)
 
 
 class _Parameters:
@@ -149,27 +150,29 @@ class _Parameters:
                 arguments[name] = parameter.default
         if scope["query_string"]:
             for name, text in _query(scope["query_string"]):
-                if (known := self._query.get(name)) is None:
+                if (definition := self._query.get(name)) is None:
                     raise self._unknown(name)
-                arguments[name] = known.accept(text)
+                arguments[name] = definition.accept(text)
         return arguments
 
     def idempotency_key(self, scope: Any) -> str | None:
         """The header, where the operation has it. ServiceError ``invalid`` for a bad one, or two."""
         if self._idempotency_key is None:
             return None
-        given = [value for name, value in scope["headers"] if name == b"idempotency-key"]
-        if not given:
+        values = [value for name, value in scope["headers"] if name == b"idempotency-key"]
+        if not values:
             return None
-        if len(given) > 1:
+        if len(values) > 1:
             raise invalid("Idempotency-Key is there twice", self._idempotency_key.name, "is there twice")
-        key: str = self._idempotency_key.accept(given[0].decode("latin-1"))
+        key: str = self._idempotency_key.accept(values[0].decode("latin-1"))
         return key
 
     def _unknown(self, name: str) -> ServiceError:
-        shown = "".join(c if c.isprintable() else "\ufffd" for c in name[:100])
-        known = f"known are {', '.join(sorted(self._query))}" if self._query else "there are none here"
-        return invalid(f"Unknown query parameter {shown}: {known}", shown, "is not a parameter of this operation")
+        printable = "".join(c if c.isprintable() else "\ufffd" for c in name[:100])
+        hint = f"known are {', '.join(sorted(self._query))}" if self._query else "there are none here"
+        return invalid(
+            f"Unknown query parameter {printable}: {hint}", printable, "is not a parameter of this operation"
+        )
 
 
 class _Parameter:
@@ -178,10 +181,10 @@ class _Parameter:
         self._schema = definition["schema"]
         self._in_path = definition["in"] == "path"
         self.default = self._schema.get("default")
-        self._validator = schemas.compiled(self._schema, request=True)
+        self._validator = schemas.compile_schema(self._schema, request=True)
 
-    def accept(self, given: Any) -> Any:
-        value = schemas.convert(given, self._schema)
+    def accept(self, raw: Any) -> Any:
+        value = schemas.convert(raw, self._schema)
         if isinstance(value, str) and "\x00" in value:
             raise invalid(f"{self.name} must not contain NUL characters", self.name)
         if not self._validator.is_valid(value):

@@ -65,13 +65,13 @@ class Pages:
         return await asyncio.get_running_loop().run_in_executor(self._threads, *call)
 
     def _begin(self, environ: dict[str, Any]) -> tuple[_Answer, bytes, bool]:
-        told: list[Any] = []
+        head: list[Any] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> None:
-            told[:] = [int(status[:3]), [(n.lower().encode("latin-1"), v.encode("latin-1")) for n, v in headers]]
+            head[:] = [int(status[:3]), [(n.lower().encode("latin-1"), v.encode("latin-1")) for n, v in headers]]
 
         chunks = self._application(environ, start_response)
-        answer = _Answer(told[0], told[1], iter(chunks), getattr(chunks, "close", None))
+        answer = _Answer(head[0], head[1], iter(chunks), getattr(chunks, "close", None))
         return answer, *_piece(answer)
 
     def shutdown(self) -> None:
@@ -80,19 +80,19 @@ class Pages:
 
 def _piece(answer: _Answer) -> tuple[bytes, bool]:
     """The next bytes of the answer, and whether there are more; the application is told when there are none."""
-    found: list[bytes] = []
+    collected: list[bytes] = []
     size = 0
     try:
         for chunk in answer.chunks:
-            found.append(chunk)
+            collected.append(chunk)
             size += len(chunk)
             if size >= PIECE:
-                return b"".join(found), True
+                return b"".join(collected), True
     except BaseException:
         answer.close()
         raise
     answer.close()
-    return b"".join(found), False
+    return b"".join(collected), False
 
 
 async def _received(scope: Any, receive: Any) -> dict[str, Any]:

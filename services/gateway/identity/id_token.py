@@ -64,18 +64,18 @@ class Expected:
 
 def keys_of(published: Any) -> list[Key]:
     """The keys of a JWK Set that can sign; those of kinds that we do not know, and secrets, are left out."""
-    given = published.get("keys") if isinstance(published, dict) else None
-    found: list[Key] = []
-    for one in given if isinstance(given, list) else ():
-        if not isinstance(one, dict) or one.get("use", "sig") != "sig" or not _can_sign(one):
+    entries = published.get("keys") if isinstance(published, dict) else None
+    keys: list[Key] = []
+    for entry in entries if isinstance(entries, list) else ():
+        if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or not _can_sign(entry):
             continue
         try:
-            key = JWKRegistry.import_key(one)
+            key = JWKRegistry.import_key(entry)
         except (JoseError, ValueError, TypeError, KeyError):
             continue
         if isinstance(key, RSAKey | ECKey) and _kind(key) in _FITTING.values():
-            found.append(key)
-    return found
+            keys.append(key)
+    return keys
 
 
 def checked(token: str, keys: Iterable[Key], expected: Expected) -> Claims:
@@ -100,8 +100,8 @@ def text(value: Any) -> str | None:
     """A claim that is a text, in one line, at most 255 characters, without what only confuses; None for anything else."""
     if not isinstance(value, str):
         return None
-    kept = "".join(" " if unicodedata.category(c) == "Cc" else c for c in value if unicodedata.category(c) != "Cs")
-    return " ".join(kept.split())[:LONGEST_TEXT].rstrip() or None
+    printable = "".join(" " if unicodedata.category(c) == "Cc" else c for c in value if unicodedata.category(c) != "Cs")
+    return " ".join(printable.split())[:LONGEST_TEXT].rstrip() or None
 
 
 def _signed(token: str, keys: Iterable[Key]) -> Claims:
@@ -111,9 +111,11 @@ def _signed(token: str, keys: Iterable[Key]) -> Claims:
     kind = _FITTING.get(algorithm) if isinstance(algorithm, str) else None
     if kind is None:
         raise BadToken("its algorithm is not accepted")
-    fitting = [one for one in keys if _kind(one) == kind and one.get("alg") in (None, algorithm)]
+    fitting = [
+        candidate for candidate in keys if _kind(candidate) == kind and candidate.get("alg") in (None, algorithm)
+    ]
     if kid is not None:
-        fitting = [one for one in fitting if one.get("kid") == kid]
+        fitting = [candidate for candidate in fitting if candidate.get("kid") == kid]
     for key in fitting:
         try:
             registry = _Header(algorithms=[str(algorithm)], strict_check_header=False)

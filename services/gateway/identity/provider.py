@@ -136,21 +136,21 @@ class IdentityProvider:
         if not keys:
             raise IdentityFailed(IdentityProblem.FAILED, "it gives no key that we can check signatures with")
         status, tokens = self._exchanged(provider, secrets.token_urlsafe(32), new_state())
-        said = id_token.text(tokens.get("error")) or "nothing that we know"
-        if said == "invalid_grant":  # RFC 6749 5.2: it looks at the code only when it has accepted the client
+        error = id_token.text(tokens.get("error")) or "nothing that we know"
+        if error == "invalid_grant":  # RFC 6749 5.2: it looks at the code only when it has accepted the client
             return f"{provider.issuer}, {keys} keys, it takes our credentials"
-        if said in ("invalid_client", "unauthorized_client") or status in (401, 403):
+        if error in ("invalid_client", "unauthorized_client") or status in (401, 403):
             raise IdentityFailed(
                 IdentityProblem.FAILED,
-                f"it refuses IDENTITY_PROVIDER_CLIENT_ID and IDENTITY_PROVIDER_CLIENT_SECRET ({status}: {said})",
+                f"it refuses IDENTITY_PROVIDER_CLIENT_ID and IDENTITY_PROVIDER_CLIENT_SECRET ({status}: {error})",
             )
-        return f"but whether it takes our credentials it does not say ({status}: {said})"
+        return f"but whether it takes our credentials it does not say ({status}: {error})"
 
     def address(self, state: str, method: str | None, *, anew: bool) -> str:
         """Return the address that the signer is sent to. ``anew``: they must sign in even if the provider knows them."""
         endpoint = self.metadata().authorization_endpoint
         challenge = hashlib.sha256(self._verifier(state).encode()).digest()
-        asked = {
+        query = {
             "response_type": "code",
             "client_id": self.settings.client_id,
             "redirect_uri": self._redirect_uri,
@@ -161,27 +161,27 @@ class IdentityProvider:
             "code_challenge_method": "S256",
         }
         if acr_values := self._acr_values(method):
-            asked["acr_values"] = " ".join(acr_values)
+            query["acr_values"] = " ".join(acr_values)
         if anew:
-            asked["prompt"] = "login"
-        return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
+            query["prompt"] = "login"
+        return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}"
 
-    def identity(self, said: Mapping[str, str], state: str, method: str | None) -> ProvedIdentity:
-        """Return whom the provider vouches for. ``said`` are the parameters that the browser came back with. Raises
+    def identity(self, parameters: Mapping[str, str], state: str, method: str | None) -> ProvedIdentity:
+        """Return whom the provider vouches for. ``parameters`` are the parameters that the browser came back with. Raises
         IdentityFailed."""
         if method == QUALIFIED and not self._acr_values(
             method
         ):  # the operator has taken it back, or a field was changed
             raise IdentityFailed(IdentityProblem.WEAK, "IDENTITY_PROVIDER_ACR_QES is empty")
         provider = self.metadata()
-        _check_sender(said, provider)
-        if error := said.get("error"):
+        _check_sender(parameters, provider)
+        if error := parameters.get("error"):
             problem = IdentityProblem.CANCELLED if error in CANCELLED else IdentityProblem.FAILED
             raise IdentityFailed(problem, f"the provider said {id_token.text(error)}")
-        if not said.get("code"):
+        if not parameters.get("code"):
             raise IdentityFailed(IdentityProblem.FAILED, "there is no code")
         with self._conversation():
-            tokens = self._tokens(provider, said["code"], state)
+            tokens = self._tokens(provider, parameters["code"], state)
             claims = self._claims(provider, tokens, state, method)
             more = self._more(provider, tokens, claims)
         return _identity(provider.issuer, claims, more)
@@ -210,9 +210,9 @@ class IdentityProvider:
         """Exchange the code for tokens at the token endpoint. Raises IdentityFailed."""
         status, tokens = self._exchanged(provider, code, state)
         if status != 200 or not isinstance(tokens.get("id_token"), str):
-            said = id_token.text(tokens.get("error")) or "nothing that we know"
+            error = id_token.text(tokens.get("error")) or "nothing that we know"
             problem = IdentityProblem.UNREACHABLE if status >= 500 else IdentityProblem.FAILED
-            raise IdentityFailed(problem, f"the token endpoint answered {status}: {said}")
+            raise IdentityFailed(problem, f"the token endpoint answered {status}: {error}")
         return tokens
 
     def _exchanged(self, provider: Metadata, code: str, state: str) -> tuple[int, Mapping[str, Any]]:
@@ -224,11 +224,11 @@ class IdentityProvider:
             "code_verifier": self._verifier(state),
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-        own, secret = self.settings.client_id, self.settings.secret
+        client_id, secret = self.settings.client_id, self.settings.secret
         if secret is None or provider.secret_in_body:
-            form |= {"client_id": own, **({"client_secret": secret} if secret is not None else {})}
+            form |= {"client_id": client_id, **({"client_secret": secret} if secret is not None else {})}
         else:
-            pair = f"{quote_plus(own)}:{quote_plus(secret)}"
+            pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         answer = self._call(
             lambda: self._outbound.post(
@@ -275,14 +275,14 @@ class IdentityProvider:
         answer = self._call(
             lambda: self._outbound.get(endpoint, headers, total_timeout=PATIENCE, max_response=LARGEST_ANSWER)
         )
-        found = _object(answer)
+        user_info = _object(answer)
         if answer.status >= 500:
             raise IdentityFailed(IdentityProblem.UNREACHABLE, f"the UserInfo endpoint answered {answer.status}")
-        if answer.status != 200 or found.get("sub") != claims["sub"]:
+        if answer.status != 200 or user_info.get("sub") != claims["sub"]:
             raise IdentityFailed(
                 IdentityProblem.FAILED, f"the UserInfo endpoint answered {answer.status} or for another"
             )
-        return found
+        return user_info
 
     def _known_keys(self, provider: Metadata, seconds: float) -> list[Key]:
         """The provider's keys, asked for anew when those that are known are older than so."""
@@ -313,11 +313,11 @@ class IdentityProvider:
             self._places.release()
 
 
-def _metadata(said: Any, issuer: str) -> Metadata:
+def _metadata(document: Any, issuer: str) -> Metadata:
     """The provider must be the one that the operator named, and speak the code flow; all its endpoints are as safe as it is."""
 
     def endpoint(name: str) -> str | None:
-        url = said.get(name)
+        url = document.get(name)
         if url is None:
             return None
         plain = isinstance(url, str) and url.startswith("http://") and issuer.startswith("http://")
@@ -325,18 +325,18 @@ def _metadata(said: Any, issuer: str) -> Metadata:
             raise IdentityFailed(IdentityProblem.UNREACHABLE, f"its {name} is not an https address")
         return str(url)
 
-    if not isinstance(said, dict) or not isinstance(said.get("issuer"), str):
+    if not isinstance(document, dict) or not isinstance(document.get("issuer"), str):
         raise IdentityFailed(IdentityProblem.UNREACHABLE, "it says nothing of itself")
-    if said["issuer"].rstrip("/") != issuer.rstrip("/"):
+    if document["issuer"].rstrip("/") != issuer.rstrip("/"):
         raise IdentityFailed(
             IdentityProblem.UNREACHABLE, "it calls itself by another issuer than IDENTITY_PROVIDER_URL"
         )
     authorization, token, keys = (endpoint(n) for n in ("authorization_endpoint", "token_endpoint", "jwks_uri"))
     if not authorization or not token or not keys:
         raise IdentityFailed(IdentityProblem.UNREACHABLE, "an endpoint is missing in what it says of itself")
-    methods = said.get("token_endpoint_auth_methods_supported")
+    methods = document.get("token_endpoint_auth_methods_supported")
     return Metadata(
-        issuer=said["issuer"],
+        issuer=document["issuer"],
         authorization_endpoint=authorization,
         token_endpoint=token,
         jwks_uri=keys,
@@ -344,13 +344,13 @@ def _metadata(said: Any, issuer: str) -> Metadata:
         secret_in_body=isinstance(methods, list)
         and "client_secret_basic" not in methods
         and "client_secret_post" in methods,
-        names_itself=said.get("authorization_response_iss_parameter_supported") is True,
+        names_itself=document.get("authorization_response_iss_parameter_supported") is True,
     )
 
 
-def _check_sender(said: Mapping[str, str], provider: Metadata) -> None:
+def _check_sender(parameters: Mapping[str, str], provider: Metadata) -> None:
     """The answer is this provider's, not one that another talked the browser into bringing (RFC 9207)."""
-    issuer = said.get("iss")
+    issuer = parameters.get("iss")
     if issuer != provider.issuer and (issuer is not None or provider.names_itself):
         raise IdentityFailed(IdentityProblem.FAILED, "iss is not the provider")
 
@@ -361,13 +361,13 @@ def _identity(issuer: str, claims: id_token.Claims, more: id_token.Claims) -> Pr
 
     source = claims if claims.get("email") else more
     verified = source.get("email_verified") in (True, "true")
-    given, family = first("given_name"), first("family_name")
+    given_name, family_name = first("given_name"), first("family_name")
     return ProvedIdentity(
         issuer=issuer,
         subject=claims["sub"],
-        name=first("name") or " ".join(part for part in (given, family) if part) or None,
-        first_name=given,
-        last_name=family,
+        name=first("name") or " ".join(part for part in (given_name, family_name) if part) or None,
+        first_name=given_name,
+        last_name=family_name,
         email=id_token.text(source.get("email")) if verified else None,
         acr=id_token.text(claims.get("acr")),
     )
@@ -375,10 +375,10 @@ def _identity(issuer: str, claims: id_token.Claims, more: id_token.Claims) -> Pr
 
 def _object(answer: Answer) -> Mapping[str, Any]:
     try:
-        found = json.loads(answer.text)
+        value = json.loads(answer.text)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _letters(data: bytes) -> str:

@@ -31,33 +31,33 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         pace.count(checked(slug))
         body = page_bodies.json_object()
         areas, width = _areas(body), _width(body)
-        asked = submissions.form.DrawForm(
+        request = submissions.form.DrawForm(
             **visit(slug, trusted, body.get("time_zone")),
             **page_bodies.answers(body),
-            fields=sorted({one.field_uuid for one in areas}),
+            fields=sorted({area.field_uuid for area in areas}),
         )
-        filled: rendering.FillRequest = context.bus.call(submissions.form.FORM_DRAWING, asked)
+        filled: rendering.FillRequest = context.bus.call(submissions.form.FORM_DRAWING, request)
         order = rendering.DrawValues(**dict(filled), areas=areas, width=width)
-        drawn: rendering.DrawnValues = context.bus.call(rendering.DRAW_VALUES, order)
-        return flask.jsonify({"areas": [_json(one) for one in drawn.areas]})
+        answer: rendering.DrawnValues = context.bus.call(rendering.DRAW_VALUES, order)
+        return flask.jsonify({"areas": [_json(area) for area in answer.areas]})
 
     return blueprint
 
 
-def _json(drawn: rendering.DrawnArea) -> dict[str, Any]:
+def _json(area: rendering.DrawnArea) -> dict[str, Any]:
     """``picture`` is a URL that an ``img`` can show."""
-    picture = f"data:{drawn.media_type};base64,{drawn.picture}" if drawn.picture else None
-    return {**drawn.model_dump(mode="json", exclude={"media_type"}), "picture": picture}
+    picture = f"data:{area.media_type};base64,{area.picture}" if area.picture else None
+    return {**area.model_dump(mode="json", exclude={"media_type"}), "picture": picture}
 
 
 def _areas(body: dict[str, Any]) -> list[rendering.AreaToDraw]:
     """``areas``: pairs of a field's uuid and the number of its area, from 0."""
-    given = body.get("areas")
-    if not isinstance(given, list) or not 0 < len(given) <= MOST_AREAS:
+    entries = body.get("areas")
+    if not isinstance(entries, list) or not 0 < len(entries) <= MOST_AREAS:
         raise _refused("areas", f"must be an array of 1 to {MOST_AREAS} areas")
     areas = []
-    for one in given:
-        uuid, number = one if isinstance(one, list) and len(one) == 2 else (None, None)
+    for entry in entries:
+        uuid, number = entry if isinstance(entry, list) and len(entry) == 2 else (None, None)
         if not isinstance(uuid, str) or len(uuid) > 64 or type(number) is not int or not 0 <= number < 10_000:
             raise _refused("areas", "must be pairs of a field's uuid and the number of its area")
         areas.append(rendering.AreaToDraw(field_uuid=uuid, area=number))

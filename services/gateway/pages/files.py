@@ -39,11 +39,11 @@ def routes(context: PagesContext) -> flask.Blueprint:
         if link.page is None:
             answer = stored_file(context.blobs, link.key, link.media_type, link.filename)
         else:
-            asked = flask.request.args
-            boxes = _boxes(context, link) if asked.get("fields") == "true" else None
+            query = flask.request.args
+            boxes = _boxes(context, link) if query.get("fields") == "true" else None
             file_ = reference(link.key, "application/pdf")
             of_template = link.fields_of is not None and link.fields_of.service == "templates"
-            width = nearest_width(asked.get("width"))
+            width = nearest_width(query.get("width"))
             answer = picture(context, file_, _page(link), width, boxes, keep=of_template)
         if link.expires_at is not None:
             # Whoever has the link may read the file, so a script on another site that was given it may too.
@@ -55,12 +55,12 @@ def routes(context: PagesContext) -> flask.Blueprint:
 
 def _page(link: links.FileLink) -> int:
     """The page that is asked for, by default that of the link."""
-    asked = flask.request.args.get("page")
-    if asked is None:
+    number = flask.request.args.get("page")
+    if number is None:
         return link.page or 1
-    if not re.fullmatch(r"[1-9][0-9]{0,4}", asked, re.ASCII):
+    if not re.fullmatch(r"[1-9][0-9]{0,4}", number, re.ASCII):
         raise invalid("page must be the number of a page, from 1", "page", "must be the number of a page, from 1")
-    return int(asked)
+    return int(number)
 
 
 def _boxes(context: PagesContext, link: links.FileLink) -> list[FieldBox]:
@@ -69,9 +69,9 @@ def _boxes(context: PagesContext, link: links.FileLink) -> list[FieldBox]:
         reason = "are not known of this document"
         raise invalid(f"fields {reason}", "fields", reason)
     call = _BOXES[link.fields_of.service]
-    wanted = templates.GetFieldBoxes(id=link.fields_of.id, document_uuid=link.fields_of.document_uuid)
-    found: FieldBoxes = context.bus.call(call, wanted)
-    return found.boxes
+    request = templates.GetFieldBoxes(id=link.fields_of.id, document_uuid=link.fields_of.document_uuid)
+    boxes: FieldBoxes = context.bus.call(call, request)
+    return boxes.boxes
 
 
 def link_of(context: PagesContext, token: str, holder: str = "") -> links.FileLink:

@@ -99,11 +99,11 @@ def _link(context: PagesContext, link: DocumentLink) -> dict[str, Any]:
 
 def _field(field: FormField, label: tuple[str, str]) -> dict[str, Any]:
     text, title_html = label
-    known = {**field.model_dump(mode="json"), "label": text}
+    values = {**field.model_dump(mode="json"), "label": text}
     if not field.mine:
-        shown = {key: known[key] for key in _OF_OTHERS}
-        return {**shown, "value": None} if field.preferences.get("mask") else shown
-    return {**known, "title_html": title_html, "description_html": block_html(field.description or "")}
+        public = {key: values[key] for key in _OF_OTHERS}
+        return {**public, "value": None} if field.preferences.get("mask") else public
+    return {**values, "title_html": title_html, "description_html": block_html(field.description or "")}
 
 
 def _labels(fields: list[FormField], texts: Texts) -> dict[str, tuple[str, str]]:

@@ -69,12 +69,12 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         provider, state = context.identity, flask.request.args.get("state", "")
         if provider is None or not _is_of_this_browser(provider, state):
             return _lost()
-        said = {name: value for name in PARAMETERS if (value := flask.request.args.get(name))}
+        parameters = {name: value for name in PARAMETERS if (value := flask.request.args.get(name))}
         claimed = _claimed(context, state)
         if claimed is None:
             return _lost()
         if claimed.usable:
-            _finish(context, trusted, provider, claimed, state, said)
+            _finish(context, trusted, provider, claimed, state, parameters)
         answer = flask.make_response("", 303)
         answer.headers["Location"] = f"{context.root}/s/{claimed.slug}#field={claimed.field}"
         keep_value(answer, context, HERE, _cookie(state), "", now())
@@ -99,13 +99,13 @@ def _finish(
     provider: IdentityProvider,
     claimed: submissions.identity.IdentityCheckClaimed,
     state: str,
-    said: dict[str, str],
+    parameters: dict[str, str],
 ) -> None:
     """Ask the provider who it was, and tell the submissions service."""
     identity: ProvedIdentity | None = None
     problem: IdentityProblem | None = None
     try:
-        identity = provider.identity(said, state, claimed.method)
+        identity = provider.identity(parameters, state, claimed.method)
         if identity.issuer != claimed.issuer:  # the operator has changed the provider in the meantime
             raise IdentityFailed(IdentityProblem.FAILED, "the attempt was begun at another provider")
     except IdentityFailed as failed:
@@ -146,8 +146,8 @@ def _claimed(context: PagesContext, state: str) -> submissions.identity.Identity
 def _is_of_this_browser(provider: IdentityProvider, state: str) -> bool:
     if not 0 < len(state) <= STATE_LENGTH or not state.isascii():
         return False
-    kept = flask.request.cookies.get(_cookie(state), "")
-    return hmac.compare_digest(kept.encode("utf-8", "replace"), provider.browser_proof(state).encode())
+    cookie = flask.request.cookies.get(_cookie(state), "")
+    return hmac.compare_digest(cookie.encode("utf-8", "replace"), provider.browser_proof(state).encode())
 
 
 def _cookie(state: str) -> str:

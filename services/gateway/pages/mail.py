@@ -50,10 +50,10 @@ def routes(context: PagesContext) -> flask.Blueprint:
     @blueprint.get("")
     def index() -> str:
         before = flask.request.args.get("before", type=int) or _NEWER_THAN_ALL
-        found: Page[notifications.Mail] = context.bus.call(
+        page: Page[notifications.Mail] = context.bus.call(
             notifications.LIST, notifications.ListMails(limit=_PER_PAGE, before=before)
         )
-        mails = sorted(found.data, key=lambda mail: mail.id, reverse=True)
+        mails = sorted(page.data, key=lambda mail: mail.id, reverse=True)
         older = mails[-1].id if len(mails) == _PER_PAGE else None
         messages = _texts(flask.request.args.get("texts_before", type=int))
         more = messages[-1].id if len(messages) == _PER_PAGE else None
@@ -73,11 +73,11 @@ def routes(context: PagesContext) -> flask.Blueprint:
 
     def _texts(before: int | None) -> list[notifications.PhoneMessage]:
         """Text messages, the newest first, with their links apart."""
-        found: Page[notifications.PhoneMessage] = context.bus.call(
+        page: Page[notifications.PhoneMessage] = context.bus.call(
             notifications.LIST_PHONE_MESSAGES,
             notifications.ListMails(limit=_PER_PAGE, before=before or _NEWER_THAN_ALL),
         )
-        return sorted(found.data, key=lambda one: one.id, reverse=True)
+        return sorted(page.data, key=lambda message: message.id, reverse=True)
 
     def _mail(number: int) -> notifications.MailText:
         mail: notifications.MailText = context.bus.call(notifications.GET, notifications.GetMail(id=number))

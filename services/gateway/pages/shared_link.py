@@ -30,14 +30,16 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
     def page(slug: str) -> tuple[str, int]:
         template = _template(context, slug)
         account = context.account()
-        shown = {"account": account.company_name or account.name, "name": template.name}
+        variables = {"account": account.company_name or account.name, "name": template.name}
         if (reason := _unusable(template)) is not None:
             return flask.render_template(
-                "link/unusable.html", reason=reason, **shown
+                "link/unusable.html", reason=reason, **variables
             ), 200 if reason == "archived" else 422
         guarded = bool(template.preferences.get("shared_link_2fa"))
         form = {"code": CodeAsked(method="email")} if guarded else None
-        return flask.render_template("link/start.html", asked=asked_for(template.preferences), form=form, **shown), 200
+        return flask.render_template(
+            "link/start.html", asked=asked_for(template.preferences), form=form, **variables
+        ), 200
 
     @blueprint.post("/start")
     def start(slug: str) -> flask.Response:
@@ -81,10 +83,10 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         return answer
 
     def _visitor(slug: str, body: dict[str, Any]) -> dict[str, Any]:
-        said = {name: page_bodies.text(body, name, limit=LONGEST[name]) for name in LINK_FORM_FIELDS}
-        given = {name: text for name, text in said.items() if text}
-        seen = visit(checked(slug, "Template"), trusted, body.get("time_zone"))
-        return {**seen, **given, "account": context.account()}
+        texts = {name: page_bodies.text(body, name, limit=LONGEST[name]) for name in LINK_FORM_FIELDS}
+        contact = {name: text for name, text in texts.items() if text}
+        visitor = visit(checked(slug, "Template"), trusted, body.get("time_zone"))
+        return {**visitor, **contact, "account": context.account()}
 
     return blueprint
 

@@ -68,8 +68,8 @@ def _reading(blueprint: flask.Blueprint, context: PagesContext, trusted: list[Ne
 
     @blueprint.get("/pages/<document_uuid>/<int:number>.png")
     def page_picture(slug: str, document_uuid: str, number: int) -> flask.Response:
-        wanted = submissions.form.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
-        document: submissions.form.FormFile = context.bus.call(submissions.form.FORM_FILE, wanted)
+        request = submissions.form.FormPage(slug=checked(slug), document_uuid=document_uuid, proofs=proofs())
+        document: submissions.form.FormFile = context.bus.call(submissions.form.FORM_FILE, request)
         if not 1 <= number <= len(document.pages):
             raise not_found("Page")
         size, footer = document.pages[number - 1], None
@@ -103,7 +103,9 @@ def _commands(blueprint: flask.Blueprint, context: PagesContext, trusted: list[N
     @blueprint.post("/invite")
     def invite(slug: str) -> flask.Response:
         body = page_bodies.json_object()
-        command = submissions.form.InviteAndComplete(**_last_step(slug, body), submitters=page_bodies.invited(body))
+        command = submissions.form.InviteAndComplete(
+            **_last_step(slug, body), submitters=page_bodies.invited_parties(body)
+        )
         return _done(context, submissions.form.INVITE_AND_COMPLETE, command)
 
     def _last_step(slug: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -161,8 +163,8 @@ def _attaching(blueprint: flask.Blueprint, context: PagesContext, trusted: list[
         if body.get("type") not in ("signature", "initials"):
             raise _refused("type", "must be signature or initials")
         text = page_bodies.text(body, "text", limit=TYPED_SIGNATURE_LENGTH, required=True)
-        drawn: BlobRef = context.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=text.strip()))
-        return _attach(slug, page_bodies.request_id(body), body["type"], f"{body['type']}.png", drawn)
+        picture: BlobRef = context.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=text.strip()))
+        return _attach(slug, page_bodies.request_id(body), body["type"], f"{body['type']}.png", picture)
 
     def _forget(stored: BlobRef) -> None:
         with contextlib.suppress(ServiceError):  # then the daily sweep removes it
@@ -189,13 +191,13 @@ def _visit(slug: str, trusted: list[Network], body: dict[str, Any]) -> dict[str,
 def _statement(body: dict[str, Any]) -> dict[str, str] | None:
     """Return the statement that the page showed above its button. The words must be ours: a page of another version, or
     somebody who makes up words of their own, is shown the form anew."""
-    shown = page_bodies.text(body, "statement", limit=STATEMENT_LENGTH)
-    if not shown:
+    words = page_bodies.text(body, "statement", limit=STATEMENT_LENGTH)
+    if not words:
         return None
-    if (known := statement_of(shown)) is None:
+    if (statement := statement_of(words)) is None:
         message = "What you are signing has changed since you opened it. Look at it again before you go on."
         raise ServiceError("changed_meanwhile", message, [{"field": "statement", "reason": "has changed"}])
-    return known
+    return statement
 
 
 def _must_be_open(form: submissions.form.SigningForm) -> None:

@@ -26,7 +26,7 @@ def routes(context: PagesContext) -> flask.Blueprint:
 
     @blueprint.get("/e/<slug>")
     def page(slug: str) -> str:
-        submission = _named(context, slug)
+        submission = _submission_by_slug(context, slug)
         done = sum(submitter.status == "completed" for submitter in submission.submitters)
         state = _STATES[submission.status]
         return flask.render_template("submission.html", submission=submission, state=state, done=done)
@@ -34,11 +34,11 @@ def routes(context: PagesContext) -> flask.Blueprint:
     return blueprint
 
 
-def _named(context: PagesContext, slug: str) -> Submission:
+def _submission_by_slug(context: PagesContext, slug: str) -> Submission:
     if not 0 < len(slug) <= SLUG_LENGTH:
         raise not_found("Submission")
-    wanted = submissions.api.ListSubmissions(actor=_READER, slug=slug, limit=1, archived=False)
-    found: list[Submission] = context.bus.call(submissions.api.LIST, wanted).data
-    if not found:
+    request = submissions.api.ListSubmissions(actor=_READER, slug=slug, limit=1, archived=False)
+    matches: list[Submission] = context.bus.call(submissions.api.LIST, request).data
+    if not matches:
         raise not_found("Submission")
-    return found[0]
+    return matches[0]

@@ -45,13 +45,17 @@ class Checked:
     kind: str
     filename: str
     sha256: str
-    found: rendering.Recognised
+    recognised: rendering.Recognised
     sealed: FoundSealed | None
 
     @property
     def others(self) -> list[rendering.VerifiedSignature]:
         """The signatures that are not ours."""
-        return [one for one in self.found.verification.signatures if one.field not in self.found.own_seals]
+        return [
+            signature
+            for signature in self.recognised.verification.signatures
+            if signature.field not in self.recognised.own_seals
+        ]
 
 
 def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
@@ -85,29 +89,29 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
 
     @blueprint.get("/root.crt")
     def root() -> flask.Response:
-        found: rendering.Root = context.bus.call(rendering.ROOT, rendering.GetRoot())
-        answer = flask.Response(found.pem, mimetype="application/pem-certificate-chain")
+        certificate: rendering.Root = context.bus.call(rendering.ROOT, rendering.GetRoot())
+        answer = flask.Response(certificate.pem, mimetype="application/pem-certificate-chain")
         answer.headers["Content-Disposition"] = content_disposition("root.crt", inline=False)
         return file_headers(answer)
 
     return blueprint
 
 
-def kind_of(found: rendering.Recognised) -> str:
+def kind_of(recognised: rendering.Recognised) -> str:
     """Choose what is said of a file.
 
     ``sealed``: it is one of ours, byte for byte. ``changed``: it bears our seal, and that does not hold, or something was
     changed since. ``extended``: our seal holds, but the file is none that we know: others have signed it since, or our record
     of it is gone. ``unknown``: it could not be checked. ``others``, ``others_broken``: others' signatures. ``unsigned``: none.
     """
-    verification = found.verification
+    verification = recognised.verification
     if verification.sealed_here:
         return "sealed"
-    own = [one for one in verification.signatures if one.field in found.own_seals]
-    if any(one.integrity == "invalid" or one.changed_after_signing for one in own):
+    our_seals = [signature for signature in verification.signatures if signature.field in recognised.own_seals]
+    if any(signature.integrity == "invalid" or signature.changed_after_signing for signature in our_seals):
         return "changed"
-    if own:
-        return "extended" if all(one.integrity == "valid" for one in own) else "unknown"
+    if our_seals:
+        return "extended" if all(signature.integrity == "valid" for signature in our_seals) else "unknown"
     named = {"valid": "others", "invalid": "others_broken", "unsigned": "unsigned"}
     return named.get(verification.checksum_status, "unknown")
 
@@ -127,15 +131,15 @@ def _checked(context: PagesContext) -> Checked:
     stored = context.blobs.put(upload.data, upload.media_type, INCOMING)
     try:
         with acting_for(_CALLER):
-            found: rendering.Recognised = context.bus.call(rendering.RECOGNISE, rendering.Verify(file=stored))
+            recognised: rendering.Recognised = context.bus.call(rendering.RECOGNISE, rendering.Verify(file=stored))
     finally:
         _remove(context, stored)
     return Checked(
-        kind=kind_of(found),
+        kind=kind_of(recognised),
         filename=upload.filename,
         sha256=hashlib.sha256(upload.data).hexdigest(),
-        found=found,
-        sealed=_sealed(context, found, stored.sha256),
+        recognised=recognised,
+        sealed=_sealed(context, recognised, stored.sha256),
     )
 
 
@@ -146,27 +150,29 @@ def _remove(context: PagesContext, stored: BlobRef) -> None:
         log.warning("upload.not_removed", key=stored.key, reason=error.message)
 
 
-def _sealed(context: PagesContext, found: rendering.Recognised, sha256: str) -> FoundSealed | None:
+def _sealed(context: PagesContext, recognised: rendering.Recognised, sha256: str) -> FoundSealed | None:
     """Ask the submissions service for the very file that was sent, whose SHA-256 both services know; None of a file that was
     made of several."""
-    if found.submission_id is None:
+    if recognised.submission_id is None:
         return None
-    wanted = submissions.receipts.FindSealed(submission_id=found.submission_id, sha256=sha256)
+    request = submissions.receipts.FindSealed(submission_id=recognised.submission_id, sha256=sha256)
     try:
-        known: FoundSealed = context.bus.call(submissions.receipts.SEALED_FILE, wanted)
+        sealed: FoundSealed = context.bus.call(submissions.receipts.SEALED_FILE, request)
     except ServiceError as error:
         if error.code != "not_found":
             raise
         return None
-    return known
+    return sealed
 
 
 def _receipt(context: PagesContext, typed: str) -> FoundReceipt:
-    read = statements.read_receipt(typed)
-    if read is None:
+    receipt = statements.read_receipt(typed)
+    if receipt is None:
         raise not_found("Receipt")
-    found: FoundReceipt = context.bus.call(submissions.receipts.RECEIPT, submissions.receipts.FindReceipt(receipt=read))
-    return found
+    match: FoundReceipt = context.bus.call(
+        submissions.receipts.RECEIPT, submissions.receipts.FindReceipt(receipt=receipt)
+    )
+    return match
 
 
 def _page(
@@ -196,8 +202,8 @@ def _page(
 def _root_sha256(context: PagesContext) -> str | None:
     """None where it cannot be had now: the page is of use without it."""
     with contextlib.suppress(ServiceError):
-        found: rendering.Root = context.bus.call(rendering.ROOT, rendering.GetRoot())
-        return found.sha256
+        certificate: rendering.Root = context.bus.call(rendering.ROOT, rendering.GetRoot())
+        return certificate.sha256
     return None
 
 
@@ -206,7 +212,9 @@ _PROBLEMS = {"rate_limited": "busy", "unavailable": "busy", "too_large": "too_la
 
 def _refused(context: PagesContext, error: ServiceError, about: str, typed: str = "") -> tuple[str, int]:
     """The page with what went wrong, in the visitor's words."""
-    missing = any("missing" in str(one.get("reason")) or "empty" in str(one.get("reason")) for one in error.details)
+    missing = any(
+        "missing" in str(detail.get("reason")) or "empty" in str(detail.get("reason")) for detail in error.details
+    )
     kind = "missing" if missing else _PROBLEMS.get(error.code, "not_pdf" if error.code == "invalid" else "failed")
     if kind == "failed":
         log.error("public_check.failed", code=error.code, reason=error.message)

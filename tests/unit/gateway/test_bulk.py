@@ -22,7 +22,7 @@ PEOPLE = {"submitters": [{"email": "a@example.com"}]}
     ],
 )
 def test_who_is_to_sign(body: dict[str, Any], expected: str) -> None:
-    assert bulk.way(body) == expected
+    assert bulk.mode_of(body) == expected
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_who_is_to_sign(body: dict[str, Any], expected: str) -> None:
 )
 def test_said_in_two_ways_it_is_refused(body: dict[str, Any], field: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        bulk.way(body)
+        bulk.mode_of(body)
     assert caught.value.details[0]["field"] == field
 
 

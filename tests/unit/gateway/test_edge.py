@@ -78,7 +78,11 @@ async def own(_scope: Any, _receive: Any, send: Any) -> None:
 
 def edge(**more: Any) -> Edge:
     return Edge(
-        settings(**more), own={"/healthz": own, "/docs": own}, pages=Pages(flask_pages(), 2), is_page=serves, api=api
+        settings(**more),
+        endpoints={"/healthz": own, "/docs": own},
+        pages=Pages(flask_pages(), 2),
+        is_page=serves,
+        api=api,
     )
 
 

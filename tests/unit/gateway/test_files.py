@@ -47,12 +47,12 @@ FORMS = [
 
 @given(st.sampled_from(FORMS), st.binary(min_size=1, max_size=300))
 def test_every_form_of_base64(form: str, data: bytes) -> None:
-    assert files.decoded(encoded(form, data), "file", 1000) == data
+    assert files.decode(encoded(form, data), "file", 1000) == data
 
 
 def test_more_than_one_slice_is_put_together() -> None:
     data = bytes(range(251)) * 8000
-    assert files.decoded(base64.b64encode(data).decode(), "file", len(data)) == data
+    assert files.decode(base64.b64encode(data).decode(), "file", len(data)) == data
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_more_than_one_slice_is_put_together() -> None:
 )
 def test_what_is_no_base64_is_refused_by_field(text: str) -> None:
     with pytest.raises(ServiceError) as refused:
-        files.decoded(text, "documents[0].file", 1000)
+        files.decode(text, "documents[0].file", 1000)
     assert refused.value.code == "invalid"
     assert refused.value.details == [{"field": "documents[0].file", "reason": "is neither base64 nor a URL"}]
 
@@ -86,18 +86,18 @@ def test_kinds_of_files_are_told_by_content(data: bytes, kind: str) -> None:
 @pytest.mark.parametrize("text", ["", "=", "data:application/pdf;base64,", "\n"])
 def test_nothing_is_refused(text: str) -> None:
     with pytest.raises(ServiceError, match="empty"):
-        files.decoded(text, "file", 1000)
+        files.decode(text, "file", 1000)
 
 
 @pytest.mark.parametrize("size", [1001, 4000])
 def test_a_large_file_is_too_large_with_the_limit_named(size: int) -> None:
     limit = 1000
     with pytest.raises(ServiceError) as refused:
-        files.decoded(base64.b64encode(b"x" * size).decode(), "files[1]", limit)
+        files.decode(base64.b64encode(b"x" * size).decode(), "files[1]", limit)
     assert refused.value.status == 413
     assert refused.value.details[0]["field"] == "files[1]"
     assert "MB" in refused.value.message
-    assert files.decoded(base64.b64encode(b"x" * limit).decode(), "f", limit) == b"x" * limit
+    assert files.decode(base64.b64encode(b"x" * limit).decode(), "f", limit) == b"x" * limit
 
 
 @pytest.fixture

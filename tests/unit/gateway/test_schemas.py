@@ -219,7 +219,7 @@ def test_an_answer_may_lack_what_an_older_service_does_not_know() -> None:
         "required": ["a"],
         "properties": {"a": {"type": "string"}, "required": {"type": "boolean"}},
     }
-    of_request, of_answer = schemas.compiled(schema, request=True), schemas.compiled(schema, request=False)
+    of_request, of_answer = schemas.compile_schema(schema, request=True), schemas.compile_schema(schema, request=False)
     assert [of_request.is_valid({}), of_answer.is_valid({})] == [False, True]
     assert [one.is_valid({"a": "", "required": True}) for one in (of_request, of_answer)] == [True, True]
     assert [of_answer.is_valid(bad) for bad in ({"a": 1}, {"required": 1}, [])] == [False, False, False]

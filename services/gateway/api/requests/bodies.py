@@ -5,7 +5,7 @@ from typing import Any
 from services.gateway.http.exchange import Exchange
 
 
-def given(body: dict[str, Any], *names: str) -> dict[str, Any]:
+def pick(body: dict[str, Any], *names: str) -> dict[str, Any]:
     """Only what is there: the services change what is set and leave the rest."""
     return {name: body[name] for name in names if name in body}
 
@@ -34,8 +34,8 @@ def overrides(body: dict[str, Any]) -> dict[str, Any]:
 
 def _with_validation(entry: dict[str, Any]) -> dict[str, Any]:
     older = {"pattern": entry.get("validation_pattern"), "message": entry.get("invalid_message")}
-    given = {key: value for key, value in older.items() if value}
-    return {**entry, "validation": {**given, **(entry.get("validation") or {})}} if given else entry
+    legacy = {key: value for key, value in older.items() if value}
+    return {**entry, "validation": {**legacy, **(entry.get("validation") or {})}} if legacy else entry
 
 
 def dry_run(exchange: Exchange) -> bool:

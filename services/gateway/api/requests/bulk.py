@@ -10,18 +10,18 @@ MOST = 100
 _NAMED = re.compile(r"[^<>]*<([^<>]+)>")
 
 
-WAYS = ("submitters", "submissions", "emails")
+MODES = ("submitters", "submissions", "emails")
 _OF_ALL = ("submissions", "emails", "email", "template_id")
 
 
-def way(body: dict[str, Any]) -> str:
-    """Tell how the body of POST /submissions says who is to sign, one of ``WAYS``. Raises ServiceError ``invalid`` when it says
-    so in several ways: nobody could tell who was meant. An empty list says nothing."""
-    given = [name for name in WAYS if body.get(name) or (name == "emails" and body.get("email"))]
-    if len(given) > 1:
-        reason = f"must not be given together with {given[0]}"
-        raise invalid(f"{given[1]} {reason}", given[1], reason)
-    return given[0] if given else "emails"
+def mode_of(body: dict[str, Any]) -> str:
+    """Tell how the body of POST /submissions says who is to sign, one of ``MODES``. Raises ServiceError ``invalid`` when it
+    says so in several ways: nobody could tell who was meant. An empty list says nothing."""
+    present = [name for name in MODES if body.get(name) or (name == "emails" and body.get("email"))]
+    if len(present) > 1:
+        reason = f"must not be given together with {present[0]}"
+        raise invalid(f"{present[1]} {reason}", present[1], reason)
+    return present[0] if present else "emails"
 
 
 def entries(body: dict[str, Any], template_id: int) -> tuple[list[dict[str, Any]], list[list[str]]]:
@@ -43,15 +43,15 @@ def addresses(body: dict[str, Any]) -> list[str]:
     if not raw:
         raise invalid("emails or email is required", "emails", "is required")
     parts = raw if isinstance(raw, list) else re.split(r"[,;/\n]", raw)
-    found: dict[str, str] = {}
+    unique: dict[str, str] = {}
     for part in parts:
         named = _NAMED.fullmatch(part.strip())
-        for one in [named[1].strip()] if named else part.split():
-            if not is_email(one):
+        for address in [named[1].strip()] if named else part.split():
+            if not is_email(address):
                 raise invalid("emails are invalid", "emails", "is not a list of e-mail addresses")
-            found.setdefault(one.lower(), one)
-    if not found:
+            unique.setdefault(address.lower(), address)
+    if not unique:
         raise invalid("emails or email is required", "emails", "is required")
-    if len(found) > MOST:
+    if len(unique) > MOST:
         raise invalid(f"emails must not be more than {MOST}", "emails", f"must not be more than {MOST}")
-    return list(found.values())
+    return list(unique.values())

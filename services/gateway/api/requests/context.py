@@ -70,7 +70,7 @@ class GatewayContext:
 
     def phone_otp_webhook(self) -> str | None:
         """The account's phone OTP webhook, sealed for the service that calls it. Reads the database: not for the event loop."""
-        stored = self.database.read(queries.kept_phone_otp_webhook)
+        stored = self.database.read(queries.stored_phone_otp_webhook)
         return phone_otp.sealed_for_sending(phone_otp.read(stored, self.keys, self.settings), self.settings)
 
     def account_now(self) -> Account:

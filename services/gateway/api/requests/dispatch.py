@@ -13,9 +13,8 @@ from services.gateway import api
 from services.gateway.api.requests import repeats
 from services.gateway.api.requests.bodies import dry_run
 from services.gateway.api.requests.context import GatewayContext
-from services.gateway.http import exchange
 from services.gateway.http.connexion_import import ROUTING_CONTEXT
-from services.gateway.http.exchange import Download
+from services.gateway.http.exchange import Download, Exchange, exchange_of
 from services.gateway.http.shares import Shares
 from services.gateway.http.wsgi import PIECE
 from services.gateway.pages.answering.delivery import content_disposition
@@ -34,31 +33,31 @@ class Dispatch:
         operation = scope.get("extensions", {}).get(ROUTING_CONTEXT, {}).get("operation_id")
         if operation is None:
             raise HTTPException(404)
-        found = exchange.of(scope)
-        found.operation = operation
-        found.request = Request(scope, receive)
-        found.answer = await self._answer(found)
-        if isinstance(found.answer, Download):
-            await self._send_file(send, found.answer)
+        exchange = exchange_of(scope)
+        exchange.operation = operation
+        exchange.request = Request(scope, receive)
+        exchange.answer = await self._answer(exchange)
+        if isinstance(exchange.answer, Download):
+            await self._send_file(send, exchange.answer)
         else:
-            await _send_json(send, 201 if operation in api.CREATED else 200, found.answer)
+            await _send_json(send, 201 if operation in api.CREATED else 200, exchange.answer)
 
-    async def _answer(self, found: exchange.Exchange) -> Any:
-        if found.actor is None:
-            return await self._handlers[found.operation](self._context, found)
-        caller = repeats.of_user(found.actor.user_id)
-        if found.operation not in api.HEAVY:
-            return await self._handled(found, caller)
+    async def _answer(self, exchange: Exchange) -> Any:
+        if exchange.actor is None:
+            return await self._handlers[exchange.operation](self._context, exchange)
+        caller = repeats.of_user(exchange.actor.user_id)
+        if exchange.operation not in api.HEAVY:
+            return await self._handled(exchange, caller)
         async with self._shares.place(caller):
-            return await self._handled(found, caller)
+            return await self._handled(exchange, caller)
 
-    async def _handled(self, found: exchange.Exchange, caller: str) -> Any:
-        handle = self._handlers[found.operation]
+    async def _handled(self, exchange: Exchange, caller: str) -> Any:
+        handle = self._handlers[exchange.operation]
         with acting_for(caller):
-            if dry_run(found):
-                return await handle(self._context, found)  # may be repeated as it is
-            said = [dict(found.arguments), found.body]
-            return await repeats.once(self._context, found, caller, said, lambda: handle(self._context, found))
+            if dry_run(exchange):
+                return await handle(self._context, exchange)  # may be repeated as it is
+            content = [dict(exchange.arguments), exchange.body]
+            return await repeats.once(self._context, exchange, caller, content, lambda: handle(self._context, exchange))
 
     async def _send_file(self, send: Send, file: Download) -> None:
         """Each piece is read when the one before it is on its way: a slow client holds no thread, and little memory."""
@@ -77,13 +76,13 @@ class Dispatch:
 
 def _piece(chunks: Iterator[bytes]) -> bytes:
     """The next bytes, of several chunks where they are small; empty at the end."""
-    found: list[bytes] = []
+    collected: list[bytes] = []
     size = 0
     for chunk in chunks:
-        found.append(chunk)
+        collected.append(chunk)
         if (size := size + len(chunk)) >= PIECE:
             break
-    return b"".join(found)
+    return b"".join(collected)
 
 
 async def _send_json(send: Send, status: int, answer: Any) -> None:

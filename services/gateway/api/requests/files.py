@@ -68,7 +68,7 @@ class Uploads:
         if text[:100].lstrip()[:8].lower().startswith(("http://", "https://")):
             data = await self._context.while_fetching(self._fetched, text, field, limit)
         else:
-            data = await self._context.in_thread(decoded, text, field, limit)
+            data = await self._context.in_thread(decode, text, field, limit)
         return await self._context.in_thread(self._put, data, media_type(data))
 
     def _put(self, data: bytes, kind: str) -> BlobRef:
@@ -109,7 +109,7 @@ async def uploads(context: GatewayContext, *, adopted: bool) -> AsyncIterator[Up
     await files.forget()
 
 
-def decoded(text: str, field: str, limit: int) -> bytes:
+def decode(text: str, field: str, limit: int) -> bytes:
     """Base64 as people send it: standard or URL-safe, with or without padding, line breaks or a data URI's head."""
     head = _DATA_URI.match(text[:200])
     plain = text[head.end() :] if head else text

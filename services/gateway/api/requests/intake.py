@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from contracts.errors import ServiceError
-from services.gateway.api.requests.bodies import given
+from services.gateway.api.requests.bodies import pick
 from services.gateway.api.requests.files import Uploads
 
 _ENTRY = re.compile(r"documents\[(\d+)\]\.")
@@ -19,7 +19,7 @@ async def documents_of(uploads: Uploads, body: dict[str, Any]) -> list[dict[str,
     stored = await uploads.add({f"documents[{i}].file": entry["file"] for i, entry in enumerate(entries)})
     return [
         {
-            **given(entry, "name", "position"),
+            **pick(entry, "name", "position"),
             "conditions": entry.get("conditions") or [],
             "file": file,
             "fields": fields_of(entry.get("fields")),
@@ -30,9 +30,9 @@ async def documents_of(uploads: Uploads, body: dict[str, Any]) -> list[dict[str,
 
 def html_documents_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     """The document whose keys are at the top of the body, then ``documents``. What an entry does not say the body does."""
-    common = given(body, "html_header", "html_footer", "size")
+    common = pick(body, "html_header", "html_footer", "size")
     pages = [*([body] if "html" in body else []), *(body.get("documents") or [])]
-    return [{**common, **given(page, *_HTML)} for page in pages]
+    return [{**common, **pick(page, *_HTML)} for page in pages]
 
 
 @contextmanager
@@ -50,10 +50,10 @@ def place_of_html(body: dict[str, Any]) -> Iterator[None]:
 
 def _place(text: str) -> str:
     """``documents[0].html`` is ``html``, ``documents[2].html`` is ``documents[1].html``."""
-    found = _ENTRY.match(text)
-    if found is None:
+    match = _ENTRY.match(text)
+    if match is None:
         return text
-    number, rest = int(found[1]), text[found.end() :]
+    number, rest = int(match[1]), text[match.end() :]
     return f"documents[{number - 1}].{rest}" if number else rest
 
 

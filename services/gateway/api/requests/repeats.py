@@ -37,7 +37,7 @@ _OUTCOME_UNKNOWN = frozenset({"unavailable", "internal"})
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestIdentity:
     """A request as it is recognised: whose key, and a fingerprint of all that was asked. Nothing of it can be read again."""
 
     caller: str
@@ -46,17 +46,17 @@ class Asked:
 
 
 async def once(
-    context: GatewayContext, exchange: Exchange, caller: str, said: Any, work: Callable[[], Awaitable[Any]]
+    context: GatewayContext, exchange: Exchange, caller: str, content: Any, work: Callable[[], Awaitable[Any]]
 ) -> Any:
-    """The first answer to this request of ``caller`` again, or that of ``work``. ``said`` is what must not differ, as JSON.
+    """The first answer to this request of ``caller`` again, or that of ``work``. ``content`` is what must not differ, as JSON.
 
     ServiceError ``conflict`` when the key was used for something else.
     """
     if exchange.idempotency_key is None:
         return await work()
     ring, database = context.keys, context.database
-    asked = await context.in_thread(recognised, ring, caller, exchange.idempotency_key, [exchange.operation, said])
-    claim, sealed = await context.in_thread(database.write, claimed, asked, now(), oldest_kept())
+    identity = await context.in_thread(identify, ring, caller, exchange.idempotency_key, [exchange.operation, content])
+    claim, sealed = await context.in_thread(database.write, claim_key, identity, now(), oldest_kept())
     if sealed is not None:
         return orjson.loads(ring.open_answer(sealed, claim.request_id))
     exchange.claim = claim
@@ -64,9 +64,9 @@ async def once(
         answer = await work()
     except ServiceError as error:
         if claim.fresh and error.code not in _OUTCOME_UNKNOWN:
-            await context.in_thread(database.write, released, claim)
+            await context.in_thread(database.write, release_key, claim)
         raise
-    await context.in_thread(database.write, remembered, claim, _sealed(ring, claim, answer))
+    await context.in_thread(database.write, remember_answer, claim, _sealed(ring, claim, answer))
     return answer
 
 
@@ -75,19 +75,19 @@ async def own_change(
     exchange: Exchange,
     command: Callable[..., Any],
     *arguments: Any,
-    shown: Callable[[Any], Any] = lambda changed: changed,
+    present: Callable[[Any], Any] = lambda changed: changed,
 ) -> Any:
-    """Change the gateway's own database: ``shown`` makes the answer of what ``command(session, *arguments)`` returns."""
+    """Change the gateway's own database: ``present`` makes the answer of what ``command(session, *arguments)`` returns."""
     ring, claim = context.keys, exchange.claim
 
     def change(session: Session) -> Any:
         if claim is None:
-            return shown(command(session, *arguments))
+            return present(command(session, *arguments))
         row = session.scalars(for_update(sa.select(RepeatRow).where(_is(claim)))).one_or_none()
         if row is not None and row.answer is not None:
             return orjson.loads(ring.open_answer(row.answer, claim.request_id))
-        answer = shown(command(session, *arguments))
-        remembered(session, claim, _sealed(ring, claim, answer))
+        answer = present(command(session, *arguments))
+        remember_answer(session, claim, _sealed(ring, claim, answer))
         return answer
 
     return await context.in_thread(context.database.write, change)
@@ -101,10 +101,10 @@ def of_slug(slug: str) -> str:
     return f"slug/{hashlib.sha256(slug.encode()).hexdigest()}"
 
 
-def recognised(ring: KeyRing, caller: str, key: str, said: Any) -> Asked:
+def identify(ring: KeyRing, caller: str, key: str, content: Any) -> RequestIdentity:
     """Two requests that say the same are recognised as the same, in whatever order their keys are written."""
-    whole = orjson.dumps(said, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-    return Asked(caller, ring.digest(key.encode()), ring.digest(whole))
+    serialized = orjson.dumps(content, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    return RequestIdentity(caller, ring.digest(key.encode()), ring.digest(serialized))
 
 
 def oldest_kept() -> datetime:
@@ -113,20 +113,24 @@ def oldest_kept() -> datetime:
     return without_leaps(KEPT) - KEPT
 
 
-def claimed(session: Session, asked: Asked, now: datetime, oldest: datetime) -> tuple[Claim, bytes | None]:
+def claim_key(
+    session: Session, identity: RequestIdentity, now: datetime, oldest: datetime
+) -> tuple[Claim, bytes | None]:
     """The claim of the key, fresh or that of an earlier request, and the answer when there is one (sealed). What was claimed
     until ``oldest`` is claimed anew."""
-    fresh = Claim(asked.caller, asked.key_hash, asked.fingerprint, str(uuid.uuid4()), claimed_at=now, fresh=True)
+    fresh = Claim(
+        identity.caller, identity.key_hash, identity.fingerprint, str(uuid.uuid4()), claimed_at=now, fresh=True
+    )
     if _inserted(session, fresh, None):
         return fresh, None
-    same = sa.select(RepeatRow).where(RepeatRow.caller == asked.caller, RepeatRow.key_hash == asked.key_hash)
+    same = sa.select(RepeatRow).where(RepeatRow.caller == identity.caller, RepeatRow.key_hash == identity.key_hash)
     row = session.scalars(for_update(same)).one_or_none()
     if row is None:
         raise ServiceError("unavailable", "The first request with this Idempotency-Key has just ended, try again")
     if row.claimed_at <= oldest:
         row.fingerprint, row.request_id, row.answer, row.claimed_at = fresh.fingerprint, fresh.request_id, None, now
         return fresh, None
-    if row.fingerprint != asked.fingerprint:
+    if row.fingerprint != identity.fingerprint:
         raise ServiceError(
             "conflict",
             "This Idempotency-Key was used for another request in the last 24 hours: use a new one for a new request",
@@ -135,22 +139,22 @@ def claimed(session: Session, asked: Asked, now: datetime, oldest: datetime) -> 
     return earlier, row.answer
 
 
-def remembered(session: Session, claim: Claim, sealed: bytes) -> None:
+def remember_answer(session: Session, claim: Claim, sealed: bytes) -> None:
     """Keep the answer. A claim that another request released when it was refused is made again."""
     unanswered = sa.update(RepeatRow).where(_is(claim), RepeatRow.answer.is_(None))
     if session.execute(unanswered.values(answer=sealed)).rowcount == 0:  # type: ignore[attr-defined]
         _inserted(session, claim, sealed)
 
 
-def released(session: Session, claim: Claim) -> None:
+def release_key(session: Session, claim: Claim) -> None:
     """The request was refused and did nothing: its key is free again."""
     session.execute(sa.delete(RepeatRow).where(_is(claim), RepeatRow.answer.is_(None)))
 
 
-def forgotten(session: Session, oldest: datetime) -> int:
+def forget_old_keys(session: Session, oldest: datetime) -> int:
     """Remove the keys whose day is over, and say how many."""
-    gone = session.execute(sa.delete(RepeatRow).where(RepeatRow.claimed_at <= oldest))
-    return int(gone.rowcount)  # type: ignore[attr-defined]
+    deleted = session.execute(sa.delete(RepeatRow).where(RepeatRow.claimed_at <= oldest))
+    return int(deleted.rowcount)  # type: ignore[attr-defined]
 
 
 def _is(claim: Claim) -> sa.ColumnElement[bool]:

@@ -31,9 +31,9 @@ def stored_file(blobs: BlobStore, key: str, media_type: str, filename: str) -> f
         answer.status_code = 304
         return answer
     start, end = 0, size
-    asked = flask.request.range if flask.request.if_range.etag in (None, etag) else None
-    if asked is not None and asked.units == "bytes" and len(asked.ranges) == 1:
-        satisfiable = asked.range_for_length(size)
+    requested = flask.request.range if flask.request.if_range.etag in (None, etag) else None
+    if requested is not None and requested.units == "bytes" and len(requested.ranges) == 1:
+        satisfiable = requested.range_for_length(size)
         if satisfiable is None:
             answer.status_code = 416
             answer.headers["Content-Range"] = f"bytes */{size}"

@@ -19,20 +19,20 @@ class Pace:
     def __init__(self, burst: int, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._burst, self._per_second, self._clock = burst, per_second, clock
         self._lock = threading.Lock()
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def count(self, key: str) -> None:
         """Raises ServiceError("rate_limited") when it is too early, with ``retry_after`` in the details."""
         with self._lock:
             now = self._clock()
-            left, before = self._left.pop(key, (float(self._burst), now))
-            left = min(self._burst, left + (now - before) * self._per_second)
-            is_early = left < 1
-            self._left[key] = (left if is_early else left - 1, now)
-            if len(self._left) > _MOST_KEYS:
-                self._left.popitem(last=False)
+            tokens, before = self._buckets.pop(key, (float(self._burst), now))
+            tokens = min(self._burst, tokens + (now - before) * self._per_second)
+            is_early = tokens < 1
+            self._buckets[key] = (tokens if is_early else tokens - 1, now)
+            if len(self._buckets) > _MOST_KEYS:
+                self._buckets.popitem(last=False)
         if is_early:
-            seconds = max(1, round((1 - left) / self._per_second))
+            seconds = max(1, round((1 - tokens) / self._per_second))
             reason = f"may be asked for again in {seconds} second{'' if seconds == 1 else 's'}"
             details = [{"field": "request", "reason": reason, "retry_after": seconds}]
             raise ServiceError("rate_limited", "Too many requests, wait a moment", details)

@@ -5,8 +5,8 @@ from contracts.errors import not_found
 LONGEST = 100
 
 
-def checked(slug: str, what: str = "Form") -> str:
+def checked(slug: str, noun: str = "Form") -> str:
     """No slug is that long, or has such characters: not worth a question to the service."""
     if len(slug) > LONGEST or not slug.isascii() or not slug.isprintable():
-        raise not_found(what)
+        raise not_found(noun)
     return slug

@@ -49,8 +49,8 @@ class StaticFiles:
         if small:
             answer.headers["Content-Encoding"] = "gzip"
         answer.headers["Vary"] = "Accept-Encoding"
-        kept = version == self.version
-        answer.headers["Cache-Control"] = "public, max-age=31536000, immutable" if kept else "no-store"
+        current = version == self.version
+        answer.headers["Cache-Control"] = "public, max-age=31536000, immutable" if current else "no-store"
         return answer
 
 

@@ -57,8 +57,8 @@ def visit(slug: str, trusted: Sequence[Network], time_zone: object = None, shown
 
 def proofs() -> list[str]:
     """Return the browser's proofs of the one-time codes that it has passed; the service says if they are worth anything."""
-    found = [value for name, value in flask.request.cookies.items() if name.startswith(COOKIE)]
-    return [value for value in found if value.isascii() and len(value) <= PROOF_LENGTH][:MOST_PROOFS]
+    values = [value for name, value in flask.request.cookies.items() if name.startswith(COOKIE)]
+    return [value for value in values if value.isascii() and len(value) <= PROOF_LENGTH][:MOST_PROOFS]
 
 
 def known_time_zone(name: object) -> str | None:

@@ -15,7 +15,7 @@ if (place) {
     send: "code/send",
     check: "code",
     body: () => ({}),
-    delivered: async () => !(await get("results.json")).code?.failed,
+    wasDelivered: async () => !(await get("results.json")).code?.failed,
     onPassed: async (say) => {
       const { code } = await get("results.json");
       // The proof is in a cookie. A browser that keeps none would be asked again and again.

@@ -15,10 +15,10 @@ const PROBLEMS = {
 
 /**
  * Makes the form in `place` work. `send` and `check` are the calls under this page's address, `body()` what goes along with
- * both, `onPassed(say)` is called when the code was right. `asked()` false keeps a code from being sent. `delivered()` says
+ * both, `onPassed(say)` is called when the code was right. `mayAsk()` false keeps a code from being sent. `wasDelivered()` says
  * whether the code could be delivered, as far as is known. `onField(null, text)` says what is wrong with the rest of a form.
  */
-export function codeForm(place, { send, check, body, onPassed, asked = () => true, delivered = null, onField = null }) {
+export function codeForm(place, { send, check, body, onPassed, mayAsk = () => true, wasDelivered = null, onField = null }) {
   const part = (name) => place.querySelector(`#code-${name}`);
   const [sendButton, form, input, problem, again, wait] = ["send", "form", "input", "problem", "again", "wait"].map(part);
   let busy = false;
@@ -45,12 +45,12 @@ export function codeForm(place, { send, check, body, onPassed, asked = () => tru
   }
 
   async function ask() {
-    if (busy || !asked()) return;
+    if (busy || !mayAsk()) return;
     await working(async () => {
       const sent = await post(send, { request_id: newRequestId(), ...body() });
       input.value = "";
       typing(sent.retry_after);
-      if (delivered) watch(++watched);
+      if (wasDelivered) watch(++watched);
       announce(t("code.sent", { address: sent.sent_to }));
     });
   }
@@ -61,7 +61,7 @@ export function codeForm(place, { send, check, body, onPassed, asked = () => tru
       await pause(LOOK_WAIT);
       if (number !== watched) return;
       try {
-        if (!(await delivered())) return say(t("code.failed"));
+        if (!(await wasDelivered())) return say(t("code.failed"));
       } catch (error) {
         if (!(error instanceof Refused) && !(error instanceof Unreachable)) throw error;
       }

@@ -21,7 +21,7 @@ if (code) {
     send: "code/send",
     check: "code",
     body: said,
-    asked: complete,
+    mayAsk: complete,
     onPassed: (_say, { url }) => location.assign(url),
     onField: say,
   });
@@ -75,7 +75,7 @@ function complete() {
 }
 
 function say(input, text) {
-  for (const each of form.querySelectorAll("input")) each.removeAttribute("aria-invalid");
+  for (const element of form.querySelectorAll("input")) element.removeAttribute("aria-invalid");
   problem.textContent = text;
   if (!input) return;
   // Right below: what is further down lies behind a phone's keyboard.

@@ -14,9 +14,9 @@ document.addEventListener("drop", (event) => {
   event.preventDefault();
   mark(false);
   if (event.dataTransfer.files.length === 0) return;
-  const one = new DataTransfer();
-  one.items.add(event.dataTransfer.files[0]);
-  input.files = one.files;
+  const transfer = new DataTransfer();
+  transfer.items.add(event.dataTransfer.files[0]);
+  input.files = transfer.files;
   form.requestSubmit();
 });
 

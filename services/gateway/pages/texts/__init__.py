@@ -50,8 +50,8 @@ def in_language(language: str) -> Texts:
 
 def statement_of(words: str) -> dict[str, str] | None:
     """The statement above the Complete button that has these ``words``, with its ``language``; None when none of ours has."""
-    found = (texts.language for texts in map(in_language, languages()) if texts(STATEMENT) == words)
-    language = next(found, None)
+    matches = (texts.language for texts in map(in_language, languages()) if texts(STATEMENT) == words)
+    language = next(matches, None)
     return {"language": language, "words": words} if language else None
 
 

@@ -26,7 +26,7 @@ export function keepChanges(details, state) {
 
 /** Says what was remembered, once, at the top of `place`, and marks it on the document. */
 export function showChanges(state, view, place) {
-  const changes = taken();
+  const changes = takeStored();
   if (!changes) return;
   view.mark(changes.map(({ key }) => key));
   const sentences = [...new Set(changes.map((change) => sentence(change, state)).filter(Boolean))];
@@ -35,7 +35,7 @@ export function showChanges(state, view, place) {
     { class: "changes", role: "alert" },
     el("h2", { class: "changes__heading" }, t("changed.heading")),
     el("p", {}, t("changed.intro")),
-    sentences.length ? el("ul", {}, sentences.map((each) => el("li", {}, each))) : null,
+    sentences.length ? el("ul", {}, sentences.map((sentence) => el("li", {}, sentence))) : null,
     button(t("changed.seen"), () => notice.remove(), "button--small"),
   );
   place.prepend(notice);
@@ -57,11 +57,11 @@ function textOf(field, state) {
   return value === null || state.attachments.has(value) ? "" : String(shownText(field, value, state.locale, state.form.time_zone) ?? "");
 }
 
-function taken() {
+function takeStored() {
   try {
-    const kept = sessionStorage.getItem(KEY);
+    const stored = sessionStorage.getItem(KEY);
     sessionStorage.removeItem(KEY);
-    return JSON.parse(kept);
+    return JSON.parse(stored);
   } catch {
     return null;
   }

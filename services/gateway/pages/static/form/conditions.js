@@ -8,22 +8,22 @@
 export function hiddenOf(fields, documents, valueOf) {
   const papers = new Map(documents.map((document) => [document.uuid, document]));
   const conditional = new Map();
-  for (const one of [...documents, ...fields]) {
-    const places = placesThatMayHide(one, papers);
-    if (one.conditions?.length || places) conditional.set(one.uuid, { conditions: one.conditions, places });
+  for (const part of [...documents, ...fields]) {
+    const places = placesThatMayHide(part, papers);
+    if (part.conditions?.length || places) conditional.set(part.uuid, { conditions: part.conditions, places });
   }
-  const known = new Map();
+  const visible = new Map();
 
   function isVisible(uuid) {
     if (!conditional.has(uuid)) return true;
-    if (!known.has(uuid)) {
-      known.set(uuid, true); // what is met again on the way round a circle counts as visible
+    if (!visible.has(uuid)) {
+      visible.set(uuid, true); // what is met again on the way round a circle counts as visible
       const { conditions, places } = conditional.get(uuid);
       const holds = satisfied(conditions, (other) => (isVisible(other) ? valueOf(other) : null));
       const hasPlace = !places || places.map(isVisible).some(Boolean);
-      known.set(uuid, holds && hasPlace);
+      visible.set(uuid, holds && hasPlace);
     }
-    return known.get(uuid);
+    return visible.get(uuid);
   }
 
   return new Set([...conditional.keys()].filter((uuid) => !isVisible(uuid)));
@@ -52,7 +52,7 @@ export function isEmpty(value) {
   );
 }
 
-function holdsFor({ action, value: wanted }, value) {
+function holdsFor({ action, value: expected }, value) {
   switch (action) {
     case "empty":
     case "unchecked":
@@ -61,17 +61,17 @@ function holdsFor({ action, value: wanted }, value) {
     case "checked":
       return !isEmpty(value);
     case "equal":
-      return equal(value, wanted);
+      return equal(value, expected);
     case "not_equal":
-      return !equal(value, wanted);
+      return !equal(value, expected);
     case "contains":
-      return contains(value, wanted);
+      return contains(value, expected);
     case "does_not_contain":
-      return !contains(value, wanted);
+      return !contains(value, expected);
     case "greater_than":
-      return compared(value, wanted) > 0;
+      return compared(value, expected) > 0;
     case "less_than":
-      return compared(value, wanted) < 0;
+      return compared(value, expected) < 0;
     default:
       return true; // a field too many is seen, a field too few is not
   }
@@ -79,21 +79,21 @@ function holdsFor({ action, value: wanted }, value) {
 
 const word = (value) => (value === null || value === undefined ? "" : String(value));
 
-function equal(value, wanted) {
-  return Array.isArray(value) ? value.map(word).includes(word(wanted)) : word(value) === word(wanted);
+function equal(value, expected) {
+  return Array.isArray(value) ? value.map(word).includes(word(expected)) : word(value) === word(expected);
 }
 
-function contains(value, wanted) {
-  if (Array.isArray(value)) return equal(value, wanted);
-  return word(wanted) !== "" && word(value).toLowerCase().includes(word(wanted).toLowerCase());
+function contains(value, expected) {
+  if (Array.isArray(value)) return equal(value, expected);
+  return word(expected) !== "" && word(value).toLowerCase().includes(word(expected).toLowerCase());
 }
 
 /** Below, above or at zero; zero also when the two cannot be compared. Dates are ISO texts and compare as such. */
-function compared(value, wanted) {
+function compared(value, expected) {
   if (isEmpty(value) || Array.isArray(value) || typeof value === "boolean") return 0;
-  const [left, right] = [number(value), number(wanted)];
+  const [left, right] = [number(value), number(expected)];
   if (left !== null && right !== null) return left - right;
-  return word(value) < word(wanted) ? -1 : Number(word(value) > word(wanted));
+  return word(value) < word(expected) ? -1 : Number(word(value) > word(expected));
 }
 
 function number(value) {

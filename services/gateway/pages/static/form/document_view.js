@@ -183,8 +183,8 @@ export class DocumentView {
     if (area.option !== null && area.option !== undefined) {
       return [value].flat().includes(area.option) ? [tick()] : [];
     }
-    const own = field.mine && isStep(field);
-    const text = (own ? null : field.display) ?? shownText(field, value, this.state.locale, this.state.form.time_zone);
+    const isOwn = field.mine && isStep(field);
+    const text = (isOwn ? null : field.display) ?? shownText(field, value, this.state.locale, this.state.form.time_zone);
     if (field.type === "payment" && field.preferences?.payment_url) return [payLink(field, text)];
     return field.type === "cells" && area.cell_w ? cells(text, field, area) : [el("span", { class: "box__text" }, text)];
   }
@@ -207,14 +207,14 @@ export class DocumentView {
     const top = Math.max(0, header.bottom);
     const bottom = stacked ? Math.min(panel.top, innerHeight) : innerHeight;
     const middle = (top + Math.max(bottom, top + 40)) / 2;
-    const way = box.top + box.height / 2 - middle;
-    const behavior = Math.abs(way) > FAR * innerHeight ? "auto" : wish; // pages that rush past help nobody
-    scrollBy({ top: way, behavior });
+    const distance = box.top + box.height / 2 - middle;
+    const behavior = Math.abs(distance) > FAR * innerHeight ? "auto" : wish; // pages that rush past help nobody
+    scrollBy({ top: distance, behavior });
     const view = this.scroller.getBoundingClientRect();
     // Where the page is wider than the window: as far to the left as shows the whole field, because its label is there.
     const leftmost = Math.max(box.right + MARGIN - view.right, -this.scroller.scrollLeft);
-    const wanted = Math.min(leftmost, box.left - MARGIN - view.left);
-    this.scroller.scrollBy({ left: wanted, behavior });
+    const shift = Math.min(leftmost, box.left - MARGIN - view.left);
+    this.scroller.scrollBy({ left: shift, behavior });
   }
 }
 

@@ -53,8 +53,8 @@ export class Drafts {
 
   #store() {
     try {
-      const kept = { values: Object.fromEntries(this.values), place: this.place };
-      if (this.values.size || this.place) this.storage.setItem(this.key, JSON.stringify(kept));
+      const stored = { values: Object.fromEntries(this.values), place: this.place };
+      if (this.values.size || this.place) this.storage.setItem(this.key, JSON.stringify(stored));
       else this.storage.removeItem(this.key);
     } catch {
       // A browser that keeps nothing (private windows, full storage): the server still gets every step.

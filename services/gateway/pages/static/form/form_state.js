@@ -25,8 +25,8 @@ export class FormState extends EventTarget {
     /** Why an answer has no place on the document, by the field's uuid. */
     this.undrawable = new Map();
     for (const [uuid, value] of drafts.entries()) {
-      const known = this.byUuid.has(uuid) ? this.byUuid.get(uuid).mine && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
-      if (known) this.values.set(uuid, value);
+      const usable = this.byUuid.has(uuid) ? this.byUuid.get(uuid).mine && this.attachmentsKnown(uuid, value) : this.values.has(uuid);
+      if (usable) this.values.set(uuid, value);
     }
     this.hidden = hiddenOf(this.fields, form.documents, (uuid) => this.values.get(uuid));
   }
@@ -41,11 +41,11 @@ export class FormState extends EventTarget {
 
   /** Takes an answer as it stands, right or wrong: the document shows it while it is typed. */
   set(uuid, value) {
-    const kept = isEmpty(value) && value !== false ? null : value;
-    if (JSON.stringify(kept) === JSON.stringify(this.value(uuid))) return;
-    this.values.set(uuid, kept);
+    const answer = isEmpty(value) && value !== false ? null : value;
+    if (JSON.stringify(answer) === JSON.stringify(this.value(uuid))) return;
+    this.values.set(uuid, answer);
     this.undrawable.delete(uuid);
-    this.drafts.keep(uuid, kept);
+    this.drafts.keep(uuid, answer);
     this.hidden = hiddenOf(this.fields, this.form.documents, (other) => this.values.get(other));
     this.dispatchEvent(new CustomEvent("changed", { detail: uuid }));
   }
@@ -90,8 +90,8 @@ export class FormState extends EventTarget {
 
   /** The answers that the server may not have yet, by uuid. */
   unsaved() {
-    const known = this.drafts.entries().filter(([key]) => this.values.has(key));
-    return Object.fromEntries(known.map(([key]) => [key, this.value(key)]));
+    const entries = this.drafts.entries().filter(([key]) => this.values.has(key));
+    return Object.fromEntries(entries.map(([key]) => [key, this.value(key)]));
   }
 
   /** Something has to be done on the last page, which no field asks for. */

@@ -55,16 +55,16 @@ function plainText(field, value, locale, zone) {
 /** `iso` is `YYYY-MM-DD`; `pattern` as in `DD/MM/YYYY`, with `[...]` for words of its own. */
 export function formattedDate(iso, pattern, locale, zone = "UTC") {
   const clock = hasTime(pattern) && /T\d/.test(iso) ? clockAt(iso, zone) : null;
-  const found = /^(\d{4})-(\d{2})-(\d{2})/.exec(clock?.day ?? iso);
-  if (!found) return String(iso);
-  const [, year, month, day] = found;
+  const match = /^(\d{4})-(\d{2})-(\d{2})/.exec(clock?.day ?? iso);
+  if (!match) return String(iso);
+  const [, year, month, day] = match;
   const parts = {
     ...MIDNIGHT,
     ...clock?.parts,
     YYYY: year,
     YY: year.slice(2),
-    MMMM: nameOfMonth(found[0], "long", locale),
-    MMM: nameOfMonth(found[0], "short", locale),
+    MMMM: nameOfMonth(match[0], "long", locale),
+    MMM: nameOfMonth(match[0], "short", locale),
     MM: month,
     M: String(Number(month)),
     DD: day,

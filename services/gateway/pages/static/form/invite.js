@@ -42,14 +42,14 @@ function person(state, { uuid, role, needs_phone }) {
   return el(
     "div",
     { class: "invite__person" },
-    asked(named, "email", { id, type: "email", maxlength: 254 }, t("invite.email", { role })),
-    needs_phone ? asked(named, "phone", { id: `${id}-phone`, type: "tel", maxlength: 30 }, t("invite.phone", { role }), t("invite.phone_hint")) : null,
-    asked(named, "name", { id: `${id}-name`, type: "text", dir: "auto", maxlength: 200 }, t("invite.name", { role })),
+    labelledInput(named, "email", { id, type: "email", maxlength: 254 }, t("invite.email", { role })),
+    needs_phone ? labelledInput(named, "phone", { id: `${id}-phone`, type: "tel", maxlength: 30 }, t("invite.phone", { role }), t("invite.phone_hint")) : null,
+    labelledInput(named, "name", { id: `${id}-name`, type: "text", dir: "auto", maxlength: 200 }, t("invite.name", { role })),
   );
 }
 
 /** One input with its label, perhaps a hint, and room for what is wrong with it. */
-function asked(named, key, attributes, label, hint = null) {
+function labelledInput(named, key, attributes, label, hint = null) {
   const { id } = attributes;
   const problem = el("p", { class: "problem", id: `${id}-problem`, role: "alert" });
   const input = el("input", {

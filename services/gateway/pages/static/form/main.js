@@ -80,7 +80,7 @@ function comeBack() {
   const [, uuid] = /^#field=(.+)$/.exec(location.hash) ?? [];
   if (!uuid) return;
   history.replaceState(null, "", location.pathname + location.search);
-  const field = state.steps().find((each) => each.uuid === uuid);
+  const field = state.steps().find((step) => step.uuid === uuid);
   if (field) panel.ask(field, lastProblem(field, form));
 }
 

@@ -272,7 +272,7 @@ export class Panel {
 
   #setBusy(busy) {
     this.#busy = Math.max(0, this.#busy + (busy ? 1 : -1));
-    for (const each of this.place.querySelectorAll(".buttons button")) each.disabled = this.#busy > 0;
+    for (const control of this.place.querySelectorAll(".buttons button")) control.disabled = this.#busy > 0;
     this.place.classList.toggle("panel--busy", this.#busy > 0);
   }
 

@@ -41,8 +41,8 @@ function wrongKind(field, value) {
 function brokenRule(field, value) {
   const rules = field.validation ?? {};
   if (CHOICES.has(field.type) && field.options?.length) {
-    const given = Array.isArray(value) ? value : [value];
-    return given.every((option) => field.options.includes(option)) ? null : t("problem.options");
+    const chosen = Array.isArray(value) ? value : [value];
+    return chosen.every((option) => field.options.includes(option)) ? null : t("problem.options");
   }
   switch (field.type) {
     case "text":

@@ -118,7 +118,7 @@ export class ValuePictures {
     const body = { ...answersBody(this.state.unsaved()), areas, width: this.#width, time_zone: timeZone() };
     try {
       const answer = await post("drawing", body);
-      await Promise.all(answer.areas.map((drawn, index) => this.#lay(boxes[index], wanted[index], drawn)));
+      await Promise.all(answer.areas.map((area, index) => this.#lay(boxes[index], wanted[index], area)));
       this.#judge(new Set(boxes.map(({ field }) => field)));
     } catch (error) {
       for (const box of boxes) this.#showWords(box);

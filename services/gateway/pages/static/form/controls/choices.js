@@ -36,7 +36,7 @@ export function multiple(field, context) {
     input.addEventListener("change", () => {
       if (input.checked) chosen.add(option);
       else chosen.delete(option);
-      context.onInput(options.filter((each) => chosen.has(each)));
+      context.onInput(options.filter((option) => chosen.has(option)));
     });
     group.append(row(input, option, index, context));
     return input;

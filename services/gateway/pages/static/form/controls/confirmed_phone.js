@@ -50,7 +50,7 @@ export function confirmedPhone(field, context, input, plain) {
     const wrong = problemWith(field, context.state.value(field.uuid));
     if (!number() || wrong) throw new Incomplete(wrong ?? t("problem.phone"));
     const phone = number();
-    const sent = await asked(() => post("code/send", { request_id: newRequestId(), phone }));
+    const sent = await attempt(() => post("code/send", { request_id: newRequestId(), phone }));
     memory.sentTo = phone;
     memory.mayAskAt = Date.now() + sent.retry_after * 1000;
     codeInput.value = "";
@@ -62,14 +62,14 @@ export function confirmedPhone(field, context, input, plain) {
 
   async function check() {
     const phone = number();
-    await asked(() => post("code", { request_id: newRequestId(), code: codeInput.value, phone }));
+    await attempt(() => post("code", { request_id: newRequestId(), code: codeInput.value, phone }));
     field.confirmed = phone;
     memory.sentTo = null;
     show();
     announce(t("phone.confirmed"));
   }
 
-  async function asked(call) {
+  async function attempt(call) {
     try {
       return await call();
     } catch (error) {

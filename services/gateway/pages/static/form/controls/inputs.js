@@ -31,9 +31,9 @@ export function number(field, context) {
   const rules = field.validation ?? {};
   const [low, high, step] = [rules.min, rules.max, rules.step].map(numberBound);
   const mode = low !== null && low < 0 ? "text" : step === 1 ? "numeric" : "decimal";
-  const given = typeof context.value === "number" ? plainNumber(context.value) : context.value;
+  const plain = typeof context.value === "number" ? plainNumber(context.value) : context.value;
   const input = el("input", { type: "text", inputmode: mode, autocomplete: "off" });
-  const control = typed(input, { ...context, value: given, onInput: (raw) => context.onInput(readNumber(raw, context.state.locale)) });
+  const control = typed(input, { ...context, value: plain, onInput: (raw) => context.onInput(readNumber(raw, context.state.locale)) });
   return { ...control, hint: [unit(field), bounds(low, high)].filter(Boolean).join(" ") };
 }
 

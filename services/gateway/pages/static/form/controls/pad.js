@@ -81,7 +81,7 @@ export class Pad {
 
   #go(event) {
     if (event.pointerId !== this.#drawing) return;
-    const points = (event.getCoalescedEvents?.() ?? []).map((each) => this.#point(each));
+    const points = (event.getCoalescedEvents?.() ?? []).map((pointer) => this.#point(pointer));
     this.strokes.at(-1).push(...(points.length ? points : [this.#point(event)]));
     this.#draw();
   }

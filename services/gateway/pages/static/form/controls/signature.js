@@ -154,14 +154,14 @@ class SignatureControl {
   }
 
   #reuse() {
-    const made = this.context.state.madeBefore(this.field);
-    if (!made) return null;
+    const earlier = this.context.state.madeBefore(this.field);
+    if (!earlier) return null;
     return el(
       "div",
       { class: "reuse" },
-      el("img", { class: "reuse__picture", src: made.url, alt: "" }),
+      el("img", { class: "reuse__picture", src: earlier.url, alt: "" }),
       button(t("signature.reuse"), () => {
-        this.#use(made);
+        this.#use(earlier);
         this.focus();
       }, "button--small"),
     );

@@ -5,8 +5,8 @@ import { t } from "../texts.js";
 
 /** Why the last attempt came to nothing, as a sentence; "" when there was none. */
 export function lastProblem(field, form) {
-  const known = field.verification_problem;
-  return known ? t(`verification.problem.${known}`, { provider: form.identity_provider ?? "" }) : "";
+  const problem = field.verification_problem;
+  return problem ? t(`verification.problem.${problem}`, { provider: form.identity_provider ?? "" }) : "";
 }
 
 export function verification(field, context) {
@@ -18,7 +18,7 @@ export function verification(field, context) {
 
   function content() {
     if (context.value) return verified();
-    if (!provider) return said(t("verification.gone"));
+    if (!provider) return showText(t("verification.gone"));
     if (window.self !== window.top) return ownWindow();
     const go = button(t("verification.button", { provider }), leave, "button--main verification__go");
     node.append(el("p", { class: "verification__intro" }, t("verification.intro", { provider })), go);
@@ -27,12 +27,12 @@ export function verification(field, context) {
 
   function verified() {
     const words = field.verified_as ? t("verification.done_as", { name: field.verified_as }) : t("verification.done");
-    const shown = said(`✓ ${words}`);
+    const shown = showText(`✓ ${words}`);
     shown.classList.add("verification__done");
     return shown;
   }
 
-  function said(text) {
+  function showText(text) {
     const shown = el("p", { class: "verification__said", tabindex: -1 }, text);
     node.append(shown);
     return shown;
