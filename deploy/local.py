@@ -26,6 +26,12 @@ NODE_LOCKS = {
 }
 """Where packages of npm go, and the folder of their lock."""
 
+PROCESSORS = len(os.sched_getaffinity(0))
+BUSY_WORKERS = min(5, PROCESSORS + 1)
+"""A third of the time a test waits for something: one worker more than there are processors keeps them at work."""
+PATIENT_WORKERS = 2
+"""Besides them, for the groups of tests that hardly need a processor."""
+
 RUN_PACKAGES = [
     "rabbitmq-server",
     "libpango-1.0-0",  # WeasyPrint lays out with it
@@ -255,11 +261,9 @@ def check(arguments: list[str]) -> int:
 
 def side_by_side() -> list[str]:
     """Pytest's arguments for all tests: each worker has its own broker and databases, and takes one group after the other (see
-    tests/conftest.py), the longest first. A third of the time a test waits for something: one worker more than there are
-    processors keeps them at work."""
-    processors = len(os.sched_getaffinity(0))
-    workers = min(5, processors + 1)
-    return ["--numprocesses", str(workers), "--dist", "loadscope", "--no-loadscope-reorder"] if processors > 1 else []
+    tests/conftest.py), the longest first."""
+    workers = str(BUSY_WORKERS + PATIENT_WORKERS)
+    return ["--numprocesses", workers, "--dist", "loadscope", "--no-loadscope-reorder"] if PROCESSORS > 1 else []
 
 
 def become(arguments: list[str], through: Path | None = None) -> int:

@@ -1,53 +1,47 @@
 """Real parts for every test: a broker, a PostgreSQL cluster, databases. Each is started when the first test asks for it.
 
 Side by side (``--dist loadscope``), all tests that share a running suite go to one worker, so that it is started once; of the
-others, those of a file stay together. What takes longest comes first, or a worker would be alone with it at the end.
+others, those of a file stay together. What takes longest comes first, or a worker would be alone with it at the end: how long
+that is, ``--record-durations`` notes in ``durations.json``.
 """
 
+import json
 import os
 import shutil
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from contracts.runtime.bus import client
 from deploy import rabbitmq
+from deploy.local import BUSY_WORKERS
 from tests.support.identity_provider import ProviderProcess
 from tests.support.postgres import PrivatePostgres
 from tests.support.suite import FEW_CODES, RunningSuite, start_suite
 from tests.support.warm import started_or_warm
 
 _SHARING = ("tests/e2e/", "tests/contract/test_role_matrix.py")
-_EQUIPPED = tuple(f"tests/e2e/test_{name}.py" for name in ("sealing_troubles", "mail_server", "generated_calls"))
+_EQUIPPED = (
+    "tests/e2e/test_sealing_troubles.py",
+    "tests/e2e/test_mail_server.py",
+    "tests/e2e/test_generated_calls.py",
+)
 """In this order: the last of them changes whatever can be changed."""
 _REHEARSAL = "tests/chaos/test_restore.py"
 """Its suites, on SQLite and on PostgreSQL, go to two workers."""
-_LONGEST = (
-    _REHEARSAL,
-    "SQLite",
-    "browser",
-    "PostgreSQL",
-    "tests/contract/test_liveness.py",
-    "tests/contract/test_runtime_suspects.py",
-    f"{_REHEARSAL} postgresql",
-    "tests/chaos/test_on_postgresql.py",
-    "tests/chaos/test_on_sqlite.py",
-    "equipped",
-    "tests/chaos/test_no_answer.py",
-    "tests/chaos/test_wiped_broker.py",
-    "tests/evidence/test_machine.py",
-    "tests/contract/test_backup.py",
-    "tests/contract/test_broker_roles.py",
-    "tests/contract/test_lists.py",
-    "tests/contract/test_runtime_worker.py",
-)
-"""What is given out first: suites, of which starting one takes 20 s of a processor, beside tests that mostly wait."""
+_WAITING = ("tests/contract/test_liveness.py", "tests/contract/test_runtime_suspects.py")
+"""Processes that stand still until their time is over: these tests take a sixth of a processor."""
+_DURATIONS = Path(__file__).with_name("durations.json")
+_UNKNOWN_SECONDS = 30
+"""Of a group that has no recorded duration yet."""
 _SUITES = {"sqlite_suite": "SQLite", "postgresql_suite": "PostgreSQL", "equipped": "equipped"}
 """Which group the tests that ask for a suite belong to."""
 _PROGRAMS = {
@@ -67,11 +61,27 @@ _PROGRAMS = {
 SUITES = pytest.StashKey[dict[str, RunningSuite]]()
 
 
-class BySuiteOrFile(LoadScopeScheduling):
-    """By the tests' names, as that is all the process knows that gives them out."""
+class LongestFirst(LoadScopeScheduling):
+    """Give out groups of tests: the longest first, so that no worker is alone with one at the end. Workers beyond those who keep
+    the processors busy have the groups that mostly wait, and end. Tests' names are all that this process knows."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """A worker begins a test when it knows the next one: it is told the next group before the last test of this one, and not
+        earlier, as another worker may be the first that is free."""
+        if node.shutting_down or not self.workqueue or self._pending_of(self.assigned_work[node]) <= 1:
+            super()._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        patient = self.nodes.index(node) >= BUSY_WORKERS
+        fitting = [group for group in self.workqueue if (group in _WAITING) == patient]
+        if patient and not fitting:
+            node.shutdown()
+            return
+        self.workqueue.move_to_end((fitting or [*self.workqueue])[0], last=False)
+        super()._assign_work_unit(node)
 
 
 def group_of(nodeid: str) -> str:
@@ -88,19 +98,47 @@ def group_of(nodeid: str) -> str:
     return "PostgreSQL" if "postgresql" in test else "SQLite"
 
 
-def place_of(nodeid: str) -> tuple[int, int]:
+@cache
+def _durations() -> dict[str, int]:
+    """Seconds by group, as the last ``--record-durations`` found them."""
+    durations: dict[str, int] = json.loads(_DURATIONS.read_text())
+    return durations
+
+
+def place_of(nodeid: str) -> tuple[int, str, int]:
     """The longest groups first; within them, tests stay in their order."""
     group, file = group_of(nodeid), nodeid.partition("::")[0]
-    return (
-        _LONGEST.index(group) if group in _LONGEST else len(_LONGEST),
-        _EQUIPPED.index(file) if file in _EQUIPPED else 0,
-    )
+    seconds = _durations().get(group, _UNKNOWN_SECONDS)
+    return -seconds, group, _EQUIPPED.index(file) if file in _EQUIPPED else 0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--pure", action="store_true", help="leave out what starts a broker, a database server, a browser or a service"
     )
+    parser.addoption(
+        "--record-durations", action="store_true", help=f"write what each group of tests took into {_DURATIONS.name}"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("record_durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recording())
+
+
+class Recording:
+    """Adds up what the tests of each group take, for the next run's order. A run of some tests leaves the others' as they were."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[group_of(report.nodeid)] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        found = {group: round(seconds) for group, seconds in self.seconds.items()}
+        _DURATIONS.write_text(json.dumps(_durations() | found, indent=1, sort_keys=True) + "\n")
 
 
 def starts_programs(item: pytest.Item) -> bool:
@@ -112,7 +150,7 @@ def starts_programs(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    return BySuiteOrFile(config, log) if config.getoption("dist") == "loadscope" else None
+    return LongestFirst(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 def pytest_make_parametrize_id(val: Any, argname: str) -> str | None:
