@@ -1,4 +1,5 @@
-"""The whole suite for the stories: each story is told twice, on SQLite and on PostgreSQL. And one suite with more around it."""
+"""The whole suite for the stories. Those in which the databases could make a difference are told twice. And one suite with more
+around it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +13,15 @@ from tests.support.postgres import PrivatePostgres
 from tests.support.suite import RunningSuite, start_suite
 from tests.support.tsa import Authority, authority
 
+ON_BOTH_DATABASES = pytest.mark.parametrize("suite", ["sqlite", "postgresql"], indirect=True)
+"""For a file of stories about turns, races, times, lists, visibility, repeated requests, or what a database refuses or others change
+in it. That each statement does the same on both is shown beside the services, in ``tests/contract``."""
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+
+@pytest.fixture
 def suite(request: pytest.FixtureRequest) -> RunningSuite:
-    running: RunningSuite = request.getfixturevalue(f"{request.param}_suite")
+    """The suite on SQLite, unless the test is told otherwise."""
+    running: RunningSuite = request.getfixturevalue(f"{getattr(request, 'param', 'sqlite')}_suite")
     return running
 
 

@@ -5,7 +5,6 @@ import io
 from typing import Any
 
 import pikepdf
-import pytest
 
 from tests.support import pdf_files
 from tests.support.agreement import agreement_pdf, sign
@@ -14,12 +13,6 @@ from tests.support.strict_reader import judged
 from tests.support.suite import RunningSuite
 
 AREA = {"x": 0.1, "y": 0.6, "w": 0.4, "h": 0.04, "page": 1}
-
-
-@pytest.fixture(scope="module")
-def suite(sqlite_suite: RunningSuite) -> RunningSuite:
-    """The database makes no difference to what is in a PDF."""
-    return sqlite_suite
 
 
 def encoded(data: bytes) -> str:

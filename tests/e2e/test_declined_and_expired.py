@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 import requests
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, form, send, sign
 from tests.support.outcomes import completed, events_of, mail_text, mails_to, pdf_text
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 @pytest.fixture

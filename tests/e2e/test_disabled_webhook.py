@@ -2,10 +2,13 @@
 
 import uuid
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import agreement_pdf
 from tests.support.outcomes import mail_text, mails_to
 from tests.support.receiver import Receiver
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 def test_every_admin_hears_of_a_disabled_webhook(suite: RunningSuite) -> None:

@@ -73,12 +73,6 @@ VALUES = {
 }
 
 
-@pytest.fixture(scope="module")
-def suite(sqlite_suite: RunningSuite) -> RunningSuite:
-    """The database makes no difference to how values are read and drawn."""
-    return sqlite_suite
-
-
 @pytest.fixture
 def signer(suite: RunningSuite) -> dict[str, Any]:
     template = suite.template(agreement_pdf([]), name="All types", document={"fields": FIELDS})

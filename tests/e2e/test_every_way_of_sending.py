@@ -32,12 +32,6 @@ WAYS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def suite(sqlite_suite: RunningSuite) -> RunningSuite:
-    """The database makes no difference to what a request means."""
-    return sqlite_suite
-
-
 @pytest.fixture
 def template(suite: RunningSuite) -> int:
     tags = [f"{{{{{name};role={role}}}}}" for name, role in [*FIELDS["one"], ("T", "Seller")]]

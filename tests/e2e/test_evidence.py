@@ -5,7 +5,6 @@ import json
 import os
 import random
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +42,12 @@ def evidence(suite: RunningSuite, submission_id: int) -> bytes:
     return answer.content
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Told"]:
-    suite: RunningSuite = request.getfixturevalue(f"{request.param}_suite")
-    submission = completed(suite)
+@pytest.fixture(scope="module")
+def told(sqlite_suite: RunningSuite, tmp_path_factory: pytest.TempPathFactory) -> "Told":
+    submission = completed(sqlite_suite)
     path = tmp_path_factory.mktemp("evidence") / "evidence.zip"
-    path.write_bytes(evidence(suite, submission["id"]))
-    return Told(suite, submission, path)
+    path.write_bytes(evidence(sqlite_suite, submission["id"]))
+    return Told(sqlite_suite, submission, path)
 
 
 class Told:

@@ -19,12 +19,6 @@ from tests.support.suite import RunningSuite, wait_until
 MEGABYTE = 1024 * 1024
 
 
-@pytest.fixture(scope="module")
-def suite(sqlite_suite: RunningSuite) -> RunningSuite:
-    """The database makes no difference to files."""
-    return sqlite_suite
-
-
 @pytest.fixture
 def template(suite: RunningSuite) -> dict[str, Any]:
     made: dict[str, Any] = suite.template(agreement_pdf(), name="Agreement")

@@ -12,9 +12,12 @@ import requests
 import sqlalchemy as sa
 from PIL import Image
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import agreement_pdf
 from tests.support.outcomes import mails_to
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 @pytest.fixture

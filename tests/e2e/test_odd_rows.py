@@ -33,7 +33,7 @@ DEEPEST = 6
 
 @pytest.fixture
 def odd_suite(tmp_path: Path) -> Iterator[RunningSuite]:
-    suite = start_suite(tmp_path / "suite")
+    suite = start_suite(tmp_path / "suite", one_worker=True)
     yield suite
     Suite.stop(suite)  # answers are not as promised here
 

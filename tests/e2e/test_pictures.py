@@ -4,20 +4,12 @@ import base64
 import hashlib
 from typing import Any
 
-import pytest
-
 from tests.support import pdf_files
 from tests.support.agreement import sign
 from tests.support.odd_files import ODD
 from tests.support.outcomes import completed, fetched, pdf_signatures, pdf_text
 from tests.support.picture_files import heic, picture
 from tests.support.suite import RunningSuite
-
-
-@pytest.fixture(scope="module")
-def suite(sqlite_suite: RunningSuite) -> RunningSuite:
-    """The database makes no difference to what is in a picture."""
-    return sqlite_suite
 
 
 def encoded(data: bytes) -> str:

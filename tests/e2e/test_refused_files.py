@@ -11,12 +11,6 @@ from tests.support.agreement import agreement_pdf
 from tests.support.suite import RunningSuite, wait_until
 
 
-@pytest.fixture(scope="module")
-def suite(sqlite_suite: RunningSuite) -> RunningSuite:
-    """The database makes no difference to what is in a PDF."""
-    return sqlite_suite
-
-
 def encoded(pdf: bytes) -> str:
     return base64.b64encode(pdf).decode()
 

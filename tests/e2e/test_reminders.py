@@ -6,9 +6,12 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from contracts.runtime.data.database import normalised
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.outcomes import mail_text, mails_to
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 def make_due(suite: RunningSuite, submitter_id: int) -> int:

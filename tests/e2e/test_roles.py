@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
 from tests.support.outcomes import completed
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 @dataclass

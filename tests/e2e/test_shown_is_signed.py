@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 import requests
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import agreement_pdf, form, send, sign
 from tests.support.outcomes import completed, fetched, pdf_text
 from tests.support.suite import RunningSuite
+
+pytestmark = ON_BOTH_DATABASES
 
 
 @pytest.fixture

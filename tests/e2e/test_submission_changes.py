@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 import requests
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import SELLER_VALUES, agreement_pdf, form, send, sign
 from tests.support.outcomes import events_of, mail_text, mails_to
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 @pytest.fixture

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, form, send, sign
 from tests.support.drawing import signature_png
 from tests.support.outcomes import completed, events_of, fetched, mail_text, mails_to, pdf_text
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 @pytest.fixture

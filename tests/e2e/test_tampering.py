@@ -15,9 +15,12 @@ from contracts.evidence import canonical_json, statements
 from contracts.evidence.audit_chain import START, next_hash
 from deploy import accept_differences
 from services.submissions.models import SnapshotRow, StatementRow, SubmissionRow, SubmitterRow, TrailRow
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, sign
 from tests.support.outcomes import completed, fetched, pdf_text
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 class Behind:

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.e2e.test_templates import encoded, field
 from tests.support.agreement import agreement_pdf
 from tests.support.outcomes import fetched, pdf_text
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 def pdf(*lines: str) -> str:

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 import requests
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support import pdf_files
 from tests.support.agreement import agreement_pdf
 from tests.support.outcomes import fetched, pdf_text
 from tests.support.suite import RunningSuite
+
+pytestmark = ON_BOTH_DATABASES
 
 
 def encoded(pdf: bytes) -> str:

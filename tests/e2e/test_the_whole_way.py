@@ -11,10 +11,13 @@ import pytest
 import requests
 from standardwebhooks.webhooks import Webhook
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, form, send, sign
 from tests.support.altered_files import padded, without_signature
 from tests.support.receiver import Receiver
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 @pytest.fixture

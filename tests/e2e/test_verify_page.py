@@ -31,15 +31,14 @@ class Sealed:
     trail: bytes
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def sealed(request: pytest.FixtureRequest) -> Sealed:
-    suite: RunningSuite = request.getfixturevalue(f"{request.param}_suite")
-    submission = completed(suite, "Lease of a flat")
+@pytest.fixture(scope="module")
+def sealed(sqlite_suite: RunningSuite) -> Sealed:
+    submission = completed(sqlite_suite, "Lease of a flat")
     document, trail = (
         requests.get(url, timeout=30).content
         for url in (submission["documents"][0]["url"], submission["audit_log_url"])
     )
-    return Sealed(suite, submission, document, trail)
+    return Sealed(sqlite_suite, submission, document, trail)
 
 
 @pytest.fixture

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import ON_BOTH_DATABASES
 from tests.support.agreement import agreement_pdf, send
 from tests.support.outcomes import mails_to
 from tests.support.receiver import Received, Receiver
 from tests.support.suite import RunningSuite, wait_until
+
+pytestmark = ON_BOTH_DATABASES
 
 
 def test_a_webhook_s_life(suite: RunningSuite) -> None:
