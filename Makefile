@@ -1,6 +1,6 @@
 # Every command does all its own set-up; see deploy/local.py.
 .DEFAULT_GOAL := help
-.PHONY: help demo up check test test-deployed lint lock notice schemas load corpus
+.PHONY: help demo up check test test-deployed lint lock notice schemas load corpus mutants
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 22
@@ -30,6 +30,10 @@ load: ## the benchmarks: ratios measured side by side
 corpus: ## what becomes of each document in DIR, as a table
 	@python3 deploy/local.py install testing
 	@.venv/bin/python -m tests.corpus $(DIR)
+
+mutants: ## break the pure rules one by one: what no unit test notices
+	@python3 deploy/local.py install testing
+	@.venv/bin/python -m tests.mutants
 
 lock: ## make the locks anew from pyproject.toml (needs uv)
 	@deploy/locks/make

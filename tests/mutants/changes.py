@@ -1,0 +1,157 @@
+"""Small changes to a function, each of which breaks it: what a test that looks at its result should notice.
+
+Annotations, docstrings, log lines and texts are left alone: no rule is in them.
+"""
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType
+
+_OPPOSITE: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+}
+_Functions = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Change:
+    """``function`` is the qualified name within the module, ``before`` and ``after`` are source text."""
+
+    module: str
+    path: str
+    function: str
+    line: int
+    before: str
+    after: str
+    _module: ast.Module
+    _old: ast.AST
+    _new: ast.AST
+
+    @property
+    def code(self) -> CodeType:
+        """The function's code with this change."""
+        memo: dict[int, ast.AST] = {}
+        module = copy.deepcopy(self._module, memo)  # type: ignore[arg-type]
+        swapped = _Swap(memo[id(self._old)], copy.deepcopy(self._new)).visit(module)
+        return _find(compile(ast.fix_missing_locations(swapped), self.path, "exec"), self.function)
+
+    @property
+    def name(self) -> str:
+        """The same wherever the function stands in its file."""
+        return f"{self.module}:{self.function}: {self.before} -> {self.after}"
+
+
+def changes(module: str, source: str, path: str) -> Iterator[Change]:
+    """Every change to every function and method of a module."""
+    tree = ast.parse(source)
+    for qualified, function in _functions(tree):
+        left_alone = _left_alone(function)
+        for old in ast.walk(function):
+            if id(old) in left_alone:
+                continue
+            for new in _instead_of(old):
+                line = getattr(old, "lineno", function.lineno)
+                yield Change(module, path, qualified, line, _text(old), _text(new), tree, old, new)
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, _Functions]]:
+    for node in tree.body:
+        if isinstance(node, _Functions):
+            yield node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}.{one.name}", one) for one in node.body if isinstance(one, _Functions))
+
+
+def _left_alone(function: _Functions) -> set[int]:
+    """What is evaluated before the function is called, or shows in no result; and all that is in it."""
+    outside: list[ast.AST | None] = [*function.decorator_list, function.args, function.returns]
+    for node in ast.walk(function):
+        if isinstance(node, ast.AnnAssign):
+            outside.append(node.annotation)
+        elif isinstance(node, ast.Expr) and (isinstance(node.value, ast.Constant) or _is_log_line(node.value)):
+            outside.append(node)
+        elif isinstance(node, ast.JoinedStr):
+            outside.append(node)
+    return {id(node) for root in outside if root is not None for node in ast.walk(root)}
+
+
+def _is_log_line(node: ast.expr) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "log"
+
+
+def _instead_of(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.Compare(ops=operators):
+            for number, operator in enumerate(operators):
+                if (opposite := _OPPOSITE.get(type(operator))) is not None:
+                    new = copy.copy(node)
+                    new.ops = [*operators[:number], opposite(), *operators[number + 1 :]]  # type: ignore[list-item]
+                    yield new
+        case ast.BoolOp(op=operator, values=values):
+            yield ast.BoolOp(op=_OPPOSITE[type(operator)](), values=values)
+            for number in range(len(values)):
+                rest = [*values[:number], *values[number + 1 :]]
+                yield rest[0] if len(rest) == 1 else ast.BoolOp(op=operator, values=rest)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield operand
+        case ast.BinOp(op=operator) if type(operator) in _OPPOSITE:
+            yield ast.BinOp(left=node.left, op=_OPPOSITE[type(operator)](), right=node.right)
+        case ast.Constant(value=bool() as value):
+            yield ast.Constant(not value)
+        case ast.Constant(value=int() as value):
+            yield ast.Constant(value + 1)
+        case ast.If(test=test) | ast.IfExp(test=test) if isinstance(test, ast.Name | ast.Attribute | ast.Call):
+            new = copy.copy(node)
+            new.test = ast.UnaryOp(op=ast.Not(), operand=test)
+            yield new
+        case ast.comprehension(ifs=[_, *_] as conditions):
+            for number in range(len(conditions)):
+                kept = copy.copy(node)
+                kept.ifs = [*conditions[:number], *conditions[number + 1 :]]
+                yield kept
+        case ast.Return(value=value) if value is not None and not isinstance(value, ast.Constant):
+            yield ast.Return(value=ast.Constant(None))
+        case ast.Raise() | ast.Expr(value=ast.Call()):
+            yield ast.Pass()
+
+
+class _Swap(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self._old, self._new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return ast.copy_location(self._new, node) if node is self._old else self.generic_visit(node)
+
+
+def _find(code: CodeType, qualified: str) -> CodeType:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            if constant.co_qualname == qualified:
+                return constant
+            if qualified.startswith(f"{constant.co_qualname}."):
+                return _find(constant, qualified)
+    raise LookupError(qualified)
+
+
+def _text(node: ast.AST) -> str:
+    """The first line of the node's source, as Python would write it."""
+    if isinstance(node, ast.comprehension):
+        return " ".join(["for", ast.unparse(node.target), "in", "…", *(f"if {ast.unparse(one)}" for one in node.ifs)])
+    return ast.unparse(node).partition("\n")[0]

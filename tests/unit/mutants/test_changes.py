@@ -1,0 +1,64 @@
+"""The changes that ``python -m tests.mutants`` makes: each breaks what it says, and only that."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.mutants.changes import Change, changes
+from tests.mutants.running import equivalent, pure_modules
+
+SOURCE = '''
+"""A module."""
+
+LIMIT = 3
+
+
+def small(number: int, strict: bool = False) -> bool:
+    """Tell whether it is small."""
+    log.info("asked", number=number + 1)
+    if strict and not number:
+        raise ValueError(f"{number + 1}")
+    return 0 <= number < LIMIT
+
+
+class Row:
+    @property
+    def names(self) -> list[str]:
+        return [one for one in "abc" if one in self.kept]
+'''
+
+
+def made() -> list[Change]:
+    return list(changes("a.module", SOURCE, "module.py"))
+
+
+def test_each_rule_is_broken_and_nothing_else() -> None:
+    assert [(one.function, one.before, one.after) for one in made()] == [
+        ("small", "return 0 <= number < LIMIT", "return None"),
+        ("small", "strict and (not number)", "strict or not number"),
+        ("small", "strict and (not number)", "not number"),
+        ("small", "strict and (not number)", "strict"),
+        ("small", "raise ValueError(f'{number + 1}')", "pass"),
+        ("small", "0 <= number < LIMIT", "0 < number < LIMIT"),
+        ("small", "0 <= number < LIMIT", "0 <= number <= LIMIT"),
+        ("small", "not number", "number"),
+        ("small", "0", "1"),
+        ("Row.names", "return [one for one in 'abc' if one in self.kept]", "return None"),
+        ("Row.names", "for one in … if one in self.kept", "for one in …"),
+        ("Row.names", "one in self.kept", "one not in self.kept"),
+    ]
+
+
+def test_the_code_does_what_the_change_says() -> None:
+    space: dict[str, Any] = {"log": type("Log", (), {"info": staticmethod(lambda *_, **__: None)})}
+    exec(compile(SOURCE, "module.py", "exec"), space)
+    small = space["small"]
+    assert [small(number) for number in (-1, 0, 2, 3)] == [False, True, True, False]
+    (change,) = [one for one in made() if one.after == "0 <= number <= LIMIT"]
+    small.__code__ = change.code
+    assert [small(number) for number in (-1, 0, 2, 3)] == [False, True, True, True]
+
+
+def test_what_is_called_equivalent_can_still_be_changed_so() -> None:
+    modules = {module: path for path, module in pure_modules([""]).items()}
+    today = {one.name for module, path in modules.items() for one in changes(module, Path(path).read_text(), path)}
+    assert equivalent() - today == set(), "these lines of equivalent.txt name nothing any more"
