@@ -8,8 +8,9 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
+from typing import Any
 
-_OPPOSITE: dict[type[ast.AST], type[ast.AST]] = {
+_OPPOSITE: dict[type[ast.AST], type[Any]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
     ast.Gt: ast.GtE,
@@ -39,43 +40,110 @@ class Change:
     line: int
     before: str
     after: str
-    _module: ast.Module
+    _statement: ast.stmt
+    """The function, or the class that it is a method of."""
     _old: ast.AST
     _new: ast.AST
 
     @property
     def code(self) -> CodeType:
-        """The function's code with this change."""
-        memo: dict[int, ast.AST] = {}
-        module = copy.deepcopy(self._module, memo)  # type: ignore[arg-type]
-        swapped = _Swap(memo[id(self._old)], copy.deepcopy(self._new)).visit(module)
-        return _find(compile(ast.fix_missing_locations(swapped), self.path, "exec"), self.function)
+        """The function's code with this change; with what is defined within it."""
+        memo: dict[int, Any] = {}
+        statement = copy.deepcopy(self._statement, memo)
+        swapped = _Swap(memo[id(self._old)], copy.deepcopy(self._new)).visit(statement)
+        alone = ast.fix_missing_locations(ast.Module(body=[swapped], type_ignores=[]))
+        return _find(compile(alone, self.path, "exec"), self.function)
 
     @property
     def name(self) -> str:
         """The same wherever the function stands in its file."""
-        return f"{self.module}:{self.function}: {self.before} -> {self.after}"
+        return _named(self)
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A change to a row of the table ``function``, as ``Change``. Executed, ``code`` makes the table and what the module derives
+    of it."""
+
+    module: str
+    path: str
+    function: str
+    line: int
+    before: str
+    after: str
+    code: CodeType
+
+    @property
+    def name(self) -> str:
+        """The same wherever the row stands in its file."""
+        return _named(self)
+
+
+def _named(change: Change | RowChange) -> str:
+    return f"{change.module}:{change.function}: {change.before} -> {change.after}"
+
+
+def row_changes(module: str, source: str, path: str) -> Iterator[RowChange]:
+    """Every change to the tables of a module: dictionaries whose values are calls with what a row has as keywords."""
+    tree = ast.parse(source)
+    for number, table in enumerate(tree.body):
+        if not isinstance(table, ast.AnnAssign) or not isinstance(table.value, ast.Dict):
+            continue
+        called = ast.unparse(table.target)
+        derived = [
+            later
+            for later in tree.body[number + 1 :]
+            if isinstance(later, ast.Assign | ast.AnnAssign)
+            and any(isinstance(node, ast.Name) and node.id == called for node in ast.walk(later))
+        ]
+        for key, row in zip(table.value.keys, table.value.values, strict=True):
+            if key is None or not isinstance(row, ast.Call):
+                continue
+            for keyword in row.keywords:
+                for less in _less(keyword.value):
+                    new = ast.keyword(arg=keyword.arg, value=less)
+                    memo: dict[int, Any] = {}
+                    copied = copy.deepcopy(table, memo)
+                    swapped = _Swap(memo[id(keyword)], new).visit(copied)
+                    made = ast.fix_missing_locations(ast.Module(body=[swapped, *derived], type_ignores=[]))
+                    before = f"{ast.unparse(key)}: {ast.unparse(keyword)}"
+                    code = compile(made, path, "exec")
+                    yield RowChange(module, path, called, keyword.lineno, before, ast.unparse(new), code)
+
+
+def _less(value: ast.expr) -> Iterator[ast.expr]:
+    """What a row may have instead: nothing, or all but one."""
+    match value:
+        case ast.Constant(value=str()):
+            yield ast.Constant("")
+        case ast.Tuple(elts=several):
+            for number in range(len(several)):
+                yield ast.Tuple(elts=[*several[:number], *several[number + 1 :]], ctx=ast.Load())
+        case ast.Name():
+            yield ast.Tuple(elts=[], ctx=ast.Load())
 
 
 def changes(module: str, source: str, path: str) -> Iterator[Change]:
     """Every change to every function and method of a module."""
     tree = ast.parse(source)
-    for qualified, function in _functions(tree):
+    for qualified, function, statement in _functions(tree):
         left_alone = _left_alone(function)
         for old in ast.walk(function):
             if id(old) in left_alone:
                 continue
             for new in _instead_of(old):
                 line = getattr(old, "lineno", function.lineno)
-                yield Change(module, path, qualified, line, _text(old), _text(new), tree, old, new)
+                yield Change(module, path, qualified, line, _text(old), _text(new), statement, old, new)
 
 
-def _functions(tree: ast.Module) -> Iterator[tuple[str, _Functions]]:
+def _functions(tree: ast.Module) -> Iterator[tuple[str, _Functions, ast.stmt]]:
     for node in tree.body:
         if isinstance(node, _Functions):
-            yield node.name, node
+            yield node.name, node, node
         elif isinstance(node, ast.ClassDef):
-            yield from ((f"{node.name}.{one.name}", one) for one in node.body if isinstance(one, _Functions))
+            for method in node.body:
+                if isinstance(method, _Functions):
+                    yield f"{node.name}.{method.name}", method, node
 
 
 def _left_alone(function: _Functions) -> set[int]:
@@ -84,9 +152,9 @@ def _left_alone(function: _Functions) -> set[int]:
     for node in ast.walk(function):
         if isinstance(node, ast.AnnAssign):
             outside.append(node.annotation)
-        elif isinstance(node, ast.Expr) and (isinstance(node.value, ast.Constant) or _is_log_line(node.value)):
-            outside.append(node)
-        elif isinstance(node, ast.JoinedStr):
+        elif (
+            isinstance(node, ast.Expr) and (isinstance(node.value, ast.Constant) or _is_log_line(node.value))
+        ) or isinstance(node, ast.JoinedStr):
             outside.append(node)
     return {id(node) for root in outside if root is not None for node in ast.walk(root)}
 
@@ -101,9 +169,9 @@ def _instead_of(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Compare(ops=operators):
             for number, operator in enumerate(operators):
                 if (opposite := _OPPOSITE.get(type(operator))) is not None:
-                    new = copy.copy(node)
-                    new.ops = [*operators[:number], opposite(), *operators[number + 1 :]]  # type: ignore[list-item]
-                    yield new
+                    compared = copy.copy(node)
+                    compared.ops = [*operators[:number], opposite(), *operators[number + 1 :]]
+                    yield compared
         case ast.BoolOp(op=operator, values=values):
             yield ast.BoolOp(op=_OPPOSITE[type(operator)](), values=values)
             for number in range(len(values)):
@@ -118,9 +186,9 @@ def _instead_of(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Constant(value=int() as value):
             yield ast.Constant(value + 1)
         case ast.If(test=test) | ast.IfExp(test=test) if isinstance(test, ast.Name | ast.Attribute | ast.Call):
-            new = copy.copy(node)
-            new.test = ast.UnaryOp(op=ast.Not(), operand=test)
-            yield new
+            branched = copy.copy(node)
+            branched.test = ast.UnaryOp(op=ast.Not(), operand=test)
+            yield branched
         case ast.comprehension(ifs=[_, *_] as conditions):
             for number in range(len(conditions)):
                 kept = copy.copy(node)
@@ -136,7 +204,7 @@ class _Swap(ast.NodeTransformer):
     def __init__(self, old: ast.AST, new: ast.AST) -> None:
         self._old, self._new = old, new
 
-    def visit(self, node: ast.AST) -> ast.AST:
+    def visit(self, node: ast.AST) -> Any:
         return ast.copy_location(self._new, node) if node is self._old else self.generic_visit(node)
 
 

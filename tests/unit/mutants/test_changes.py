@@ -1,10 +1,9 @@
 """The changes that ``python -m tests.mutants`` makes: each breaks what it says, and only that."""
 
-from pathlib import Path
 from typing import Any
 
-from tests.mutants.changes import Change, changes
-from tests.mutants.running import equivalent, pure_modules
+from tests.mutants.changes import Change, changes, row_changes
+from tests.mutants.running import all_changes, equivalent, pure_modules
 
 SOURCE = '''
 """A module."""
@@ -48,6 +47,34 @@ def test_each_rule_is_broken_and_nothing_else() -> None:
     ]
 
 
+TABLE = """
+PAIR = ("c", "d")
+ROWS: dict = {
+    1: dict(word="a", more=("x", "y")),
+    2: dict(word="b", more=PAIR),
+    3: None,
+}
+WORDS = [row["word"] for row in ROWS.values() if row]
+COUNT = 3
+"""
+
+
+def test_each_row_of_a_table_has_less_and_what_follows_from_it_follows() -> None:
+    found = list(row_changes("a.module", TABLE, "module.py"))
+    assert [(one.function, one.line, one.before, one.after) for one in found] == [
+        ("ROWS", 4, "1: word='a'", "word=''"),
+        ("ROWS", 4, "1: more=('x', 'y')", "more=('y',)"),
+        ("ROWS", 4, "1: more=('x', 'y')", "more=('x',)"),
+        ("ROWS", 5, "2: word='b'", "word=''"),
+        ("ROWS", 5, "2: more=PAIR", "more=()"),
+    ]
+    space: dict[str, Any] = {"PAIR": ("c", "d")}
+    exec(found[0].code, space)
+    assert space["WORDS"] == ["", "b"]
+    assert space["ROWS"][1] == {"word": "", "more": ("x", "y")}
+    assert "COUNT" not in space
+
+
 def test_the_code_does_what_the_change_says() -> None:
     space: dict[str, Any] = {"log": type("Log", (), {"info": staticmethod(lambda *_, **__: None)})}
     exec(compile(SOURCE, "module.py", "exec"), space)
@@ -60,5 +87,5 @@ def test_the_code_does_what_the_change_says() -> None:
 
 def test_what_is_called_equivalent_can_still_be_changed_so() -> None:
     modules = {module: path for path, module in pure_modules([""]).items()}
-    today = {one.name for module, path in modules.items() for one in changes(module, Path(path).read_text(), path)}
+    today = {one.name for module, path in modules.items() for one in all_changes(module, path)}
     assert equivalent() - today == set(), "these lines of equivalent.txt name nothing any more"
