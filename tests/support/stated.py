@@ -1,25 +1,39 @@
 """Seal orders whose completions were confirmed: what submissions says to compare, and the statements it noted."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from contracts.evidence import statements
 from contracts.evidence.statements import LineReference, Parts, Statement
 from contracts.rpc.rendering import GivenByParty, SealRequest, ToCheck
+from contracts.types import FieldDefinition, FieldType
 
 CLIENT, WITNESS = 1, 2
 
 
-def confirmed(request: SealRequest) -> SealRequest:
-    """The order as this version gives it: both parties' completions are confirmed by what is in it."""
+def confirmed(
+    request: SealRequest,
+    more_documents: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+    definitions: Sequence[FieldDefinition] = (),
+) -> SealRequest:
+    """The order as this version gives it: both parties' completions are confirmed by what is in it. ``more_documents`` are not
+    sealed, as conditions hide them; ``definitions`` are those of all fields, where they are others than what is drawn."""
     documents = {one.uuid: {"name": one.name, "sha256": one.file.sha256, "conditions": []} for one in request.documents}
-    fields = [one.field.model_dump(mode="json") for one in request.values]
+    documents |= more_documents
+    fields = [one.model_dump(mode="json") for one in definitions or [one.field for one in request.values]]
     files = {one.uuid: one.file.sha256 for one in request.attachments}
     parties = []
     for submitter in (CLIENT, WITNESS):
-        own = [one for one in request.values if one.submitter_id == submitter]
+        own = [one for one in request.values if one.submitter_id == submitter and one.value is not None]
         uuid = own[0].field.submitter_uuid if own else f"party-{submitter}"
         values = {
-            one.field.uuid: files.get(one.value, one.value) if isinstance(one.value, str) else one.value for one in own
+            one.field.uuid: [files[file] for file in one.value]
+            if one.field.type is FieldType.FILE
+            else files.get(one.value, one.value)
+            if isinstance(one.value, str)
+            else one.value
+            for one in own
         }
         reasons = {one.field_uuid: one.reason for one in request.notes if one.reason and one.field_uuid in values}
         parts = Parts(

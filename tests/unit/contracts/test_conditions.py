@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contracts.fields.conditions import grouped, hidden, holds, of_documents, on_shown_documents, settled
+from contracts.fields.conditions import grouped, hidden, holds, of_documents, on_shown_documents, settled, undecided
 from contracts.types import Area, Condition, FieldDefinition
 
 
@@ -138,3 +138,76 @@ def test_conditions_of_stored_documents() -> None:
         {"uuid": "annex", "conditions": [{"field_uuid": "a", "action": "checked"}]},
     ]
     assert of_documents(stored) == {"annex": [Condition(field_uuid="a", action="checked")]}
+
+
+def test_what_open_fields_may_yet_show_or_hide() -> None:
+    """By whatever chain: through other fields and through documents."""
+    fields = [
+        field("a"),
+        field("b", when("a")),
+        field("c", when("other"), when("b", operation="or")),
+        field("d", when("other")),
+        field("placed").model_copy(update={"areas": on("annex")}),
+        field("twice").model_copy(update={"areas": on("annex", "contract")}),
+    ]
+    documents = {"annex": [when("c")]}
+    assert undecided(fields, documents, ["a"]) == {"b", "c", "annex", "placed"}
+    assert undecided(fields, documents, ["d"]) == set()
+    assert undecided(fields, documents, ["other"]) == {"c", "d", "annex", "placed"}
+    assert undecided([field("a", when("b")), field("b", when("a"))], {}, ["a"]) == {"a", "b"}
+    assert undecided(fields, {}, ["c"]) == set()
+
+
+@pytest.mark.parametrize(
+    ("action", "value", "wanted", "met"),
+    [
+        ("greater_than", 10, 10, False),
+        ("less_than", 10, 10, False),
+        ("greater_than", "9", "10", False),
+        ("less_than", "9", "10", True),
+        ("greater_than", "b", "a", True),
+        ("less_than", "b", "a", False),
+        ("greater_than", "a", "b", False),
+        ("less_than", "a", "b", True),
+        ("greater_than", "a", None, True),
+        ("greater_than", ["11"], "10", False),
+        ("less_than", ["1"], "10", False),
+        ("less_than", True, "10", False),
+        ("less_than", 0, 1, True),
+        ("equal", 2.5, "2.5", True),
+        ("equal", 2.5, "2", False),
+        ("equal", [True], "true", True),
+        ("equal", None, "", True),
+        ("contains", ["abc"], "b", False),
+        ("contains", "abc", None, False),
+        ("does_not_contain", ["a", "b"], "b", False),
+        ("does_not_contain", "abc", "", True),
+    ],
+)
+def test_comparisons(action: str, value: Any, wanted: Any, met: bool) -> None:
+    assert holds(when("other", action, wanted), value) is met
+
+
+def test_a_list_that_begins_with_or_begins_a_group() -> None:
+    first, second = when("a", operation="or"), when("b", operation="or")
+    assert grouped([first, second]) == [[first, second]]
+    assert grouped([when("a"), when("b", operation="and")]) == [[when("a")], [when("b", operation="and")]]
+
+
+def test_what_is_settled_keeps_its_groups() -> None:
+    """In each group, what is left begins it: nothing is OR-ed with the group before."""
+    conditions = [when("a"), when("theirs"), when("b", operation="or"), when("c", operation="or")]
+    assert settled(conditions, {"a", "b", "c"}, {}) == [when("a"), when("b"), when("c", operation="or")]
+    assert settled(conditions, {"b"}, {"a": "x"}) == [when("b")]
+    assert settled(conditions, {"b"}, {"theirs": "x"}) is None
+
+
+def test_a_field_on_documents_of_which_one_is_always_there_stays() -> None:
+    both = field("f", when("a")).model_copy(update={"areas": on("annex", "contract", "annex")})
+    documents = {"annex": [when("a")], "contract": [when("b")]}
+    fields = [field("a"), field("b"), both]
+    assert hidden(fields, documents, {"a": "x"}) == {"contract"}
+    assert hidden(fields, documents, {"b": "x"}) == {"annex", "f"}
+    assert hidden(fields, {"annex": [when("a")]}, {"a": "x"}) == set()
+    placed = field("f").model_copy(update={"areas": on("annex")})
+    assert hidden([field("a"), placed], {}, {}) == set()

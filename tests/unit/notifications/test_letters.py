@@ -1,5 +1,6 @@
 """Who gets which mail, and what our own texts say."""
 
+import hashlib
 import re
 from datetime import UTC, datetime
 from email.header import decode_header, make_header
@@ -13,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import UnexpectedInput
 
-from contracts.events import WebhookDisabled
+from contracts.events import CodeDue, WebhookDisabled
 from contracts.types import Account
 from services.notifications import addresses, domain
 from services.notifications.domain import Letter
@@ -117,6 +118,8 @@ def test_whoever_is_several_of_these_gets_one_mail_with_all_that_he_may_have() -
     letters = domain.completion(due)
     assert to(letters) == [("Ana@acme.example", "documents_copy")]
     assert sorted(attached(letters[0])) == sorted(ALL)
+    due = completion(party(1, "ana@acme.example"), sender_attach_documents=False, sender_attach_audit=False)
+    assert [attached(letter) for letter in domain.completion(due)] == [ALL]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +135,10 @@ def test_whoever_is_several_of_these_gets_one_mail_with_all_that_he_may_have() -
         ({"account": {"completed_notification_email_enabled": False}}, ALL, None),
         ({"account": {"documents_copy_email_attach_audit": False}}, ALL[:1], ALL),
         ({"account": {"completed_notification_email_attach_documents": False}}, ALL, ALL[1:]),
+        ({"account": {"documents_copy_email_attach_documents": False}}, ALL[1:], ALL),
+        ({"account": {"completed_notification_email_attach_audit": False}}, ALL, ALL[:1]),
+        ({"sender_attach_documents": False}, ALL, ALL[1:]),
+        ({"sender_attach_audit": False}, ALL, ALL[:1]),
     ],
 )
 def test_toggles(switches: dict[str, Any], signer: list[str] | None, sender: list[str] | None) -> None:
@@ -216,6 +223,33 @@ def test_a_wrong_recipient_tells_the_sender_whose_address_it_was_and_nobody_answ
     assert "They wrote" not in silent.text
     assert silent.letter.key != mail.letter.key, "it may happen again"
     assert composing.wrong_recipients("e-1", wrong_recipient(sender_email=None)) == []
+
+
+def test_a_code_goes_to_the_address_that_asked_for_it() -> None:
+    due = CodeDue(
+        code_id="c-1",
+        seed="s",
+        method="email",
+        to="Bo@x.example",
+        to_name="Bo\nBuyer",
+        submission_name="Lease",
+        submitter_id=3,
+        slug="slug1",
+        expires_at=datetime(2026, 3, 4, tzinfo=UTC),
+        minutes=10,
+        account_name="Acme",
+    )
+    (letter,) = domain.one_time_code(due)
+    assert (letter.to_address, letter.to_name, letter.reply_to) == ("Bo@x.example", "Bo Buyer", [])
+    assert (letter.submitter_id, letter.slug) == (3, "slug1")
+    assert domain.one_time_code(due.model_copy(update={"to": "bo@x.example"}))[0].key == letter.key
+    assert domain.one_time_code(due.model_copy(update={"code_id": "c-2"}))[0].key != letter.key
+
+
+def test_a_mail_that_comes_twice_is_seen_to_be_one() -> None:
+    made = domain.message_id("completion 7 ann@x.example", "sign@münchen.example")
+    assert made == f"<{hashlib.sha256(b'completion 7 ann@x.example').hexdigest()[:40]}@xn--mnchen-3ya.example>"
+    assert domain.message_id("completion 8 ann@x.example", "sign@münchen.example") != made
 
 
 def test_a_disabled_webhook_is_told_to_each_admin_once() -> None:

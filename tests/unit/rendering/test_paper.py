@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.fields.paper import display, printed_time
+from contracts.fields.paper import display, page_footer, printed_time
 from contracts.types import Account, FieldDefinition, FieldType
 
 AMERICAN = Account(locale="en-US", time_zone="America/New_York")
@@ -33,6 +33,19 @@ def field(type_: str, options: list[str] | None = None, **preferences: Any) -> F
         ("2026-03-05T23:07:09.000Z", "DD/MM/YYYY HH:mm:ss z", POLISH, "06/03/2026 00:07:09 CET"),
         ("2026-07-05T23:07:09Z", "MM/DD/YYYY hh:mm A z", AMERICAN, "07/05/2026 07:07 PM EDT"),
         ("2026-07-05T16:00:00Z", "h:m a", AMERICAN, "12:0 pm"),
+        ("2026-07-05T04:05:06Z", "YY/M/D H:m:s hh:mm:ss a", AMERICAN, "26/7/5 0:5:6 12:05:06 am"),
+        ("2026-07-05T16:05:06Z", "H h A", AMERICAN, "12 12 PM"),
+        ("2026-07-05T15:05:06Z", "H h A", AMERICAN, "11 11 AM"),
+        ("2026-07-05T17:05:06Z", "H h A", AMERICAN, "13 1 PM"),
+        ("0099-07-05", "YYYY YY", AMERICAN, "0099 99"),
+        ("2026-07-05T10:00:00", "HH:mm z", AMERICAN, "10:00 EDT"),
+        ("2026-07-05", "HH:mm z", AMERICAN, "00:00 EDT"),
+        ("2026-07-05", "z", Account(time_zone="Asia/Kathmandu"), "UTC+5:45"),
+        ("2026-07-05", "z", Account(time_zone="America/St_Johns"), "NDT"),
+        ("2026-07-05", "z", Account(time_zone="Pacific/Marquesas"), "UTC-9:30"),
+        ("2026-07-05", "z", Account(time_zone="No/Where"), "UTC"),
+        ("2026-03-05", "MMM D, YYYY", POLISH, "mar 5, 2026"),
+        ("2026-03-05", "MMMM", Account(locale="xx-nonsense"), "March"),
         ("2026-02-30", None, AMERICAN, "2026-02-30"),
         ("next week", "DD/MM/YYYY", AMERICAN, "next week"),
     ],
@@ -67,6 +80,26 @@ def test_dates(value: str, format_: str | None, account: Account, expected: str)
         ("about ten", "usd", "about ten"),
         ("1e999999", None, "1e999999"),
         (1234.5, "unknown", "1234.5"),
+        (1234.5, "abc", "1234.5"),
+        (1234.5, "EUR", "1\u00a0234,50\u00a0€"),
+        (-1234.5, "eur", "-1\u00a0234,50\u00a0€"),
+        (-0.5, "percent_space", "-0,5\u00a0%"),
+        (-0.004, "gbp", "£0.00"),
+        (-5, None, "-5"),
+        (0.005, "gbp", "£0.01"),
+        (1.005, "comma", "1.005"),
+        (1000000, "space", "1\u00a0000\u00a0000"),
+        (999, "comma", "999"),
+        (" 7 ", None, "7"),
+        ("0.50", None, "0.5"),
+        ("5.00", "comma", "5"),
+        ("0.000", None, "0"),
+        ("1e24", None, "1" + "0" * 24),
+        ("1e25", None, "1e25"),
+        ("1e-24", None, "0." + "0" * 23 + "1"),
+        ("1e-25", None, "1e-25"),
+        ("NaN", "usd", "NaN"),
+        ("Infinity", None, "Infinity"),
     ],
 )
 def test_numbers(value: Any, format_: str | None, expected: str) -> None:
@@ -87,6 +120,15 @@ def test_numbers(value: Any, format_: str | None, expected: str) -> None:
         (None, "+48 123-456"),
         (0, "+48 123-456"),
         ("false", "+48 123-456"),
+        (" TRUE ", "+XX XXX-XXX"),
+        (" -4 ", "+XX XXX-456"),
+        ("+3", "+48 XXX-XXX"),
+        ("0", "+48 123-456"),
+        ("1234567", "+48 123-456"),
+        (2.9, "+4X XXX-XXX"),
+        (1, "+XX XXX-XXX"),
+        (-1, "+XX XXX-XX6"),
+        ([3], "+48 123-456"),
     ],
 )
 def test_masks(mask: Any, expected: str) -> None:
@@ -117,6 +159,24 @@ def test_a_mask_hides_the_formatted_value() -> None:
         (field("verification"), "anything", "Verified"),
         (field("payment", currency="GBP"), 25, "£25.00"),
         (field("payment"), "Paid", "Paid"),
+        (field("payment"), 25, "$25.00"),
+        (field("payment", price=9.5, currency="EUR"), None, "9,50\u00a0€"),
+        (field("payment", price=9.5), "", "$9.50"),
+        (field("payment", price=9.5), 0, "$0.00"),
+        (field("payment"), None, ""),
+        (field("payment"), True, "True"),
+        (field("payment"), "", ""),
+        (field("checkbox"), "true", "✔"),
+        (field("checkbox"), "1", "✔"),
+        (field("checkbox"), "no", ""),
+        (field("text"), ["A", 1], "A, 1"),
+        (field("text"), 0, "0"),
+        (field("select", ["A", ""]), "", ""),
+        (field("select", ["A", ""]), ["", "A"], "Option 2, A"),
+        (field("radio", ["A"]), [""], ""),
+        (field("number", mask=2), 1234, "12XX"),
+        (field("stamp"), "an-uuid", ""),
+        (field("image"), "an-uuid", ""),
         (field("signature"), "an-uuid", ""),
         (field("file"), ["an-uuid"], ""),
         (field("strikethrough"), None, ""),
@@ -130,6 +190,16 @@ def test_a_heading_shows_its_default_value() -> None:
     heading = field("heading")
     heading.default_value = "Section 1"
     assert display(heading, None, AMERICAN) == "Section 1"
+    assert display(heading, "", AMERICAN) == "Section 1"
+    assert display(heading, "Other", AMERICAN) == "Other"
+    assert display(field("heading"), None, AMERICAN) == ""
+
+
+def test_the_line_at_the_foot_of_each_page() -> None:
+    """The MD5 of RFC 1321's own example."""
+    wanted = Account(with_signature_id=True)
+    assert page_footer(wanted, "abc") == "Document ID: 900150983CD24FB0D6963F7D28E17F72"
+    assert page_footer(wanted, "") == page_footer(Account(), "abc") == ""
 
 
 @pytest.mark.parametrize(

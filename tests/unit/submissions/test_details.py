@@ -1,15 +1,21 @@
 """The smaller rules: addresses, formats, placeholders, names of fields, preferences and who gets mail."""
 
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
+from contracts.errors import ServiceError
 from contracts.fields.date_formats import parsed_date
+from contracts.problems import Problems
 from contracts.types import Account, FieldDefinition
 from services.submissions.rules import addresses, formats, naming, placeholders, preferences
+from services.submissions.rules import variables as documents_variables
 from services.submissions.site import Site, file_name
 from services.submissions.storage.store import new_slug
+from tests.support.submissions import create_command, template
+from tests.support.submissions import field as submission_field
 
 NOON = datetime(2026, 3, 4, 23, 30, tzinfo=UTC)
 
@@ -56,7 +62,8 @@ def test_addresses_that_are_refused(given: str) -> None:
 
 def test_lists_of_addresses() -> None:
     assert addresses.emails("a@b.co, C@d.ef;A@B.co") == ["A@B.co", "C@d.ef"]
-    for bad in ("", " , ", "a@b.co c@d.ef", ", ".join(f"a{n}@b.co" for n in range(21))):
+    assert len(addresses.emails(", ".join(f"a{n}@b.co" for n in range(20)))) == 20
+    for bad in ("", " , ", "a@b.co c@d.ef", "a@b.co,\nc@d.ef", ", ".join(f"a{n}@b.co" for n in range(21))):
         with pytest.raises(addresses.BadAddress):
             addresses.emails(bad)
 
@@ -84,6 +91,48 @@ def test_urls_that_are_accepted(url: str) -> None:
 def test_urls_that_are_refused(url: str) -> None:
     with pytest.raises(addresses.BadAddress):
         addresses.web_url(url)
+
+
+def test_a_blank_url_is_none() -> None:
+    assert addresses.web_url(None) is addresses.web_url(" ") is None
+
+
+@pytest.mark.parametrize(
+    ("address", "same"),
+    [(" Ann@B.co ", True), ("ANN@B.CO", True), ("ann@b.co.", False), ("änn@b.co", False), (None, False), ("", False)],
+)
+def test_mailboxes_are_told_apart(address: str | None, same: bool) -> None:
+    assert (addresses.mailbox(address) == "ann@b.co") is same
+    assert addresses.mailbox("Ä@straße.de") == "Ä@straße.de", "of A to Z the case does not count, and of nothing else"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (None, None),
+        ("  ", None),
+        (" Ann \t Smith\x07 ", "Ann Smith"),
+        ("A\u0301nn", "\u00c1nn"),
+        ("gpj.\u202eexe", "gpj.exe"),
+        ("a\ud800b", "ab"),
+        ("x" * 255, "x" * 255),
+    ],
+)
+def test_names_are_shown_as_they_are_meant(given: str | None, kept: str | None) -> None:
+    assert addresses.name(given) == kept
+
+
+def test_texts_keep_their_lines() -> None:
+    assert addresses.text(" a\r\nb\tc\u202e \n\n") == "a\nbc"
+
+
+def test_telephone_numbers() -> None:
+    assert addresses.phone("+1 (415) 555-0123") == "+14155550123"
+    assert addresses.calling_code("+4366412345") == "+43"
+    assert addresses.calling_code("+14155550123") == "+1"
+    for bad, reason in (("0664 123", "country code"), ("+99912345678", "the code of a country")):
+        with pytest.raises(addresses.BadAddress, match=reason):
+            addresses.phone(bad)
 
 
 def test_search_text_is_lower_case_in_every_script() -> None:
@@ -169,6 +218,59 @@ def test_placeholders_are_resolved_in_the_account_s_zone() -> None:
     assert placeholders.resolve(field(default_value="{{date}}"), {}, NOON, "No/Where") == "03/04/2026"
 
 
+@pytest.mark.parametrize(
+    ("default", "kind", "kept"),
+    [
+        (5, "number", 5),
+        (None, "text", None),
+        ("{{nothing}}", "text", "{{nothing}}"),
+        ("{{name}}", "date", None),
+        ("{phone}", "text", ""),
+    ],
+)
+def test_what_a_placeholder_stands_for(default: Any, kind: str, kept: Any) -> None:
+    made = field(kind, default_value=default)
+    assert placeholders.resolve(made, {"name": "Ann", "phone": None}, NOON, "UTC") == kept
+
+
+def test_who_it_is_is_filled_in_before_the_moment_of_completing() -> None:
+    details = {"name": "Ann", "email": None, "id": 7}
+    text = "{name} {{email}}#{id}, {{role}} on {date}"
+    assert placeholders.with_person(text, details) == "Ann #7, {{role}} on {date}"
+
+
+def test_names_that_callers_write() -> None:
+    fields = [
+        field(uuid="a", name="Full Name"),
+        field(uuid="b", name="fullName"),
+        field(uuid="full_name", name="x"),
+        field(uuid="d", name="Full Name"),
+        field(uuid="e", name="Größe (cm)"),
+    ]
+    called = naming.Called(fields, naming.labels(fields))
+
+    def meant(key: str) -> list[str]:
+        return [one.uuid for one in called.fields(key)]
+
+    assert meant("a") == ["a"]
+    assert meant("Full Name") == ["a", "d"]
+    assert meant(" FULL NAME ") == ["a", "d"]
+    assert meant("full_name") == ["full_name"], "a uuid comes before all names"
+    assert meant("FULLNAME") == ["b"]
+    assert meant("größe_cm") == ["e"]
+    assert meant("") == meant("nobody") == []
+    assert naming.snake_case("IBANNumber of payee") == "ibannumber_of_payee"
+    assert naming.snake_case(" A-1B ") == "a_1_b"
+
+
+def test_fields_that_are_left_keep_the_names_that_they_had() -> None:
+    fields = [field(uuid="a", name=""), field(uuid="b", name=""), field(uuid="c")]
+    names = naming.labels(fields)
+    left = naming.keeping_names(fields[1:], names)
+    assert [one.name for one in left] == ["Text Field 2", "It"]
+    assert naming.keeping_names(fields[:1], names)[0] is fields[0]
+
+
 def test_unnamed_fields_are_called_by_their_type() -> None:
     fields = [field(uuid="a", name=""), field(uuid="b"), field("date", uuid="c", name=""), field(uuid="d", name="")]
     assert naming.labels(fields) == {"a": "Text Field 1", "b": "It", "c": "Date Field 1", "d": "Text Field 3"}
@@ -180,6 +282,65 @@ def test_of_fields_with_one_name_the_first_value_counts() -> None:
     assert naming.by_name(fields, names, {"a": None, "b": "x"}) == {"It": "x"}
     assert naming.by_name(fields, names, {"a": "1", "b": "x"}) == {"It": "1"}
     assert naming.by_name(fields, names, {}) == {}
+
+
+def problems_of(given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    problems = Problems()
+    return preferences.checked(given, problems), [one["field"] for one in problems.found]
+
+
+def test_preferences_are_kept_in_their_types() -> None:
+    assert problems_of({"require_email_2fa": " TRUE ", "shared_link_2fa": 0, "unknown": 1, "bcc_completed": ""}) == (
+        {"require_email_2fa": True, "shared_link_2fa": False},
+        [],
+    )
+    assert problems_of({"submitters_order": "random", "bcc_completed": "a@b.co; c@d.ef"}) == (
+        {"submitters_order": "random", "bcc_completed": "a@b.co, c@d.ef"},
+        [],
+    )
+    assert problems_of({"require_phone_2fa": None, "submitters_order": None}) == ({}, [])
+    assert problems_of({"certsign_sign_enabled": False}) == ({"certsign_sign_enabled": False}, [])
+
+
+def test_preferences_that_cannot_be() -> None:
+    wrong = {
+        "shared_link_2fa": "perhaps",
+        "certsign_sign_enabled": True,
+        "submitters_order": "any",
+        "bcc_completed": "x",
+    }
+    assert problems_of(wrong) == (
+        {},
+        [
+            f"preferences.{key}"
+            for key in ("certsign_sign_enabled", "shared_link_2fa", "submitters_order", "bcc_completed")
+        ],
+    )
+
+
+def test_what_a_template_passes_on() -> None:
+    kept = {
+        "documents_copy_email_enabled": False,
+        "require_email_2fa": True,
+        "submitters_order": "random",
+        "bcc_completed": "",
+    }
+    assert preferences.of_template({**kept, "shared_link_2fa": True, "other": 1}) == kept
+    odd = {"documents_copy_email_enabled": "no", "require_email_2fa": 1, "submitters_order": "any", "bcc_completed": 5}
+    assert preferences.of_template(odd) == {}
+
+
+def new_submission(most_bytes: int, *variables: dict[str, Any]) -> dict[str, Any]:
+    found = template(submission_field())
+    command = create_command(found, *({"variables": one} for one in variables[1:]), variables=variables[0])
+    return documents_variables.merged(command, most_bytes)
+
+
+def test_variables_of_submitters_come_after_those_of_the_request() -> None:
+    assert new_submission(100, {"a": 1, "b": 1}, {"b": 2}, {"c": "Ł"}) == {"a": 1, "b": 2, "c": "Ł"}
+    assert new_submission(len('{"a": "Ł"}'.encode()), {"a": "Ł"}) == {"a": "Ł"}
+    with pytest.raises(ServiceError, match="more than 10 bytes"):
+        new_submission(10, {"a": "Ł"})
 
 
 def mailing(account: dict[str, Any], chosen: dict[str, Any], **more: Any) -> preferences.Mailing:
@@ -204,6 +365,26 @@ def test_nobody_gets_two_mails() -> None:
     assert mailing({}, {}, bcc="me@x.co").bcc == []
     uncopied = mailing({}, {"documents_copy_email_enabled": False}, sender="ann@x.co")
     assert uncopied.notify_sender
+    assert mailing({}, {}, sender=None, bcc="me@x.co").notify_sender is False
+    assert mailing({"completed_notification_email_enabled": False}, {}, bcc="me@x.co").bcc == ["me@x.co"]
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("completed_notification_email_attach_documents", "sender_attach_documents"),
+        ("completed_notification_email_attach_audit", "sender_attach_audit"),
+        ("documents_copy_email_enabled", "copy_signers"),
+        ("documents_copy_email_attach_documents", "copy_attach_documents"),
+        ("documents_copy_email_attach_audit", "copy_attach_audit"),
+    ],
+)
+def test_each_switch_switches_one_thing(key: str, told: str) -> None:
+    """Of the account or of the preferences: either says no."""
+    everything = asdict(mailing({}, {}, copied=[]))
+    for off in (mailing({key: False}, {}, copied=[]), mailing({}, {key: False}, copied=[])):
+        assert asdict(off) == {**everything, told: False}
+    assert asdict(mailing({}, {key: None}, copied=[])) == everything
 
 
 def test_bcc_of_the_submission_comes_before_that_of_template_and_account() -> None:

@@ -41,6 +41,20 @@ def field(kind: str = "text", **more: Any) -> FieldDefinition:
         ("signature", "0b3e", "0b3e"),
         ("file", "one", ["one"]),
         ("file", ["one", "two", "one"], ["one", "two"]),
+        ("file", ["one", None, ""], ["one"]),
+        ("multiple", ["z", "b", None, "a", "", "z"], ["a", "b", "z"]),
+        ("signature", ["0b3e"], "0b3e"),
+        ("signature", "x" * 64, "x" * 64),
+        ("text", "x" * 10_000, "x" * 10_000),
+        ("number", 2**53, 2**53),
+        ("number", -(2**53), -(2**53)),
+        ("number", "+.5", 0.5),
+        ("number", " 9007199254740992 ", 2**53),
+        ("date", 99_999_999_999, "5138-11-16"),
+        ("date", -86_400.5, "1969-12-30"),
+        ("date", " 2026-03-04 ", "2026-03-04"),
+        ("checkbox", " no ", False),
+        ("checkbox", "1", True),
     ],
 )
 def test_values_are_stored_typed(kind: str, raw: Any, stored: Any) -> None:
@@ -76,6 +90,11 @@ def test_a_format_with_a_time_of_day_keeps_the_moment(raw: Any, kept: str) -> No
             values.coerce(timed, wrong)
 
 
+@pytest.mark.parametrize(("kind", "nothing"), [("multiple", ["", None]), ("file", [""]), ("select", "")])
+def test_nothing_but_blanks_is_no_value(kind: str, nothing: Any) -> None:
+    assert values.coerce(field(kind), nothing) is None
+
+
 @pytest.mark.parametrize("kind", [kind for kind in FieldType if kind not in ("payment", "verification")])
 @pytest.mark.parametrize("blank", [None, "", []])
 def test_blank_is_no_value(kind: FieldType, blank: Any) -> None:
@@ -97,6 +116,15 @@ def test_blank_is_no_value(kind: FieldType, blank: Any) -> None:
         ("number", float("nan")),
         ("number", float("inf")),
         ("number", 2**53 + 1),
+        ("number", -(2**53) - 1),
+        ("number", [1]),
+        ("date", 100_000_000_000),
+        ("date", -100_000_000_000),
+        ("date", "2026-02-30T10:00:00Z"),
+        ("date", ["2026-03-04"]),
+        ("signature", ["a", "b"]),
+        ("signature", [["a"]]),
+        ("file", ["x" * 65]),
         ("number", "9" * 400),
         ("date", "2026-02-30"),
         ("date", "tomorrow"),
@@ -132,13 +160,25 @@ def test_what_is_no_such_value_is_refused(kind: str, raw: Any) -> None:
         ("number", {"step": 0.01}, [1.1, 0.07, 19.99, 1e15], [1.001]),
         ("number", {"step": "0.5", "min": 0.25}, [0.25, 0.75], [0.5]),
         ("number", {"step": 1e-300}, [2**53, 0.1], []),
+        ("number", {"step": 0}, [0.3], []),
+        ("number", {"step": -2}, [1], []),
+        ("number", {"step": "often", "max": "many", "min": "few"}, [0.3, -5], []),
+        ("number", {"step": 2, "min": 1}, [1, 3], [2]),
+        ("number", {"step": 2}, [0, 2], [1]),
         (
             "date",
             {"min": "2026-01-01", "max": "2026-12-31"},
             ["2026-01-01", "2026-12-31"],
             ["2025-12-31", "2027-01-01"],
         ),
+        ("date", {"min": "2026-01-02T10:00:00Z", "max": "soon"}, ["2026-01-02", "2030-01-01"], ["2026-01-01"]),
+        ("date", {"max": "2026-01-02"}, ["2026-01-02T23:59:59Z"], ["2026-01-03T00:00:00Z"]),
+        ("date", {"min": 5}, ["2026-01-01"], []),
         ("text", {"min": 5}, ["1"], []),
+        ("text", {"pattern": "(?=a)"}, ["1"], []),
+        ("cells", {"step": 2, "min": 5}, ["1"], []),
+        ("phone", {"min": "2026-01-01"}, ["+431234"], []),
+        ("checkbox", {"pattern": "a", "min": 2, "step": 2}, [True], []),
     ],
 )
 def test_rules(kind: str, rules: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
@@ -153,6 +193,55 @@ def test_only_options_may_be_chosen(kind: str, bad: Any) -> None:
     choice = field(kind, options=["a", "b"])
     assert values.violation(choice, bad) == "must be one of a, b"
     assert values.violation(choice, ["b"] if kind == "multiple" else "b") is None
+
+
+def test_not_all_of_many_options_are_told() -> None:
+    many = field("select", options=[str(number) for number in range(30)])
+    assert values.violation(many, "x") == "must be one of " + ", ".join(map(str, range(20)))
+    assert values.violation(field("select"), "x") is None, "options may be to come"
+
+
+@pytest.mark.parametrize(
+    ("rules", "value", "reason"),
+    [
+        ({"min": 1}, 0, "must not be below 1"),
+        ({"max": "2.5"}, 3, "must not be above 2.5"),
+        ({"step": 1}, 0.5, "must be a whole number"),
+        ({"step": 1, "min": 2}, 3.5, "must be a whole number"),
+        ({"step": 1, "min": 0.5}, 1, "must be in steps of 1"),
+        ({"step": 0.5}, 1.2, "must be in steps of 0.5"),
+        ({"step": 2, "max": 4}, 5, "must not be above 4"),
+    ],
+)
+def test_the_reason_names_the_rule(rules: dict[str, Any], value: Any, reason: str) -> None:
+    assert values.violation(field("number", validation=rules), value) == reason
+    assert values.violation(field("number", validation={**rules, "message": "No!"}), value) == "No!"
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "awaits"),
+    [
+        ("text", "for {name}", True),
+        ("cells", "{{ id }}!", True),
+        ("heading", "By {name}, today", True),
+        ("number", " {{day}} ", True),
+        ("number", "{{day}}.5", False),
+        ("date", "{{date}}", True),
+        ("select", "not {name}", False),
+        ("text", "{nothing}", False),
+        ("text", ["{name}"], False),
+        ("number", 5, False),
+    ],
+)
+def test_what_is_filled_in_when_the_party_completes(kind: str, raw: Any, awaits: bool) -> None:
+    assert values.awaits(field(kind), raw) is awaits
+
+
+def test_attachments_that_a_value_names() -> None:
+    assert values.attachments_in(field("file"), ["a", "b"]) == ["a", "b"]
+    assert values.attachments_in(field("signature"), "a") == ["a"]
+    assert values.attachments_in(field("signature"), None) == []
+    assert values.attachments_in(field("multiple"), ["a"]) == []
 
 
 def test_the_field_says_why_in_its_own_words() -> None:

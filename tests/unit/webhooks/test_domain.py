@@ -25,6 +25,9 @@ def test_an_unknown_event_is_refused_with_its_place() -> None:
 
 def test_a_secret_header_is_kept_as_given() -> None:
     assert domain.checked_secret({"X-Our-Key": "s3cret value"}) == {"X-Our-Key": "s3cret value"}
+    longest = {"X-A": "a" * 4096}
+    assert domain.checked_secret(longest) == longest
+    assert domain.checked_secret({"X-A": ""}) == {"X-A": ""}
     assert domain.checked_secret({}) == domain.checked_secret(None) == {}
 
 
@@ -46,6 +49,9 @@ def test_a_secret_header_is_kept_as_given() -> None:
         {"X-A": "a\x00b"},
         {"X-A": "naïve"},
         {"X-A": " a"},
+        {"X-A": "a "},
+        {"Accept-Language": "de"},
+        {"USER-AGENT": "x"},
         {"X-A": "a" * 4097},
     ],
 )
@@ -60,13 +66,13 @@ def test_2xx_is_delivered(status: int) -> None:
     assert domain.judge(status, None, NOW) == domain.Verdict(delivered=True)
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 400, 404, 429, 500, 503])
+@pytest.mark.parametrize("status", [100, 199, 300, 301, 302, 307, 400, 404, 429, 500, 503])
 def test_anything_else_is_tried_again(status: int) -> None:
     assert domain.judge(status, None, NOW) == domain.Verdict(delivered=False)
 
 
 def test_410_is_the_end() -> None:
-    assert domain.judge(410, None, NOW).gone
+    assert domain.judge(410, "120", NOW) == domain.Verdict(delivered=False, gone=True)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +83,12 @@ def test_410_is_the_end() -> None:
         ("Wed, 04 Mar 2026 05:07:07 GMT", timedelta(seconds=60)),
         ("999999999999999999999", timedelta(hours=24)),
         ("Fri, 04 Mar 2044 05:07:07 GMT", timedelta(hours=24)),
+        ("86400", timedelta(hours=24)),
+        ("86399", timedelta(hours=24) - timedelta(seconds=1)),
+        ("1234567891", timedelta(hours=24)),
+        ("0000000001", None),
+        ("Wed, 04 Mar 2026 05:06:07 GMT", None),
+        ("Wed, 04 Mar 2026 05:06:08 GMT", timedelta(seconds=1)),
         ("0", None),
         ("-5", None),
         ("soon", None),
