@@ -18,7 +18,7 @@ TESTS = [
     *(f"tests/unit/{room}" for room in ("contracts", "notifications", "submissions", "templates", "webhooks")),
     *(
         f"tests/unit/rendering/test_{name}.py"
-        for name in ("differences", "page_comparison", "paper", "tag_grammar", "tags")
+        for name in ("differences", "domain", "paper", "tag_grammar", "tag_values", "tags")
     ),
 ]
 """Those that say something of the pure modules."""

@@ -48,16 +48,31 @@ class Change:
     @property
     def code(self) -> CodeType:
         """The function's code with this change; with what is defined within it."""
+        plain, before = self._compiled(_Swap), self._compiled(None)
+        # A function cannot be given code that has other variables of the functions around it.
+        return plain if _free(plain) == _free(before) else self._compiled(_Keep)
+
+    def _compiled(self, swap: type["_Swap"] | None) -> CodeType:
         memo: dict[int, Any] = {}
         statement = copy.deepcopy(self._statement, memo)
-        swapped = _Swap(memo[id(self._old)], copy.deepcopy(self._new)).visit(statement)
-        alone = ast.fix_missing_locations(ast.Module(body=[swapped], type_ignores=[]))
+        if swap is not None:
+            statement = swap(memo[id(self._old)], copy.deepcopy(self._new)).visit(statement)
+        alone = ast.fix_missing_locations(ast.Module(body=[statement], type_ignores=[]))
         return _find(compile(alone, self.path, "exec"), self.function)
 
     @property
     def name(self) -> str:
         """The same wherever the function stands in its file."""
         return _named(self)
+
+
+def _free(code: CodeType) -> dict[str, tuple[str, ...]]:
+    """The variables of functions around, of a function and those within it."""
+    found = {code.co_qualname: code.co_freevars}
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            found |= _free(one)
+    return found
 
 
 @dataclass(frozen=True)
@@ -206,6 +221,20 @@ class _Swap(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         return ast.copy_location(self._new, node) if node is self._old else self.generic_visit(node)
+
+
+class _Keep(_Swap):
+    """As ``_Swap``, and what was there stays where it is never reached."""
+
+    def visit(self, node: ast.AST) -> Any:
+        if node is not self._old:
+            return self.generic_visit(node)
+        never, new = ast.Constant(False), ast.copy_location(self._new, node)
+        if isinstance(node, ast.stmt):
+            return [ast.copy_location(ast.If(test=never, body=[node], orelse=[]), node), new]
+        if isinstance(node, ast.expr) and isinstance(new, ast.expr):
+            return ast.copy_location(ast.IfExp(test=never, body=node, orelse=new), node)
+        return new
 
 
 def _find(code: CodeType, qualified: str) -> CodeType:

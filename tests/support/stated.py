@@ -25,7 +25,7 @@ def confirmed(
     files = {one.uuid: one.file.sha256 for one in request.attachments}
     parties = []
     for submitter in (CLIENT, WITNESS):
-        own = [one for one in request.values if one.submitter_id == submitter and one.value is not None]
+        own = [one for one in request.values if one.submitter_id == submitter]
         uuid = own[0].field.submitter_uuid if own else f"party-{submitter}"
         values = {
             one.field.uuid: [files[file] for file in one.value]
@@ -34,6 +34,7 @@ def confirmed(
             if isinstance(one.value, str)
             else one.value
             for one in own
+            if one.value is not None
         }
         reasons = {one.field_uuid: one.reason for one in request.notes if one.reason and one.field_uuid in values}
         parts = Parts(

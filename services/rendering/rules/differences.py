@@ -196,9 +196,13 @@ def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     yield from _reasons_drawn(request, check)
     parties = {one.id: one for one in request.parties}
     for line in request.trail:
-        party = parties.get(line.submitter_id or 0)
         told = line.data.get("party") if line.event_type in COMPLETIONS else None
-        if party is not None and told and not _is_told(party, line, told):
+        if line.submitter_id is None or not told:
+            continue
+        party = parties.get(line.submitter_id)
+        if party is None:
+            yield _now(f"submitter {line.submitter_id} has completed, and is not to be named", None)
+        elif not _is_told(party, line, told):
             now = party.model_dump(mode="json", include=_NAMED)
             what = f"{_name(party)} is to be named otherwise than on the line of their completion"
             yield _now(what, canonical_json.digest(now))

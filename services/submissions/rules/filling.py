@@ -11,7 +11,6 @@ from typing import Any
 from contracts.errors import ServiceError
 from contracts.fields import conditions
 from contracts.fields import values as rules
-from contracts.fields.kinds import UNTOUCHABLE
 from contracts.markdown_text import plain_title
 from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
 from services.submissions.rules import placeholders
@@ -38,7 +37,7 @@ def with_defaults(own: Sequence[FieldDefinition], stored: Mapping[str, Any], sig
     """``stored`` and the default values of the fields that nobody has touched."""
     filled = dict(stored)
     for field in own:
-        if field.uuid in filled or field.default_value is None or field.type in UNTOUCHABLE:
+        if field.uuid in filled:
             continue
         try:
             value = rules.coerce(field, placeholders.resolve(field, signing.details, signing.at, signing.time_zone))

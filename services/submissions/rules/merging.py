@@ -118,7 +118,7 @@ def _stricter(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     stricter = {"method": "qes"} if second.get("method") == "qes" else {}
     codes = [one.get("one_time_code") for one in (first, second)]
     asks = True if True in codes else None if None in codes else False
-    kept = {key: value for key, value in first.items() if key != "one_time_code" or asks is not None}
+    kept = {key: value for key, value in first.items() if key != "one_time_code"}
     return {**kept, **stricter, **({} if asks is None else {"one_time_code": asks})}
 
 

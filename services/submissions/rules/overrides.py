@@ -195,7 +195,7 @@ def _take(
         return
     found.paths[definition.uuid] = path
     try:
-        if definition.type not in ATTACHED and (definition.type is FieldType.HEADING or rules.awaits(definition, raw)):
+        if definition.type is FieldType.HEADING or rules.awaits(definition, raw):
             text = checker.default(raw, definition) or ""
             changes["default_value"] = text
             found.values.pop(definition.uuid, None)
@@ -218,7 +218,7 @@ def _take(
     if preset:
         changes["default_value"] = value
     for text in value if isinstance(value, list) else [value]:
-        if definition.type not in ATTACHED and isinstance(text, str):
+        if isinstance(text, str):
             _check_text(found, text, path)
 
 

@@ -82,8 +82,8 @@ def mailing(
     reached = {address.lower() for address in copied} if copy_signers else set()
     notify = allowed("completed_notification_email_enabled") and send_email
     notify_sender = notify and bool(sender) and str(sender).lower() not in reached
-    if sender and notify_sender:
-        reached.add(sender.lower())
+    if notify_sender:
+        reached.add(str(sender).lower())
     chosen = bcc or preferences.get("bcc_completed") or account.bcc_emails
     return Mailing(
         notify_sender=notify_sender,
@@ -96,9 +96,9 @@ def mailing(
     )
 
 
-def _known(addresses: str | None) -> list[str]:
+def _known(addresses: str) -> list[str]:
     try:
-        return emails(addresses) if addresses and addresses.strip() else []
+        return emails(addresses)
     except BadAddress:
         return []
 

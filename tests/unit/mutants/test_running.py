@@ -56,6 +56,23 @@ def maker():
     return made
 
 
+def recorder(kept):
+    def record(number):
+        kept.append(number)
+        return number if kept else 0
+
+    return record
+
+
+KEPT = []
+RECORD = recorder(KEPT)
+
+
+class Mistake(Exception):
+    def __init__(self, reason):
+        super().__init__(reason)
+
+
 def lazily():
     return lambda: [1 + 1 for _ in "a"][0]
 
@@ -139,6 +156,17 @@ def test_a_change_is_in_force_whatever_kind_of_function_it_is_in(kinds: ModuleTy
     (change,) = [one for one in found if one.function == function and one.after == "1 - 1"]
     Living.now().give(change.module, change.function, change.code)
     assert call(kinds) == 0
+
+
+def test_a_change_may_leave_out_what_a_function_has_from_around_it(kinds: ModuleType) -> None:
+    assert (kinds.RECORD(5), kinds.KEPT, kinds.Mistake("why").args) == (5, [5], ("why",))
+    found = list(changes("kinds_of_functions", KINDS, str(kinds.__file__)))
+    (silent,) = [one for one in found if one.before == "kept.append(number)"]
+    Living.now().give(silent.module, silent.function, silent.code)
+    assert (kinds.RECORD(5), kinds.KEPT) == (5, [5])
+    (unreasoned,) = [one for one in found if one.before == "super().__init__(reason)"]
+    Living.now().give(unreasoned.module, unreasoned.function, unreasoned.code)
+    assert str(kinds.Mistake("why")) == "why", "BaseException.__new__ keeps it"
 
 
 def test_a_function_that_stands_under_its_name_no_more_cannot_be_changed(kinds: ModuleType) -> None:

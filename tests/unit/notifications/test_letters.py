@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import UnexpectedInput
 
-from contracts.events import CodeDue, WebhookDisabled
+from contracts.events import CodeDue, ReminderDue, WebhookDisabled
 from contracts.types import Account
 from services.notifications import addresses, domain
 from services.notifications.domain import Letter
@@ -223,6 +223,19 @@ def test_a_wrong_recipient_tells_the_sender_whose_address_it_was_and_nobody_answ
     assert "They wrote" not in silent.text
     assert silent.letter.key != mail.letter.key, "it may happen again"
     assert composing.wrong_recipients("e-1", wrong_recipient(sender_email=None)) == []
+
+
+def test_a_reminder_goes_where_the_invitation_went() -> None:
+    due = ReminderDue(**{**dict(invitation(party(1))), "reminder_id": "r-1", "number": 1})
+    (letter,), (invited,) = domain.reminder(due), domain.invitation(invitation(party(1)))
+    assert to([letter]) == [("signer1@example.com", "reminder")]
+    assert (letter.link, letter.party, letter.slug) == (invited.link, invited.party, invited.slug)
+    assert letter.key != invited.key
+
+
+def test_nobody_answers_themselves() -> None:
+    mails = composing.declines(decline(sender_email="Signer1@example.com"))
+    assert [(mail.letter.to_address, mail.letter.reply_to) for mail in mails] == [("Signer1@example.com", [])]
 
 
 def test_a_code_goes_to_the_address_that_asked_for_it() -> None:

@@ -29,7 +29,7 @@ from tests.support.stated import WITNESS, changed, confirmed, of, stated
 ANN = PartySummary(id=1, role="Seller", name="Ann Ray", status="completed")
 
 
-def heading(text: str, *areas: Area) -> FieldDefinition:
+def heading(text: str | None, *areas: Area) -> FieldDefinition:
     return FieldDefinition(
         uuid="h",
         submitter_uuid="s",
@@ -64,9 +64,14 @@ def area(document: str) -> Area:
         ("{date}{time}", "", True),
         ("{date}, {time}", "4 March", False),
         ("{{nothing}} of ours", "something else", False),
+        ("On {date}.", "On 4 March. And more", False),
+        ("On {date}.", "At 4 March.", False),
+        ("{date} and {time} and so", "x and so", False),
+        ("{date} end", " end", True),
+        (None, "None", False),
     ],
 )
-def test_a_heading(defined: str, drawn: str, same: bool) -> None:
+def test_a_heading(defined: str | None, drawn: str, same: bool) -> None:
     assert _is_defined(heading(drawn), heading(defined), ANN, 7) is same
 
 
@@ -111,7 +116,10 @@ def party(id_: int, role: str, minutes: int | None = None, **more: Any) -> Party
     return PartySummary(id=id_, role=role, **{"status": "pending", **more})
 
 
-def order() -> SealRequest:
+COMPANY = {"field_uuid": "kind", "action": "equal", "value": "company"}
+
+
+def order(condition: dict[str, Any] = COMPANY) -> SealRequest:
     """Two parties have completed, the second by the API, and a third may only look. The annex and what is on it are hidden, as
     the client is a person."""
     first, annex = area_at(0.1, 0.1, 0.4, 0.03, attachment_uuid="d0"), area("d1")
@@ -160,7 +168,7 @@ def order() -> SealRequest:
             notes=[
                 SignatureNote(field_uuid="signature", reason="I agree"),
                 SignatureNote(field_uuid="mark"),
-                SignatureNote(field_uuid="full"),
+                SignatureNote(field_uuid="full", reason=""),
             ],
             trail=trail(EVENTS),
             created_at=BEGAN,
@@ -170,7 +178,7 @@ def order() -> SealRequest:
             "d1": {
                 "name": "Annex",
                 "sha256": "hash of d1",
-                "conditions": [{"field_uuid": "kind", "action": "equal", "value": "company"}],
+                "conditions": [condition],
             }
         },
         defined,
@@ -361,6 +369,11 @@ def no_longer_there(submitter: int) -> Callable[[SealRequest], None]:
         (set_("parties[0].completed_by_api", "nobody"), [NAMED.format(ANA)]),
         (set_("parties[1].completed_by_api", None), [NAMED.format(WIT)]),
         (set_("parties[0].ip", "203.0.113.9"), []),
+        (set_("parties[0].phone", ""), []),
+        (
+            without("parties", 1),
+            ["submitter 2 has completed, and is not to be named"],
+        ),
         # documents
         (
             set_("documents[0].name", "Other"),
@@ -391,6 +404,14 @@ def no_longer_there(submitter: int) -> Callable[[SealRequest], None]:
             [
                 *(f"the document New is not the one that {who} signed" for who in (ANA, WIT)),
                 "the document New is in the order and is not to be sealed",
+            ],
+        ),
+        (
+            lambda request: check(request).documents.pop("d1"),
+            [
+                f"the document d1 is not the one that {ANA} signed",
+                f"the document d1 is not the one that {WIT} signed",
+                OTHERWISE.format("Full"),
             ],
         ),
         # definitions
@@ -449,6 +470,8 @@ def no_longer_there(submitter: int) -> Callable[[SealRequest], None]:
         ),
         # reasons
         (set_("notes[0].reason", "I was forced to"), [REASON.format("Signature")]),
+        (lambda request: of(request).reasons.update(empty="x"), [SIGNED.format("Empty", ANA)]),
+        (set_("values[2].value", None), [NOT_GIVEN.format("Signature"), REASON.format("signature")]),
         (set_("notes[0].reason", None), [REASON.format("Signature")]),
         (set_("notes[1].reason", "I agree"), [REASON.format("Mark")]),
         (lambda request: request.notes.append(SignatureNote(field_uuid="x", reason="y")), [REASON.format("x")]),
@@ -544,6 +567,57 @@ def accepting(request: SealRequest, sentences: list[str] | None) -> SealRequest:
     )
     request.trail.append(line)
     return request
+
+
+def test_each_sentence_ends_in_what_is_there() -> None:
+    """Of a line its hash; of a completion its line and what that party has given."""
+    request = order()
+    rechained(request, note="more")
+    (sentence,) = found(request, CONFIRMED, BEGAN)
+    assert sentence.endswith(f"(now {request.trail[3].hash[:16]})")
+    del request.trail[4:]
+    assert found(request, CONFIRMED, BEGAN) == [sentence], "the last line has a hash as well"
+    del request.trail[3:]
+    assert found(request, CONFIRMED, BEGAN)[1].endswith("(now gone)")
+
+    unconfirmed = found(order(), [], BEGAN - ROLLOUT)
+    mine, others = order(), order()
+    given(full="Mallory")(mine)
+    of(others, WITNESS).values["seen"] = False
+    assert found(mine, [], BEGAN - ROLLOUT)[0] != unconfirmed[0]
+    assert found(mine, [], BEGAN - ROLLOUT)[1] == unconfirmed[1]
+    assert found(others, [], BEGAN - ROLLOUT)[0] == unconfirmed[0]
+    assert found(others, [], BEGAN - ROLLOUT)[1] != unconfirmed[1]
+
+
+def test_what_nobody_fills_in_has_no_value_for_conditions() -> None:
+    request = order({"field_uuid": "heading", "action": "not_empty"})
+    request.values[5].value = "Signed by Ana for 7"
+    assert told(request, known(request)) == []
+
+
+def test_a_line_of_nobody_completes_nothing() -> None:
+    request = order()
+    line = TrailEvent(
+        event_type="complete_form", occurred_at=BEGAN, data={"party": {"name": "Mallory"}}, hash=request.trail[-1].hash
+    )
+    request.trail.append(line)
+    rechained(request)
+    assert told(request) == []
+
+
+def test_an_order_of_an_older_version_compares_with_nothing() -> None:
+    assert told(changed(order(), to_check=None)) == [GONE.format(ANA), GONE.format(WIT)]
+
+
+def test_only_an_admin_accepts() -> None:
+    request = order()
+    given(full="Mallory")(request)
+    sentences = found(request, CONFIRMED, BEGAN)
+    accepting(request, sentences).trail[-1].event_type = "view_form"
+    rechained(request)
+    assert accepted_in(request.trail) == []
+    assert found(request, CONFIRMED, BEGAN) == sentences
 
 
 def test_what_an_admin_accepted_is_that_and_nothing_that_comes_later() -> None:

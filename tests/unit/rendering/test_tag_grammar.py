@@ -93,6 +93,7 @@ def test_width_height_and_option_are_of_the_place():
     parsed = parse_tag("A;type=radio;option=Card, in 3 rates;width=120px;height=40.5")
     assert (parsed.option, parsed.width, parsed.height) == ("Card, in 3 rates", 120, 40.5)
     assert parsed.tag.options == ["Card, in 3 rates"]
+    assert parse_tag("A;type=radio;options=a,b;option=a").tag.options == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -128,10 +129,75 @@ def test_what_cannot_be_is_left_out_and_said(text, remark):
     assert_possible(parsed)
 
 
-@pytest.mark.parametrize("text", ["", " ; ;", "A;type=kba", "A;type=", "type=something"])
-def test_what_is_no_tag(text):
-    with pytest.raises(NotATag):
+ROLE = "its role is more than a line of 60 characters without braces"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "it is empty"),
+        (" ; ;", "it is empty"),
+        ("A;type=kba", "the type “kba” is not known here"),
+        ("A;type=", "the type “” does not exist"),
+        ("type=something", "the type “something” does not exist"),
+        ("role=Buyer", "it has no name"),
+        (";type=text", "it has no name"),
+        ("name=;type=text", None),
+        ("A;name= ;role=B", "it has no name"),
+        (f"A;role={'x' * 60}", None),
+        (f"A;role={'x' * 61}", ROLE),
+        ("A;role=a\nb", ROLE),
+        ("A;role=a{b", ROLE),
+    ],
+)
+def test_what_is_no_tag(text, reason):
+    if reason is None:
+        assert parse_tag(text).remarks == []
+        return
+    with pytest.raises(NotATag) as caught:
         parse_tag(text)
+    assert str(caught.value).startswith(reason)
+
+
+def test_options_that_are_elements_of_their_own():
+    def made(attributes, *options):
+        parsed = tag_from_attributes({"type": "select", **attributes}, name="A", options=options)
+        return parsed.tag.options, parsed.remarks
+
+    assert made({}, "x", " y ", "x", "") == (["x", "y"], [])
+    assert made({"options": "a,b"}, "x") == (["a", "b"], [])
+    assert made({}) == ([], [])
+    assert made({}, *map(str, range(501))) == (
+        [],
+        ["the list of options must not have more than 500 entries and was left out"],
+    )
+
+
+def test_bounds_are_read_as_the_format_says_wherever_it_stands():
+    attributes = {"min": "04/03/2026", "type": "date", "format": "DD/MM/YYYY", "max": "05/03/2026"}
+    parsed = tag_from_attributes(attributes, name="A")
+    assert (parsed.tag.validation, parsed.remarks) == ({"min": "2026-03-04", "max": "2026-03-05"}, [])
+
+
+def test_the_longest_name():
+    assert parse_tag("x" * 255).remarks == []
+    cut = parse_tag("x" * 254 + " y")
+    assert cut.tag.name == "x" * 254, "no blank is left at the end"
+    assert len(cut.remarks) == 1
+
+
+def test_a_tag_is_read_as_what_another_tag_of_its_field_says():
+    parsed = parse_tag("A;option=a;min=2026-01-02;title=T")
+    parsed.tag.preferences["font_size"] = 9
+    known = grammar.as_type(parsed, "date")
+    assert (known.tag.type, known.tag.title, known.tag.preferences) == (FieldType.DATE, "T", {"font_size": 9})
+    assert known.tag.validation == {"min": "2026-01-02"}
+    assert parse_tag("A;option=a").tag.options == ["a"]
+    radio = grammar.as_type(parse_tag("A;option=a;options=b"), "radio")
+    assert radio.tag.options == ["b", "a"]
+    bigger = parse_tag("A;font_size=12")
+    bigger.tag.preferences["font_size"] = 9
+    assert grammar.as_type(bigger, "text").tag.preferences == {"font_size": 12}, "what the tag says comes first"
 
 
 # Several tags of one field

@@ -52,6 +52,7 @@ def test_addresses_that_are_accepted(given: str, kept: str) -> None:
             "a b@ex.com",
         ),
         *(".a@ex.com", "a@.ex.com", "a@ex.c", "a@@ex.com", "a@b.co d@e.fg", "a@b.co,d@e.fg", "a@1.2.3.4"),
+        *("ann@example.com>", "<ann@example.com", "ann@example.com <"),
         "x" * 300 + "@ex.com",
     ],
 )
@@ -62,6 +63,7 @@ def test_addresses_that_are_refused(given: str) -> None:
 
 def test_lists_of_addresses() -> None:
     assert addresses.emails("a@b.co, C@d.ef;A@B.co") == ["A@B.co", "C@d.ef"]
+    assert addresses.emails(" a@b.co,, ;c@d.ef,") == ["a@b.co", "c@d.ef"]
     assert len(addresses.emails(", ".join(f"a{n}@b.co" for n in range(20)))) == 20
     for bad in ("", " , ", "a@b.co c@d.ef", "a@b.co,\nc@d.ef", ", ".join(f"a{n}@b.co" for n in range(21))):
         with pytest.raises(addresses.BadAddress):
@@ -196,6 +198,24 @@ def test_masks(mask: Any, text: str) -> None:
     assert formats.display(field(preferences={"mask": mask}), "AB-12 (x)") == text
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("text", "Ann", "Ann"),
+        ("date", "2026-03-04", "03/04/2026"),
+        ("text", None, None),
+        ("text", True, None),
+        ("checkbox", True, None),
+        ("signature", "uuid", None),
+        ("strikethrough", "x", None),
+        ("payment", None, "$5.00"),
+    ],
+)
+def test_what_is_shown_as_text(kind: str, value: Any, text: str | None) -> None:
+    assert formats.display(field(kind, preferences={"price": 5}), value) == text
+    assert formats.display(field("payment"), value) is None, "without a price there is nothing to show"
+
+
 def test_only_texts_can_be_masked() -> None:
     assert formats.is_masked(field("number", preferences={"mask": True}))
     assert not formats.is_masked(field("signature", preferences={"mask": True}))
@@ -215,7 +235,9 @@ def test_placeholders_are_resolved_in_the_account_s_zone() -> None:
     assert resolved("{{name}}, {role} #{{ id }} <{{email}}>") == "Ann, Buyer #7 <>"
     assert resolved("{{time}} {{hour}} {{minute}} {{day}}.{{month}}.{{year}}") == "00:30 00 30 05.03.2026"
     assert resolved("{{slug}} {{submitter.__class__}}") == "{{slug}} {{submitter.__class__}}"
-    assert placeholders.resolve(field(default_value="{{date}}"), {}, NOON, "No/Where") == "03/04/2026"
+    for unknown in ("No/Where", "../etc", ""):
+        assert placeholders.resolve(field(default_value="{{date}}"), {}, NOON, unknown) == "03/04/2026"
+        assert placeholders.zone(unknown).key == "UTC"
 
 
 @pytest.mark.parametrize(
@@ -298,6 +320,10 @@ def test_preferences_are_kept_in_their_types() -> None:
         {"submitters_order": "random", "bcc_completed": "a@b.co, c@d.ef"},
         [],
     )
+    assert problems_of({"require_phone_2fa": 1, "shared_link_2fa": "False "})[0] == {
+        "require_phone_2fa": True,
+        "shared_link_2fa": False,
+    }
     assert problems_of({"require_phone_2fa": None, "submitters_order": None}) == ({}, [])
     assert problems_of({"certsign_sign_enabled": False}) == ({"certsign_sign_enabled": False}, [])
 
@@ -341,6 +367,9 @@ def test_variables_of_submitters_come_after_those_of_the_request() -> None:
     assert new_submission(len('{"a": "Ł"}'.encode()), {"a": "Ł"}) == {"a": "Ł"}
     with pytest.raises(ServiceError, match="more than 10 bytes"):
         new_submission(10, {"a": "Ł"})
+    found = template(submission_field())
+    asked = documents_variables.fill(create_command(found, {}), found, {"a": 1})
+    assert (asked.id, asked.variables, asked.actor.user_id) == (found.id, {"a": 1}, 1)
 
 
 def mailing(account: dict[str, Any], chosen: dict[str, Any], **more: Any) -> preferences.Mailing:

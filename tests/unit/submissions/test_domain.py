@@ -256,6 +256,105 @@ def test_an_invitation_is_sent_again_only_when_the_turn_has_come() -> None:
     assert domain.invite_again(state, 2, NOW) == (state, ())
 
 
+def test_nobody_is_invited_again_who_is_done_or_whose_form_is_closed() -> None:
+    state, _ = completed(created(submission(0, 1, expire_at=LATER))[0], 1)
+    with pytest.raises(Refused, match="already completed"):
+        domain.invite_again(state, 1, NOW)
+    for closed, at in ((state, LATER), (domain.archive(state)[0], NOW), (domain.decline(state, 2, NOW)[0], NOW)):
+        with pytest.raises(Refused):
+            domain.invite_again(closed, 2, at)
+
+
+@pytest.mark.parametrize("groups", [(0,), (0, 1)])
+def test_a_form_that_is_done_is_not_completed_in_its_signer_s_place(groups: tuple[int, ...]) -> None:
+    state, _ = completed(created(submission(*groups))[0], 1)
+    with pytest.raises(Refused, match="Submitter has already completed the submission"):
+        domain.complete_for(state, 1, NOW, seal_id="x")
+
+
+def test_what_everybody_has_signed_is_not_changed_for_who_may_look() -> None:
+    state, _ = completed(created(submission(0, 1, viewers=(2,)))[0], 1)
+    with pytest.raises(Refused, match="already completed") as refused:
+        domain.change(state, 2)
+    assert str(refused.value) == "Submitter has already completed the submission."
+
+
+def test_a_viewer_of_a_later_group_waits_for_the_one_before() -> None:
+    state, _ = created(submission(0, 1, 1, 2, 3, viewers=(3, 5)))
+    shown = [state.form_state(number, NOW) for number in (1, 2, 3, 4, 5)]
+    assert shown == [FormState.OPEN, *[FormState.WAITING] * 4], (
+        "a viewer of the next group is not let in one group early"
+    )
+    state, happened = completed(state, 1)
+    assert invited(happened) == [2, 3]
+    state, happened = completed(state, 2)
+    assert invited(happened) == [4, 5]
+    last, _ = created(submission(0, 5, 3, viewers=(2, 3)))
+    assert [last.form_state(number, NOW) for number in (1, 2, 3)] == [FormState.OPEN] * 3, "nobody signs after them"
+
+
+def test_when_nobody_is_left_everybody_may_look() -> None:
+    state, _ = completed(created(submission(1, 0, viewers=(2,)))[0], 1)
+    assert state.turn() is None
+    assert all(state.reached(one) for one in state.submitters)
+
+
+def test_a_signer_who_is_done_sees_that_while_others_sign() -> None:
+    state, _ = completed(created(submission(0, 1, 0, viewers=(3,)))[0], 1)
+    assert [state.form_state(number, NOW) for number in (1, 2, 3)] == [
+        FormState.COMPLETED,
+        FormState.OPEN,
+        FormState.OPEN,
+    ]
+    sealing, _ = completed(state, 2)
+    assert sealing.form_state(3, NOW) is FormState.COMPLETED
+
+
+def test_a_link_that_goes_to_somebody_else_begins_anew() -> None:
+    state, _ = domain.save(created(submission(0, 1))[0], 1, NOW)
+    state = domain.readdress(state, 1)
+    assert (state.submitter(1).invited, state.submitter(1).started) == (False, False)
+    invited_again, happened = domain.invite_awaited(state, NOW)
+    assert happened == (Happened(Fact.INVITED, 1),)
+    assert domain.invite_awaited(invited_again, NOW) == (invited_again, ())
+    done, _ = completed(invited_again, 1)
+    with pytest.raises(Refused, match="already completed"):
+        domain.readdress(done, 1)
+
+
+def test_nobody_is_invited_to_what_is_closed() -> None:
+    state = domain.readdress(created(submission(0, expire_at=LATER))[0], 1)
+    archived = domain.archive(state)[0]
+    for closed, at in ((state, LATER), (archived, NOW)):
+        assert domain.invite_awaited(closed, at) == (closed, ())
+    assert invited(domain.restore(archived)[1]) == [1], "when it lives again"
+    expired, _ = domain.expire(state, LATER)
+    assert invited(domain.reschedule(expired, None, LATER)[1]) == [1]
+    both = domain.archive(expired)[0]
+    assert invited(domain.restore(both)[1]) == []
+    assert invited(domain.reschedule(both, None, LATER)[1]) == []
+    declined = domain.archive(domain.decline(created(submission(0, 1))[0], 1, NOW)[0])[0]
+    assert domain.restore(declined)[1] == (Happened(Fact.RESTORED),)
+
+
+def test_who_is_not_the_party_may_say_so_while_the_form_is_open() -> None:
+    state, _ = domain.save(created(submission(0, 1))[0], 1, NOW)
+    told = domain.report_wrong_recipient(state, 1, NOW)
+    assert (told.submitter(1).started, told.submitter(1).invited) == (False, True)
+    with pytest.raises(Refused) as refused:
+        domain.report_wrong_recipient(state, 2, NOW)
+    assert refused.value.state is FormState.WAITING
+    with pytest.raises(Refused, match="declined"):
+        domain.report_wrong_recipient(domain.decline(state, 1, NOW)[0], 1, NOW)
+
+
+def test_what_is_declined_gets_no_expiry() -> None:
+    state, _ = domain.decline(created(submission(0))[0], 1, NOW)
+    with pytest.raises(Refused, match="has ended"):
+        domain.reschedule(state, LATER, NOW)
+    assert domain.reschedule(state, None, NOW) == (state, ())
+
+
 @pytest.mark.parametrize("status", [SubmitterStatus.COMPLETED, SubmitterStatus.DECLINED])
 def test_details_of_a_submitter_who_is_done_cannot_be_changed(status: SubmitterStatus) -> None:
     state, _ = created(submission(0, 1))

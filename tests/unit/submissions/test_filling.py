@@ -146,6 +146,13 @@ def test_what_is_hidden_is_not_required_and_loses_its_value() -> None:
     assert finished(own, {"shown": "x"}, {"theirs": False}, annex)[1] == [], "their own values count for conditions"
 
 
+def test_what_a_signer_cannot_see_or_change_is_not_theirs_to_mend() -> None:
+    five = {"min": 5}
+    own = [field("a", "number", validation=five), field("b", "number", validation=five, readonly=True)]
+    assert [one.uuid for one, _ in filling.broken(own, {"a": 1, "b": 1}, set())] == ["a"]
+    assert filling.broken(own, {"a": 1, "b": 1}, {"a"}) == []
+
+
 def test_the_first_fault_is_the_message_and_fifty_are_named() -> None:
     filling.refuse([])
     many = [(field(f"f{number}"), "is required") for number in range(60)]

@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from contracts.errors import ServiceError
+from contracts.problems import Problems
+from contracts.rpc.submissions.api import NewSubmitter
 from contracts.types import Account, Area, Condition
 from services.submissions.planning import creation
+from services.submissions.rules import merging
 from tests.support.submissions import NOW, Limits, create_command, field, template
 
 
@@ -102,6 +105,26 @@ def test_a_choice_offers_what_either_role_was_offered() -> None:
 def test_who_has_taken_a_role_invites_for_it(inviter: str) -> None:
     made = plan(three_roles(), {"roles": ["A", "B"]}, {"role": "C", "email": None, "invite_by": inviter})
     assert made.submitters[1].invited_by == made.submitters[0].party.uuid
+
+
+def test_the_new_role_may_have_the_name_of_one_of_its_own_and_stands_where_the_first_was() -> None:
+    made = plan(three_roles(), {"roles": ["A", "B"], "role": "A"})
+    assert [one.party.name for one in made.submitters] == ["A"]
+    found = merging.merged(three_roles(), [NewSubmitter(roles=["C", "B"])], Problems())[0]
+    assert [party.name for party in found.parties] == ["A", "C / B"]
+
+
+@pytest.mark.parametrize(("first", "second"), [(True, False), (False, True), (False, False)])
+def test_a_field_that_either_role_must_fill_in_must_be_filled_in(first: bool, second: bool) -> None:
+    made = plan(template(field("A", required=first), field("B", required=second)), {"roles": ["A", "B"]})
+    assert [one.required for one in made.fields] == [first or second]
+
+
+def test_a_single_role_stays_the_one_of_the_template() -> None:
+    given = [NewSubmitter(roles=["B", " ", "B "]), NewSubmitter(roles=["C"], role="A"), NewSubmitter(roles=[" "])]
+    found, submitters = merging.merged(three_roles(), given, Problems())
+    assert [party.uuid for party in found.parties] == ["uuid of A", "uuid of B", "uuid of C"]
+    assert [(one.role, one.roles) for one in submitters] == [("B", []), ("A", []), (None, [])]
 
 
 def test_one_role_is_as_role_and_the_position_counts_what_is_left() -> None:

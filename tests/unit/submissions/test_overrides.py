@@ -60,6 +60,10 @@ def test_a_value_is_a_value_and_with_a_field_also_its_default() -> None:
     assert found.over({"title": "old", "sign": "kept"}) == {"sign": "kept", "number": 7, "text": "Ann"}
 
 
+def test_a_heading_may_be_blank() -> None:
+    assert planned({"Title": ""})[0].changes == {"title": {"default_value": ""}}
+
+
 def test_the_last_word_counts() -> None:
     found, _ = planned({"Text": "now"}, {"name": "Text", "value": "for {name}"})
     assert (found.values, found.awaited) == ({"text": "now"}, set())
@@ -167,6 +171,7 @@ def test_what_the_template_itself_names_by_url() -> None:
     assert [one.raw for one in found.sources] == ["https://a.example/b.png"]
     assert found.values == {"sign": found.sources[0].uuid}
     assert found.changes == {"sign": {"default_value": found.sources[0].uuid}}
+    assert defaults(field("sign", "signature")).values == {}
     given = overrides.Overrides(values={"sign": THERE})
     assert defaults(picture, given).sources == []
     changed = overrides.Overrides(changes={"sign": {"default_value": THERE}})

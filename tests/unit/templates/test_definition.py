@@ -12,6 +12,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Area, Condition, FieldDefinition, PageSize, Party
+from services.templates.rules.document_conditions import Asked
 from services.templates.rules.domain import (
     Definition,
     DocumentFields,
@@ -19,7 +20,9 @@ from services.templates.rules.domain import (
     clone_name,
     cloned,
     define,
+    extended,
     redefine,
+    with_conditions,
     with_parties,
     with_role_names,
     with_roles_written,
@@ -191,6 +194,27 @@ def test_an_updated_template_keeps_the_uuids_of_what_stayed() -> None:
     assert named(after)["Name"].uuid == named(before)["Name"].uuid
     # It is of another type now: another field.
     assert named(after)["Date"].uuid != named(before)["Date"].uuid
+
+
+def test_as_many_of_everything_as_the_limits_say() -> None:
+    limits = Limits(documents=2, fields=2, roles=2)
+    two = [document(number, [FieldInput(name="x", role=f"R{number}")]) for number in range(2)]
+    present = define(two, limits)
+    assert len(present.parties) == 2
+    parties = with_role_names(present.parties, ["A", "B"], limits)
+    for refused, what in (
+        (lambda: with_role_names(parties, ["A", "B", "C"], limits), "roles must not have more than 2 entries"),
+        (lambda: extended(present, [document(2)], ["doc-0", "doc-1", "doc-2"], limits), "documents must not have more"),
+        (lambda: redefine([FieldInput(name=name) for name in "abc"], parties, {}, (), limits), "more than 2 fields"),
+    ):
+        with pytest.raises(ServiceError, match=what):
+            refused()
+
+
+def test_a_document_cannot_depend_on_what_is_not_there() -> None:
+    asked = [Asked("doc-0", [Condition(field_uuid="gone", action="checked")], "schema[0]")]
+    with pytest.raises(ServiceError):
+        with_conditions(made(document(0, [FieldInput(name="x")])), asked)
 
 
 def test_too_many_documents_and_none_at_all_are_refused() -> None:

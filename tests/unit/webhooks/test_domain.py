@@ -21,6 +21,7 @@ def test_an_unknown_event_is_refused_with_its_place() -> None:
         domain.subscribed(["form.viewed", "form.sealed"])
     assert refused.value.field == "events[1]"
     assert "form.sealed" in refused.value.reason
+    assert str(refused.value) == refused.value.reason
 
 
 def test_a_secret_header_is_kept_as_given() -> None:

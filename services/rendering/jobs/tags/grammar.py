@@ -167,7 +167,7 @@ def _finish(parsed: ParsedTag, word: str) -> None:
         tag.options.append(parsed.option)
     if reason := leave_out_contradiction(tag.validation, tag.type):
         parsed.remarks.append(reason)
-    if tag.default_value is not None and word != "datenow":
+    if tag.default_value is not None:
         try:
             tag.default_value = _default(tag, str(tag.default_value))
         except BadValue as reason:
