@@ -35,7 +35,7 @@ from contracts.fields.rules import (
 from contracts.fields.values import BadValue
 from contracts.plain_text import FORBIDDEN, lines, one_line
 from contracts.problems import Problems
-from contracts.types import FieldType
+from contracts.types import FieldDefinition, FieldType
 from contracts.web_url import NOT_A_URL, is_web_url
 
 RULES = ("pattern", "message", "min", "max", "step")
@@ -52,6 +52,8 @@ def options(
 ) -> list[str]:
     """The options of a choice: as given, else as the areas name them. A choice without any cannot be made."""
     chosen = [option.strip() for option in raw]
+    if kind in CHOICES and not chosen:
+        chosen = list(dict.fromkeys(area_options))
     if len(chosen) > MOST_OPTIONS:
         problems.add(f"{path}.options", f"must not have more than {MOST_OPTIONS} entries")
     for i, option in enumerate(chosen):
@@ -61,7 +63,6 @@ def options(
             problems.add(f"{path}.options[{i}]", f"repeats the option {option!r}")
     if kind not in CHOICES:
         return []
-    chosen = chosen or list(dict.fromkeys(area_options))
     if not chosen:
         problems.add(f"{path}.options", f"are required for a {kind} field")
     return chosen
@@ -84,7 +85,8 @@ CONFLICTS = {"max": "must not be below min", "min": "must not be above max", "st
 
 def contradiction(rules: Mapping[str, Any], kind: FieldType) -> tuple[str, str] | None:
     """Two rules that no value satisfies together, or None: bounds with nothing between them, a step with nothing on it."""
-    low, high, step = rules.get("min"), rules.get("max"), rules.get("step")
+    read = _BOUNDS.get(kind, lambda bound: bound)
+    low, high, step = read(rules.get("min")), read(rules.get("max")), values.as_number(rules.get("step"))
     if low is not None and high is not None and (isinstance(low, str) != isinstance(high, str) or low > high):
         return "min", "max"
     if kind is FieldType.NUMBER and low is None and high is not None and step:
@@ -92,6 +94,21 @@ def contradiction(rules: Mapping[str, Any], kind: FieldType) -> tuple[str, str] 
         lowest = (Decimal(str(high)) / Decimal(str(step))).to_integral_value("ROUND_FLOOR") * Decimal(str(step))
         return ("max", "step") if lowest < -LARGEST_NUMBER else None
     return None
+
+
+def unsatisfiable(field: FieldDefinition) -> str | None:
+    """Why its signer could not complete, or nothing be judged by its pattern, as the end of a sentence about a stored field; or
+    None. Older versions took what is refused now; what may stay empty does no harm."""
+    from contracts.fields.patterns import compiled, unusable  # not where tags are read
+
+    rules, kept = KINDS[field.type].rules, field.validation
+    demanded = field.required and not field.readonly
+    pattern = str(kept.get("pattern") or "")
+    if "pattern" in rules and (demanded or compiled(pattern) is None):
+        reason = unusable(pattern, of_phone=field.type is FieldType.PHONE) if pattern else None
+        return f"pattern {reason}" if reason else None
+    conflict = contradiction(kept, field.type) if demanded and "min" in rules else None
+    return f"{conflict[1]} {CONFLICTS[conflict[1]]}" if conflict else None
 
 
 def rule(field: Field, key: str, value: Any) -> Any:
@@ -333,6 +350,7 @@ _FORMATS: dict[FieldType, Read] = {
     FieldType.SIGNATURE: _one_of(*SIGNATURE_FORMATS),
     FieldType.INITIALS: _one_of(*SIGNATURE_FORMATS),
 }
+_BOUNDS: dict[FieldType, Read] = {FieldType.NUMBER: values.as_number, FieldType.DATE: values.as_day}
 PREFERENCES: dict[str, Read] = {
     "font_size": _font_size,
     "color": _color,

@@ -6,6 +6,7 @@ attachment; file a list of them; verification ``verified``, which is proved (``i
 None. The rules are those of the browser: nothing is accepted here that the signing page would refuse, and the reverse.
 """
 
+import contextlib
 import math
 import re
 import unicodedata
@@ -171,9 +172,12 @@ def _timed(text: str) -> str:
 
 def _stored_moment(moment: datetime) -> str:
     """Not of the calendar's first and last year: in another time zone it may be beyond them, and nobody could show it."""
-    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+    text = moment.isoformat(timespec="seconds")
+    with contextlib.suppress(OverflowError):  # beyond the calendar, so of its first or last year
+        text = moment_text(moment) if moment.tzinfo else text
+    if not _FIRST_YEAR <= int(text[:4]) <= _LAST_YEAR:
         raise BadValue(f"must be of the years {_FIRST_YEAR} to {_LAST_YEAR}")
-    return moment_text(moment) if moment.tzinfo else moment.isoformat(timespec="seconds")
+    return text
 
 
 def moment_text(moment: datetime) -> str:
@@ -241,9 +245,9 @@ def _broken_rule(field: Field, value: Any) -> str | None:
         usable = compiled(pattern)
         return "does not have the required form" if usable and usable.fullmatch(value) is None else None
     if "step" in rules:
-        return _out_of_bounds(value, limits, _as_number) or _off_step(value, limits)
+        return _out_of_bounds(value, limits, as_number) or _off_step(value, limits)
     if "min" in rules:
-        return _out_of_bounds(value[:10], limits, _as_date)
+        return _out_of_bounds(value[:10], limits, as_day)
     return None
 
 
@@ -258,10 +262,10 @@ def _out_of_bounds(value: Any, rules: Mapping[str, Any], convert: Callable[[Any]
 
 def _off_step(value: int | float, rules: Mapping[str, Any]) -> str | None:
     """As in HTML: the allowed values are ``min`` (or 0) plus whole multiples of ``step``."""
-    step = _as_number(rules.get("step"))
+    step = as_number(rules.get("step"))
     if not step or step <= 0:
         return None
-    start = _as_number(rules.get("min")) or 0
+    start = as_number(rules.get("min")) or 0
     try:
         rest = (Decimal(str(value)) - Decimal(str(start))) % Decimal(str(step))
     except InvalidOperation:  # the step is finer than the 28 digits of Decimal: every number is on it
@@ -271,12 +275,16 @@ def _off_step(value: int | float, rules: Mapping[str, Any]) -> str | None:
     return "must be a whole number" if step == 1 and start == int(start) else f"must be in steps of {step}"
 
 
-def _as_number(bound: Any) -> int | float | None:
-    try:
-        return float(bound) if isinstance(bound, str) else bound
-    except ValueError:
-        return None
+def as_number(bound: Any) -> int | float | None:
+    """A bound or step of numbers as values are judged by it; None where it says nothing."""
+    if isinstance(bound, str):
+        try:
+            bound = float(bound)
+        except ValueError:
+            return None
+    return bound if isinstance(bound, int | float) and math.isfinite(bound) else None
 
 
-def _as_date(bound: Any) -> str | None:
+def as_day(bound: Any) -> str | None:
+    """A bound of dates as values are judged by it; None where it says nothing."""
     return bound[:10] if isinstance(bound, str) and re.match(r"\d{4}-\d{2}-\d{2}", bound, re.ASCII) else None

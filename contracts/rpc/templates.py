@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from contracts.blobs import BlobRef
 from contracts.dry_run import DryRun
@@ -36,6 +36,12 @@ class AreaInput(Tolerant):
     option: str | None = None
     attachment_uuid: str | None = None
     cell_w: float | None = None
+
+    @field_validator("option")
+    @classmethod
+    def _without_blanks(cls, option: str | None) -> str | None:
+        """Options are kept so, and a value is compared with them."""
+        return (option or "").strip() or None
 
 
 class FieldInput(FieldContent):

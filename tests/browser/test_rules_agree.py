@@ -69,6 +69,10 @@ CASES: list[tuple[FieldDefinition, list[Any]]] = [
     (definition("date"), [*DATES[:5], None]),
     (definition("date", validation={"min": "2020-01-31", "max": "2020-12-31"}), DATES[:2] + DATES[3:5]),
     (definition("date", validation={"min": "soon"}), DATES[:2]),
+    (
+        definition("date", preferences={"format": "DD/MM/YYYY HH:mm"}),
+        ["0001-12-31T23:00:00Z", "0002-01-01T00:00:00Z", "9998-12-31T23:59:59Z", "9999-01-01T00:00:00Z", "2020-01-31"],
+    ),
     (definition("checkbox"), [True, False, None]),
     (definition("checkbox", required=False), [True, False, None]),
     (definition("radio", options=["A", "B"]), ["A", "B", "C", None]),
@@ -103,6 +107,46 @@ def test_the_browser_takes_exactly_what_the_server_takes(modules: Page) -> None:
         if answer != server_takes(one, value)
     ]
     assert differ == []
+
+
+READ_IN_TWO_WAYS = {
+    r"\A[0-9]+\z": "123",
+    "[[:digit:]]{4}": "1234",
+    r"\pL+": "Zoë",
+    r"\x{41}b": "Ab",
+    r"\Qa.b\E": "a.b",
+    "[]x]+": "]x",
+    "[^]x]": "a",
+    "[a&&b]+": "a&b",
+    "(?i)yes": "YES",
+}
+"""Patterns that RE2 and JavaScript read otherwise, with what RE2 takes."""
+READ_ALIKE = {
+    r"[\w-.]+": "a-b.c",
+    r"\-x": "-x",
+    "[(]": "(",
+    r"[^\]]+": "ab",
+    r"\[x\]": "[x]",
+    "a|b[c]": "bc",
+    r"\\[z]": "\\z",
+}
+
+
+def test_the_browser_refuses_nothing_that_matches_by_the_pattern_of_the_server(modules: Page) -> None:
+    """No value would please both, and nobody could sign."""
+    cases = [
+        [definition("text", validation={"pattern": pattern}), value]
+        for pattern, value in [*READ_IN_TWO_WAYS.items(), *READ_ALIKE.items(), *((one, "~~") for one in READ_ALIKE)]
+    ]
+    answers = modules.evaluate(
+        """async (cases) => {
+            const { problemWith } = await import(module("validation.js"));
+            return cases.map(([field, value]) => problemWith(field, value) === null);
+        }""",
+        as_json(cases),
+    )
+    assert answers == [server_takes(one, value) for one, value in cases]
+    assert answers == [value != "~~" or one.validation["pattern"] == r"[^\]]+" for one, value in cases]
 
 
 ACTIONS = [

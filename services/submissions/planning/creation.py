@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from contracts.errors import ServiceError
-from contracts.fields import patterns
+from contracts.fields import checker
 from contracts.problems import Problems
 from contracts.rpc.submissions.api import Message, NewSubmission, NewSubmitter
 from contracts.rpc.templates import Composition, TemplateSnapshot
@@ -283,12 +283,12 @@ def _fields(
     for field in template.fields:
         if (overrides := by_party.get(field.submitter_uuid)) is None:
             continue
-        if field.type is FieldType.PAYMENT and overrides.apply(field).preferences.get("price") is None:
+        changed = overrides.apply(field)
+        if field.type is FieldType.PAYMENT and changed.preferences.get("price") is None:
             problems.add(field_of(template), f"has the payment field {field.name or field.uuid} without a price")
-        pattern = field.validation.get("pattern")
-        if pattern and (reason := patterns.unusable(str(pattern))):
-            problems.add(field_of(template), f"has the field {field.name or field.uuid} whose pattern {reason}")
-        fields.append(overrides.apply(field))
+        if reason := checker.unsatisfiable(changed):
+            problems.add(field_of(template), f"has the field {field.name or field.uuid} whose {reason}")
+        fields.append(changed)
     return fields
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from contracts.errors import ServiceError
 from contracts.fields import conditions
 from contracts.fields import values as rules
+from contracts.fields.kinds import ATTACHED
 from contracts.markdown_text import plain_title
 from contracts.types import STATIC_TYPES, FieldDefinition, FieldType
 from services.submissions.rules import placeholders
@@ -39,6 +40,8 @@ def with_defaults(own: Sequence[FieldDefinition], stored: Mapping[str, Any], sig
     for field in own:
         if field.uuid in filled:
             continue
+        if field.type in ATTACHED and placeholders.has_placeholder(field.default_value):
+            continue  # of an older version: what it stands for is no attachment, and the documents could not be sealed
         try:
             value = rules.coerce(field, placeholders.resolve(field, signing.details, signing.at, signing.time_zone))
         except rules.BadValue:

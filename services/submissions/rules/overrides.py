@@ -117,6 +117,9 @@ def template_defaults(definition: FieldDefinition, found: Overrides) -> None:
     if default is None or definition.uuid in found.values or "default_value" in found.changes.get(definition.uuid, {}):
         return
     if definition.type in ATTACHED:
+        if rules.awaits(definition, default):  # of an older version; a name is no picture
+            found.changes.setdefault(definition.uuid, {})["default_value"] = None
+            return
         problems = Problems()
         _take(found, definition, default, f"fields.{definition.name}.default_value", (), problems, preset=True)
         problems.refuse()

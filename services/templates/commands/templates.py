@@ -213,7 +213,7 @@ def _redefined(row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits) ->
         fields = domain.with_roles_written(present.fields, parties)
         return domain.with_conditions(Definition(parties, fields), asked)
     documents = {one.uuid: [PageSize.model_validate(page) for page in one.pages] for one in row.documents}
-    return domain.redefine(command.fields, parties, documents, asked, limits)
+    return domain.redefine(command.fields, parties, documents, asked, limits, present.fields)
 
 
 def _asked(present: Definition, command: rpc.UpdateTemplate, documents: Sequence[str]) -> list[Asked]:

@@ -144,11 +144,12 @@ def redefine(
     documents: Mapping[str, list[PageSize]],
     asked: Sequence[Asked],
     limits: Limits,
+    stored: Sequence[FieldDefinition] = (),
 ) -> Definition:
     """The whole list of fields, as PUT gives it: fields keep the uuid they come with, roles not there yet are appended.
 
     ``documents`` maps the uuid of each document to its pages. An area of a template with one document need not name it.
-    ``asked`` are the conditions of documents.
+    ``asked`` are the conditions of documents, ``stored`` the fields before: what stays as it was is not judged again.
     """
     check_size("fields", given, limits)
     problems = Problems()
@@ -156,7 +157,7 @@ def redefine(
     for i, one in enumerate(given):
         if not roles.has(one.submitter_uuid):
             roles.learn(names.key(one.role or "", f"fields[{i}].role", problems))
-    fields = FieldList(roles, problems, ())
+    fields = FieldList(roles, problems, (), stored)
     where = _on_documents(documents, problems)
     for i, one in enumerate(given):
         fields.add_explicit(one, f"fields[{i}]", where, "")

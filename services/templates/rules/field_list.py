@@ -1,5 +1,6 @@
 """The fields of a template while they are being read: explicit ones, tags, form fields, what they have in common."""
 
+import json
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,12 +50,23 @@ class Origin:
 
 
 class FieldList:
-    """Fields of the same name and role become one with several areas: the first explicit one says what it is."""
+    """Fields of the same name and role become one with several areas: the first explicit one says what it is.
 
-    def __init__(self, roles: Roles, problems: Problems, previous: Sequence[FieldDefinition]) -> None:
+    ``stored`` are the template's fields as they are: settings that come back unchanged are not judged again, because an older
+    version may have taken what is refused now, and who sends all fields back wants to change another one.
+    """
+
+    def __init__(
+        self,
+        roles: Roles,
+        problems: Problems,
+        previous: Sequence[FieldDefinition],
+        stored: Sequence[FieldDefinition] = (),
+    ) -> None:
         self.notices: list[Notice] = []
         self._roles = roles
         self._problems = problems
+        self._stored = {one.uuid: one for one in stored}
         self._previous = {_identity(one): one.uuid for one in previous if one.name}
         self._explicit: dict[str, list[FieldDefinition]] = {}
         self._found: dict[str, list[FieldDefinition]] = {}
@@ -66,6 +78,7 @@ class FieldList:
     def add_present(self, one: FieldDefinition) -> None:
         """A field that is there already and stays: what comes later with its name and role adds areas to it."""
         self._uuids.add(one.uuid)
+        self._stored[one.uuid] = one
         self._keep(one.model_copy(), self._explicit.setdefault("", []))
 
     def add_explicit(self, given: FieldInput, path: str, place_of: PlaceOf, document_uuid: str) -> None:
@@ -98,6 +111,10 @@ class FieldList:
         self.notices += [notice.model_copy(update={"document": origin.name}) for notice in notices]
         mistakes = Problems()
         one = self._definition(tag, name, areas, "", mistakes)
+        same = self._named.get((one.submitter_uuid, one.name))
+        if same is not None and same.uuid in self._stored and one.type in (same.type, FieldType.TEXT):
+            add_areas(same, one)  # what the field is was said before
+            return
         for mistake in mistakes.found:
             reason = f"{mistake['field'].lstrip('.')} {mistake['reason']}"
             message = f"field {name!r}: {reason}, and was left out"
@@ -107,7 +124,6 @@ class FieldList:
                 self.notices.append(Notice(code="default_left_out", message=message, document=origin.name))
             else:
                 self._problems.add(origin.path, f"has a field {name!r} whose {reason}")
-        same = self._named.get((one.submitter_uuid, one.name))
         if same is not None and one.type in (same.type, FieldType.TEXT):
             add_areas(same, one)
             return
@@ -144,10 +160,13 @@ class FieldList:
             readonly=given.readonly,
             title=checker.shown_text(given.title, f"{path}.title", problems),
             description=checker.shown_text(given.description, f"{path}.description", problems),
-            options=checker.options(given.options, area_options, given.type, path, problems),
-            preferences=checker.preferences(given.preferences, given.type, path, problems),
             areas=areas,
         )
+        stored = self._stored.get(getattr(given, "uuid", None) or "")
+        if stored is not None and _settings(stored) == _settings(given):
+            return field.model_copy(update={key: getattr(stored, key) for key in _SETTINGS})
+        field.options = checker.options(given.options, area_options, given.type, path, problems)
+        field.preferences = checker.preferences(given.preferences, given.type, path, problems)
         field.validation = checker.validation(given.validation, field, path, problems)
         field.default_value = checker.default_value(given.default_value, field, path, problems)
         return field
@@ -194,6 +213,14 @@ def check_actions(conditions: Sequence[Condition], path: str, problems: Problems
     for i, condition in enumerate(conditions):
         if condition.action not in CONDITION_ACTIONS:
             problems.add(f"{path}.conditions[{i}].action", f"must be one of {', '.join(CONDITION_ACTIONS)}")
+
+
+_SETTINGS = ("type", "options", "preferences", "validation", "default_value")
+
+
+def _settings(field: FieldInput | TagField | FieldDefinition) -> str:
+    """As text, in which 1 is not true."""
+    return json.dumps({key: getattr(field, key) for key in _SETTINGS}, sort_keys=True)
 
 
 def _identity(one: FieldDefinition) -> tuple[str, str, str]:

@@ -101,6 +101,7 @@ INPUTS = [
     rules("number", "min=-0.5;max=1e3", {"min": -0.5, "max": 1000}, min="-0.5", max="1e3"),
     rules("date", "min=2026-01-01;max=2026-12-31", min="2026-01-01", max="2026-12-31"),
     rules("date", "min=01/31/2026", {"min": "2026-01-31"}, min="01/31/2026"),
+    rules("date", "min=0001-01-01", min="0001-01-01"),
     rules("text", "min=1;max=2", min=1, max=2),
     rules("number", None, {}, min="", max=None),
     no_rule("number", "min=10;max=5", "max", "must not be below min", left={"min": 10}, min=10, max=5),

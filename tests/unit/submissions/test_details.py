@@ -167,6 +167,36 @@ def test_written_dates_are_read_back(pattern: str) -> None:
     assert parsed_date(formats.formatted_date(day, pattern), pattern) == day
 
 
+@pytest.mark.parametrize(
+    ("text", "pattern", "day"),
+    [
+        ("01/31/0099", None, date(99, 1, 31)),
+        ("1.2.99", "D.M.YY", date(2099, 2, 1)),
+        ("on 1.2.2026", "[on] D.M.YYYY", date(2026, 2, 1)),
+        ("1.2.2026 3:04 pm CET", "D.M.YYYY h:mm a z", date(2026, 2, 1)),
+        ("20260201 1504", "YYYYMMDD HHmm", date(2026, 2, 1)),
+        ("2026-02", "YYYY-MM", date(2026, 2, 1)),
+    ],
+)
+def test_dates_as_a_format_writes_them(text: str, pattern: str | None, day: date) -> None:
+    assert parsed_date(text, pattern) == day
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        ("01.02.03.2026", "DD.DD.MM.YYYY"),
+        ("1.2.2026 123", "D.M.YYYY H"),
+        ("1.2.2026 1:2", "D.M.YYYY H"),
+        ("at 1.2.2026", "[on] D.M.YYYY"),
+        ("1.2.2026 nine", "D.M.YYYY A"),
+    ],
+)
+def test_each_part_of_a_date_is_short_and_there_once(text: str, pattern: str) -> None:
+    """Else matching takes as many steps as there are ways to divide a text among the parts."""
+    assert parsed_date(text, pattern) is None
+
+
 @pytest.mark.parametrize("text", ["31/02/2026", "5", "", "2026", "aa/bb/cccc"])
 def test_what_is_no_date_in_that_format(text: str) -> None:
     assert parsed_date(text, "DD/MM/YYYY") is None

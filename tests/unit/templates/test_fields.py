@@ -124,6 +124,22 @@ def test_areas_can_name_the_options() -> None:
     assert [area.option for area in field.areas] == ["Yes", "No", "Yes"]
 
 
+@pytest.mark.parametrize("option", ["Yes\nNo", "x" * 256, "a\u202eb"])
+def test_options_of_areas_are_judged_as_any(option: str) -> None:
+    """Values are read without line breaks: nobody could choose it."""
+    details = refused(type="radio", areas=[AreaInput(x=0.1, y=0.1, w=0.02, h=0.02, option=option)])
+    assert details[0]["field"] == "documents[0].fields[1].options[0]"
+    many = [AreaInput(x=0.1, y=0.1, w=0.02, h=0.02, option=f"{n}") for n in range(501)]
+    assert refused(type="radio", areas=many)[0]["field"] == "documents[0].fields[1].options"
+
+
+def test_blanks_around_an_area_s_option_are_not_part_of_it() -> None:
+    areas = [AreaInput(x=0.1, y=0.1, w=0.02, h=0.02, option=option) for option in ("Yes ", " No", " ")]
+    for field in (one(type="radio", areas=areas), one(type="radio", options=["Yes", "No "], areas=areas)):
+        assert field.options == ["Yes", "No"]
+        assert [area.option for area in field.areas] == ["Yes", "No", None]
+
+
 def test_an_area_of_an_option_that_is_not_there_is_refused() -> None:
     area = AreaInput(x=0.1, y=0.1, w=0.02, h=0.02, option="Maybe")
     details = refused(type="radio", options=["Yes", "No"], areas=[area])

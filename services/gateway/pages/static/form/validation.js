@@ -73,9 +73,10 @@ export function isDate(text) {
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
 }
 
-/** `YYYY-MM-DDTHH:MM`, with seconds and a zone or without. */
+/** `YYYY-MM-DDTHH:MM`, with seconds and a zone or without; not of the calendar's edges, where other zones are beyond it. */
 function isMoment(text) {
-  return /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/.test(text) && isDate(text.slice(0, 10)) && !Number.isNaN(new Date(text).getTime());
+  if (!/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/.test(text) || !isDate(text.slice(0, 10))) return false;
+  return text >= "0002" && text < "9999" && !Number.isNaN(new Date(text).getTime());
 }
 
 /** A bound as a number, or null. */
@@ -105,9 +106,14 @@ function dateProblem(value, rules) {
   return null;
 }
 
-/** HTML's pattern attribute: the whole text must match. A pattern that no engine reads is no rule. */
+/**
+ * HTML's pattern attribute: the whole text must match. A pattern that no engine reads is no rule here. Nor is one that RE2, by
+ * which the server judges, reads otherwise: no value might please both.
+ */
 function compiled(pattern) {
-  for (const flags of ["v", "u", ""]) {
+  const escaped = pattern.match(/\\./gs) ?? [];
+  if (ODD_SET.test(pattern.replace(/\\./gs, ""))) return null;
+  for (const flags of escaped.every((one) => PLAIN_ESCAPE.test(one)) ? ["v", "u", ""] : ["v", "u"]) {
     try {
       return new RegExp(`^(?:${pattern})$`, flags);
     } catch {
@@ -116,3 +122,9 @@ function compiled(pattern) {
   }
   return null;
 }
+
+/** A set that begins with ] or has a set in it ([[:digit:]]), or what would be arithmetic of sets. */
+const ODD_SET = /\[\^?\]|\[[^\]]*(\[|&&|--)/;
+
+/** Without a flag, \A and the like are the letters themselves. */
+const PLAIN_ESCAPE = /\\([^a-zA-Z]|[bBdDfnrsStvwW])/s;
