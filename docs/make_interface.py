@@ -3,23 +3,24 @@
 .venv/bin/python -m docs.make_interface
 
 The rows and their tests are docs/interface_rows.yaml, the operations are those of contracts/openapi.yaml. Which test proves a
-row nobody can find by reading: it is named by hand. What can be read (docs/tests_said.py) is checked: that each test is there,
-and that for each operation of a row one of them sends the method to the path, or calls the published client's method for it,
-itself or through a function that it calls, and writes the row's key for this call. Tests made for all operations alike do not
-count.
+row nobody can find by reading: it is named by hand. What a machine can tell is checked: that each test is there
+(tests/contract/test_interface.py), and that for each operation of a row one of them really sent it, with the row's key
+(tests/support/recording.py, at the end of a run). Tests made for all operations alike do not count.
 """
 
+import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from docs.tests_said import ROOT, Function, module, reached
 from services.gateway.http import specification
 
+ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs" / "interface_rows.yaml"
 PAGE = ROOT / "docs" / "interface.md"
 GENERATED = {"test_generated_calls.py", "test_role_matrix.py", "test_hostile_json.py", "test_openapi.py"}
@@ -30,6 +31,7 @@ what it says is not so: when its key is ignored, or its default is another. Besi
 `tests/e2e/test_generated_calls.py` (calls made from the document), `tests/contract/test_role_matrix.py` (every role; own,
 shared and foreign records) and `tests/contract/test_hostile_json.py`.
 """
+ALSO = {"HEAD": "GET", "PATCH": "PUT"}
 TITLES = {"decisions": "Decisions on the interface", "beyond": "Beyond the specification"}
 
 
@@ -43,9 +45,18 @@ class Row:
     tests: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Request:
+    """``path`` with or without ``/api``; ``keys`` are parameters and paths of keys in the body."""
+
+    method: str
+    path: str
+    keys: frozenset[str] = frozenset()
+
+
 def rows() -> list[Row]:
     """The list, in its order."""
-    listed = yaml.safe_load(ROWS.read_text())
+    listed = yaml.load(ROWS.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
     return [Row(one["row"], tuple(one.get("operation", ())), one.get("key"), tuple(one["tests"])) for one in listed]
 
 
@@ -71,15 +82,9 @@ def faults(row: Row) -> Iterator[str]:
     yield from (f"{name} takes no {row.key}" for name in known if row.key and not _takes(_operations()[name], row.key))
     if not row.tests:
         yield "no test"
-    yield from (f"{test} is not there" for test in row.tests if _function(test) is None)
-    found = [
-        reached(function)
-        for test in row.tests
-        if test.partition("::")[0].rpartition("/")[2] not in GENERATED and (function := _function(test))
-    ]
-    for name in known:
-        if not any(says(functions, _operations()[name], row.key) for functions in found):
-            yield f"none of the tests calls {name}" + (f" with {row.key}" if row.key else "")
+    yield from (f"{test} is not there" for test in row.tests if not _is_there(test))
+    if row.operations and row.tests and all(map(_is_generated, row.tests)):
+        yield "only tests made for all operations alike"
 
 
 def without_row() -> set[str]:
@@ -87,57 +92,49 @@ def without_row() -> set[str]:
     return set(_operations()) - {operation for row in rows() for operation in row.operations}
 
 
-def operation(name: str) -> specification.Operation:
-    """An operation of the document by its id."""
-    return _operations()[name]
+def not_sent(row: Row, sent: Mapping[str, Collection[Request]]) -> Iterator[str]:
+    """Operations of a row that none of its tests sent with the row's key, in words. ``sent`` maps tests to their requests."""
+    requests = [request for test in row.tests if not _is_generated(test) for request in sent.get(test, ())]
+    for name in row.operations:
+        calls = [request for request in requests if operation_of(request) == name]
+        if not any(row.key is None or row.key in request.keys for request in calls):
+            wanted = f"{name} with {row.key}" if row.key else name
+            yield f"{wanted} was sent by none of {', '.join(row.tests)}"
 
 
-def says(functions: list[Function], wanted: specification.Operation, key: str | None) -> bool:
-    """Does a test, with the functions that it calls, call the operation, and with this key?
-
-    A key belongs to the calls of the function that writes it. Only where none of these takes it, it is meant for a call that
-    is made elsewhere: the function hands it on, or gives it back.
-    """
-    leaf = re.split(r"[.\[]", key.removesuffix("[]"))[-1] if key else None
-    calling = [one for one in functions if _calls(one, wanted)]
-    if not calling or leaf is None:
-        return bool(calling)
-    return any(leaf in one.keys and (one in calling or not _calls_with(one, leaf)) for one in functions)
-
-
-def _function(test: str) -> Function | None:
-    """A test by its name, ``tests/e2e/test_x.py::test_y``."""
-    path, _, name = test.partition("::")
-    return module(ROOT / path).functions.get(name) if (ROOT / path).is_file() and name.startswith("test_") else None
-
-
-def _calls_with(function: Function, leaf: str) -> bool:
-    """Does the function itself call an operation that takes this key?"""
-    return any(leaf in _words(one.id) and _calls(function, one) for one in _operations().values())
+def operation_of(request: Request) -> str | None:
+    """The id of the operation that a request calls: of two that fit, the one whose path stands there as it is."""
+    method, path = ALSO.get(request.method, request.method), re.sub("^/api(?=/)", "", request.path)
+    return _by_path().get((method, path)) or next(
+        (name for (known, pattern), name in _by_pattern().items() if known == method and pattern.fullmatch(path)), None
+    )
 
 
 @cache
-def _words(name: str) -> set[str]:
-    """All parameters of an operation and all keys of its body, however deep."""
-    operation = _operations()[name]
-    found = {parameter["name"] for parameter in _parameters(operation)}
-    waiting = [content["schema"] for content in operation.definition.get("requestBody", {}).get("content", {}).values()]
-    seen: set[int] = set()
-    while waiting:
-        schema = _resolved(waiting.pop())
-        if id(schema) in seen:
-            continue
-        seen.add(id(schema))
-        found |= set(schema.get("properties", {}))
-        waiting.extend(schema.get("properties", {}).values())
-        waiting.extend(each for kind in ("allOf", "anyOf", "oneOf") for each in schema.get(kind, ()))
-        waiting.extend(schema[kind] for kind in ("items", "additionalProperties") if isinstance(schema.get(kind), dict))
-    return found
+def functions(path: Path) -> frozenset[str]:
+    """The names of a file's functions."""
+    tree = ast.parse(path.read_text()) if path.is_file() else ast.Module([], [])
+    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+
+
+def _is_there(test: str) -> bool:
+    """Is there a test of this name, ``tests/e2e/test_x.py::test_y``?"""
+    path, _, name = test.partition("::")
+    return name.startswith("test_") and name in functions(ROOT / path)
+
+
+def _is_generated(test: str) -> bool:
+    return Path(test.partition("::")[0]).name in GENERATED
+
+
+@cache
+def _document() -> dict[str, Any]:
+    return specification.document()
 
 
 @cache
 def _operations() -> dict[str, specification.Operation]:
-    return {one.id: one for one in specification.operations(_DOCUMENT)}
+    return {each.id: each for each in specification.operations(_document())}
 
 
 def _takes(operation: specification.Operation, key: str) -> bool:
@@ -149,7 +146,7 @@ def _takes(operation: specification.Operation, key: str) -> bool:
 
 def _parameters(operation: specification.Operation) -> list[dict[str, Any]]:
     own = operation.definition.get("parameters", [])
-    return [_resolved(parameter) for parameter in [*_DOCUMENT["paths"][operation.path].get("parameters", []), *own]]
+    return [_resolved(parameter) for parameter in [*_document()["paths"][operation.path].get("parameters", []), *own]]
 
 
 def _has(schema: dict[str, Any], steps: list[str]) -> bool:
@@ -164,27 +161,27 @@ def _has(schema: dict[str, Any], steps: list[str]) -> bool:
 
 def _resolved(node: dict[str, Any]) -> dict[str, Any]:
     while "$ref" in node:
-        target: Any = _DOCUMENT
+        target: Any = _document()
         for step in node["$ref"].removeprefix("#/").split("/"):
             target = target[step]
         node = target
     return node
 
 
-def _calls(function: Function, operation: specification.Operation) -> bool:
-    method = operation.method.upper()
-    return any(called == method and _is_path_of(path, operation.path) for called, path in function.calls)
+@cache
+def _by_path() -> dict[tuple[str, str], str]:
+    return {(each.method.upper(), each.path): each.id for each in _operations().values()}
 
 
 @cache
-def _is_path_of(called: str, path: str) -> bool:
-    """Is this the path of an operation, with something in its places? Another operation's own path is not."""
-    if called != path and called in {one.path for one in _operations().values()}:
-        return False
-    return re.fullmatch(re.sub(r"\\{[^}]*}", "[^/]+", re.escape(path)), called) is not None
+def _by_pattern() -> dict[tuple[str, re.Pattern[str]], str]:
+    """Operations with a place in their path, and what such a path looks like."""
+    return {
+        (method, re.compile(re.sub(r"\\{[^}]*}", "[^/]+", re.escape(path)))): name
+        for (method, path), name in _by_path().items()
+        if "{" in path
+    }
 
-
-_DOCUMENT = specification.document()
 
 if __name__ == "__main__":
     PAGE.write_text(page())

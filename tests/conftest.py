@@ -23,6 +23,7 @@ from xdist.workermanage import WorkerController
 from contracts.runtime.bus import client
 from deploy import rabbitmq
 from deploy.local import BUSY_WORKERS
+from tests.support import recording
 from tests.support.identity_provider import ProviderProcess
 from tests.support.postgres import PrivatePostgres
 from tests.support.suite import FEW_CODES, RunningSuite, start_suite
@@ -123,11 +124,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    recording.register(config)
     if config.getoption("record_durations") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Recording())
+        config.pluginmanager.register(Durations())
 
 
-class Recording:
+class Durations:
     """Adds up what the tests of each group take, for the next run's order. A run of some tests leaves the others' as they were."""
 
     def __init__(self) -> None:

@@ -71,19 +71,8 @@ def new_user(gateway: Gateway, email: str, role: str) -> dict[str, Any]:
 
 
 def test_a_user_s_life(gateway: Gateway) -> None:
-    made = gateway.ask(
-        "POST",
-        "/users",
-        {
-            "user": {
-                "email": " Ana@example.com ",
-                "first_name": "Ana",
-                "last_name": "Rey",
-                "password": "first-password",
-                "role": "editor",
-            }
-        },
-    )
+    ana = {"first_name": "Ana", "last_name": "Rey", "password": "first-password", "role": "editor"}
+    made = gateway.ask("POST", "/users", {**ana, "email": " Ana@example.com "})
     assert made.status == 201
     user = made.json()
     key = user.pop("api_key")
@@ -123,6 +112,9 @@ def test_a_user_s_life(gateway: Gateway) -> None:
         assert gateway.ask(method, f"/users/{user['id']}{path}", {} if method == "PUT" else None).status == 404
     assert new_user(gateway, "ana@example.com", "viewer")["id"] == user["id"]
     assert gateway.ask("POST", "/users", {"email": "bob@example.com"}).json()["role"] == "admin"
+    inside = gateway.ask("POST", "/users", {"user": {**ana, "email": "ana.rey@example.com"}}).json()
+    assert [inside[name] for name in ("email", "first_name", "role")] == ["ana.rey@example.com", "Ana", "editor"]
+    assert password_is(gateway, inside["id"], "first-password")
 
 
 def password_is(gateway: Gateway, user_id: int, password: str) -> bool:

@@ -1,43 +1,14 @@
-"""docs/interface.md: every row of the specification has its operations and the tests that prove it, and the page says so."""
+"""docs/interface.md: every row of the specification has its operations and the tests that prove it, and the page says so.
 
-from pathlib import Path
+Whether these tests send what the row is about, the end of the run says: tests/support/recording.py."""
 
 import pytest
 
-from docs import make_interface, tests_said
-from docs.make_interface import Row
+from docs import make_interface
+from docs.make_interface import Request, Row
 
 ROWS = make_interface.rows()
 TEST = "tests/e2e/test_submitters.py::test_completed_by_the_api"
-SAMPLE = """
-from tests.support.agreement import send
-
-def make(suite, **more):
-    return suite.api("POST", "/submissions", more)
-
-def test_other_call(suite):
-    send(suite, 1)
-    suite.api("PUT", "/submitters/1", {"completed_redirect_url": "x"})
-
-def test_same_call(suite):
-    suite.api("POST", "/submissions", {"completed_redirect_url": "x"})
-
-def test_handed_on(suite):
-    make(suite, completed_redirect_url="x")
-
-def test_no_call(desk):
-    desk.send(completed_redirect_url="x")
-
-WAYS = [("POST", "/submissions")]
-OPTIONS = {"completed_redirect_url": "x"}
-
-def test_named_elsewhere(suite):
-    for method, path in WAYS:
-        suite.api(method, path, OPTIONS)
-
-def test_another_client():
-    requests.post(f"{base_url}/api/submissions", json={"completed_redirect_url": "x"})
-"""
 
 
 def test_the_page_is_what_the_list_says() -> None:
@@ -46,7 +17,7 @@ def test_the_page_is_what_the_list_says() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_row_has_tests_that_call_its_operations_with_its_key(row: Row) -> None:
+def test_a_row_has_operations_that_take_its_key_and_tests(row: Row) -> None:
     assert list(make_interface.faults(row)) == []
 
 
@@ -63,10 +34,10 @@ def test_rows_are_listed_once_and_every_operation_is_in_one() -> None:
         (Row("x", ("submitters.update",), "completed"), "no test"),
         (Row("x", (), None, ("tests/e2e/test_submitters.py::test_nothing",)), "is not there"),
         (Row("x", (), None, ("tests/e2e/test_nothing.py::test_nothing",)), "is not there"),
-        (Row("x", ("users.remove",), None, (TEST,)), "calls users.remove"),
-        (Row("x", ("submitters.update",), "go_to_last", (TEST,)), "calls submitters.update with go_to_last"),
-        (Row("x", ("submitters.update", "submitters.get"), None, (TEST,)), "calls submitters.get"),
-        (Row("x", ("account.get",), None, ("tests/e2e/test_generated_calls.py::test_it",)), "calls account.get"),
+        (
+            Row("x", ("account.get",), None, ("tests/e2e/test_generated_calls.py::test_the_documented_call_works",)),
+            "only tests made for all",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_row_is_found(row: Row, fault: str) -> None:
@@ -80,17 +51,50 @@ def test_an_operation_without_a_row_is_found(monkeypatch: pytest.MonkeyPatch) ->
     assert make_interface.without_row() == {"tools.merge"}
 
 
-def test_a_key_counts_for_the_call_it_is_written_for_and_a_name_means_what_its_own_module_means(tmp_path: Path) -> None:
-    (tmp_path / "test_x.py").write_text(SAMPLE)
-    functions = tests_said.module(tmp_path / "test_x.py").functions
-    create, key = make_interface.operation("submissions.create"), "completed_redirect_url"
-    said = {name: make_interface.says(tests_said.reached(functions[name]), create, key) for name in functions}
-    assert said == {
-        "test_other_call": False,
-        "test_same_call": True,
-        "test_handed_on": True,
-        "test_no_call": False,
-        "test_named_elsewhere": True,
-        "test_another_client": True,
-        "make": False,
-    }
+UPDATE = Request("PUT", "/api/submitters/7", frozenset({"fields", "fields[].name"}))
+
+
+@pytest.mark.parametrize(
+    ("operations", "key", "test", "missing"),
+    [
+        (("submitters.update",), "fields[].name", TEST, ""),
+        (("submitters.update",), None, TEST, ""),
+        (("submitters.update",), "name", TEST, "submitters.update with name was sent by none of"),
+        (("submitters.update", "submitters.get"), None, TEST, "submitters.get was sent by none of"),
+        (
+            ("submitters.update",),
+            None,
+            "tests/e2e/test_submitters.py::test_other",
+            "submitters.update was sent by none of",
+        ),
+        (
+            ("submitters.update",),
+            None,
+            "tests/e2e/test_generated_calls.py::test_it",
+            "submitters.update was sent by none of",
+        ),
+        ((), None, TEST, ""),
+    ],
+)
+def test_what_the_tests_of_a_row_did_not_send_is_found(
+    operations: tuple[str, ...], key: str | None, test: str, missing: str
+) -> None:
+    sent = {TEST: {UPDATE}, "tests/e2e/test_generated_calls.py::test_it": {UPDATE}}
+    missed = list(make_interface.not_sent(Row("x", operations, key, (test,)), sent))
+    assert missed == [f"{missing} {test}"] if missing else missed == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "operation"),
+    [
+        ("PUT", "/api/submitters/7", "submitters.update"),
+        ("PATCH", "/submitters/7", "submitters.update"),
+        ("HEAD", "/api/submitters/7", "submitters.get"),
+        ("POST", "/api/submissions/init", "submissions.init"),
+        ("POST", "/api/submissions", "submissions.create"),
+        ("GET", "/api/submitters/7/8", None),
+        ("GET", "/s/abc", None),
+    ],
+)
+def test_which_operation_a_request_calls(method: str, path: str, operation: str | None) -> None:
+    assert make_interface.operation_of(Request(method, path)) == operation

@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+watchers: list[Callable[[str, str, bytes, bytes], None]] = []
+"""Each is told the method, the path, the query and the body of every request; of a body that comes at its own pace, nothing."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -59,6 +62,8 @@ async def ask(
         pieces = [raw]
     elif pieces or callable(chunks):
         headers.setdefault("transfer-encoding", "chunked")
+    for watcher in watchers:
+        watcher(method, path, query, b"".join(piece for piece in pieces if piece is not None))
     sent: list[dict[str, Any]] = []
     over = asyncio.Event()
     given = chunks() if callable(chunks) else None
