@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.rendering import domain
+from services.rendering.rules import domain
 from tests.support.drawing import field_value
 
 

@@ -538,7 +538,7 @@ def test_the_kernel_holds_back_what_python_does_not_see(tmp_path: Path, monkeypa
 
 def test_where_the_own_folder_cannot_be_used_no_other_is(tmp_path: Path) -> None:
     """Python would take /tmp then, which is everybody's; nothing can be written into this one, as into one on a full disk."""
-    script = "from services.rendering import confinement; confinement.confine(); open(__import__('sys').argv[1], 'w')"
+    script = "from services.rendering.children import confinement; confinement.confine(); open(__import__('sys').argv[1], 'w')"
     environment = {**os.environ, "TMPDIR": "/proc/sys/kernel"}
     done = subprocess.run(
         [sys.executable, "-c", script, tmp_path / "written"], env=environment, capture_output=True, text=True, cwd=TOP
@@ -579,7 +579,7 @@ from contracts.runtime.worker.patch import patch
 patch()
 import sys, time
 import eventlet
-from services.rendering.pool import ChildPool, JobTimedOut
+from services.rendering.children.pool import ChildPool, JobTimedOut
 from tests.support.rendering_tasks import run
 
 pool = ChildPool(size=2, tasks="tests.support.rendering_tasks").start()
@@ -610,7 +610,7 @@ print(len(pids), late, len(big[0]), while_sleeping > 10, while_late > 10)
 
 PARENT = """
 import sys, threading
-from services.rendering.pool import ChildPool
+from services.rendering.children.pool import ChildPool
 from tests.support.rendering_tasks import run
 
 pool = ChildPool(size=2, warm=2, tasks="tests.support.rendering_tasks", environment={"TMPDIR": sys.argv[1]}).start()
