@@ -29,6 +29,8 @@ make_interface.rows = lambda: [
     row("reply_to", "sending.py::test_fixture"),
     row("bcc_completed", "sending.py::test_one", "sending.py::test_cases"),
     row("phone", "other.py::test_other"),
+    row("role", "sending.py::test_second_with_the_shared"),
+    row("name", "sending.py::test_without_the_shared"),
     row("order", "failing.py::test_failing"),
     row("email", "failing.py::test_skipped"),
 ]
@@ -68,6 +70,19 @@ def url():
 @pytest.fixture
 def sent(url):
     requests.put(f"{url}/submitters/7", json={"reply_to": "a@example.com"})
+
+@pytest.fixture(scope="module")
+def shared(url):
+    requests.put(f"{url}/submitters/7", json={"role": "Seller", "name": "Ann"})
+
+def test_first_with_the_shared(shared):
+    pass
+
+def test_second_with_the_shared(shared):
+    pass
+
+def test_without_the_shared():
+    pass
 
 def test_one(url):
     with requests.Session() as session:  # one connection for all
@@ -130,15 +145,15 @@ def run(project: Path, *arguments: str) -> tuple[int, set[str], str]:
 
 def test_rows_that_were_not_sent_fail_the_run_also_side_by_side(project: Path) -> None:
     status, failed, last = run(project, "-n", "2", "--dist", "loadscope")
-    assert (status, failed) == (1, {"metadata", "bcc_completed", "phone"}), last
-    assert last.startswith("4 failed, 8 passed, 1 skipped"), last
+    assert (status, failed) == (1, {"metadata", "bcc_completed", "phone", "name"}), last
+    assert last.startswith("5 failed, 11 passed, 1 skipped"), last
 
 
 @pytest.mark.parametrize(
     ("arguments", "failed"),
     [
-        (("test_sending.py",), {"bcc_completed"}),
-        (("test_sending.py", "-k", "not values"), set()),
+        (("test_sending.py",), {"bcc_completed", "name"}),
+        (("test_sending.py", "-k", "not values"), {"name"}),
         (("test_sending.py::test_cases[name]",), set()),
     ],
     ids=" ".join,

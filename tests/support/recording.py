@@ -42,13 +42,15 @@ def register(config: pytest.Config) -> None:
 
 
 class Recorder:
-    """Keeps the requests of the test under way, if it is one of ``tests``."""
+    """Keeps the requests of the test under way, if it is one of ``tests``. What a fixture sent that several tests share is of
+    each test that uses it."""
 
     def __init__(self, tests: set[str]) -> None:
         self._tests = tests
         self._under_way = False
         self._requests: list[list[bytes]] = []
         self._of_connection: dict[int, list[bytes]] = {}
+        self._of_fixture: dict[str, set[Request]] = {}
 
     def start(self) -> None:
         """See whatever is sent from now on."""
@@ -87,14 +89,29 @@ class Recorder:
             self._under_way = False
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+        if fixturedef.scope == "function":
+            return (yield)
+        outside = self._under_way, self._requests
+        self._under_way, self._requests = True, []
+        try:
+            return (yield)
+        finally:
+            self._of_fixture[fixturedef.argname] = self._taken()
+            self._under_way, self._requests = outside
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if self._under_way:
-            requests, self._requests, self._of_connection = self._requests, [], {}
-            seen = {request_of(b"".join(pieces)) for pieces in requests}
+            seen = self._taken().union(*(self._of_fixture.get(name, ()) for name in getattr(item, "fixturenames", ())))
             # As ASCII: side by side, reports do not take half of a character, which is in keys of hostile bodies.
             report.__dict__["sent"] = json.dumps([(each.method, each.path, sorted(each.keys)) for each in seen])
         return report
+
+    def _taken(self) -> set[Request]:
+        requests, self._requests, self._of_connection = self._requests, [], {}
+        return {request_of(b"".join(pieces)) for pieces in requests}
 
 
 class Judge:
