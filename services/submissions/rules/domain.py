@@ -137,7 +137,7 @@ class Submission:
         status = self.status_at(now)
         if status is not SubmissionStatus.PENDING:
             return FormState(status.value)
-        if submitter.status is SubmitterStatus.COMPLETED or (submitter.viewer and self.all_signed):
+        if submitter.status is SubmitterStatus.COMPLETED or self.all_signed:
             return FormState.COMPLETED
         return FormState.OPEN if self.reached(submitter) else FormState.WAITING
 

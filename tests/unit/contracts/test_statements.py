@@ -51,6 +51,8 @@ def test_a_receipt_is_the_first_hundred_bits(digest: bytes) -> None:
         ("7K2M-0000-1111-ABCD-WXY", None),
         ("7K2M-0000-1111-ABCD-WXYU", None),
         ("7K2M-0000-1111-ABCD-WXYZ-1", None),
+        (" " * 76 + "7K2M-0000-1111-ABCD-WXYZ", "7K2M-0000-1111-ABCD-WXYZ"),
+        (" " * 77 + "7K2M-0000-1111-ABCD-WXYZ", None),
         ("", None),
         ("-" * 10_000, None),
     ],
@@ -86,3 +88,41 @@ def test_what_is_frozen_is_part_of_the_paper(
 ) -> None:
     digests = {statements.paper_digest(statements.paper_parts({}, [one], party)) for one in (before, after)}
     assert (len(digests) == 2) is bound
+
+
+def digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def test_the_places_of_a_statement() -> None:
+    assert statements.keys(1, 2, "ab") == ["statements/1/2-ab.json", "statements/1/2-ab.p7s"]
+    assert all(key.startswith(statements.folder(1)) for key in statements.keys(1, 2, "ab"))
+    assert statements.folder(1) == "statements/1/"
+
+
+def test_the_parts_are_digests_that_anybody_can_compute() -> None:
+    paper = {"name": "Lease", "sha256": "ab", "conditions": []}
+    empty = {"title": None, "description": "", "options": [], "preferences": {}, "required": False}
+    parts = statements.paper_parts(
+        {"d": paper},
+        [field(**empty), field(uuid="g", submitter_uuid="p2", title="Sum"), field(uuid="h", submitter_uuid="p2", type="stamp", x=0)],
+        "p1",
+    )  # fmt: skip
+    place = {"type": "text", "areas": [{"page": 1}]}
+    assert parts == {
+        "documents.d": digest(paper),
+        "fields.f": digest({"uuid": "f", "submitter_uuid": "p1", "name": "Amount", **place}),
+        "fields.g": digest({"uuid": "g", "submitter_uuid": "p2", **place}),
+        "fields.h": digest({"uuid": "h", "submitter_uuid": "p2", "name": "Amount", **place, "type": "stamp", "x": 0}),
+    }
+    assert statements.paper_digest(parts) == digest(parts)
+
+
+def test_a_value_is_confirmed_with_its_reason() -> None:
+    values, reasons = {"b": 0, "a": "x"}, {"a": "I agree", "c": "I was there"}
+    assert statements.value_parts(values, reasons) == {
+        "a": digest(["x", "I agree"]),
+        "b": digest([0, None]),
+        "c": digest([None, "I was there"]),
+    }
+    assert statements.given_digest(values, reasons) == digest({"values": values, "reasons": reasons})

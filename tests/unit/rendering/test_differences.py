@@ -69,9 +69,10 @@ def area(document: str) -> Area:
         ("{date} and {time} and so", "x and so", False),
         ("{date} end", " end", True),
         (None, "None", False),
+        ("On {date}.", None, False),
     ],
 )
-def test_a_heading(defined: str | None, drawn: str, same: bool) -> None:
+def test_a_heading(defined: str | None, drawn: str | None, same: bool) -> None:
     assert _is_defined(heading(drawn), heading(defined), ANN, 7) is same
 
 

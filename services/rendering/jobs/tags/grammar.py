@@ -134,7 +134,7 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
             parsed.said[key] = value
         except BadValue as reason:
             parsed.remarks.append(f"the attribute “{clean(key)}” {reason} and was left out")
-    if options and "options" not in attributes:
+    if "options" not in attributes:
         try:
             parsed.tag.options = values.options(options)
         except BadValue as reason:
