@@ -147,7 +147,7 @@ def record_event(session: Session, envelope: Envelope, now: datetime) -> None:
     """
     if not outbox.first_time(session, "event_log", envelope.id):
         return
-    head = _lock_log(session, now)
+    head = _lock_log(session)
     subject = session.get(SubjectHead, envelope.subject)
     if subject is None:
         subject = SubjectHead(subject=envelope.subject, last_sequence=0, epoch="", erased=False)
@@ -168,7 +168,7 @@ def catch_up(session: Session, gap: queries.Gap, history: SubjectEvents, now: da
     owner keeps, is.
     """
     caught_up = CaughtUp()
-    head = _lock_log(session, now)
+    head = _lock_log(session)
     subject = session.get(SubjectHead, gap.subject)
     if subject is None or (subject.epoch, subject.last_sequence) != gap.head:
         return caught_up  # another one came in between
@@ -208,7 +208,7 @@ def erase(session: Session, event_id: str, erased: Erased, now: datetime) -> Non
     if not outbox.first_time(session, "erase", event_id):
         return
     name = f"submission:{erased.submission_id}"
-    _lock_log(session, now)
+    _lock_log(session)
     subject = session.get(SubjectHead, name)
     if subject is None:
         subject = SubjectHead(subject=name, last_sequence=0, erased=True)
@@ -525,7 +525,7 @@ def _drop_old_attempts(session: Session, delivery_id: int, count: int) -> None:
     session.execute(sa.delete(Attempt).where(Attempt.delivery_id == delivery_id, Attempt.id < oldest_kept))
 
 
-def _lock_log(session: Session, now: datetime) -> LogHead:
+def _lock_log(session: Session) -> LogHead:
     """Everyone who appends waits here, so that a reader who holds it has seen all that went before."""
     head: LogHead | None = session.scalar(_LOG_HEAD)
     assert head is not None  # the migration inserts it
