@@ -278,7 +278,7 @@ def test_values_read_in_the_browser_as_on_paper(modules: Page) -> None:
     cases += [(definition("number", preferences={"format": style}), amount) for style in styles for amount in amounts]
     cases += [(definition("text", preferences={"mask": mask}), "AT61 1904-3002 (x)") for mask in masks]
     cases += [(definition("number", preferences={"mask": mask}), 1234.5) for mask in masks]
-    cases += [(definition("multiple"), ["A", "B"])]
+    cases += [(definition("multiple"), ["A", "B"]), (definition("verification"), "verified")]
     answers = modules.evaluate(
         """async (cases) => {
             const { shownText } = await import(module("format.js"));

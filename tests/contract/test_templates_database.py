@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from contracts import links
 from contracts.errors import ServiceError
@@ -298,6 +299,28 @@ def test_pages_follow_one_another_both_ways(database: Database) -> None:
     assert ids(listed(database, limit=2, q="t0", before=made[6])) == [made[2], made[4]]
     empty = listed(database, after=made[-1]).pagination
     assert (empty.count, empty.prev, empty.next) == (0, None, None)
+
+
+def test_fields_that_an_older_version_took_stay_when_another_one_changes(database: Database) -> None:
+    """Whoever changes one field sends all of them."""
+    tags = [TagField(name="Amount", type="number", role="R"), TagField(name="Note", role="R")]
+    made = create(database, documents=ready(tags=tags))
+    older = {"validation": {"min": 10, "max": 5}, "preferences": {"mask": 5_000}}
+
+    def store(session: Session) -> None:
+        row = session.get_one(TemplateRow, made.id)
+        row.fields = [{**row.fields[0], **older}, row.fields[1]]
+
+    database.write(store)
+    back = [one.model_dump(mode="json") for one in get(database, made.id).fields]
+    changed = update(database, made, fields=[back[0], {**back[1], "title": "A note"}])
+    assert [one.model_dump(mode="json") for one in changed.fields] == [back[0], {**back[1], "title": "A note"}]
+    copied = clone(database, made)
+    assert (copied.fields[0].validation, copied.fields[0].preferences) == (older["validation"], older["preferences"])
+    worse = {**back[0], "validation": {"min": 10, "max": 4}}
+    assert (
+        refused("invalid", update, database, made, fields=[worse, back[1]]).details[0]["field"].startswith("fields[0]")
+    )
 
 
 def test_limits_of_pages(database: Database) -> None:
