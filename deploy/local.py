@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 LOCKS = ROOT / "deploy" / "locks"
 NODE_LOCKS = {
-    ENVIRONMENT / "published-clients": ROOT / "tests" / "support" / "published_clients",
-    ENVIRONMENT / "libpdf": ROOT / "tests" / "load" / "libpdf",
+    ENVIRONMENT / "published-clients": ROOT / "tests" / "support" / "clients" / "published_clients",
+    ENVIRONMENT / "libpdf": ROOT / "tests" / "load" / "rendering" / "libpdf",
 }
 """Where packages of npm go, and the folder of their lock."""
 

@@ -4,8 +4,8 @@
 
 The rows and their tests are docs/interface_rows.yaml, the operations are those of contracts/openapi.yaml. Which test proves a
 row nobody can find by reading: it is named by hand. What a machine can tell is checked: that each test is there
-(tests/contract/test_interface.py), and that for each operation of a row one of them really sent it, with the row's key
-(tests/support/recording.py, at the end of a run). Tests made for all operations alike do not count.
+(tests/contract/docs/test_interface.py), and that for each operation of a row one of them really sent it, with the row's key
+(tests/support/judges/recording.py, at the end of a run). Tests made for all operations alike do not count.
 """
 
 import ast
@@ -28,8 +28,9 @@ HEAD = """# The interface specification, row by row
 
 Made by `python -m docs.make_interface` from `docs/interface_rows.yaml`, which says how a row is added. A row's tests fail when
 what it says is not so: when its key is ignored, or its default is another. Besides, every operation is called by
-`tests/e2e/test_generated_calls.py` (calls made from the document), `tests/contract/test_role_matrix.py` (every role; own,
-shared and foreign records) and `tests/contract/test_hostile_json.py`.
+`tests/e2e/calls/test_generated_calls.py` (calls made from the document),
+`tests/e2e/account/test_role_matrix.py` (every role; own, shared and foreign records) and
+`tests/contract/gateway/http/test_hostile_json.py`.
 """
 ALSO = {"HEAD": "GET", "PATCH": "PUT"}
 TITLES = {"decisions": "Decisions on the interface", "beyond": "Beyond the specification"}

@@ -23,22 +23,22 @@ from xdist.workermanage import WorkerController
 from contracts.runtime.bus import client
 from deploy import rabbitmq
 from deploy.local import BUSY_WORKERS
-from tests.support import recording
-from tests.support.identity_provider import ProviderProcess
-from tests.support.postgres import PrivatePostgres
-from tests.support.suite import FEW_CODES, RunningSuite, start_suite
-from tests.support.warm import started_or_warm
+from tests.support.judges import recording
+from tests.support.servers.identity_provider import ProviderProcess
+from tests.support.servers.postgres import PrivatePostgres
+from tests.support.services.suite import FEW_CODES, RunningSuite, start_suite
+from tests.support.services.warm import started_or_warm
 
-_SHARING = ("tests/e2e/", "tests/contract/test_role_matrix.py")
+_STORIES = "tests/e2e/"
 _EQUIPPED = (
-    "tests/e2e/test_sealing_troubles.py",
-    "tests/e2e/test_mail_server.py",
-    "tests/e2e/test_generated_calls.py",
+    "tests/e2e/evidence/test_sealing_troubles.py",
+    "tests/e2e/notifications/test_mail_server.py",
+    "tests/e2e/calls/test_generated_calls.py",
 )
 """In this order: the last of them changes whatever can be changed."""
 _REHEARSAL = "tests/chaos/test_restore.py"
 """Its suites, on SQLite and on PostgreSQL, go to two workers."""
-_WAITING = ("tests/contract/test_liveness.py", "tests/contract/test_runtime_suspects.py")
+_WAITING = ("tests/contract/runtime/monitoring/test_liveness.py", "tests/contract/runtime/bus/test_suspects.py")
 """Processes that stand still until their time is over: these tests take a sixth of a processor."""
 _DURATIONS = Path(__file__).with_name("durations.json")
 _UNKNOWN_SECONDS = 30
@@ -94,7 +94,7 @@ def group_of(nodeid: str) -> str:
         return "browser"
     if file == _REHEARSAL and "postgresql" in test:
         return f"{file} postgresql"
-    if not file.startswith(_SHARING):
+    if not file.startswith(_STORIES):
         return file
     return "PostgreSQL" if "postgresql" in test else "SQLite"
 

@@ -20,9 +20,9 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.support.identity_provider import ProviderProcess
-from tests.support.suite import FEW_CODES, RunningSuite
-from tests.support.warm import started_or_warm
+from tests.support.servers.identity_provider import ProviderProcess
+from tests.support.services.suite import FEW_CODES, RunningSuite
+from tests.support.services.warm import started_or_warm
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [

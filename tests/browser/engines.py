@@ -17,7 +17,7 @@ from typing import Any
 import requests
 
 from deploy.rabbitmq import free_port
-from tests.support.suite import wait_until
+from tests.support.services.suite import wait_until
 
 _MINI_BROWSER = next(Path("/usr/lib").glob("*/webkit2gtk-4.1/MiniBrowser"), None)
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"

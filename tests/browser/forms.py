@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.support.agreement import agreement_pdf
-from tests.support.suite import RunningSuite
+from tests.support.material.agreement import agreement_pdf
+from tests.support.services.suite import RunningSuite
 
 LINE = 0.03
 

@@ -10,11 +10,11 @@ import pytest
 import requests
 
 from tests.browser.engines import ENGINES, Browser
+from tests.browser.form.test_changed_meanwhile import change
+from tests.browser.form.test_small_phone import WIDER
 from tests.browser.forms import field, invite, template
-from tests.browser.test_changed_meanwhile import change
-from tests.browser.test_small_phone import WIDER
 from tests.browser.test_verify import DROP
-from tests.support.suite import RunningSuite, wait_until
+from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
 

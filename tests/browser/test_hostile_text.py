@@ -6,8 +6,8 @@ from playwright.sync_api import expect
 from tests.browser.conftest import OpenPage
 from tests.browser.forms import field, invite
 from tests.browser.signer import Signer
-from tests.support.agreement import agreement_pdf
-from tests.support.suite import RunningSuite
+from tests.support.material.agreement import agreement_pdf
+from tests.support.services.suite import RunningSuite
 
 pytestmark = pytest.mark.browser
 

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, OpenPage
-from tests.support.agreement import agreement_pdf
-from tests.support.suite import RunningSuite
+from tests.support.material.agreement import agreement_pdf
+from tests.support.services.suite import RunningSuite
 
 pytestmark = pytest.mark.browser
 

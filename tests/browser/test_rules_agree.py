@@ -16,7 +16,7 @@ from contracts.types import Area, Condition, FieldDefinition
 from services.submissions.rules import filling, formats
 from tests.browser.conftest import OpenPage
 from tests.browser.forms import field, one_signer
-from tests.support.suite import RunningSuite
+from tests.support.services.suite import RunningSuite
 
 pytestmark = pytest.mark.browser
 

@@ -13,7 +13,7 @@ from contracts.types import iso
 from tests.browser.conftest import PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite, one_signer, template
 from tests.browser.signer import Signer
-from tests.support.suite import RunningSuite, wait_until
+from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
 

@@ -11,9 +11,9 @@ from playwright.sync_api import Page, Route, expect
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
 from tests.browser.forms import field, invite, template
 from tests.browser.signer import Signer
-from tests.support.identity_provider import ProviderProcess, with_state
-from tests.support.outcomes import completed, fetched, pdf_text
-from tests.support.suite import RunningSuite
+from tests.support.material.outcomes import completed, fetched, pdf_text
+from tests.support.servers.identity_provider import ProviderProcess, with_state
+from tests.support.services.suite import RunningSuite
 
 pytestmark = pytest.mark.browser
 

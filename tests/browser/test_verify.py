@@ -9,9 +9,9 @@ import requests
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watch
+from tests.browser.form.test_small_phone import SMALL, WIDER
 from tests.browser.forms import field, one_signer
-from tests.browser.test_small_phone import SMALL, WIDER
-from tests.support.suite import RunningSuite, wait_until
+from tests.support.services.suite import RunningSuite, wait_until
 
 pytestmark = pytest.mark.browser
 

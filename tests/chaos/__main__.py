@@ -16,9 +16,9 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from tests.chaos import commands, world
-from tests.chaos.faults import FAULTS, named
-from tests.chaos.run import SETTLE_WITHIN, Plan, Report, run
+from tests.chaos.harness import commands, world
+from tests.chaos.harness.faults import FAULTS, named
+from tests.chaos.harness.run import SETTLE_WITHIN, Plan, Report, run
 
 
 def main(arguments: list[str]) -> int:

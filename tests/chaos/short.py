@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.chaos.run import Plan, Report, run
-from tests.chaos.world import OwnWorld
+from tests.chaos.harness.run import Plan, Report, run
+from tests.chaos.harness.world import OwnWorld
 
 SECONDS = 110.0
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.agreement import agreement_pdf, send
-from tests.support.suite import RunningSuite, start_suite, wait_until
+from tests.support.material.agreement import agreement_pdf, send
+from tests.support.services.suite import RunningSuite, start_suite, wait_until
 
 pytestmark = pytest.mark.chaos
 

@@ -28,10 +28,10 @@ from deploy import manifest
 from deploy.manifest import Places
 from deploy.suite import ROOT, SERVICES
 from services.submissions.models import TrailRow
-from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
-from tests.support.postgres import PrivatePostgres
-from tests.support.receiver import Receiver
-from tests.support.suite import RunningSuite, start_suite, wait_until
+from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
+from tests.support.servers.postgres import PrivatePostgres
+from tests.support.servers.receiver import Receiver
+from tests.support.services.suite import RunningSuite, start_suite, wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
 

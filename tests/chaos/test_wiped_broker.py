@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
-from tests.support.receiver import Receiver
-from tests.support.suite import RunningSuite, start_suite, wait_until
+from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, send, sign
+from tests.support.servers.receiver import Receiver
+from tests.support.services.suite import RunningSuite, start_suite, wait_until
 
 pytestmark = pytest.mark.chaos
 

@@ -8,8 +8,8 @@ import pytest
 from contracts.runtime.data.database import Database
 from deploy.manifest import Places
 from deploy.suite import SERVICES
-from tests.support.migrated import migrated
-from tests.support.submissions import Desk
+from tests.support.material.submissions import Desk
+from tests.support.services.migrated import migrated
 
 
 @pytest.fixture

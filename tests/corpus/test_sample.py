@@ -7,9 +7,9 @@ import pytest
 
 from services.rendering.children.renderer import Renderer
 from tests.corpus.judging import Row, judged, running_renderer, table
-from tests.support import pdf_files
-from tests.support.docx_files import docx, paragraph
-from tests.support.odd_files import ODD
+from tests.support.files import pdf_files
+from tests.support.files.docx_files import docx, paragraph
+from tests.support.files.odd_files import ODD
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tests.deployed.traffic import (
     check_nothing_lost,
     is_ours,
 )
-from tests.support.sealing import pdfsig
+from tests.support.rendering.sealing import pdfsig
 
 
 def processes_of(pod: Pod) -> list[Path]:

@@ -17,9 +17,9 @@ from typing import Any
 import requests
 
 from tests.deployed.cluster import Cluster, Pod, wait_until
-from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
-from tests.support.mail_server import MailServer
-from tests.support.receiver import Receiver
+from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, sign
+from tests.support.servers.mail_server import MailServer
+from tests.support.servers.receiver import Receiver
 
 PATIENCE = 240.0
 """Seconds for which a call is repeated. A client gives up later than any of the faults lasts."""
@@ -48,7 +48,7 @@ class Failure:
 class Client:
     """Calls with the admin's key or none, repeated with one ``Idempotency-Key`` while the answer is 503 with ``Retry-After``.
 
-    It has the two methods of ``RunningSuite`` that the agreements of ``tests.support.agreement`` are made with.
+    It has the two methods of ``RunningSuite`` that the agreements of ``tests.support.material.agreement`` are made with.
     """
 
     def __init__(self, cluster: Cluster, key: str) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from deploy.suite import SERVICES
-from tests.support.mail_server import MailServer
-from tests.support.postgres import PrivatePostgres
-from tests.support.suite import RunningSuite, start_suite
-from tests.support.tsa import Authority, authority
+from tests.support.servers.mail_server import MailServer
+from tests.support.servers.postgres import PrivatePostgres
+from tests.support.servers.tsa import Authority, authority
+from tests.support.services.suite import RunningSuite, start_suite
 
 ON_BOTH_DATABASES = pytest.mark.parametrize("suite", ["sqlite", "postgresql"], indirect=True)
 """For a file of stories about turns, races, times, lists, visibility, repeated requests, or what a database refuses or others change

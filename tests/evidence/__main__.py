@@ -23,7 +23,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from deploy.suite import SERVICES
 from tests.evidence.machine import machine_of
 from tests.evidence.world import World
-from tests.support.postgres import PrivatePostgres
+from tests.support.servers.postgres import PrivatePostgres
 
 AT_ONCE = 10
 """Runs with one seed."""

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from tests.evidence import stranger
 from tests.evidence.world import ROLES, Message, World
-from tests.support.suite import wait_until
+from tests.support.services.suite import wait_until
 
 WHO = st.integers(0, 1)
 PLACE = st.integers(0, 5)

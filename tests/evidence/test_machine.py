@@ -12,7 +12,7 @@ from deploy.suite import SERVICES
 from tests.evidence.__main__ import chosen
 from tests.evidence.machine import machine_of
 from tests.evidence.world import World
-from tests.support.postgres import PrivatePostgres
+from tests.support.servers.postgres import PrivatePostgres
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -12,10 +12,10 @@ from typing import Any
 import requests
 import sqlalchemy as sa
 
-from tests.support.agreement import agreement_pdf
-from tests.support.mail_server import MailServer
-from tests.support.receiver import Receiver
-from tests.support.suite import start_suite
+from tests.support.material.agreement import agreement_pdf
+from tests.support.servers.mail_server import MailServer
+from tests.support.servers.receiver import Receiver
+from tests.support.services.suite import start_suite
 
 ROLES = ("Seller", "Buyer")
 _LINK = re.compile(r"/s/([1-9A-HJ-NP-Za-km-z]{22})")

@@ -20,8 +20,8 @@ from pathlib import Path
 import requests
 
 from tests.load.figures import percentile
-from tests.support.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, send, sign
-from tests.support.suite import RunningSuite, start_suite
+from tests.support.material.agreement import BUYER_VALUES, SELLER_VALUES, agreement_pdf, filled, send, sign
+from tests.support.services.suite import RunningSuite, start_suite
 
 ROUNDS = 40
 GAUGE_WINDOW = 61.0
@@ -54,7 +54,7 @@ def one_completion(suite: RunningSuite, session: requests.Session, template_id: 
 
 
 def main(rounds: int = ROUNDS) -> None:
-    from tests.load.seal import in_process_completion
+    from tests.load.rendering.seal import in_process_completion
 
     alone = in_process_completion(agreement_pdf())
     with tempfile.TemporaryDirectory() as folder:

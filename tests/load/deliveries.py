@@ -30,11 +30,11 @@ from services.webhooks import background as webhooks
 from services.webhooks.models import Delivery, LoggedEvent, Webhook
 from services.webhooks.settings import Settings
 from tests.load.figures import percentile
-from tests.support.loops import running
-from tests.support.migrated import migrated
-from tests.support.postgres import PrivatePostgres
-from tests.support.secret_settings import LINK_SECRET
-from tests.support.suite import wait_until
+from tests.support.servers.postgres import PrivatePostgres
+from tests.support.services.loops import running
+from tests.support.services.migrated import migrated
+from tests.support.services.secret_settings import LINK_SECRET
+from tests.support.services.suite import wait_until
 
 LIVE = 49
 EVENTS_OF_AGREEMENT = 8

@@ -21,8 +21,8 @@ from contracts.runtime.process import _beat
 from services.submissions import background
 from services.submissions.models import SnapshotRow, SubmissionRow, SubmitterRow, TrailRow
 from tests.load.figures import percentile
-from tests.support.postgres import PrivatePostgres
-from tests.support.submissions import SITE, Desk, field, template
+from tests.support.material.submissions import SITE, Desk, field, template
+from tests.support.servers.postgres import PrivatePostgres
 
 SUBMISSIONS, MADE = 10_000, 100
 

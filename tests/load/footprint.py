@@ -5,7 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.support.suite import start_suite
+from tests.support.services.suite import start_suite
 
 SETTLED_AFTER = 15.0
 

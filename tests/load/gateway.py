@@ -27,8 +27,8 @@ from typing import Any
 import requests
 
 from deploy.rabbitmq import free_port
-from tests.support.agreement import agreement_pdf
-from tests.support.suite import RunningSuite, start_suite, wait_until
+from tests.support.material.agreement import agreement_pdf
+from tests.support.services.suite import RunningSuite, start_suite, wait_until
 
 ROUNDS, SECONDS, CONNECTIONS = 5, 3, 8
 SIDES = ("gateway", "flask, call in", "flask, memory")

@@ -31,7 +31,7 @@ from services.submissions.reading import queries
 from services.submissions.site import Site
 from services.templates import queries as template_queries
 from services.templates.links import LinkMaker
-from tests.support.postgres import PrivatePostgres
+from tests.support.servers.postgres import PrivatePostgres
 
 SMALL, LARGE = 1_000, int(os.environ.get("LISTS_ROWS", "1000000"))
 ROUNDS, TARGET = 31, 3.0

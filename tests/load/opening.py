@@ -17,8 +17,8 @@ from typing import Any
 import requests
 
 from tests.load.figures import percentile
-from tests.support.agreement import agreement_pdf
-from tests.support.suite import RunningSuite, start_suite
+from tests.support.material.agreement import agreement_pdf
+from tests.support.services.suite import RunningSuite, start_suite
 
 FORMS, WARM, FIELDS = 150, 20, 40
 STEPS = ("page", "form", "view")

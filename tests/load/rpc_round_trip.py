@@ -25,9 +25,9 @@ from contracts.rpc import REGISTRY, Rpc
 from contracts.runtime.bus.client import RpcClient
 from deploy.rabbitmq import PrivateBroker
 from tests.load.figures import percentile
-from tests.support.specimens.contract import ECHO, Echo
-from tests.support.specimens.processes import environment, migrated, running
-from tests.support.suite import wait_until
+from tests.support.services.specimens.contract import ECHO, Echo
+from tests.support.services.specimens.processes import environment, migrated, running
+from tests.support.services.suite import wait_until
 
 ROUNDS, CALLS, AT_ONCE = 20, 100, 20
 BARE = Rpc("bare", "echo", Echo, Echo)

@@ -17,8 +17,11 @@ from tests.mutants.running import Mutating, pure_modules
 TESTS = [
     *(f"tests/unit/{room}" for room in ("contracts", "notifications", "submissions", "templates", "webhooks")),
     *(
-        f"tests/unit/rendering/test_{name}.py"
-        for name in ("differences", "domain", "paper", "tag_grammar", "tag_values", "tags")
+        f"tests/unit/rendering/{name}.py"
+        for name in (
+            *("test_differences", "test_domain", "drawing/test_paper"),
+            *("tags/test_grammar", "tags/test_values", "tags/test_tags"),
+        )
     ),
 ]
 """Those that say something of the pure modules."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.world import INSIDE, ROOT
+from tests.chaos.harness.world import INSIDE, ROOT
 
 THREE_COMMITS = """
 import sys

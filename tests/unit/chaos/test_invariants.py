@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from contracts.evidence.audit_chain import START, next_hash
-from tests.chaos import invariants
-from tests.chaos.invariants import INVARIANTS, Evidence
-from tests.chaos.load import Agreement, Call, Journal
-from tests.support.receiver import Received
+from tests.chaos.harness import invariants
+from tests.chaos.harness.invariants import INVARIANTS, Evidence
+from tests.chaos.harness.load import Agreement, Call, Journal
+from tests.support.servers.receiver import Received
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 WEBHOOK = {"signing_secret": "whsec_" + base64.b64encode(SECRET).decode()}

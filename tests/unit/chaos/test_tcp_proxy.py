@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.suite import wait_until
-from tests.support.tcp_proxy import TcpProxy
+from tests.support.servers.tcp_proxy import TcpProxy
+from tests.support.services.suite import wait_until
 
 
 class Echo(socketserver.BaseRequestHandler):

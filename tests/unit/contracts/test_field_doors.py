@@ -23,8 +23,8 @@ from services.rendering.jobs.html import convert
 from services.rendering.jobs.tags.grammar import parse_tag
 from services.submissions.rules import overrides
 from services.templates.rules.domain import DocumentFields, Limits, define, redefine
-from tests.support import docx_files, pdf_files
-from tests.support.tags import take
+from tests.support.files import docx_files, pdf_files
+from tests.support.rendering.tags import take
 
 LETTER = PageSize(width=612, height=792)
 OPTIONS = ["A", "B"]

@@ -15,8 +15,8 @@ from contracts.types import Area, FieldDefinition, PageSize, Party
 from services.submissions.planning import creation
 from services.submissions.rules import filling, overrides
 from services.templates.rules.domain import Definition, DocumentFields, Limits, extended, redefine
-from tests.support.submissions import NOW, create_command, field, template
-from tests.support.submissions import Limits as SubmissionLimits
+from tests.support.material.submissions import NOW, create_command, field, template
+from tests.support.material.submissions import Limits as SubmissionLimits
 
 LETTER = PageSize(width=612, height=792)
 OPTIONAL = {"required": False}

@@ -19,8 +19,8 @@ from services.gateway.api.requests import files
 from services.gateway.api.requests.context import GatewayContext
 from services.gateway.background import INCOMING_KEPT, loops
 from services.gateway.settings import Settings
-from tests.support.receiver import Receiver
-from tests.support.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
+from tests.support.servers.receiver import Receiver
+from tests.support.services.secret_settings import KEY_ENCRYPTION_SECRET, LINK_SECRET
 
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * 3
 

@@ -20,8 +20,8 @@ from services.notifications import addresses, domain
 from services.notifications.domain import Letter
 from services.notifications.messages import composing
 from services.notifications.sending.mime import Envelope, build
-from tests.support.letters import completion, context, decline, file, invitation, party, wrong_recipient
-from tests.support.mailboxes import mailboxes
+from tests.support.judges.mailboxes import mailboxes
+from tests.support.material.letters import completion, context, decline, file, invitation, party, wrong_recipient
 
 
 def to(letters: list[Letter]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from contracts.events import InvitationDue
 from contracts.rpc.submissions.api import Message
 from services.notifications.messages import composing
 from services.notifications.messages.composing import Mail
-from tests.support.letters import invitation, party
+from tests.support.material.letters import invitation, party
 
 LINK = "https://sign.example.com/s/slug1"
 

@@ -14,8 +14,8 @@ from pikepdf import Array, Dictionary, Name, String
 from PIL import Image, ImageChops
 
 from services.rendering.jobs.drawing.flatten import flatten
-from tests.support import pdf_files
-from tests.support.intake import codes, opened, take
+from tests.support.files import pdf_files
+from tests.support.rendering.intake import codes, opened, take
 
 TEXT = "BT /F1 12 Tf 72 702 Td (The seller may terminate at any time) Tj ET"
 QUADS = Array([72, 712, 260, 712, 72, 700, 260, 700])

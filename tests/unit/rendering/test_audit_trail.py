@@ -20,9 +20,9 @@ from services.rendering.jobs.drawing.paper import readable
 from services.rendering.jobs.drawing.qr_code import qr_code
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.trail.audit_trail import AuditTrail, Seal, SealedSummary
-from tests.support import drawing
-from tests.support.drawing import saved
-from tests.support.sealing import BEGAN, assert_clean, attachment, pdf_text, seal_request, trail
+from tests.support.rendering import drawing
+from tests.support.rendering.drawing import saved
+from tests.support.rendering.sealing import BEGAN, assert_clean, attachment, pdf_text, seal_request, trail
 
 SEALED_AT = datetime(2026, 11, 20, 10, 20, 5, tzinfo=UTC)
 ORIGINAL, SEALED = "ab" * 32, "cd" * 32

@@ -21,10 +21,10 @@ from contracts.rpc.rendering import (
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType
 from services.rendering.rules.differences import ROLLOUT, Known, _is_defined, accepted_in, found
-from tests.support.drawing import area as area_at
-from tests.support.drawing import field_value
-from tests.support.sealing import BEGAN, trail
-from tests.support.stated import WITNESS, changed, confirmed, of, stated
+from tests.support.material.stated import WITNESS, changed, confirmed, of, stated
+from tests.support.rendering.drawing import area as area_at
+from tests.support.rendering.drawing import field_value
+from tests.support.rendering.sealing import BEGAN, trail
 
 ANN = PartySummary(id=1, role="Seller", name="Ann Ray", status="completed")
 

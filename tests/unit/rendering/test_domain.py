@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.rendering.rules import domain
-from tests.support.drawing import field_value
+from tests.support.rendering.drawing import field_value
 
 
 def test_attempts_write_to_places_of_their_own() -> None:

@@ -13,11 +13,11 @@ from services.rendering.jobs.drawing.flatten import flatten
 from services.rendering.jobs.pdf.geometry import visible_page
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.previews.pages import MOST_PIXELS, draw_page
-from tests.support import pdf_files
-from tests.support.drawing import area, blank_pdf, field_value, request, stored
-from tests.support.intake import take
-from tests.support.odd_files import ODD
-from tests.support.pixels import compared
+from tests.support.files import pdf_files
+from tests.support.files.odd_files import ODD
+from tests.support.judges.pixels import compared
+from tests.support.rendering.drawing import area, blank_pdf, field_value, request, stored
+from tests.support.rendering.intake import take
 
 
 def drawn(data: bytes, page: int = 1, width: int = 400) -> Image.Image:

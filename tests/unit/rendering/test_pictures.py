@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 from contracts.types import FieldType
 from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.pictures.preparing import LONGEST_SIDE, prepare_image
-from tests.support import picture_files
+from tests.support.files import picture_files
 
 
 def encoded(picture: Image.Image, kind: str = "PNG", **options) -> bytes:

@@ -31,12 +31,12 @@ from services.rendering.children.pool import (
 )
 from services.rendering.children.renderer import for_caller
 from services.rendering.children.turns import Turn, Turns
-from tests.support.kernels import without_landlock
-from tests.support.rendering_tasks import BEGIN, Free, run
-from tests.support.suite import wait_until
+from tests.support.rendering.rendering_tasks import BEGIN, Free, run
+from tests.support.services.kernels import without_landlock
+from tests.support.services.suite import wait_until
 
 TOP = Path(__file__).parents[3]
-TASKS = "tests.support.rendering_tasks"
+TASKS = "tests.support.rendering.rendering_tasks"
 
 
 @pytest.fixture
@@ -580,9 +580,9 @@ patch()
 import sys, time
 import eventlet
 from services.rendering.children.pool import ChildPool, JobTimedOut
-from tests.support.rendering_tasks import run
+from tests.support.rendering.rendering_tasks import run
 
-pool = ChildPool(size=2, tasks="tests.support.rendering_tasks").start()
+pool = ChildPool(size=2, tasks="tests.support.rendering.rendering_tasks").start()
 for _ in eventlet.GreenPool(2).imap(lambda _: run(pool, "echo", {}), range(2)):
     pass
 beats = [0]
@@ -611,9 +611,9 @@ print(len(pids), late, len(big[0]), while_sleeping > 10, while_late > 10)
 PARENT = """
 import sys, threading
 from services.rendering.children.pool import ChildPool
-from tests.support.rendering_tasks import run
+from tests.support.rendering.rendering_tasks import run
 
-pool = ChildPool(size=2, warm=2, tasks="tests.support.rendering_tasks", environment={"TMPDIR": sys.argv[1]}).start()
+pool = ChildPool(size=2, warm=2, tasks="tests.support.rendering.rendering_tasks", environment={"TMPDIR": sys.argv[1]}).start()
 for _ in range(2):
     threading.Thread(target=run, args=(pool, "stay"), kwargs={"seconds": 300}).start()
 """

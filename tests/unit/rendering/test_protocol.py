@@ -13,14 +13,16 @@ from services.rendering import protocol
 from services.rendering.children import tasks
 from services.rendering.children.pool import ChildPool, JobCrashed, JobFailed, JobRefused
 from services.rendering.protocol import OneFile, Packed, Shape, Task, TaskInTwoParts, Work, WorkInTwoParts
-from tests.support.rendering_tasks import Free, run
+from tests.support.rendering.rendering_tasks import Free, run
 
 OFFICE = Path(tasks.__file__).with_name("office.py")
 
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Iterator[ChildPool]:
-    made = ChildPool(size=1, tasks="tests.support.rendering_tasks", environment={"TMPDIR": str(tmp_path)}).start()
+    made = ChildPool(
+        size=1, tasks="tests.support.rendering.rendering_tasks", environment={"TMPDIR": str(tmp_path)}
+    ).start()
     yield made
     made.close()
 
@@ -83,7 +85,7 @@ def test_an_answer_that_is_none_is_a_crash(pool: ChildPool) -> None:
 def test_a_request_that_is_none_leaves_nothing_behind(tmp_path: Path) -> None:
     """What is sent later belongs to the same job; the next one would take it for itself."""
     pool = ChildPool(
-        size=2, warm=2, tasks="tests.support.rendering_tasks", environment={"TMPDIR": str(tmp_path)}
+        size=2, warm=2, tasks="tests.support.rendering.rendering_tasks", environment={"TMPDIR": str(tmp_path)}
     ).start()
     try:
         wrong = TaskInTwoParts("begin", list[str], Free, Free)

@@ -18,8 +18,8 @@ from services.rendering.jobs.drawing import fill
 from services.rendering.jobs.pdf.geometry import VisiblePage, area_to_rectangle, visible_page
 from services.rendering.jobs.sealing import read_back, reserving
 from services.rendering.jobs.sealing.reading import is_found
-from tests.support import drawing
-from tests.support.seals import finish, identity, text
+from tests.support.rendering import drawing
+from tests.support.rendering.seals import finish, identity, text
 
 # Letters of the scripts that people write in, with their marks, digits and punctuation; then whatever Unicode has.
 SCRIPTS = (

@@ -18,10 +18,10 @@ from services.rendering.jobs.pdf.refused import Refused
 from services.rendering.jobs.sealing import reserving, verify
 from services.rendering.protocol import Prepared
 from services.rendering.rules import domain
-from tests.support.intake import changed
-from tests.support.pdf_files import A4, LETTER, document, encrypted, field, line, signed, with_form
-from tests.support.sealing import contract_pdf, pdf_text, seal_request
-from tests.support.seals import finish, identity
+from tests.support.files.pdf_files import A4, LETTER, document, encrypted, field, line, signed, with_form
+from tests.support.rendering.intake import changed
+from tests.support.rendering.sealing import contract_pdf, pdf_text, seal_request
+from tests.support.rendering.seals import finish, identity
 
 
 def prepare(data: bytes) -> tuple[Prepared, bytes]:

@@ -19,7 +19,7 @@ from contracts.runtime.monitoring import observe
 from contracts.runtime.monitoring.lateness import TICK_SECONDS, Lateness
 from contracts.runtime.settings import ServiceSettings
 from contracts.runtime.worker.requests import field_path, invalid_fields, is_late
-from tests.support.specimens import contract
+from tests.support.services.specimens import contract
 
 
 def test_uuid7_is_one_and_sorts_by_time() -> None:

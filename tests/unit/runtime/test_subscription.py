@@ -15,7 +15,7 @@ from contracts.runtime.data.database import Database
 from contracts.runtime.data.tables import runtime_metadata
 from contracts.runtime.worker import subscription
 from contracts.runtime.worker.subscription import Subscription
-from tests.support.specimens import contract
+from tests.support.services.specimens import contract
 from tests.unit.runtime import test_odd_headers
 from tests.unit.runtime.test_odd_headers import Slots
 

@@ -10,7 +10,16 @@ from contracts.rpc.templates import TemplateSnapshot
 from contracts.types import FieldType
 from services.submissions import bulk
 from services.submissions.planning.creation import Plan
-from tests.support.submissions import ADMIN, NOW, Limits, create_command, field, template, two_signers, with_variables
+from tests.support.material.submissions import (
+    ADMIN,
+    NOW,
+    Limits,
+    create_command,
+    field,
+    template,
+    two_signers,
+    with_variables,
+)
 
 
 class FewFiles(Limits):

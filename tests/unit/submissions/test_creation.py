@@ -8,7 +8,7 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.types import Condition, Order, Role
 from services.submissions.planning import creation
-from tests.support.submissions import ADMIN, NOW, Limits, create_command, field, template, two_signers
+from tests.support.material.submissions import ADMIN, NOW, Limits, create_command, field, template, two_signers
 
 THREE = template(*(field(role, f"Of {role}") for role in ("First Party", "Second Party", "Third Party")))
 

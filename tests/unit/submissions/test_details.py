@@ -14,8 +14,8 @@ from services.submissions.rules import addresses, formats, naming, placeholders,
 from services.submissions.rules import variables as documents_variables
 from services.submissions.site import Site, file_name
 from services.submissions.storage.store import new_slug
-from tests.support.submissions import create_command, template
-from tests.support.submissions import field as submission_field
+from tests.support.material.submissions import create_command, template
+from tests.support.material.submissions import field as submission_field
 
 NOON = datetime(2026, 3, 4, 23, 30, tzinfo=UTC)
 

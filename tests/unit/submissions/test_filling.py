@@ -9,7 +9,7 @@ import pytest
 from contracts.errors import ServiceError
 from contracts.types import Area, Condition, FieldDefinition, FieldType
 from services.submissions.rules import filling
-from tests.support.submissions import field as a_field
+from tests.support.material.submissions import field as a_field
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SIGNING = filling.Signing({"name": "Ann", "email": None}, NOON, "Europe/Vienna")

@@ -15,9 +15,9 @@ from services.rendering.jobs.text import fonts
 from services.submissions import fitting
 from services.submissions.planning import creation
 from services.submissions.rules.filling import Signing
-from tests.support.drawing import area, field_value, party, request, stored
-from tests.support.submissions import Limits, create_command, template
-from tests.support.submissions import field as form_field
+from tests.support.material.submissions import Limits, create_command, template
+from tests.support.material.submissions import field as form_field
+from tests.support.rendering.drawing import area, field_value, party, request, stored
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

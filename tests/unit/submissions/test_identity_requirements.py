@@ -8,7 +8,7 @@ from contracts.problems import Problems
 from contracts.rpc.submissions.api import UpdateSubmitter
 from contracts.types import Account
 from services.submissions.rules.identity_requirements import check_identity_available, check_identity_change_available
-from tests.support.submissions import ADMIN, field
+from tests.support.material.submissions import ADMIN, field
 
 NONE, PLAIN = Account(), Account(identity_checks_available=True)
 QUALIFIED = Account(identity_checks_available=True, identity_checks_qes_available=True)

@@ -10,7 +10,7 @@ from contracts.rpc.submissions.api import NewSubmitter
 from contracts.types import Account, Area, Condition
 from services.submissions.planning import creation
 from services.submissions.rules import merging
-from tests.support.submissions import NOW, Limits, create_command, field, template
+from tests.support.material.submissions import NOW, Limits, create_command, field, template
 
 
 def plan(found: Any, *submitters: dict[str, Any]) -> creation.Plan:

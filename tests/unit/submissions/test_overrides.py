@@ -9,7 +9,7 @@ from contracts.problems import Problems
 from contracts.rpc.submissions.api import FieldOverride
 from contracts.types import FieldDefinition
 from services.submissions.rules import naming, overrides
-from tests.support.submissions import field as a_field
+from tests.support.material.submissions import field as a_field
 
 THERE = "0b3e7c1a-5d7e-4b58-9c7f-0f5c1e6a2d11"
 ELSEWHERE = "1b3e7c1a-5d7e-4b58-9c7f-0f5c1e6a2d11"

@@ -1,0 +1,97 @@
+"""The bills of materials hold what the locks hold, and the standard's own schema finds nothing wrong with them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from deploy.make_notice import bundled_fonts, debian_packages, locked, services
+from deploy.make_sbom import bill
+
+
+@pytest.fixture(scope="module", autouse=True)
+def a_certain_time() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "1795000000")
+        yield
+
+
+@pytest.fixture(params=["all", *services()])
+def lock(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@cache
+def made_of(lock: str) -> str:
+    """Its bill, at the time that the fixture sets."""
+    return bill(lock)
+
+
+def packages(made: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    """By name; ``kind`` is that of the package URL."""
+    return {one["name"]: one for one in made["components"] if one["purl"].startswith(f"pkg:{kind}/")}
+
+
+def faults(*bills: str) -> list[str | None]:
+    """What the schema of the standard finds wrong with each."""
+    command = [sys.executable, "-m", "tests.support.judges.bill_judge"]
+    done = subprocess.run(command, input=json.dumps(bills), stdout=subprocess.PIPE, text=True, check=True)
+    found: list[str | None] = json.loads(done.stdout)
+    return found
+
+
+def test_the_schema_of_the_standard_accepts_them() -> None:
+    locks = ["all", *services()]
+    assert dict(zip(locks, faults(*map(made_of, locks)), strict=True)) == dict.fromkeys(locks)
+
+
+def test_the_schema_would_not_accept_anything() -> None:
+    kind, address = json.loads(made_of("webhooks")), json.loads(made_of("webhooks"))
+    kind["components"][0]["type"] = "thing"
+    address["components"][0]["externalReferences"][0]["url"] = "no address"
+    of_kind, of_address = faults(json.dumps(kind), json.dumps(address))
+    assert "'thing' is not one of" in str(of_kind)
+    assert "'no address' is not valid under any" in str(of_address)
+
+
+def test_it_holds_what_the_lock_holds(lock: str) -> None:
+    made = json.loads(made_of(lock))
+    components = packages(made, "pypi")
+    assert {(one["name"], one["version"]) for one in components.values()} == {
+        (package.name, package.version) for package in locked(lock)
+    }
+    for package in locked(lock):
+        (reference,) = components[package.name]["externalReferences"]
+        assert {one["content"] for one in reference["hashes"]} == set(package.hashes)
+        assert reference["url"] == f"pkg:pypi/{package.name}@{package.version}", "and no registry's host"
+        assert components[package.name]["licenses"]
+    wanted = debian_packages(lock) if lock != "all" else debian_packages("rendering")
+    assert sorted(packages(made, "deb")) == wanted
+    with_fonts = lock in ("rendering", "all")
+    assert set(packages(made, "generic")) == {font.name for font in bundled_fonts() if with_fonts}
+
+
+def test_every_package_is_needed_by_another_or_by_us(lock: str) -> None:
+    """Two ways to the same list: the lock, and what the installed packages say that they need."""
+    made = json.loads(made_of(lock))
+    needs = {one["ref"]: one.get("dependsOn", []) for one in made["dependencies"]}
+    reached, waiting = set(), [made["metadata"]["component"]["bom-ref"]]
+    while waiting:
+        if (name := waiting.pop()) not in reached:
+            reached.add(name)
+            waiting += needs[name]
+    assert reached == {made["metadata"]["component"]["bom-ref"], *(one["bom-ref"] for one in made["components"])}
+
+
+def test_the_same_locks_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bill("gateway") == made_of("gateway")
+    first = json.loads(made_of("gateway"))
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000001")
+    second = json.loads(bill("gateway"))
+    assert first["serialNumber"] != second["serialNumber"], "another bill"
+    assert first["components"] == second["components"]

@@ -1,7 +1,0 @@
-"""``python -m tests.support.specimens serve | background | migrate | check | retry``: as ``python -m services.<name>``."""
-
-import services
-from contracts.runtime.main import run
-
-services.__path__.extend(__import__("tests.support.specimens", fromlist=["__path__"]).__path__)
-run("specimen")

@@ -1,0 +1,228 @@
+"""File links: who gets what, which part of it, and under what headers."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from contracts import links
+from contracts.blobs import BlobRef
+from contracts.fields.boxes import FieldBox, FieldBoxes
+from contracts.links import FieldsOf, FileLink
+from contracts.rpc import rendering, submissions, templates
+from contracts.runtime.clock import now
+from contracts.runtime.data.blobstore import BlobStore
+from services.gateway.pages.answering.delivery import content_disposition
+from tests.unit.gateway.pages.conftest import KEY, RecordingBus
+
+SECRET = "secret of the links"
+OF_TEMPLATE = FieldsOf("templates", 7, "d1")
+CONTENT = bytes(range(256)) * 40
+
+
+@pytest.fixture
+def pdf(blobs: BlobStore) -> BlobRef:
+    return blobs.put(CONTENT, "application/pdf", prefix="submissions/1/")
+
+
+def in_an_hour() -> int:
+    return int((now() + timedelta(hours=1)).timestamp())
+
+
+def path(blob: BlobRef, *, secret: str = SECRET, **more: Any) -> str:
+    given = {
+        "key": blob.key,
+        "media_type": blob.media_type,
+        "filename": "lease.pdf",
+        "expires_at": in_an_hour(),
+        **more,
+    }
+    return links.url("", secret, FileLink(**given))
+
+
+def test_a_file_comes_whole_with_its_name(client: Any, pdf: BlobRef) -> None:
+    answer = client.get(path(pdf, filename="Mietvertrag für Zoë.pdf"))
+    assert answer.status_code == 200
+    assert answer.data == CONTENT
+    assert answer.headers["Content-Length"] == str(len(CONTENT))
+    assert answer.headers["Content-Type"] == "application/pdf"
+    assert answer.headers["Content-Disposition"] == (
+        "inline; filename=\"Mietvertrag fur Zoe.pdf\"; filename*=UTF-8''Mietvertrag%20f%C3%BCr%20Zo%C3%AB.pdf"
+    )
+    assert answer.headers["Cache-Control"] == "private, no-store"
+    assert answer.headers["X-Robots-Tag"] == "noindex, nofollow"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_the_name_in_the_path_does_not_matter(client: Any, pdf: BlobRef) -> None:
+    assert client.get(path(pdf).replace("lease.pdf", "../../etc/passwd")).data == CONTENT
+
+
+def test_head_tells_without_sending(client: Any, pdf: BlobRef) -> None:
+    answer = client.head(path(pdf))
+    assert (answer.status_code, answer.data, answer.headers["Content-Length"]) == (200, b"", str(len(CONTENT)))
+    assert answer.headers["Accept-Ranges"] == "bytes"
+
+
+@pytest.mark.parametrize(
+    ("asked", "start", "end"),
+    [
+        ("bytes=0-9", 0, 10),
+        ("bytes=100-", 100, 10240),
+        ("bytes=-10", 10230, 10240),
+        ("bytes=10000-99999", 10000, 10240),
+    ],
+)
+def test_a_part_of_it(client: Any, pdf: BlobRef, asked: str, start: int, end: int) -> None:
+    answer = client.get(path(pdf), headers={"Range": asked})
+    assert answer.status_code == 206
+    assert answer.data == CONTENT[start:end]
+    assert answer.headers["Content-Range"] == f"bytes {start}-{end - 1}/{len(CONTENT)}"
+    assert answer.headers["Content-Length"] == str(end - start)
+
+
+@pytest.mark.parametrize("asked", ["bytes=0-1,5-6", "lines=1-2", "bytes=x", "bytes=9-2"])
+def test_ranges_that_we_do_not_serve_get_the_whole(client: Any, pdf: BlobRef, asked: str) -> None:
+    answer = client.get(path(pdf), headers={"Range": asked})
+    assert (answer.status_code, answer.data) == (200, CONTENT)
+
+
+def test_a_range_behind_the_end(client: Any, pdf: BlobRef) -> None:
+    answer = client.get(path(pdf), headers={"Range": "bytes=10240-"})
+    assert (answer.status_code, answer.data) == (416, b"")
+    assert answer.headers["Content-Range"] == f"bytes */{len(CONTENT)}"
+
+
+def test_an_entity_tag_spares_the_file_and_guards_a_range(client: Any, pdf: BlobRef) -> None:
+    etag = client.get(path(pdf)).headers["ETag"]
+    assert client.get(path(pdf), headers={"If-None-Match": etag}).status_code == 304
+    assert client.get(path(pdf), headers={"Range": "bytes=0-9", "If-Range": etag}).status_code == 206
+    assert client.get(path(pdf), headers={"Range": "bytes=0-9", "If-Range": '"other"'}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "media_type", ["text/html", "image/svg+xml", "application/xhtml+xml", "text/plain", "image/gif"]
+)
+def test_what_may_hold_a_script_is_saved_and_not_shown(client: Any, blobs: BlobStore, media_type: str) -> None:
+    blob = blobs.put(b"<script>alert(1)</script>", media_type, prefix="uploads/")
+    answer = client.get(path(blob, filename="x.html"))
+    assert answer.headers["Content-Disposition"].startswith("attachment;")
+    assert answer.headers["Content-Security-Policy"].startswith("sandbox;")
+
+
+def test_a_link_that_was_not_made_here_leads_nowhere(client: Any, pdf: BlobRef) -> None:
+    assert client.get(path(pdf, secret="another")).status_code == 404
+    assert client.get("/file/%E2%98%83/x.pdf").status_code == 404
+    assert client.get("/file/AAAA/x.pdf").status_code == 404
+    good = path(pdf)
+    assert client.get(good.replace("/lease.pdf", "x/lease.pdf")).status_code == 404
+
+
+@pytest.mark.parametrize("key", ["../settings", "/etc/passwd", "submissions//1", "", "a" * 501, "a\x00b", ".hidden"])
+@pytest.mark.parametrize("more", [{}, {"page": 1}], ids=["file", "page"])
+def test_a_link_to_what_can_be_in_no_store_leads_nowhere(
+    client: Any, pdf: BlobRef, key: str, more: dict[str, Any]
+) -> None:
+    answer = client.get(path(pdf, key=key, **more))
+    assert (answer.status_code, b"Traceback" in answer.data) == (404, False)
+
+
+def test_a_file_that_was_removed(client: Any, blobs: BlobStore, pdf: BlobRef) -> None:
+    blobs.delete(pdf.key)
+    assert client.get(path(pdf)).status_code == 404
+
+
+def test_an_expired_link(client: Any, pdf: BlobRef) -> None:
+    expired = path(pdf, expires_at=int(now().timestamp()))
+    assert client.get(expired).status_code == 403
+    assert client.get(expired).json["code"] == "forbidden"
+    assert client.get(expired, headers={"X-Auth-Token": KEY}).status_code == 403
+    page = client.get(expired, headers={"Accept": "text/html,*/*;q=0.8"})
+    assert page.mimetype == "text/html"
+    assert "cannot be used any more" in page.text
+
+
+def test_a_link_without_end_needs_the_key_of_an_active_user(client: Any, pdf: BlobRef) -> None:
+    endless = path(pdf, expires_at=None)
+    assert client.get(endless).status_code == 401
+    assert client.get(endless, headers={"X-Auth-Token": "wrong"}).status_code == 401
+    answer = client.get(endless, headers={"X-Auth-Token": KEY})
+    assert answer.data == CONTENT
+    assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_a_link_to_a_page_gives_its_picture(client: Any, bus: RecordingBus, pdf: BlobRef, drawn: BlobRef) -> None:
+    address = path(pdf, page=3, filename="page.png", fields_of=OF_TEMPLATE)
+    answer = client.get(f"{address}?width=600")
+    assert (answer.status_code, answer.data, answer.mimetype) == (200, b"\x89PNG drawn", "image/png")
+    (asked,) = bus.requests(rendering.DRAW_PAGE)
+    assert (asked.file, asked.page, asked.width, asked.boxes, asked.keep) == (pdf, 3, 700, [], True)
+    assert client.get(address, headers={"If-None-Match": "nothing"}).status_code == 200
+    again = client.get(f"{address}?width=600", headers={"If-None-Match": answer.headers["ETag"]})
+    assert again.status_code == 304
+
+
+def test_a_picture_shows_another_page_and_the_fields_as_they_are_now(
+    client: Any, bus: RecordingBus, pdf: BlobRef, drawn: BlobRef, blobs: BlobStore
+) -> None:
+    boxes = [FieldBox(x=0.1, y=0.2, w=0.3, h=0.04, page=page, label="Name") for page in (1, 2, 2)]
+    bus.answers[templates.FIELD_BOXES] = FieldBoxes(boxes=boxes)
+    address = path(pdf, page=1, filename="page.png", fields_of=OF_TEMPLATE)
+    answer = client.get(f"{address}?page=2&fields=true")
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "private, no-cache")
+    assert bus.requests(templates.FIELD_BOXES) == [templates.GetFieldBoxes(id=7, document_uuid="d1")]
+    (asked,) = bus.requests(rendering.DRAW_PAGE)
+    assert (asked.page, asked.width, asked.boxes, asked.keep) == (2, 1400, boxes[1:], True)
+    seen = {"If-None-Match": answer.headers["ETag"]}
+    assert client.get(f"{address}?page=2&fields=true", headers=seen).status_code == 304
+    bus.answers[templates.FIELD_BOXES] = FieldBoxes(boxes=boxes[:2])
+    assert client.get(f"{address}?page=2&fields=true", headers=seen).status_code == 200
+    assert client.get(f"{address}?page=2", headers=seen).status_code == 200
+    assert blobs.exists(drawn.key)
+
+
+@pytest.mark.parametrize("fields_of", [FieldsOf("submissions", 7, "d1"), None])
+def test_no_picture_of_somebody_s_values_is_kept(
+    client: Any, bus: RecordingBus, pdf: BlobRef, drawn: BlobRef, blobs: BlobStore, fields_of: FieldsOf | None
+) -> None:
+    bus.answers[submissions.api.FIELD_BOXES] = FieldBoxes(boxes=[])
+    address = path(pdf, page=1, filename="page.png", fields_of=fields_of)
+    refused = client.get(f"{address}?fields=true") if fields_of is None else None
+    assert refused is None or refused.json["details"] == [
+        {"field": "fields", "reason": "are not known of this document"}
+    ]
+    answer = client.get(f"{address}?fields={'true' if fields_of else 'false'}")
+    assert (answer.status_code, answer.data) == (200, b"\x89PNG drawn")
+    assert [one.keep for one in bus.requests(rendering.DRAW_PAGE)] == [False]
+    assert not blobs.exists(drawn.key)
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "1.5", "", "100000", "٣"])
+def test_a_page_that_is_no_number_is_refused(client: Any, bus: RecordingBus, pdf: BlobRef, page: str) -> None:
+    answer = client.get(path(pdf, page=1, fields_of=OF_TEMPLATE), query_string={"page": page})
+    assert (answer.status_code, answer.json["details"][0]["field"]) == (422, "page")
+    assert bus.asked == []
+
+
+def test_what_a_link_says_comes_back_and_older_ones_are_read() -> None:
+    link = FileLink("a/b", "application/pdf", "ü.pdf", 17, 1, OF_TEMPLATE)
+    assert links.read(SECRET, links.sign(SECRET, link)) == link
+    for older in (FileLink("a/b", "application/pdf", "x.pdf"), FileLink("a/b", "application/pdf", "x.png", 17, 3)):
+        assert links.read(SECRET, links.sign(SECRET, older)) == older
+
+
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("plain.pdf", 'attachment; filename="plain.pdf"'),
+        ('quo"te\\.pdf', "attachment; filename=\"quo_te_.pdf\"; filename*=UTF-8''quo%22te%5C.pdf"),
+        ("line\r\nSet-Cookie: x.pdf", 'attachment; filename="lineSet-Cookie: x.pdf"'),
+        ("契約.pdf", "attachment; filename=\".pdf\"; filename*=UTF-8''%E5%A5%91%E7%B4%84.pdf"),
+        ("契約", "attachment; filename=\"file\"; filename*=UTF-8''%E5%A5%91%E7%B4%84"),
+        ("evil\u202efdp.exe", 'attachment; filename="evilfdp.exe"'),
+        ("", 'attachment; filename="file"'),
+    ],
+)
+def test_names_in_headers(name: str, header: str) -> None:
+    assert content_disposition(name, inline=False) == header

@@ -1,0 +1,250 @@
+"""Headers on everything, own files, the local mails, the texts."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.errors import not_found
+from contracts.rpc import notifications, submissions
+from contracts.runtime.clock import now
+from contracts.types import Page, Pagination
+from services.gateway.pages import texts
+from services.gateway.pages.answering.static_files import StaticFiles
+from services.gateway.pages.app import serves
+from services.gateway.pages.mail import web_links
+from tests.unit.gateway.pages.conftest import SLUG, MakePages, RecordingBus
+
+PAGES = Path(texts.__file__).parent.parent
+
+
+@pytest.mark.parametrize(
+    "path", ["/", f"/s/{SLUG}", f"/s/{SLUG}/form", "/s/x/y", "/nothing", "/favicon.ico", "/robots.txt"]
+)
+def test_headers_on_everything(client: Any, path: str) -> None:
+    headers = client.get(path).headers
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; ")
+    assert "unsafe" not in policy
+    assert policy.endswith("frame-ancestors 'none'")
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["X-Robots-Tag"] == "noindex, nofollow"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "no-store" in headers["Cache-Control"] or "immutable" in headers["Cache-Control"]
+
+
+def test_who_may_frame_the_page_is_a_setting(make_pages: MakePages) -> None:
+    headers = make_pages(frame_ancestors="https://app.example 'self'").test_client().get(f"/s/{SLUG}").headers
+    assert headers["Content-Security-Policy"].endswith("frame-ancestors https://app.example 'self'")
+    assert "X-Frame-Options" not in headers
+
+
+def test_no_page_needs_what_the_policy_forbids() -> None:
+    """No inline script, style or handler, and nothing from another host, in any template."""
+    for path in (PAGES / "templates").rglob("*.html"):
+        source = path.read_text()
+        for script in re.findall(r"<script[^>]*>", source):
+            assert 'type="application/json"' in script or 'src="{{ own }}/' in script, (path, script)
+        assert not re.search(r"<style|\sstyle=|\son\w+=|https?://", source), path
+    for path in (PAGES / "static").rglob("*.css"):
+        assert not re.search(r"https?://|@import", path.read_text()), path
+
+
+@pytest.mark.parametrize(("status", "text"), [(404, "nothing at this address"), (503, "not reachable right now")])
+def test_a_person_gets_a_page_and_a_program_json(client: Any, bus: RecordingBus, status: int, text: str) -> None:
+    error = not_found("Form")
+    error.code = {404: "not_found", 503: "unavailable"}[status]
+    bus.answers[submissions.form.OPEN_FORM] = error
+    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
+    page = client.get(f"/s/{SLUG}", headers={"Accept": browser})
+    assert (page.status_code, page.mimetype) == (status, "text/html")
+    assert text in page.text
+    for accept in ("*/*", "application/json", None):
+        answer = client.get(f"/s/{SLUG}/form", headers={"Accept": accept} if accept else {})
+        assert (answer.status_code, answer.json["code"]) == (status, error.code)
+
+
+def test_the_methods_that_there_are(client: Any) -> None:
+    answer = client.delete(f"/s/{SLUG}")
+    assert answer.status_code == 405
+    assert "GET" in answer.headers["Allow"]
+
+
+def test_own_files_are_kept_for_ever_under_the_address_of_their_content(client: Any) -> None:
+    version = StaticFiles().version
+    page = client.get(f"/s/{SLUG}").text
+    addresses = re.findall(rf"/static/{version}/[\w/.]+", page)
+    assert f"/static/{version}/form/main.js" in addresses
+    for address in addresses:
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    script = client.get(f"/static/{version}/form/main.js", headers={"Accept-Encoding": "gzip"})
+    assert script.headers["Content-Encoding"] == "gzip"
+    assert script.mimetype == "text/javascript"
+
+
+def test_while_an_update_is_under_way_another_versions_file_is_not_kept(client: Any) -> None:
+    assert client.get("/static/0123456789abcdef/form/main.js").headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("name", ["form/nothing.js", "../app.py", "%2e%2e/app.py", "form/", "icons/../../app.py"])
+def test_nothing_else_is_served_as_own_file(client: Any, name: str) -> None:
+    assert client.get(f"/static/{StaticFiles().version}/{name}").status_code in (404, 308)
+
+
+@pytest.mark.parametrize(
+    ("path", "ours"),
+    [
+        ("/", True),
+        ("/s/x", True),
+        ("/file/t/n", True),
+        ("/dev/mail", True),
+        ("/static/v/x", True),
+        ("/submissions", False),
+        ("/sx", False),
+    ],
+)
+def test_which_paths_belong_to_the_pages(path: str, ours: bool) -> None:
+    assert serves(path) is ours
+
+
+def mail(number: int, **more: Any) -> dict[str, Any]:
+    given = {"kind": "invitation", "to": "a@example.com", "subject": "Please <b>sign</b>", "state": "sent"}
+    return {"id": number, **given, "attempts": 1, "created_at": now(), **more}
+
+
+@pytest.fixture
+def mailbox(bus: RecordingBus) -> None:
+    bus.answers[notifications.LIST] = Page[notifications.Mail](
+        data=[notifications.Mail(**mail(number)) for number in (1, 2)], pagination=Pagination(count=2)
+    )
+    sms = {"kind": "invitation", "to": "+14155550123", "state": "sent", "attempts": 1, "created_at": now()}
+    said = "<b>Acme</b> asks you: https://sign.example/s/y javascript:alert(1)"
+    bus.answers[notifications.LIST_PHONE_MESSAGES] = Page[notifications.PhoneMessage](
+        data=[notifications.PhoneMessage(id=1, text=said, **sms)], pagination=Pagination(count=1)
+    )
+    links = ["https://sign.example/s/x", "javascript:alert(1)"]
+    text = notifications.MailText(**mail(2), text="Hello <i>", html="<script>alert(1)</script><p>Hi</p>", links=links)
+    bus.answers[notifications.GET] = text
+
+
+LOCAL = {"base_url": "http://localhost:8000", "trusted_proxies": "127.0.0.1/32,::1/128"}
+
+
+@pytest.fixture
+def local(make_pages: MakePages) -> Any:
+    """An installation that is tried out on one machine."""
+    return make_pages(**LOCAL).test_client()
+
+
+@pytest.mark.usefixtures("mailbox")
+def test_local_mails_newest_first(local: Any) -> None:
+    page = local.get("/dev/mail").text
+    assert page.index('href="/dev/mail/2"') < page.index('href="/dev/mail/1"')
+    assert "Please &lt;b&gt;sign" in page
+
+
+@pytest.mark.usefixtures("mailbox")
+def test_local_text_messages_with_their_links(local: Any) -> None:
+    page = local.get("/dev/mail").text
+    assert '&lt;b&gt;Acme&lt;/b&gt; asks you: <a href="https://sign.example/s/y">https://sign.example/s/y</a>' in page
+    assert 'href="javascript' not in page
+
+
+@pytest.mark.usefixtures("mailbox")
+def test_a_mail_is_shown_in_a_sandbox(local: Any) -> None:
+    page = local.get("/dev/mail/2")
+    assert 'href="https://sign.example/s/x"' in page.text
+    assert "javascript:" not in page.text
+    assert "Hello &lt;i&gt;" in page.text
+    assert "frame-src 'self'" in page.headers["Content-Security-Policy"]
+    html = local.get("/dev/mail/2/html")
+    assert html.text.startswith('<base target="_blank">')
+    policy = html.headers["Content-Security-Policy"]
+    assert policy.startswith("sandbox ")
+    assert "allow-scripts" not in policy
+    assert "script-src" not in policy
+    assert "X-Frame-Options" not in html.headers
+
+
+@pytest.mark.usefixtures("mailbox")
+@pytest.mark.parametrize("path", ["/dev/mail", "/dev/mail/2", "/dev/mail/2/html"])
+def test_mails_are_shown_on_the_machine_itself_only(local: Any, path: str) -> None:
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]", "[::1]:8000"):
+        assert local.get(path, headers={"Host": host}).status_code == 200, host
+    for host in (
+        "",
+        "sign.example",
+        "localhost.sign.example",
+        "127.0.0.1.sign.example",
+        "sign.example:127.0.0.1",
+        "localhost:8000@sign.example",
+        "192.168.0.2:8000",
+        "localhost,sign.example",
+    ):
+        assert local.get(path, headers={"Host": host}).status_code == 403, host
+    for name in ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Forwarded", "Via"):
+        assert local.get(path, headers={name: "127.0.0.1"}).status_code == 403, name
+    assert local.get(path, environ_base={"REMOTE_ADDR": "8.8.8.8"}).status_code == 403
+    assert local.get(path, environ_base={"REMOTE_ADDR": "172.17.0.1"}).status_code == 200  # as in a container
+
+
+@pytest.mark.usefixtures("mailbox")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"smtp_url": "smtp://mail.example"},
+        {"base_url": "https://localhost:8000"},
+        {"base_url": "HTTPS://sign.example"},
+        {"trusted_proxies": "10.0.0.0/8"},
+        {"trusted_proxies": "127.0.0.1/32,::1/128,192.168.7.1"},
+        {"trusted_proxies": "0.0.0.0/0"},
+    ],
+)
+def test_there_is_no_page_of_mails_where_others_may_come(make_pages: MakePages, settings: dict[str, str]) -> None:
+    client = make_pages(**{**LOCAL, **settings}).test_client()
+    for path in ("/dev/mail", "/dev/mail/2", "/dev/mail/2/html"):
+        assert client.get(path).status_code == 404
+    assert "/dev/mail" not in client.get("/").text
+
+
+def test_the_welcome_page_names_the_mails_when_there_are_some(local: Any) -> None:
+    assert "/dev/mail" in local.get("/").text
+
+
+def test_links_that_a_mail_may_lead_to() -> None:
+    assert web_links(["http://a", "https://b", "javascript:x", "file:///etc"]) == ["http://a", "https://b"]
+
+
+def test_every_text_that_is_asked_for_exists_and_every_text_is_asked_for() -> None:
+    sources = [path.read_text() for kind in ("*.js", "*.html", "*.py") for path in PAGES.rglob(kind)]
+    used = set(re.findall(r"\"([a-z]+\.[A-Za-z_.%d]+)\"", " ".join(sources)))
+    built = re.compile(
+        r"verify\.(problem|signature)\.|verify\.[a-z_]+\.(title|text)|kind\.|verification\.problem\.|problem\.required\.|problem\.(small|straight)|saving\.|error\.|(decline|wrong_recipient)\.|signature\.(draw|type|upload)(_hint)?"
+    )
+    for language in texts.languages():
+        words = set(texts.in_language(language).words)
+        counted = {word.rsplit(".", 1)[0] for word in words if word.endswith((".one", ".other"))}
+        unknown = {key for key in used if key.split(".")[0] in {word.split(".")[0] for word in words}} - words - counted
+        assert {key for key in unknown if "%" not in key and not key.endswith(".html")} == set(), language
+        unused = {word for word in words if word not in used and word.rsplit(".", 1)[0] not in used}
+        assert {word for word in unused if not built.match(word)} == set(), language
+
+
+def test_every_language_has_the_same_texts_with_the_same_places() -> None:
+    english = texts.in_language("en").words
+    for language in texts.languages():
+        content = json.loads((PAGES / "texts" / f"{language}.json").read_text())
+        assert content["direction"] in ("ltr", "rtl")
+        for key, text in content["words"].items():
+            assert set(re.findall(r"\{\w+\}", text)) <= set(re.findall(r"\{\w+\}", english[key])), (language, key)
+        assert set(content["words"]) >= {key for key in english if not key.endswith((".one", ".other"))}
+
+
+def test_the_page_says_its_language(client: Any) -> None:
+    for accepted in ("de-AT,de;q=0.9", "en", "", "*"):
+        assert '<html lang="en" dir="ltr">' in client.get("/", headers={"Accept-Language": accepted}).text
