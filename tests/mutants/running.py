@@ -110,7 +110,8 @@ class Living:
                 old.update(new)
             elif new is not old:
                 for importing in list(sys.modules.values()):
-                    if vars(importing).get(name) is old:
+                    # Not all that is in sys.modules is a module: some libraries put objects of their own there.
+                    if getattr(importing, "__dict__", {}).get(name) is old:
                         setattr(importing, name, new)
         self.forget()
 

@@ -14,7 +14,7 @@ from tests.support.judges import recording
 CONFTEST = """
 from docs import make_interface
 from docs.make_interface import Row
-from tests.support import recording
+from tests.support.judges import recording
 
 def row(key, *tests, operations=("submitters.update",)):
     return Row("row " + key, operations, key, tuple(f"test_{test}" for test in tests))
@@ -156,7 +156,7 @@ def test_rows_that_were_not_sent_fail_the_run_also_side_by_side(project: Path) -
         (("test_sending.py", "-k", "not values"), {"name"}),
         (("test_sending.py::test_cases[name]",), set()),
     ],
-    ids=" ".join,
+    ids=("a file", "some of its tests", "one case"),
 )
 def test_a_part_of_the_tests_is_asked_for_no_more_than_its_own_rows(
     project: Path, arguments: tuple[str, ...], failed: set[str]
