@@ -7,7 +7,7 @@ LINK_FORM_FIELDS = ("email", "name", "phone")
 """The details that a shared link may ask its visitor for, in the order in which it does."""
 
 
-def asked_for(preferences: Mapping[str, Any]) -> list[str]:
+def required_contact(preferences: Mapping[str, Any]) -> list[str]:
     """Those of ``LINK_FORM_FIELDS`` that a template with these preferences asks for."""
     fields = set(preferences.get("link_form_fields") or ["email"])
     if preferences.get("shared_link_2fa") or preferences.get("require_email_2fa"):

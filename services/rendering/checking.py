@@ -61,8 +61,8 @@ def _temporary_folder() -> str:
 
 
 def _walls() -> str:
-    found = confinement.lacking()
-    return f"but {'; '.join(found)}" if found else "Landlock and seccomp"
+    lacking = confinement.lacking()
+    return f"but {'; '.join(lacking)}" if lacking else "Landlock and seccomp"
 
 
 def _fonts(workshop: Workshop) -> str:

@@ -55,9 +55,9 @@ def accept_job(session: Session, envelope: Envelope, request: SealRequest, now: 
         "state": "due",
         "attempts": 0,
     }
-    for one in request.to_check.parties if request.to_check else ():
-        if one.statement is not None:
-            due = StatementDue(statement=one.statement, parts=one.parts or Parts(), sealing=True)
+    for party in request.to_check.parties if request.to_check else ():
+        if party.statement is not None:
+            due = StatementDue(statement=party.statement, parts=party.parts or Parts(), sealing=True)
             take_on_statement(session, due, now, envelope.request_id)
     if session.execute(_new_job(dialect_of(session)), job).first() is None:
         _complete_order(session, request, now)
@@ -101,10 +101,10 @@ def take_on_statement(session: Session, due: StatementDue, now: datetime, reques
 def finish_statement(session: Session, row: StatementRow, signed: SignedStatement) -> None:
     """The statement is signed and kept: say so."""
     row.signed = signed.model_dump(mode="json")
-    told = StatementSigned(
+    event = StatementSigned(
         submission_id=row.submission_id, submitter_id=row.submitter_id, sha256=row.sha256, signed=signed
     )
-    emit(session, STATEMENT_SIGNED, told, subject=f"submission:{row.submission_id}")
+    emit(session, STATEMENT_SIGNED, event, subject=f"submission:{row.submission_id}")
 
 
 def finish_job(session: Session, job: SealJob, sealed: DocumentsSealed, attempt: int, now: datetime) -> None:
@@ -209,7 +209,7 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
         if job.state == "due":
             job.state, job.finished_at, job.last_error = "parked", now, "the submission was erased"
     # A statement may be about to be signed: the row stays until nothing of it can be written any more.
-    gone = {
+    cleared = {
         "statement": None,
         "parts": None,
         "signed": None,
@@ -217,10 +217,10 @@ def erase(session: Session, envelope: Envelope, erased: Erased, now: datetime) -
         "finished_at": now,
         "erased_at": now,
     }
-    session.execute(sa.update(StatementRow).where(StatementRow.submission_id == erased.submission_id).values(**gone))
-    own = sa.select(SealedFile.sha256).where(SealedFile.submission_id == erased.submission_id)
-    made = sa.select(ResultSource.digest).where(ResultSource.sha256.in_(own))
-    results = list(session.scalars(sa.select(Result).where(Result.digest.in_(made))))
+    session.execute(sa.update(StatementRow).where(StatementRow.submission_id == erased.submission_id).values(**cleared))
+    own_files = sa.select(SealedFile.sha256).where(SealedFile.submission_id == erased.submission_id)
+    own_results = sa.select(ResultSource.digest).where(ResultSource.sha256.in_(own_files))
+    results = list(session.scalars(sa.select(Result).where(Result.digest.in_(own_results))))
     keys = [key for result in results for key in result.keys]
     _forget(session, results)
     session.execute(sa.delete(SealedFile).where(SealedFile.submission_id == erased.submission_id))

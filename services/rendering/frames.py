@@ -90,7 +90,7 @@ def _allow(connection: socket.socket, until: float | None) -> None:
     """Give the next call on the socket what is left of the time."""
     if until is None:
         return
-    left = until - time.monotonic()
-    if left <= 0:
+    remaining = until - time.monotonic()
+    if remaining <= 0:
         raise Late
-    connection.settimeout(left)
+    connection.settimeout(remaining)

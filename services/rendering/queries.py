@@ -14,8 +14,8 @@ from services.rendering.rules.differences import Known
 
 def result(session: Session, kind: str, digest: str) -> dict[str, Any] | None:
     """The kept answer, or None."""
-    found = session.scalar(sa.select(Result.answer).where(Result.kind == kind, Result.digest == digest))
-    return dict(found) if found is not None else None
+    answer = session.scalar(sa.select(Result.answer).where(Result.kind == kind, Result.digest == digest))
+    return dict(answer) if answer is not None else None
 
 
 def sealed_here(session: Session, sha256: str) -> bool:
@@ -30,8 +30,8 @@ def sealed_file(session: Session, sha256: str) -> SealedFile | None:
 
 def not_sealed_for(session: Session, submission_id: int, digests: Collection[str]) -> set[str]:
     """Which of these SHA-256 are not among the files that were sealed for this submission."""
-    own = sa.select(SealedFile.sha256).where(SealedFile.submission_id == submission_id)
-    return {*digests} - {*session.scalars(own)}
+    query = sa.select(SealedFile.sha256).where(SealedFile.submission_id == submission_id)
+    return {*digests} - {*session.scalars(query)}
 
 
 def has_sealed(session: Session) -> bool:
@@ -47,10 +47,10 @@ def jobs_to_sweep(session: Session, before: datetime) -> list[SealJob]:
 
 def statements_of(session: Session, submission_id: int) -> list[Known]:
     """The statements that were taken on of a submission."""
-    found = sa.select(StatementRow).where(StatementRow.submission_id == submission_id, StatementRow.erased_at.is_(None))
+    query = sa.select(StatementRow).where(StatementRow.submission_id == submission_id, StatementRow.erased_at.is_(None))
     return [
-        Known(Statement.model_validate(one.statement), Parts.model_validate(one.parts) if one.parts else None)
-        for one in session.scalars(found.order_by(StatementRow.id))
+        Known(Statement.model_validate(row.statement), Parts.model_validate(row.parts) if row.parts else None)
+        for row in session.scalars(query.order_by(StatementRow.id))
     ]
 
 

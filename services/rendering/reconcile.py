@@ -17,14 +17,14 @@ def known(session: Session) -> dict[str, set[int]]:
 
 def jobs(session: Session, seal_ids: Collection[str]) -> dict[str, str]:
     """The state of each of these jobs that there is: ``due``, ``done`` or ``parked``."""
-    found = sa.select(SealJob.seal_id, SealJob.state).where(SealJob.seal_id.in_(seal_ids))
-    return {row.seal_id: row.state for row in session.execute(found)}
+    query = sa.select(SealJob.seal_id, SealJob.state).where(SealJob.seal_id.in_(seal_ids))
+    return {row.seal_id: row.state for row in session.execute(query)}
 
 
 def statements(session: Session) -> dict[str, int]:
     """The submission of each statement that was taken on, by the SHA-256 of its bytes."""
-    found = sa.select(StatementRow.sha256, StatementRow.submission_id).where(StatementRow.erased_at.is_(None))
-    return {row.sha256: row.submission_id for row in session.execute(found)}
+    query = sa.select(StatementRow.sha256, StatementRow.submission_id).where(StatementRow.erased_at.is_(None))
+    return {row.sha256: row.submission_id for row in session.execute(query)}
 
 
 def unknown_files(session: Session, digests: Collection[str]) -> set[str]:

@@ -16,7 +16,7 @@ log = observe.logger(__name__)
 
 
 @dataclass(frozen=True)
-class Made:
+class FreshResult:
     """A fresh answer (plain JSON) and the ``keys`` of the files that were written for it and are nobody else's."""
 
     answer: dict[str, Any]
@@ -24,35 +24,35 @@ class Made:
 
 
 class Results:
-    def __init__(self, database: Database, blobs: BlobStore, kept: timedelta) -> None:
-        self._database, self._blobs, self._kept = database, blobs, kept
+    def __init__(self, database: Database, blobs: BlobStore, retention: timedelta) -> None:
+        self._database, self._blobs, self._kept = database, blobs, retention
 
     def get(
         self,
         kind: str,
         digest: str,
-        make: Callable[[], Made],
+        make: Callable[[], FreshResult],
         *,
         sources: Sequence[str] = (),
     ) -> dict[str, Any]:
         """The kept answer, or that of ``make``, which is then kept. ``sources`` (SHA-256) say with what it must be forgotten.
         When two make the same at once, the first one's is kept and the other's files are removed."""
-        found = self._database.read(queries.result, kind, digest)
-        if found is not None:
-            return found
-        made = make()
-        kept = self._database.write(
+        stored = self._database.read(queries.result, kind, digest)
+        if stored is not None:
+            return stored
+        fresh = make()
+        answer = self._database.write(
             commands.remember_result,
             kind,
             digest,
-            answer=made.answer,
-            keys=made.keys,
+            answer=fresh.answer,
+            keys=fresh.keys,
             sources=sources,
             expires_at=now() + self._kept,
         )
-        if kept != made.answer:
-            remove(self._blobs, made.keys)
-        return kept
+        if answer != fresh.answer:
+            remove(self._blobs, fresh.keys)
+        return answer
 
 
 def expire(database: Database, blobs: BlobStore) -> None:

@@ -24,7 +24,7 @@ from services.rendering import commands, queries, results
 from services.rendering.children import confinement
 from services.rendering.children.renderer import Renderer, for_caller
 from services.rendering.protocol import Combined, Prepared
-from services.rendering.results import Made, Results
+from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain
 from services.rendering.sealing.evidence import Evidence
 from services.rendering.sealing.time_stamping import Assurance, CertificateRevoked, TimeStampFailed
@@ -96,16 +96,18 @@ class RenderingService:
             stored = self._stored(prepared, original)
             return stored.model_copy(update={"report": [*missing, *stored.report]})
 
-        def make() -> Made:
+        def make() -> FreshResult:
             prepared = self._laid_out(request, {})
             original = self.context.blobs.put(prepared.converted or prepared.file, PDF, PREFIX)
             stored = self._stored(prepared, original)
-            return Made(stored.model_dump(mode="json"), sorted({stored.file.key, stored.original.key}))
+            return FreshResult(stored.model_dump(mode="json"), sorted({stored.file.key, stored.original.key}))
 
         dated = any("date" in text for text in (request.html_header, request.html_footer) if text)
         digest = domain.digest_of(request.model_dump(mode="json"), *([_today().isoformat()] if dated else []))
-        kept = rpc.PreparedDocument.model_validate(self.context.results.get("html", digest, make))
-        return kept.model_copy(update={"file": self._copy(kept.file), "original": self._copy(kept.original)})
+        document = rpc.PreparedDocument.model_validate(self.context.results.get("html", digest, make))
+        return document.model_copy(
+            update={"file": self._copy(document.file), "original": self._copy(document.original)}
+        )
 
     # --- pictures and text
 
@@ -134,17 +136,19 @@ class RenderingService:
     @handles(rpc.DRAW_VALUES)
     def draw_values(self, request: rpc.DrawValues) -> rpc.DrawnValues:
         """Nothing of it is kept: it is what somebody is just typing."""
-        sizes = {one.uuid: one.file.size for one in request.attachments}
+        sizes = {attachment.uuid: attachment.file.size for attachment in request.attachments}
         pictures = {
-            one.field.uuid: {uuid: sizes[uuid] for uuid in domain.pictures_of(one) if uuid in sizes}
-            for one in request.values
+            value.field.uuid: {uuid: sizes[uuid] for uuid in domain.pictures_of(value) if uuid in sizes}
+            for value in request.values
         }
         needed = [pictures.get(area.field_uuid, {}) for area in request.areas]
         areas = request.areas[: domain.affordable(needed, PICTURES_AT_ONCE)]
         fetched = {uuid for files in needed[: len(areas)] for uuid in files}
-        files = [self._fetch(one.file) if one.uuid in fetched else b"" for one in request.attachments]
-        wanted = request.model_copy(update={"areas": areas})
-        return rpc.DrawnValues(areas=self.context.renderer.draw_values(wanted, files))
+        files = [
+            self._fetch(attachment.file) if attachment.uuid in fetched else b"" for attachment in request.attachments
+        ]
+        visible = request.model_copy(update={"areas": areas})
+        return rpc.DrawnValues(areas=self.context.renderer.draw_values(visible, files))
 
     @handles(rpc.PREPARE_IMAGE)
     def prepare_image(self, request: rpc.PrepareImage) -> BlobRef:
@@ -167,8 +171,10 @@ class RenderingService:
 
     @handles(rpc.FILL_DRAFTS)
     def fill_drafts(self, request: rpc.FillRequest) -> rpc.Drafts:
-        drawn = {uuid for one in request.values for uuid in domain.pictures_of(one)}
-        attachments = [self._fetch(one.file) if one.uuid in drawn else b"" for one in request.attachments]
+        drawn = {uuid for value in request.values for uuid in domain.pictures_of(value)}
+        attachments = [
+            self._fetch(attachment.file) if attachment.uuid in drawn else b"" for attachment in request.attachments
+        ]
         return rpc.Drafts(documents=[self._draft(request, document, attachments) for document in request.documents])
 
     @handles(rpc.COMBINE)
@@ -199,12 +205,14 @@ class RenderingService:
     def recognise(self, request: rpc.Verify) -> rpc.Recognised:
         verification = self._verified(request)
         leaf = self.context.workshop.open().identity.chain[0].fingerprint(hashes.SHA256()).hex()
-        known = self.context.database.read(queries.sealed_file, request.file.sha256)
+        sealed_file = self.context.database.read(queries.sealed_file, request.file.sha256)
         return rpc.Recognised(
             verification=verification,
-            own_seals=[one.field for one in verification.signatures if one.certificate_sha256 == leaf],
-            sealed_at=known.created_at if known else None,
-            submission_id=known.submission_id if known else None,
+            own_seals=[
+                signature.field for signature in verification.signatures if signature.certificate_sha256 == leaf
+            ],
+            sealed_at=sealed_file.created_at if sealed_file else None,
+            submission_id=sealed_file.submission_id if sealed_file else None,
         )
 
     @handles(rpc.ROOT)
@@ -265,8 +273,8 @@ class RenderingService:
 
     def _verified(self, request: rpc.Verify) -> rpc.Verification:
         data = self._fetch(request.file)
-        known = self.context.database.read(queries.sealed_here, request.file.sha256)
-        return self.context.renderer.verify(data, self.context.workshop.anchors, now(), sealed_here=known)
+        sealed_here = self.context.database.read(queries.sealed_here, request.file.sha256)
+        return self.context.renderer.verify(data, self.context.workshop.anchors, now(), sealed_here=sealed_here)
 
     def _laid_out(self, request: rpc.PrepareHtml, assets: dict[str, bytes]) -> Prepared:
         return self.context.renderer.prepare_html(
@@ -279,15 +287,15 @@ class RenderingService:
         assets: dict[str, bytes] = {}
         failed: dict[str, str] = {}
         for _ in range(_ROUNDS_OF_ASSETS):
-            wanted = [url for url in self.context.renderer.external_urls(texts, assets) if url not in failed]
-            for url in wanted:
+            urls = [url for url in self.context.renderer.external_urls(texts, assets) if url not in failed]
+            for url in urls:
                 room = min(_ASSET_BYTES, _ASSETS_AT_MOST - sum(map(len, assets.values())))
                 try:
                     outbound = self.context.workshop.outbound
                     assets[url] = outbound.fetch(url, max_bytes=room, timeout=_ASSET_SECONDS).data
                 except (OutboundRefused, OutboundFailed) as error:
                     failed[url] = error.reason
-            if not wanted:
+            if not urls:
                 break
         notices = [
             Notice(code="resource_missing", message=f"{url[:200]} was not loaded: {reason}.")
@@ -329,8 +337,8 @@ class RenderingService:
         return Combined(data, [*merged.warnings, *(notice.message for notice in assurance.notices)])
 
 
-def _one_file(file: BlobRef) -> Made:
-    return Made(file.model_dump(), [file.key])
+def _one_file(file: BlobRef) -> FreshResult:
+    return FreshResult(file.model_dump(), [file.key])
 
 
 def _picture_type(data: bytes) -> str:

@@ -16,9 +16,9 @@ def check(settings: Settings, database: Database) -> None:
 
 def _check_walls(settings: Settings) -> None:
     """Where the operator wants it so, strangers' files are opened only by children that the kernel holds back wholly."""
-    if settings.rendering_without_walls == "refuse" and (found := confinement.lacking()):
+    if settings.rendering_without_walls == "refuse" and (lacking := confinement.lacking()):
         raise CannotStart(
-            f"RENDERING_WITHOUT_WALLS is refuse, and {'; '.join(found)}. Start it on a machine that has these walls, or set"
+            f"RENDERING_WITHOUT_WALLS is refuse, and {'; '.join(lacking)}. Start it on a machine that has these walls, or set"
             " RENDERING_WITHOUT_WALLS=allow."
         )
 

@@ -66,7 +66,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             remind_signer,
             schedule=REMOVAL_SCHEDULE,
             lease=timedelta(minutes=2),
-            planned=True,
+            scheduled=True,
         ),
         Every("remind-of-sealing", min(patience / 2, timedelta(seconds=30)), remind),
         Every(
@@ -84,7 +84,7 @@ def loops(settings: Settings, database: Database, blobs: BlobStore) -> list[DueW
             schedule=REMOVAL_SCHEDULE,
             lease=timedelta(minutes=2),
             concurrency=2,
-            planned=True,
+            scheduled=True,
         ),
     ]
 

@@ -31,23 +31,23 @@ MOST_FILLED = 10
 _MOST_TOLD = 100
 
 
-def each(command: rpc.CreateSubmissions) -> list[rpc.CreateSubmission]:
+def single_requests(command: rpc.CreateSubmissions) -> list[rpc.CreateSubmission]:
     """The single requests. Each has an id of its own, which follows from that of the whole."""
     if not 0 < len(command.submissions) <= MOST:
         raise invalid(f"From 1 to {MOST} submissions can be created at once", "submissions")
-    if sum(len(one.submitters) for one in command.submissions) > MOST_SUBMITTERS:
+    if sum(len(request.submitters) for request in command.submissions) > MOST_SUBMITTERS:
         raise _too_many(MOST_SUBMITTERS, "submitters")
     return [
-        one.model_copy(update={"request_id": f"{command.request_id}/{number}", "actor": command.actor})
-        for number, one in enumerate(command.submissions)
+        request.model_copy(update={"request_id": f"{command.request_id}/{number}", "actor": command.actor})
+        for number, request in enumerate(command.submissions)
     ]
 
 
-def remembered(session: Session, asked: Sequence[rpc.CreateSubmission]) -> list[Submission] | None:
+def remembered(session: Session, requests: Sequence[rpc.CreateSubmission]) -> list[Submission] | None:
     """The answers to these requests when they were carried out before: they were written together."""
-    if queries.remembered(session, rpc.CREATE, asked[0]) is None:
+    if queries.remembered(session, rpc.CREATE, requests[0]) is None:
         return None
-    return [queries.remembered(session, rpc.CREATE, one) for one in asked]  # type: ignore[misc]
+    return [queries.remembered(session, rpc.CREATE, request) for request in requests]  # type: ignore[misc]
 
 
 @contextlib.contextmanager
@@ -58,61 +58,67 @@ def named(command: rpc.CreateSubmissions, number: int) -> Iterator[None]:
     except ServiceError as refused:
         if refused.code != "invalid" or not command.own:
             raise
-        own, before = set(command.own[number]), f"submissions[{number}]."
-        details = [{**one, "field": _called(str(one["field"]), own, before)} for one in refused.details]
+        own_keys, before = set(command.own[number]), f"submissions[{number}]."
+        details = [{**detail, "field": _called(str(detail["field"]), own_keys, before)} for detail in refused.details]
         message = re.sub(r"(^|`)(?=submitters\[)", rf"\1{before}", refused.message)
         raise ServiceError("invalid", message, details) from refused
 
 
-def _called(field: str, own: set[str], before: str) -> str:
+def _called(field: str, own_keys: set[str], before: str) -> str:
     """Keys that this submission did not give itself are those of the whole request."""
     first = re.split(r"[.\[]", field, maxsplit=1)[0]
-    return before + field if first in own else field
+    return before + field if first in own_keys else field
 
 
 def bases(
     command: rpc.CreateSubmissions,
-    asked: Sequence[rpc.CreateSubmission],
+    requests: Sequence[rpc.CreateSubmission],
     limits: Limits,
     snapshot: Callable[[rpc.CreateSubmission], TemplateSnapshot],
     fill: Callable[[rpc.CreateSubmission, TemplateSnapshot, dict[str, Any]], TemplateSnapshot],
 ) -> list[TemplateSnapshot]:
     """What each is made from. Documents with variables are filled once for all submissions that give them the same."""
-    found: dict[int, TemplateSnapshot] = {}
-    given: dict[int, dict[str, Any]] = {}
-    for number, one in enumerate(asked):
-        if one.template_id not in found:
-            found[one.template_id] = snapshot(one)
-        template = found[one.template_id]
-        if not template.archived and variables.asked_for(template):
+    templates: dict[int, TemplateSnapshot] = {}
+    variables_of: dict[int, dict[str, Any]] = {}
+    for number, request in enumerate(requests):
+        if request.template_id not in templates:
+            templates[request.template_id] = snapshot(request)
+        template = templates[request.template_id]
+        if not template.archived and variables.has_variables(template):
             with named(command, number):
-                given[number] = variables.merged(one, limits.max_values_bytes)
+                variables_of[number] = variables.merged(request, limits.max_values_bytes)
     filled: dict[str, TemplateSnapshot] = {}
-    keys = {number: json.dumps([asked[number].template_id, one], sort_keys=True) for number, one in given.items()}
+    keys = {
+        number: json.dumps([requests[number].template_id, values], sort_keys=True)
+        for number, values in variables_of.items()
+    }
     if len(set(keys.values())) > MOST_FILLED:
         reason = f"must not be more than {MOST_FILLED} different ones in one request: each has documents of its own"
         raise invalid(f"variables {reason}", "variables", reason)
     for number, key in keys.items():
         if key not in filled:
             with named(command, number):
-                filled[key] = fill(asked[number], found[asked[number].template_id], given[number])
-    return [filled[keys[number]] if number in keys else found[one.template_id] for number, one in enumerate(asked)]
+                filled[key] = fill(requests[number], templates[requests[number].template_id], variables_of[number])
+    return [
+        filled[keys[number]] if number in keys else templates[request.template_id]
+        for number, request in enumerate(requests)
+    ]
 
 
-def planned(
+def plan_all(
     command: rpc.CreateSubmissions,
-    asked: Sequence[rpc.CreateSubmission],
-    found: Sequence[TemplateSnapshot],
+    requests: Sequence[rpc.CreateSubmission],
+    templates: Sequence[TemplateSnapshot],
     limits: Limits,
     now: datetime,
 ) -> list[Plan]:
-    """As ``creation.planned``; one refusal names the faults of all."""
+    """As ``creation.plan_submission``; one refusal names the faults of all."""
     plans: list[Plan] = []
     refusals: list[ServiceError] = []
-    for number, (one, basis) in enumerate(zip(asked, found, strict=True)):
+    for number, (request, basis) in enumerate(zip(requests, templates, strict=True)):
         try:
             with named(command, number):
-                plans.append(creation.planned(one, basis, limits, now))
+                plans.append(creation.plan_submission(request, basis, limits, now))
         except ServiceError as refused:
             if refused.code != "invalid":
                 raise
@@ -125,14 +131,14 @@ def planned(
     return plans
 
 
-def _too_many(most: int, things: str) -> ServiceError:
-    reason = f"must not have more than {most} {things} in all"
+def _too_many(limit: int, things: str) -> ServiceError:
+    reason = f"must not have more than {limit} {things} in all"
     return invalid(f"submissions {reason}", "submissions", reason)
 
 
 def distinct(faults: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each fault once: what is wrong with the whole request is wrong with each of its submissions."""
-    return list({(one["field"], one["reason"]): one for one in faults}.values())[:_MOST_TOLD]
+    return list({(fault["field"], fault["reason"]): fault for fault in faults}.values())[:_MOST_TOLD]
 
 
 def prepare(
@@ -148,16 +154,16 @@ def prepare(
 
 def create(
     session: Session,
-    asked: Sequence[rpc.CreateSubmission],
-    found: Sequence[TemplateSnapshot],
+    requests: Sequence[rpc.CreateSubmission],
+    templates: Sequence[TemplateSnapshot],
     plans: Sequence[Plan],
     files: Sequence[Prepared],
     site: Site,
     now: datetime,
 ) -> list[Submission]:
     """All of them in one transaction."""
-    made = []
-    for one, basis, plan in zip(asked, found, plans, strict=True):
+    created = []
+    for request, basis, plan in zip(requests, templates, plans, strict=True):
         mine = [file for file in files if file.source in plan.sources]
-        made.append(submissions.create(session, one, basis, plan, mine, site, now))
-    return made
+        created.append(submissions.create(session, request, basis, plan, mine, site, now))
+    return created

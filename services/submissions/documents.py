@@ -55,12 +55,12 @@ class Documents:
             id=query.id,
             documents=[
                 SubmissionDocument(
-                    name=one["name"],
-                    url=links.to_pdf(one["file"], one["name"]),
-                    sha256=one["file"]["sha256"],
-                    preview_image_url=links.to_pictures(one["file"], one["name"], _fields_of(query.id, one)),
+                    name=file["name"],
+                    url=links.to_pdf(file["file"], file["name"]),
+                    sha256=file["file"]["sha256"],
+                    preview_image_url=links.to_pictures(file["file"], file["name"], _fields_of(query.id, file)),
                 )
-                for one in files
+                for file in files
             ],
         )
 
@@ -73,21 +73,21 @@ class Documents:
 
     def _drafted(self, state: "State") -> "State":
         drafts = self.bus.call(rendering.FILL_DRAFTS, state.filled)
-        made = {"version": state.version, "documents": [one.model_dump() for one in drafts.documents]}
-        kept = self.database.write(keep_drafts, state.id, made, self.site, now())
-        return State(state.id, state.title, state.version, kept, state.filled)
+        results = {"version": state.version, "documents": [document.model_dump() for document in drafts.documents]}
+        drafts_kept = self.database.write(keep_drafts, state.id, results, self.site, now())
+        return State(state.id, state.title, state.version, drafts_kept, state.filled)
 
     def _merged(self, state: "State") -> BlobRef:
-        kept = state.kept or {}
-        if kept.get("merged"):
-            return BlobRef.model_validate(kept["merged"])
+        results = state.kept or {}
+        if results.get("merged"):
+            return BlobRef.model_validate(results["merged"])
         order = rendering.Combine(
-            files=[BlobRef.model_validate(one["file"]) for one in kept["documents"]],
+            files=[BlobRef.model_validate(document["file"]) for document in results["documents"]],
             seal=state.filled is None,
             name=state.title,
         )
-        made = self.bus.call(rendering.COMBINE, order).file
-        return self.database.write(keep_merged, state.id, kept, made, now())
+        merged = self.bus.call(rendering.COMBINE, order).file
+        return self.database.write(keep_merged, state.id, results, merged, now())
 
 
 def _fields_of(submission_id: int, document: dict[str, Any]) -> FieldsOf | None:
@@ -109,7 +109,7 @@ class State:
 
 
 def state_of(session: Session, query: rpc.GetDocuments, site: Site) -> State:
-    row, template = queries.found(session, query.actor, query.id)
+    row, template = queries.visible_submission(session, query.actor, query.id)
     title = present.title(row, template)
     if row.results:
         return State(row.id, title, row.values_version, row.results, None)
@@ -123,45 +123,47 @@ def field_boxes(session: Session, request: GetFieldBoxes) -> FieldBoxes:
     """Where the fields are on a document; those that are filled in show their values. For who has a link to its pictures."""
     row = session.get(SubmissionRow, request.id)
     loaded = store.loaded(session, row) if row is not None else None
-    documents = [one["uuid"] for one in loaded.snapshot.documents] if loaded else []
+    documents = [document["uuid"] for document in loaded.snapshot.documents] if loaded else []
     if loaded is None or request.document_uuid not in documents:
         raise not_found("Document")
-    parties = [one.party_uuid for one in loaded.submitters]
-    there = [one for one in loaded.fields if one.submitter_uuid in parties]
+    parties = [submitter.party_uuid for submitter in loaded.submitters]
+    there = [field for field in loaded.fields if field.submitter_uuid in parties]
     filled = sealing.fill_request(loaded.row, loaded.snapshot, loaded.submitters, loaded.attachments, None).values
-    shown = {one.field.uuid for one in filled}
+    shown = {entry.field.uuid for entry in filled}
     return FieldBoxes(boxes=boxes.field_boxes(there, parties, request.document_uuid, documents[0], shown))
 
 
-def keep_drafts(session: Session, submission_id: int, made: dict[str, Any], site: Site, at: datetime) -> dict[str, Any]:
+def keep_drafts(
+    session: Session, submission_id: int, drafts: dict[str, Any], site: Site, at: datetime
+) -> dict[str, Any]:
     """Remember drafts. The files that they replace go when the links to them have run out."""
-    found = store.lock(session, submission_id)
+    submission = store.lock(session, submission_id)
     later = at + timedelta(seconds=site.link_ttl)
-    if found is None or found.row.results or found.row.values_version != made["version"]:
-        erasing.remove_blobs(session, submission_id, erasing.blobs_in(made), at, at=later)
-        return made
-    known = found.row.drafts
-    if known and known["version"] == made["version"]:
-        erasing.remove_blobs(session, submission_id, erasing.blobs_in(made), at)
-        return known
-    if known:
-        erasing.remove_blobs(session, submission_id, erasing.blobs_in(known), at, at=later)
-    found.row.drafts = made
-    return made
+    if submission is None or submission.row.results or submission.row.values_version != drafts["version"]:
+        erasing.remove_blobs(session, submission_id, erasing.blobs_in(drafts), at, at=later)
+        return drafts
+    earlier = submission.row.drafts
+    if earlier and earlier["version"] == drafts["version"]:
+        erasing.remove_blobs(session, submission_id, erasing.blobs_in(drafts), at)
+        return earlier
+    if earlier:
+        erasing.remove_blobs(session, submission_id, erasing.blobs_in(earlier), at, at=later)
+    submission.row.drafts = drafts
+    return drafts
 
 
-def keep_merged(session: Session, submission_id: int, of: dict[str, Any], made: BlobRef, at: datetime) -> BlobRef:
+def keep_merged(session: Session, submission_id: int, of: dict[str, Any], merged: BlobRef, at: datetime) -> BlobRef:
     """Remember the merged file beside the documents that it was made of; the first one counts."""
-    found = store.lock(session, submission_id)
-    row = found.row if found else None
+    submission = store.lock(session, submission_id)
+    row = submission.row if submission else None
     for column in ("results", "drafts"):
-        known = getattr(row, column, None)
-        if row is None or not known or known["documents"] != of["documents"]:
+        results = getattr(row, column, None)
+        if row is None or not results or results["documents"] != of["documents"]:
             continue
-        if known.get("merged"):
-            erasing.remove_blobs(session, submission_id, [made.key], at)
-            return BlobRef.model_validate(known["merged"])
-        setattr(row, column, {**known, "merged": made.model_dump()})
-        return made
-    erasing.remove_blobs(session, submission_id, [made.key], at, at=at + timedelta(days=1))
-    return made
+        if results.get("merged"):
+            erasing.remove_blobs(session, submission_id, [merged.key], at)
+            return BlobRef.model_validate(results["merged"])
+        setattr(row, column, {**results, "merged": merged.model_dump()})
+        return merged
+    erasing.remove_blobs(session, submission_id, [merged.key], at, at=at + timedelta(days=1))
+    return merged

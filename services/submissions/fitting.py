@@ -75,9 +75,13 @@ def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) 
     """Raises ServiceError naming each value that cannot be drawn, and why; before that each of ``texts`` (with its field) that
     has a character without a font."""
     check_texts(bus, texts)
-    pages = {(one.uuid, number): size for one in question.documents for number, size in enumerate(one.pages, start=1)}
+    pages = {
+        (document.uuid, number): size
+        for document in question.documents
+        for number, size in enumerate(document.pages, start=1)
+    }
     first = question.documents[0].uuid if question.documents else ""
-    parties = {one.id: one for one in question.parties}
+    parties = {party.id: party for party in question.parties}
 
     def is_certain(entry: Entry) -> bool:
         for area in entry.field.areas:
@@ -92,15 +96,15 @@ def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) 
     if not doubtful:
         return
     named = {area.attachment_uuid for entry in doubtful for area in entry.field.areas}
-    asked = rendering.CheckValues(
+    request = rendering.CheckValues(
         account=question.account,
-        documents=[one for one in question.documents if one.uuid in named or one.uuid == first],
+        documents=[document for document in question.documents if document.uuid in named or document.uuid == first],
         values=[
             rendering.FieldValue(field=entry.field, value=entry.value, submitter_id=entry.party) for entry in doubtful
         ],
         parties=list(question.parties),
     )
-    faults = bus.call(rendering.CHECK_VALUES, asked).faults
+    faults = bus.call(rendering.CHECK_VALUES, request).faults
     wrong = [(entry, faults[entry.field.uuid]) for entry in doubtful if entry.field.uuid in faults]
     if wrong:
         details = [{"field": entry.path, "reason": reason} for entry, reason in wrong[:MOST_NAMED]]
@@ -108,7 +112,7 @@ def refuse(bus: Bus, question: Question, texts: Sequence[tuple[str, str]] = ()) 
 
 
 def entries(
-    own: Iterable[FieldDefinition],
+    own_fields: Iterable[FieldDefinition],
     values: Mapping[str, Any],
     signing: filling.Signing,
     party: int,
@@ -118,8 +122,8 @@ def entries(
 ) -> list[Entry]:
     """What of a party's fields would be drawn. ``values`` hold its defaults; ``paths`` say where which value was given, by
     field uuid; ``stamped``: a picture takes the place of its stamp."""
-    found = []
-    for field in own:
+    entries = []
+    for field in own_fields:
         value = values.get(field.uuid)
         if not field.areas or field.type in _UNDRAWN:
             continue
@@ -132,24 +136,24 @@ def entries(
         elif is_empty(value) and field.type is not FieldType.PAYMENT:
             continue
         path = paths.get(field.uuid, f"fields.{field.name or field.uuid}")
-        found.append(Entry(field, value, path, path, party))
-    return found
+        entries.append(Entry(field, value, path, path, party))
+    return entries
 
 
 def of_plan(plan: "Plan", basis: "Basis", account: Account, now: datetime) -> Question:
     """For a new submission: what it comes with, the defaults as they would be today, and proofs of identity, which nobody can
     write in fewer letters."""
-    found: list[Entry] = []
+    questions: list[Entry] = []
     parties = []
-    for number, one in enumerate(plan.submitters):
-        parties.append(_party(number, one.party.name, one, now))
-        own = [field for field in plan.fields if field.submitter_uuid == one.party.uuid]
-        signing = signing_of(one, one.party.name, account, now)
-        stamped = bool(one.branding.sources or account.stamp or account.logo)
-        proofs = {field.uuid: VERIFIED for field in own if field.type is FieldType.VERIFICATION}
-        values = {**filling.with_defaults(own, one.values, signing), **proofs}
-        found += entries(own, values, signing, number, plan.paths, stamped=stamped)
-    return Question(account, basis.documents, found, parties)
+    for number, submitter in enumerate(plan.submitters):
+        parties.append(_party(number, submitter.party.name, submitter, now))
+        own_fields = [field for field in plan.fields if field.submitter_uuid == submitter.party.uuid]
+        signing = signing_of(submitter, submitter.party.name, account, now)
+        stamped = bool(submitter.branding.sources or account.stamp or account.logo)
+        proofs = {field.uuid: VERIFIED for field in own_fields if field.type is FieldType.VERIFICATION}
+        values = {**filling.with_defaults(own_fields, submitter.values, signing), **proofs}
+        questions += entries(own_fields, values, signing, number, plan.paths, stamped=stamped)
+    return Question(account, basis.documents, questions, parties)
 
 
 def signing_of(person: Any, role: str, account: Account, now: datetime, id_: int = _SOME_ID) -> filling.Signing:
@@ -163,7 +167,7 @@ def of_change(session: Session, command: rpc.api.UpdateSubmitter, change: "Chang
     submitter = session.get_one(SubmitterRow, command.id)
     snapshot = session.get_one(SnapshotRow, submitter.submission_id)
     person = SimpleNamespace(**{key: change.details.get(key, getattr(submitter, key)) for key in _PERSON})
-    fields = [change.overrides.apply(FieldDefinition.model_validate(one)) for one in snapshot.fields]
+    fields = [change.overrides.apply(FieldDefinition.model_validate(field)) for field in snapshot.fields]
     values = change.overrides.over(submitter.values)
     drawn = _Drawn(submitter, person, values, bool(change.branding.sources), change.overrides.paths)
     return _of_submitter(snapshot, fields, drawn, now)
@@ -180,24 +184,24 @@ def of_form(
     """Ask about a signer: what they send, or on completion all that they would leave and that was not checked when stored.
     ``open_parties``: uuids of the others that have not completed. Signers know nothing of paths: fields are named by uuid and
     called as on the page. What is no value at all is not looked at, it is refused for another reason."""
-    fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
-    own = {field.uuid: field for field in fields if field.submitter_uuid == submitter.party_uuid}
+    fields = [FieldDefinition.model_validate(field) for field in snapshot.fields]
+    own_fields = {field.uuid: field for field in fields if field.submitter_uuid == submitter.party_uuid}
     values = dict(submitter.values)
     for uuid, raw in command.values.items():
         with contextlib.suppress(rules.BadValue):
-            if uuid in own and not own[uuid].readonly:
-                values[uuid] = rules.coerce(own[uuid], raw)
+            if uuid in own_fields and not own_fields[uuid].readonly:
+                values[uuid] = rules.coerce(own_fields[uuid], raw)
     question = _of_submitter(snapshot, fields, _Drawn(submitter, submitter, values, False, {}), now)
     documents = conditions.of_documents(snapshot.documents)
     hidden = conditions.hidden(fields, documents, {**of_others, **values})
     if isinstance(command, rpc.form.CompleteForm):
-        asked: Collection[str] = own
+        uuids: Collection[str] = own_fields
         # What others may yet bring to light must fit as well: then nobody could mend it any more.
         of_open = [field.uuid for field in fields if field.submitter_uuid in open_parties]
         hidden -= conditions.undecided(fields, documents, of_open)
     else:
-        asked = command.values
-    shown = [
+        uuids = command.values
+    visible = [
         replace(
             entry,
             field=conditions.on_shown_documents(entry.field, hidden),
@@ -205,11 +209,11 @@ def of_form(
             label=filling.label(entry.field),
         )
         for entry in question.entries
-        if entry.field.uuid in asked
+        if entry.field.uuid in uuids
         and entry.field.uuid not in hidden
         and not _was_looked_at(entry, submitter, documents)
     ]
-    return replace(question, entries=shown)
+    return replace(question, entries=visible)
 
 
 def _was_looked_at(entry: Entry, submitter: SubmitterRow, documents: conditions.OfDocuments) -> bool:
@@ -234,14 +238,14 @@ class _Drawn:
 def _of_submitter(snapshot: SnapshotRow, fields: Sequence[FieldDefinition], drawn: _Drawn, now: datetime) -> Question:
     account = Account.model_validate(snapshot.account)
     row = drawn.row
-    own = [field for field in fields if field.submitter_uuid == row.party_uuid]
+    own_fields = [field for field in fields if field.submitter_uuid == row.party_uuid]
     signing = signing_of(drawn.person, row.role, account, now, row.submission_id)
     stamped = drawn.stamped or branding.shown(row, account).stamp is not None
-    values = filling.with_defaults(own, drawn.values, signing)
+    values = filling.with_defaults(own_fields, drawn.values, signing)
     return Question(
         account,
-        [StoredDocument.model_validate(one) for one in snapshot.documents],
-        entries(own, values, signing, row.id, drawn.paths, stamped=stamped),
+        [StoredDocument.model_validate(document) for document in snapshot.documents],
+        entries(own_fields, values, signing, row.id, drawn.paths, stamped=stamped),
         [_party(row.id, row.role, drawn.person, now), *_others(snapshot, row)],
     )
 
@@ -261,9 +265,9 @@ def _party(id_: int, role: str, person: Any, now: datetime) -> rendering.PartySu
 def _others(snapshot: SnapshotRow, row: SubmitterRow) -> list[rendering.PartySummary]:
     """That there are others matters to a stamp, not who they are."""
     return [
-        rendering.PartySummary(id=-number, role=one["name"], status="pending")
-        for number, one in enumerate(snapshot.parties, start=1)
-        if one["uuid"] != row.party_uuid
+        rendering.PartySummary(id=-number, role=party["name"], status="pending")
+        for number, party in enumerate(snapshot.parties, start=1)
+        if party["uuid"] != row.party_uuid
     ]
 
 
@@ -303,7 +307,10 @@ def _surely_fits(
 
 def _width(line: str) -> float:
     """More than a line needs in any of our fonts, of the size of its text."""
-    return sum(_SLIM_WIDTH if one in _SLIM else _LATIN_WIDTH if one <= _LAST_LATIN else _WIDEST for one in line)
+    return sum(
+        _SLIM_WIDTH if character in _SLIM else _LATIN_WIDTH if character <= _LAST_LATIN else _WIDEST
+        for character in line
+    )
 
 
 def _stamp_surely_fits(party: rendering.PartySummary, width: float, height: float) -> bool:

@@ -33,7 +33,7 @@ from services.submissions.rules import domain, filling, formats, placeholders
 from services.submissions.rules.domain import FormState
 from services.submissions.site import FileLinks, Site
 from services.submissions.storage import branding, identity_checks, one_time_codes, store
-from services.submissions.storage.one_time_codes import Asked
+from services.submissions.storage.one_time_codes import Challenge
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,19 @@ class Opened:
 def form(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) -> rpc.form.SigningForm:
     """The form of this slug. Only reads."""
     opened = _opened(session, visit.slug, now)
-    if (asked := one_time_codes.next_asked(opened.submitter, visit.proofs, site.link_secret, now)) is not None:
-        return _before_code(session, opened, asked, site, now)
-    shown = _outline(opened, site.expiring(now))
+    if (challenge := one_time_codes.next_challenge(opened.submitter, visit.proofs, site.link_secret, now)) is not None:
+        return _before_code(session, opened, challenge, site, now)
+    page = _outline(opened, site.expiring(now))
     if opened.state is FormState.OPEN:
-        _add_fields(session, opened, shown, site, now)
+        _add_fields(session, opened, page, site, now)
     elif opened.state is FormState.COMPLETED:
         links = site.expiring(now)
-        shown.sealing_status = opened.row.sealing_status
-        shown.results = present.result_links(opened.row, links)
-        shown.audit_log_url = present.audit_trail_url(opened.row, opened.template, links)
-        shown.completed_redirect_url = _redirect(opened)
-        shown.receipt = statements.receipt_of(session, opened.submitter.id)
-    return shown
+        page.sealing_status = opened.row.sealing_status
+        page.results = present.result_links(opened.row, links)
+        page.audit_log_url = present.audit_trail_url(opened.row, opened.template, links)
+        page.completed_redirect_url = _redirect(opened)
+        page.receipt = statements.receipt_of(session, opened.submitter.id)
+    return page
 
 
 def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetime) -> rpc.form.FormFile:
@@ -72,16 +72,21 @@ def file_of(session: Session, query: rpc.form.FormPage, site: Site, now: datetim
     if opened.state not in (FormState.OPEN, FormState.COMPLETED):
         raise refused_for_page(domain.Refused(opened.state, domain.REFUSALS[opened.state]))
     is_open = opened.state is FormState.OPEN
-    own = {
-        one["uuid"]
-        for one in opened.snapshot.fields
-        if is_open and one["submitter_uuid"] == opened.submitter.party_uuid
+    own_uuids = {
+        field["uuid"]
+        for field in opened.snapshot.fields
+        if is_open and field["submitter_uuid"] == opened.submitter.party_uuid
     }
-    done = {uuid: value for one in opened.submitters if one.completed_at for uuid, value in one.values.items()}
-    for one in opened.snapshot.documents:
-        if one["uuid"] == query.document_uuid:
-            document = StoredDocument.model_validate(one)
-            if conditions.settled(document.conditions, own, done) is None:
+    done = {
+        uuid: value
+        for submitter in opened.submitters
+        if submitter.completed_at
+        for uuid, value in submitter.values.items()
+    }
+    for document_ in opened.snapshot.documents:
+        if document_["uuid"] == query.document_uuid:
+            document = StoredDocument.model_validate(document_)
+            if conditions.settled(document.conditions, own_uuids, done) is None:
                 break
             account = Account.model_validate(opened.snapshot.account)
             footer = "" if document.signed else paper.page_footer(account, opened.row.slug)
@@ -97,15 +102,17 @@ def drawing(session: Session, query: rpc.form.DrawForm, limits: Limits, site: Si
     if len(json.dumps(query.values)) > limits.max_values_bytes:
         raise invalid(f"The values must not be more than {limits.max_values_bytes} bytes", "values")
     submitter = opened.submitter
-    everything = (FieldDefinition.model_validate(one) for one in opened.snapshot.fields)
-    own = [one for one in everything if one.submitter_uuid == submitter.party_uuid]
+    everything = (FieldDefinition.model_validate(field) for field in opened.snapshot.fields)
+    own_fields = [field for field in everything if field.submitter_uuid == submitter.party_uuid]
     attachments = store.attachments_of(session, [opened.row.id])
-    tried = filling.tried(own, submitter.values, query.values, store.attached_types(attachments, submitter))
+    attempted = filling.with_attempts(
+        own_fields, submitter.values, query.values, store.attached_types(attachments, submitter)
+    )
     account = Account.model_validate(opened.snapshot.account)
     signer = Signer(
         row=submitter,
-        values=filling.with_defaults(own, tried, signing(opened.row, submitter, now, account)),
-        reasons=reasons.chosen(own, submitter.reasons, query.reasons),
+        values=filling.with_defaults(own_fields, attempted, signing(opened.row, submitter, now, account)),
+        reasons=reasons.chosen(own_fields, submitter.reasons, query.reasons),
         at=now,
         time_zone=query.time_zone or submitter.visit.get("time_zone"),
     )
@@ -115,8 +122,10 @@ def drawing(session: Session, query: rpc.form.DrawForm, limits: Limits, site: Si
 def labels(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) -> dict[str, str]:
     """What the fields of this signer are called in a sentence, by uuid."""
     opened = _passed(session, visit, site, now)
-    everything = (FieldDefinition.model_validate(one) for one in opened.snapshot.fields)
-    return {one.uuid: filling.label(one) for one in everything if one.submitter_uuid == opened.submitter.party_uuid}
+    everything = (FieldDefinition.model_validate(field) for field in opened.snapshot.fields)
+    return {
+        field.uuid: filling.label(field) for field in everything if field.submitter_uuid == opened.submitter.party_uuid
+    }
 
 
 def drawn(session: Session, command: rpc.form.SaveValues, site: Site, now: datetime) -> fitting.Question | None:
@@ -125,17 +134,24 @@ def drawn(session: Session, command: rpc.form.SaveValues, site: Site, now: datet
     if opened.state is not FormState.OPEN:
         return None
     of_others = {
-        uuid: value for one in opened.submitters if one.id != opened.submitter.id for uuid, value in one.values.items()
+        uuid: value
+        for submitter in opened.submitters
+        if submitter.id != opened.submitter.id
+        for uuid, value in submitter.values.items()
     }
-    done = {one.party_uuid for one in opened.submitters if one.completed_at or one.id == opened.submitter.id}
-    open_parties = {one["uuid"] for one in opened.snapshot.parties} - done
+    done = {
+        submitter.party_uuid
+        for submitter in opened.submitters
+        if submitter.completed_at or submitter.id == opened.submitter.id
+    }
+    open_parties = {party["uuid"] for party in opened.snapshot.parties} - done
     return fitting.of_form(command, opened.submitter, opened.snapshot, of_others, open_parties, now)
 
 
 def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now: datetime) -> tuple[str, FieldType]:
     """Check, before a file is worked on, that this signer may upload for a field of this type; return party uuid and type."""
     opened = _passed(session, command, site, now)
-    found = store.Loaded(
+    submission = store.Loaded(
         session,
         opened.row,
         opened.submitters,
@@ -143,7 +159,7 @@ def check_upload(session: Session, command: rpc.form.AttachFile, site: Site, now
         opened.template,
         _snapshot=opened.snapshot,
     )
-    kind = must_take_files(found, opened.submitter, command.type, now)
+    kind = must_take_files(submission, opened.submitter, command.type, now)
     if kind not in ATTACHED:
         raise ServiceError(
             "invalid", f"A {kind.value} field takes no file", [{"field": "type", "reason": "takes no file"}]
@@ -159,10 +175,10 @@ def _passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> Op
 
 
 def _opened(session: Session, slug: str, now: datetime) -> Opened:
-    found = session.execute(_BY_SLUG, {"slug": slug}).first()
-    if found is None:
+    match = session.execute(_BY_SLUG, {"slug": slug}).first()
+    if match is None:
         raise store.no_such_link(session, slug)
-    submitter, row, snapshot, template = found
+    submitter, row, snapshot, template = match
     submitters = queries.submitters_of(session, [row.id])
     state = store.state_of(row, submitters).form_state(submitter.id, now)
     return Opened(row, submitter, submitters, snapshot, template, state)
@@ -181,7 +197,7 @@ _BY_SLUG = (
 def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
     row, submitter = opened.row, opened.submitter
     account = Account.model_validate(opened.snapshot.account)
-    decliner = next((one for one in opened.submitters if one.declined_at), None)
+    decliner = next((submitter for submitter in opened.submitters if submitter.declined_at), None)
     brand = branding.shown(submitter, account)
     declined = opened.state is FormState.DECLINED and decliner is not None
     return rpc.form.SigningForm(
@@ -202,11 +218,13 @@ def _outline(opened: Opened, links: FileLinks) -> rpc.form.SigningForm:
     )
 
 
-def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now: datetime) -> rpc.form.SigningForm:
+def _before_code(
+    session: Session, opened: Opened, challenge: Challenge, site: Site, now: datetime
+) -> rpc.form.SigningForm:
     """What whoever has the link sees before the code: who asks for it and where it goes, nothing of the submission."""
     account = Account.model_validate(opened.snapshot.account)
     worth_it = opened.state in codes.WORTH_A_CODE
-    code = one_time_codes.pending(session, asked, site.link_secret, now) if worth_it else None
+    code = one_time_codes.pending(session, challenge, site.link_secret, now) if worth_it else None
     return rpc.form.SigningForm(
         state=codes.STATE if worth_it else opened.state.value,
         submission_name="",
@@ -218,16 +236,23 @@ def _before_code(session: Session, opened: Opened, asked: Asked, site: Site, now
     )
 
 
-def _add_fields(session: Session, opened: Opened, shown: rpc.form.SigningForm, site: Site, now: datetime) -> None:
+def _add_fields(session: Session, opened: Opened, page: rpc.form.SigningForm, site: Site, now: datetime) -> None:
     account = Account.model_validate(opened.snapshot.account)
     links = site.expiring(now)
-    everything = [FieldDefinition.model_validate(one) for one in opened.snapshot.fields]
-    own = [field for field in everything if field.submitter_uuid == opened.submitter.party_uuid]
-    mine = filling.with_defaults(own, opened.submitter.values, signing(opened.row, opened.submitter, now, account))
-    done = {uuid: value for one in opened.submitters if one.completed_at for uuid, value in one.values.items()}
-    owners = {one.party_uuid: one for one in opened.submitters}
-    changing = {field.uuid for field in own}
-    shown.documents, never = _documents(opened.snapshot, changing, done, links)
+    everything = [FieldDefinition.model_validate(field) for field in opened.snapshot.fields]
+    own_fields = [field for field in everything if field.submitter_uuid == opened.submitter.party_uuid]
+    mine = filling.with_defaults(
+        own_fields, opened.submitter.values, signing(opened.row, opened.submitter, now, account)
+    )
+    done = {
+        uuid: value
+        for submitter in opened.submitters
+        if submitter.completed_at
+        for uuid, value in submitter.values.items()
+    }
+    owners = {submitter.party_uuid: submitter for submitter in opened.submitters}
+    changing = {field.uuid for field in own_fields}
+    page.documents, never = _documents(opened.snapshot, changing, done, links)
     # A document that may yet appear brings the fields of others that are on it.
     hidden = conditions.hidden(everything, {}, {**done, **mine})
     for field in everything:
@@ -237,48 +262,48 @@ def _add_fields(session: Session, opened: Opened, shown: rpc.form.SigningForm, s
         if field.areas and all(area.attachment_uuid in never for area in field.areas):
             continue
         if whose.id == opened.submitter.id:
-            made = _own_field(field, changing, mine, done, account, signing(opened.row, whose, now, account))
-            if made is not None and (offered := reasons.offered(field)):
-                given = opened.submitter.reasons.get(field.uuid)
-                made.reasons, made.reason = offered, given if given in offered else None
+            entry = _own_field(field, changing, mine, done, account, signing(opened.row, whose, now, account))
+            if entry is not None and (offered := reasons.offered(field)):
+                reason = opened.submitter.reasons.get(field.uuid)
+                entry.reasons, entry.reason = offered, reason if reason in offered else None
         elif field.uuid in hidden:
             continue
         else:
             static = UNTOUCHABLE | ({FieldType.STAMP} if whose.completed_at else frozenset())
             is_static, details = field.type in static, signing(opened.row, whose, now, account)
-            made = _shown_field(field, done.get(field.uuid), account, details, is_static=is_static)
-        if made is not None:
-            shown.fields.append(made)
-    codes.show_confirmed(session, opened.submitter, shown.fields, site)
-    identity_checks.show(session, opened.submitter, shown.fields)
-    visible = {uuid for field in shown.fields for uuid in rules.attachments_in(field, field.value)}
+            entry = _shown_field(field, done.get(field.uuid), account, details, is_static=is_static)
+        if entry is not None:
+            page.fields.append(entry)
+    codes.show_confirmed(session, opened.submitter, page.fields, site)
+    identity_checks.show(session, opened.submitter, page.fields)
+    visible = {uuid for field in page.fields for uuid in rules.attachments_in(field, field.value)}
     attachments = store.attachments_of(session, [opened.row.id])
-    shown.attachments = [
-        queries.attachment(one, links)
-        for one in attachments
-        if one.uuid in visible or one.submitter_id == opened.submitter.id
+    page.attachments = [
+        queries.attachment(attachment, links)
+        for attachment in attachments
+        if attachment.uuid in visible or attachment.submitter_id == opened.submitter.id
     ]
     preferred = opened.submitter.preferences.get("go_to_last")
-    shown.shown = what_is_shown.to(opened.submitter, opened.row, opened.snapshot, opened.submitters).token
-    shown.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
-    shown.completed_redirect_url = _redirect(opened)
-    shown.consent = consent.asked(opened.submitter)
-    shown.invites = invites.asked(opened.row, opened.submitter)
+    page.shown = what_is_shown.to(opened.submitter, opened.row, opened.snapshot, opened.submitters).token
+    page.go_to_last = bool(opened.submitter.started_at) if preferred is None else bool(preferred)
+    page.completed_redirect_url = _redirect(opened)
+    page.consent = consent.required_consent(opened.submitter)
+    page.invites = invites.parties_to_invite(opened.row, opened.submitter)
 
 
 def _own_field(
     field: FieldDefinition,
-    own: Collection[str],
+    changing: Collection[str],
     mine: Mapping[str, Any],
     done: Mapping[str, Any],
     account: Account,
     whose: filling.Signing,
 ) -> rpc.form.FormField | None:
     """Return a field that this signer fills in; what depends on others is decided: nobody else's values are sent along."""
-    left = conditions.settled(field.conditions, own, done)
-    if left is None:
+    undecided = conditions.settled(field.conditions, changing, done)
+    if undecided is None:
         return None
-    changes: dict[str, Any] = {"conditions": left}
+    changes: dict[str, Any] = {"conditions": undecided}
     if field.type is FieldType.HEADING:
         changes["default_value"] = placeholders.resolve(field, whose.details, whose.at, whose.time_zone)
     value = mine.get(field.uuid)
@@ -320,25 +345,25 @@ def _shown_field(
 
 
 def _documents(
-    snapshot: SnapshotRow, own: Collection[str], done: Mapping[str, Any], links: FileLinks
+    snapshot: SnapshotRow, changing: Collection[str], done: Mapping[str, Any], links: FileLinks
 ) -> tuple[list[rpc.form.FormDocument], set[str]]:
-    """Return the documents that are there or may appear while this signer fills in their fields (``own``), and the uuids of
-    those that cannot."""
-    found: list[rpc.form.FormDocument] = []
+    """Return the documents that are there or may appear while this signer fills in their fields (``changing``), and the
+    uuids of those that cannot."""
+    documents: list[rpc.form.FormDocument] = []
     never: set[str] = set()
-    for one in snapshot.documents:
-        document = StoredDocument.model_validate(one)
-        left = conditions.settled(document.conditions, own, done)
-        if left is None:
+    for document_ in snapshot.documents:
+        document = StoredDocument.model_validate(document_)
+        undecided = conditions.settled(document.conditions, changing, done)
+        if undecided is None:
             never.add(document.uuid)
             continue
         url = links.to_pdf(document.file.model_dump(), document.name)
-        found.append(
+        documents.append(
             rpc.form.FormDocument(
-                uuid=document.uuid, name=document.name, pages=document.pages, url=url, conditions=left
+                uuid=document.uuid, name=document.name, pages=document.pages, url=url, conditions=undecided
             )
         )
-    return found, never
+    return documents, never
 
 
 def _redirect(opened: Opened) -> str | None:

@@ -39,4 +39,7 @@ def sealed(session: Session) -> Iterator[tuple[int, list[str]]]:
     """Each completed submission with the SHA-256 of what was sealed for it."""
     rows = sa.select(SubmissionRow.id, SubmissionRow.results).where(SubmissionRow.status == "completed")
     for number, results in session.execute(rows.order_by(SubmissionRow.id).execution_options(yield_per=500)):
-        yield number, [*(one["file"]["sha256"] for one in results["documents"]), results["audit_trail"]["sha256"]]
+        yield (
+            number,
+            [*(document["file"]["sha256"] for document in results["documents"]), results["audit_trail"]["sha256"]],
+        )

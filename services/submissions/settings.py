@@ -51,5 +51,5 @@ class Settings(ServiceSettings):
 
     def phone_codes_to(self, calling_code: str) -> int:
         """One-time codes that go to telephones of this country in a day; 0: none ever."""
-        everywhere, *own = "".join(self.phone_codes_per_country.split()).split(",")
-        return int(dict(one.split("=") for one in own).get(calling_code, everywhere))
+        everywhere, *countries = "".join(self.phone_codes_per_country.split()).split(",")
+        return int(dict(pair.split("=") for pair in countries).get(calling_code, everywhere))

@@ -15,23 +15,23 @@ from services.submissions.planning.creation import Basis, Limits, Plan
 from services.submissions.planning.preparing import Preparer
 
 
-def tried(
+def try_out(
     preparer: Preparer,
     stage: Callable[[], StagedFiles],
-    asked: Sequence[tuple[NewSubmission, Basis]],
+    requests: Sequence[tuple[NewSubmission, Basis]],
     limits: Limits,
     now: datetime,
     named: Callable[[int], contextlib.AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
 ) -> DryRun:
     """Refusals that name fields become ``problems``; pictures are fetched and drawn, and thrown away. Of several submissions in
     one request all submitters are told; ``named`` gives the keys of one of them their names in the request."""
-    basis = asked[0][1]
+    basis = requests[0][1]
     problems = list(basis.problems) if isinstance(basis, Composition) else []
     plans: list[Plan] = []
-    for number, (command, its_basis) in enumerate(asked):
+    for number, (command, its_basis) in enumerate(requests):
         try:
             with named(number):
-                plan = creation.planned(command, its_basis, limits, now)
+                plan = creation.plan_submission(command, its_basis, limits, now)
                 plans.append(plan)
                 fitting.refuse(preparer.bus, fitting.of_plan(plan, its_basis, command.account, now), plan.texts)
                 with stage() as files:
@@ -39,8 +39,8 @@ def tried(
         except ServiceError as refused:
             if refused.code != "invalid":
                 raise
-            found = [{key: str(value) for key, value in detail.items()} for detail in refused.details]
-            problems += found or [{"field": "", "reason": refused.message}]
+            details = [{key: str(value) for key, value in detail.items()} for detail in refused.details]
+            problems += details or [{"field": "", "reason": refused.message}]
     problems = bulk.distinct(problems)
     fields = plans[0].fields if plans else basis.fields
     return DryRun(
@@ -51,8 +51,10 @@ def tried(
         roles=[party.name for party in basis.parties],
         fields=fields,
         documents=[
-            DryRunDocument(name=one.name, pages=one.pages, signed=one.signed, sha256=one.original.sha256)
-            for one in basis.documents
+            DryRunDocument(
+                name=document.name, pages=document.pages, signed=document.signed, sha256=document.original.sha256
+            )
+            for document in basis.documents
         ],
         submitters=[submitter for plan in plans for submitter in _submitters(plan)],
     )
@@ -61,13 +63,13 @@ def tried(
 def _submitters(plan: Plan) -> Iterable[DryRunSubmitter]:
     return [
         DryRunSubmitter(
-            role=one.party.name,
-            email=one.email,
-            name=one.name,
-            phone=one.phone,
-            order=one.group,
-            completed=one.completed,
-            fields=[field.name for field in plan.fields if field.submitter_uuid == one.party.uuid],
+            role=submitter.party.name,
+            email=submitter.email,
+            name=submitter.name,
+            phone=submitter.phone,
+            order=submitter.group,
+            completed=submitter.completed,
+            fields=[field.name for field in plan.fields if field.submitter_uuid == submitter.party.uuid],
         )
-        for one in plan.submitters
+        for submitter in plan.submitters
     ]

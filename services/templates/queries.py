@@ -48,18 +48,18 @@ def templates(session: Session, request: rpc.ListTemplates, links: LinkMaker, no
         before=None if request.before is None else max(0, min(request.before, LARGEST_ID)),
         backward=nearest_below,
     )
-    shown = list(_rows(session, listed, span))
+    rows = list(_rows(session, listed, span))
     if nearest_below:
-        shown.reverse()
-        more = bool(shown) and bool(listing.ids(session, listed, Span(1, after=shown[-1].id)))
+        rows.reverse()
+        more = bool(rows) and bool(listing.ids(session, listed, Span(1, after=rows[-1].id)))
     else:
-        more = len(shown) > limit
-        shown = shown[:limit]
-    documents = _documents_of(session, [row.id for row in shown])
+        more = len(rows) > limit
+        rows = rows[:limit]
+    documents = _documents_of(session, [row.id for row in rows])
     ready = links.expiring(now)
     return Page(
-        data=readable(Template, shown, lambda row: as_template(row, documents[row.id], ready)),
-        pagination=Pagination.of([row.id for row in shown], more),
+        data=readable(Template, rows, lambda row: as_template(row, documents[row.id], ready)),
+        pagination=Pagination.of([row.id for row in rows], more),
     )
 
 
@@ -78,12 +78,12 @@ def shared(session: Session, request: rpc.GetSharedLink) -> rpc.TemplateSnapshot
 
 def field_boxes(session: Session, request: rpc.GetFieldBoxes) -> FieldBoxes:
     """Where the fields are on a document, as it is now; for whoever has a link to its pictures."""
-    found = session.execute(_ROWS.where(_columns.id == request.id)).one_or_none()
-    documents = _documents_of(session, [request.id])[request.id] if found is not None else []
-    if found is None or request.document_uuid not in {one.uuid for one in documents}:
+    row = session.execute(_ROWS.where(_columns.id == request.id)).one_or_none()
+    documents = _documents_of(session, [request.id])[request.id] if row is not None else []
+    if row is None or request.document_uuid not in {document.uuid for document in documents}:
         raise not_found("Document")
-    fields = [FieldDefinition.model_validate(one) for one in found.fields]
-    roles = [party["uuid"] for party in found.parties]
+    fields = [FieldDefinition.model_validate(field) for field in row.fields]
+    roles = [party["uuid"] for party in row.parties]
     return FieldBoxes(boxes=boxes.field_boxes(fields, roles, request.document_uuid, documents[0].uuid))
 
 
@@ -110,11 +110,11 @@ def _snapshot(row: Any, documents: Sequence[Any]) -> rpc.TemplateSnapshot:
 
 def snapshots(session: Session, request: rpc.ComposeDocuments) -> list[rpc.TemplateSnapshot]:
     """All of several templates, in order; raises ServiceError when one is not there for the actor, or archived."""
-    found = [snapshot(session, rpc.GetTemplate(actor=request.actor, id=number)) for number in request.template_ids]
-    for i, one in enumerate(found):
-        if one.archived:
+    results = [snapshot(session, rpc.GetTemplate(actor=request.actor, id=number)) for number in request.template_ids]
+    for i, result in enumerate(results):
+        if result.archived:
             raise invalid("Template has been archived", f"template_ids[{i}]", "is archived")
-    return found
+    return results
 
 
 # What is only shown is read as plain rows: as objects that could be changed it costs three times as much.
@@ -136,10 +136,10 @@ def _one(session: Session, request: rpc.GetTemplate) -> tuple[Any, Sequence[Any]
 
 def _documents_of(session: Session, template_ids: list[int]) -> dict[int, list[Any]]:
     """The documents of each of these templates, in order."""
-    found: dict[int, list[Any]] = {template_id: [] for template_id in template_ids}
+    by_template: dict[int, list[Any]] = {template_id: [] for template_id in template_ids}
     for document in session.execute(_DOCUMENTS.where(DocumentRow.__table__.c.template_id.in_(template_ids))):
-        found[document.template_id].append(document)
-    return found
+        by_template[document.template_id].append(document)
+    return by_template
 
 
 def holder_of(session: Session, external_id: str) -> int | None:
@@ -157,7 +157,7 @@ def holder(session: Session, external_id: str | None, *, lock: bool = False) -> 
     return session.scalar(statement)
 
 
-def found(session: Session, actor: Actor, template_id: int, *, lock: bool = False) -> TemplateRow:
+def visible_template(session: Session, actor: Actor, template_id: int, *, lock: bool = False) -> TemplateRow:
     """The template, or ServiceError("not_found") when it is not there for this actor. ``lock`` it before changing it."""
     if not 0 < template_id <= LARGEST_ID:
         raise not_found("Template")
@@ -184,8 +184,13 @@ def as_template(row: Any, of_row: Sequence[Any], links: FileLinks) -> Template:
         submitters=row.parties,
         fields=row.fields,
         documents=documents,
-        schema=[{"attachment_uuid": one.uuid, "name": one.name, "conditions": one.conditions or []} for one in of_row],
-        variables_schema={name: schema for one in of_row if one.docx for name, schema in one.docx["variables"].items()},
+        schema=[
+            {"attachment_uuid": document.uuid, "name": document.name, "conditions": document.conditions or []}
+            for document in of_row
+        ],
+        variables_schema={
+            name: schema for document in of_row if document.docx for name, schema in document.docx["variables"].items()
+        },
         preferences=row.preferences,
         shared_link=row.shared_link,
         archived=row.archived_at is not None,
@@ -238,9 +243,9 @@ def _listing(session: Session, request: rpc.ListTemplates) -> Listing | None:
 def _rows(session: Session, listed: Listing, span: Span) -> Sequence[Any]:
     """In one go where an index gives the list as it is, else by the ids."""
     if listed.plain:
-        statement = _ROWS.where(*listed.exact, *span.of(listed.key)).limit(span.wanted)
-    elif found := listing.ids(session, listed, span):
-        statement = _ROWS.where(listed.key.in_(found))
+        statement = _ROWS.where(*listed.exact, *span.of(listed.key)).limit(span.limit)
+    elif ids := listing.ids(session, listed, span):
+        statement = _ROWS.where(listed.key.in_(ids))
     else:
         return []
     return session.execute(statement.order_by(span.order(listed.key))).all()

@@ -45,7 +45,7 @@ class TemplatesService:
         self._refuse_early(command)
         ready = self._prepared(command)
         with self._files() as files:
-            adopted = [one.adopted(files) for one in ready]
+            adopted = [prepared.adopted(files) for prepared in ready]
             return self.context.database.write(
                 commands.create, command, adopted, self._links, self.context.settings.limits(), now()
             )
@@ -70,10 +70,14 @@ class TemplatesService:
         require_writer(command.actor)
         snapshots = self.context.database.look_up(queries.snapshots, command)
         limits = self.context.settings.limits()
-        count = sum(len(one.documents) for one in snapshots) + len(command.documents) + len(command.html_documents)
+        count = (
+            sum(len(snapshot.documents) for snapshot in snapshots)
+            + len(command.documents)
+            + len(command.html_documents)
+        )
         domain.check_documents(count, limits)
         render = self._renderer(command.docx_variables or {})
-        snapshots = [filling.filled(one, render, limits) for one in snapshots]
+        snapshots = [filling.filled(snapshot, render, limits) for snapshot in snapshots]
         ready = self._prepared(command)
         return composing.composed(command, snapshots, ready, self._joiner.joined, limits, trial=trial)
 
@@ -129,7 +133,7 @@ class TemplatesService:
         self, command: rpc.ChangeDocuments, template: rpc.TemplateSnapshot, ready: Sequence[preparing.Ready | None]
     ) -> Template | None:
         """None when the template was changed in the meantime."""
-        exchange = document_commands.planned(command, template, ready, self.context.settings.limits())
+        exchange = document_commands.plan_exchange(command, template, ready, self.context.settings.limits())
         if command.merge and len(exchange.documents) > 1:
             exchange = document_commands.in_one(
                 exchange, self._joiner.joined(exchange.documents, template.name, "merge")
@@ -147,9 +151,9 @@ class TemplatesService:
         document_commands.refuse_early(command, template)
         with self._files() as files:
             ready = self._prepared_changes(command)
-            _throw_away(files, [one for one in ready if one is not None])
+            _throw_away(files, [prepared for prepared in ready if prepared is not None])
             limits = self.context.settings.limits()
-            exchange = document_commands.planned(command, template, ready, limits, trial=True)
+            exchange = document_commands.plan_exchange(command, template, ready, limits, trial=True)
             if command.merge and len(exchange.documents) > 1:
                 whole = self._joiner.joined(exchange.documents, template.name, "merge")
                 for file in files_of([whole]):
@@ -188,8 +192,8 @@ class TemplatesService:
     def _prepared_changes(self, command: rpc.ChangeDocuments) -> Sequence[preparing.Ready | None]:
         """One for each entry; None where a document is removed."""
         sources = preparing.sources_of_changes(command.documents)
-        ready = iter(self._made_ready([one for one in sources if one is not None]))
-        return [None if one is None else next(ready) for one in sources]
+        ready = iter(self._made_ready([source for source in sources if source is not None]))
+        return [None if source is None else next(ready) for source in sources]
 
     def _made_ready(self, sources: Sequence[preparing.Source]) -> Sequence[preparing.Ready]:
         settings: Settings = self.context.settings
@@ -229,6 +233,6 @@ class TemplatesService:
 
 def _throw_away(files: StagedFiles, ready: Sequence[preparing.Ready]) -> None:
     """What rendering made of the uploads goes with a dry run; those are the caller's."""
-    for one in ready:
-        if one.file.key != one.original.key:
-            files.made(one.file)
+    for prepared in ready:
+        if prepared.file.key != prepared.original.key:
+            files.made(prepared.file)

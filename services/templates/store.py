@@ -43,7 +43,7 @@ def inserted(
             folder_id=folder.id,
             shared_link=command.shared_link,
             parties=[party.model_dump(mode="json") for party in definition.parties],
-            fields=[one.model_dump(mode="json") for one in definition.fields],
+            fields=[field.model_dump(mode="json") for field in definition.fields],
             preferences={},
             report=[],
             author_id=command.actor.user_id,
@@ -58,23 +58,23 @@ def inserted(
 
 def put_documents(row: TemplateRow, documents: Sequence[StoredDocument], report: Sequence[Notice]) -> None:
     """These are the template's documents from now on. One that it has already keeps its row; what is not among them goes."""
-    there = {one.uuid: one for one in row.documents}
-    kept = []
-    for position, one in enumerate(documents):
-        document = there.get(one.uuid) or document_row(one)
+    there = {document.uuid: document for document in row.documents}
+    document_rows = []
+    for position, document_ in enumerate(documents):
+        document = there.get(document_.uuid) or document_row(document_)
         document.position = position
-        document.conditions = [condition.model_dump(mode="json") for condition in one.conditions]
-        kept.append(document)
-    row.documents = kept
+        document.conditions = [condition.model_dump(mode="json") for condition in document_.conditions]
+        document_rows.append(document)
+    row.documents = document_rows
     row.report = [notice.model_dump(mode="json") for notice in report]
 
 
 def set_conditions(row: TemplateRow, definition: Definition) -> None:
     """These are the conditions of its documents from now on."""
     for document in row.documents:
-        wanted = [one.model_dump(mode="json") for one in definition.conditions.get(document.uuid, ())]
-        if wanted != (document.conditions or []):
-            document.conditions = wanted
+        conditions = [condition.model_dump(mode="json") for condition in definition.conditions.get(document.uuid, ())]
+        if conditions != (document.conditions or []):
+            document.conditions = conditions
 
 
 def document_row(document: StoredDocument) -> DocumentRow:
@@ -86,16 +86,16 @@ def document_row(document: StoredDocument) -> DocumentRow:
 def definition_of(row: TemplateRow) -> Definition:
     """Its roles and fields."""
     return Definition(
-        [Party.model_validate(one) for one in row.parties],
-        [FieldDefinition.model_validate(one) for one in row.fields],
-        conditions=document_conditions.of([queries.stored(one) for one in row.documents]),
+        [Party.model_validate(party) for party in row.parties],
+        [FieldDefinition.model_validate(field) for field in row.fields],
+        conditions=document_conditions.of([queries.stored(document) for document in row.documents]),
     )
 
 
 def write(row: TemplateRow, definition: Definition) -> None:
     """These are its roles and fields from now on."""
     row.parties = [party.model_dump(mode="json") for party in definition.parties]
-    row.fields = [one.model_dump(mode="json") for one in definition.fields]
+    row.fields = [field.model_dump(mode="json") for field in definition.fields]
 
 
 def rename(row: TemplateRow, name: str) -> None:

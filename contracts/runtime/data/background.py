@@ -281,7 +281,7 @@ class DueWork(Loop):
     outcome is written.
 
     When the wall clock is put forward no lease ends by that. When it is put back, what waits for its first attempt does not
-    wait for the clock: it was due at once, unless ``planned`` says that rows are made for a later time. What has failed
+    wait for the clock: it was due at once, unless ``scheduled`` says that rows are made for a later time. What has failed
     before waits for no longer than its pause.
     """
 
@@ -300,7 +300,7 @@ class DueWork(Loop):
         on_park: Record | None = None,
         on_claimed: RecordAll | None = None,
         on_written: RecordAll | None = None,
-        planned: bool = False,
+        scheduled: bool = False,
     ) -> None:
         super().__init__(name)
         self._database = database
@@ -313,7 +313,7 @@ class DueWork(Loop):
         self._concurrency = concurrency
         self._lanes = None if lanes is None else LaneChoice(row, lanes, lease, concurrency)
         self._on_park, self._on_claimed, self._on_written = on_park, on_claimed, on_written
-        self._planned = planned
+        self._scheduled = scheduled
         self._running: dict[threading.Thread, _UnderWay] = {}
         self._ended: deque[_Ended] = deque()
         self._writing = threading.Lock()
@@ -386,7 +386,7 @@ class DueWork(Loop):
         in between."""
         leases_over = clock.without_leaps(self._lease)
         moment = now()
-        fresh = moment if self._planned else moment + clock.put_back()
+        fresh = moment if self._scheduled else moment + clock.put_back()
         return {"leases_over": leases_over, "moment": moment, "fresh": fresh}
 
     def _claim(self, session: Session, limit: int) -> tuple[list[Any], float]:

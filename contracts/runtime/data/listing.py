@@ -42,7 +42,7 @@ Conditions = Sequence[sa.ColumnElement[bool]]
 class Span:
     """The ids in question, the order (``backward``: from the highest down), and how many are wanted."""
 
-    wanted: int
+    limit: int
     after: int | None = None
     before: int | None = None
     backward: bool = False
@@ -63,7 +63,7 @@ class Span:
 
     def beyond(self, edge: int, count: int) -> "Span":
         """Return the span that is left when so many were found up to the edge."""
-        rest = replace(self, wanted=self.wanted - count)
+        rest = replace(self, limit=self.limit - count)
         return replace(rest, before=edge) if self.backward else replace(rest, after=edge)
 
 
@@ -96,7 +96,7 @@ class Listing:
 
 
 def ids(session: Session, listing: Listing, span: Span) -> list[int]:
-    """The first ``span.wanted`` ids in the span's order."""
+    """The first ``span.limit`` ids in the span's order."""
     search_for = [search.contains_unindexed(listing.text, listing.term)] if listing.term else []
     if listing.small:
         return _collect(session, listing, span, search_for)
@@ -136,18 +136,18 @@ def _search_window(
         first = _window(listing, span, listing.key).limit(window).correlate(None)
         more = [*more, search.is_one_of(session, listing.key, first)]
     matches = _walk(session, listing, span if edge is None else span.until(edge.id), more)
-    return matches, None if len(matches) >= span.wanted else edge
+    return matches, None if len(matches) >= span.limit else edge
 
 
 def _walk(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
     """Along the ids until there are enough."""
-    return list(session.scalars(_all(listing, span, more).order_by(span.order(listing.key)).limit(span.wanted)))
+    return list(session.scalars(_all(listing, span, more).order_by(span.order(listing.key)).limit(span.limit)))
 
 
 def _collect(session: Session, listing: Listing, span: Span, more: Conditions) -> list[int]:
     """All that fit, sorted. Materialized, so that the order cannot lure the database along the ids."""
     few = _all(listing, span, more).cte("few").prefix_with("MATERIALIZED")
-    return list(session.scalars(sa.select(few.c.id).order_by(span.order(few.c.id)).limit(span.wanted)))
+    return list(session.scalars(sa.select(few.c.id).order_by(span.order(few.c.id)).limit(span.limit)))
 
 
 def _look_up(session: Session, listing: Listing, span: Span, highest: int) -> list[int]:
@@ -160,11 +160,9 @@ def _look_up(session: Session, listing: Listing, span: Span, highest: int) -> li
     query = _hits_in_blocks(listing, span)
     matches: list[int] = []
     limit = MANY
-    while blocks and len(matches) < span.wanted:
+    while blocks and len(matches) < span.limit:
         if blocks[0].common:
-            matches += _walk_along(
-                session, listing, replace(span, wanted=span.wanted - len(matches)), blocks.pop(0).ids
-            )
+            matches += _walk_along(session, listing, replace(span, limit=span.limit - len(matches)), blocks.pop(0).ids)
             continue
         probed = list(takewhile(lambda block: not block.common, blocks))
         spread = far.sampled if far else range(0)
@@ -183,7 +181,7 @@ def _look_up(session: Session, listing: Listing, span: Span, highest: int) -> li
         if far:
             blocks += far.around([row.id for row in answer if not row.place], backward=span.backward)
             far = None
-    return matches[: span.wanted]
+    return matches[: span.limit]
 
 
 def _walk_along(session: Session, listing: Listing, span: Span, ids: range) -> list[int]:

@@ -12,7 +12,7 @@ from contracts.errors import not_found
 from contracts.rpc import submissions, templates
 from contracts.rpc.submissions.codes import CodeAsked
 from contracts.rpc.templates import TemplateSnapshot
-from contracts.shared_link import LINK_FORM_FIELDS, asked_for
+from contracts.shared_link import LINK_FORM_FIELDS, required_contact
 from services.gateway.http import page_bodies
 from services.gateway.pages.answering.context import PagesContext
 from services.gateway.pages.answering.slugs import checked
@@ -38,7 +38,7 @@ def routes(context: PagesContext, trusted: list[Network]) -> flask.Blueprint:
         guarded = bool(template.preferences.get("shared_link_2fa"))
         form = {"code": CodeAsked(method="email")} if guarded else None
         return flask.render_template(
-            "link/start.html", asked=asked_for(template.preferences), form=form, **variables
+            "link/start.html", asked=required_contact(template.preferences), form=form, **variables
         ), 200
 
     @blueprint.post("/start")

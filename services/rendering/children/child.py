@@ -97,8 +97,8 @@ def _do(
         return Report(), work.answered(request, rest)
     except Refused as refused:
         cause = refused.__cause__
-        said = None if cause is None else _words(f"{type(cause).__name__}: {cause}")[:500]
-        return Report(refused=_words(str(refused)), file=refused.file, field=refused.field, cause=said), _NOTHING
+        reason = None if cause is None else _words(f"{type(cause).__name__}: {cause}")[:500]
+        return Report(refused=_words(str(refused)), file=refused.file, field=refused.field, cause=reason), _NOTHING
     except MemoryError:
         return Report(failed="out of memory", exhausted=True), _NOTHING
     except Exception as error:  # libraries raise about anything on hostile input
@@ -120,9 +120,9 @@ class _Rest:
 
     def __call__(self) -> Packed:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        asked = time.monotonic()
+        began = time.monotonic()
         frame = frames.receive(self._connection)
-        self.waited = time.monotonic() - asked
+        self.waited = time.monotonic() - began
         _limit_job(json.loads(frame.header)["seconds"])
         return Packed(frame.payload, frame.parts)
 

@@ -93,18 +93,18 @@ _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 
 def lacking() -> list[str]:
     """Which walls this machine does not have, in words for an operator. Empty when a child is held back wholly."""
-    found = []
+    walls = []
     if _landlock_version() == 0:
-        found.append(
+        walls.append(
             "there is no Landlock (it needs Linux 5.13, its name in /sys/kernel/security/lsm, and a seccomp profile of the"
             " container that knows it): a child process may open every file that the service may"
         )
     if sys.platform != "linux" or platform.machine() not in _DENIED_CALLS:
-        found.append(
+        walls.append(
             f"the system calls of {sys.platform} on {platform.machine()} are not known: a child process may open sockets, start"
             " programs and send signals"
         )
-    return found
+    return walls
 
 
 def confine() -> None:
@@ -114,24 +114,24 @@ def confine() -> None:
         return
     top = Path(__file__).resolve().parents[3]
     code = [Path(sys.prefix), Path(sys.base_prefix), *(top / name for name in _CODE)]
-    fonts = [Path(one) for one in os.environ.get("FONT_DIRS", "").split(":") if one]
+    fonts = [Path(path) for path in os.environ.get("FONT_DIRS", "").split(":") if path]
     # Its libraries are beside its programs. What others of this user have cached is read; what one child wrote there, the next
     # would believe.
-    office = [Path(one).parent for one in [os.environ.get("OFFICE_DIR")] if one]
-    cache = [Path(one, "fontconfig") for one in [os.environ.get("XDG_CACHE_HOME")] if one]
+    office = [Path(path).parent for path in [os.environ.get("OFFICE_DIR")] if path]
+    cache = [Path(path, "fontconfig") for path in [os.environ.get("XDG_CACHE_HOME")] if path]
     # Not what Python would choose: when there is no room in TMPDIR that is another folder, which is everybody's.
-    own = [Path(os.environ["TMPDIR"]), Path(os.devnull)]
-    allow_files(read=[*map(Path, _READABLE), *code, *fonts, *office, *cache], write=own)
+    writable = [Path(os.environ["TMPDIR"]), Path(os.devnull)]
+    allow_files(read=[*map(Path, _READABLE), *code, *fonts, *office, *cache], write=writable)
     deny_way_out()
 
 
 def deny_way_out() -> bool:
     """From now on no socket is opened, no program started, and no other process sent a signal. False where the machine's calls
     are not known."""
-    known = _DENIED_CALLS.get(platform.machine())
-    if known is None:
+    calls = _DENIED_CALLS.get(platform.machine())
+    if calls is None:
         return False
-    architecture, denied, of_itself, of_owners = known[0], known[1].split(), known[2].split(), known[3].split()
+    architecture, denied, of_itself, of_owners = calls[0], calls[1].split(), calls[2].split(), calls[3].split()
     allowed = 4 + len(denied) + len(of_itself) + len(of_owners)  # the places of what follows the comparisons
     owner = allowed + 1
     look = owner + 1 + len(_SIGNAL_OWNERS) + 1

@@ -187,24 +187,24 @@ class ChildPool:
         wait: float,
         caller: str | None = None,
     ) -> A:
-        name, asked = task.name, time.monotonic()
+        name, began = task.name, time.monotonic()
         with WAITING.track_inprogress():
             turn = self._turns.take(caller, wait, name)
         if turn is None:
-            own = not self._turns.has_share_left(caller, name)
-            NOT_BEGUN.labels("share" if own else "busy").inc()
-            raise Busy(f"no free child for {name} within {wait:g} s", own=own)
+            over_share = not self._turns.has_share_left(caller, name)
+            NOT_BEGUN.labels("share" if over_share else "busy").inc()
+            raise Busy(f"no free child for {name} within {wait:g} s", own=over_share)
         try:
-            QUEUE_SECONDS.observe(time.monotonic() - asked)
+            QUEUE_SECONDS.observe(time.monotonic() - began)
             child = self._take()
             started, waited, outcome, healthy = time.monotonic(), 0.0, "failed", False
             turn.begun = started  # what it takes to start a child is not the job's
             try:
                 child.begin(name, first, seconds)
                 if rest is not None:
-                    asked, outcome = time.monotonic(), ""  # what `rest` raises is another job's
+                    began, outcome = time.monotonic(), ""  # what `rest` raises is another job's
                     more = rest()
-                    waited, outcome = time.monotonic() - asked, "failed"
+                    waited, outcome = time.monotonic() - began, "failed"
                     child.begin(name, more, seconds)
                 report, packed = child.answer(name, seconds)
                 outcome, waited = _outcome(report), report.waited
@@ -437,11 +437,11 @@ def _raise_unless_done(task: str, report: Report) -> None:
 
 def _clean_environment() -> dict[str, str]:
     """Nothing of ours: the database's address, the link secret and passwords are in the environment of the service."""
-    kept = {
+    environment = {
         key: os.environ[key]
         for key in ("PATH", "LANG", "LC_ALL", "TZ", "HOME", "XDG_CACHE_HOME", "FONT_DIRS")
         if key in os.environ
     }
-    if "HOME" in kept:  # a child may have a home of its own, but what fonts there are it need not find out anew
-        kept.setdefault("XDG_CACHE_HOME", f"{kept['HOME']}/.cache")
-    return {**kept, "PYTHONPATH": _TOP, "MALLOC_ARENA_MAX": "1", "PYTHONWARNINGS": "ignore"}
+    if "HOME" in environment:  # a child may have a home of its own, but what fonts there are it need not find out anew
+        environment.setdefault("XDG_CACHE_HOME", f"{environment['HOME']}/.cache")
+    return {**environment, "PYTHONPATH": _TOP, "MALLOC_ARENA_MAX": "1", "PYTHONWARNINGS": "ignore"}

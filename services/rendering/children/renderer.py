@@ -140,23 +140,25 @@ class Renderer:
         fields: Sequence[FieldDefinition] = (),
     ) -> str:
         """Read a sealed file back; the PAdES level. JobRefused says what is wrong."""
-        uuids = {one.field_uuid for one in drawn}
-        wanted = [field for field in fields if field.uuid in uuids]
-        return self._sealing(protocol.CHECK_SEAL, protocol.CheckSeal(data, certificate, pages, drawn, wanted))
+        uuids = {entry.field_uuid for entry in drawn}
+        checked = [field for field in fields if field.uuid in uuids]
+        return self._sealing(protocol.CHECK_SEAL, protocol.CheckSeal(data, certificate, pages, drawn, checked))
 
     def read_time_stamp(self, response: bytes, signature: bytes, nonce: int) -> protocol.Token:
         """JobRefused when the answer is no time-stamp for ``signature``."""
         return self._pool.run(protocol.READ_TIME_STAMP, protocol.ReadTimeStamp(response, signature, nonce))
 
-    def revocation_questions(self, leaves: Sequence[bytes], known: Sequence[bytes]) -> list[protocol.Question]:
+    def revocation_questions(self, leaves: Sequence[bytes], certificates: Sequence[bytes]) -> list[protocol.Question]:
         """Whom to ask whether ``leaves``, or what is above them in their chains, were revoked."""
-        return self._pool.run(protocol.REVOCATION_QUESTIONS, protocol.RevocationQuestions(leaves, known))
+        return self._pool.run(protocol.REVOCATION_QUESTIONS, protocol.RevocationQuestions(leaves, certificates))
 
     def check_revocation(
-        self, kind: str, answer: bytes, serial: str, known: Sequence[bytes], now: datetime
+        self, kind: str, answer: bytes, serial: str, certificates: Sequence[bytes], now: datetime
     ) -> protocol.RevocationVerdict:
         """JobRefused when the answer proves nothing."""
-        return self._pool.run(protocol.CHECK_REVOCATION, protocol.CheckRevocation(kind, answer, serial, known, now))
+        return self._pool.run(
+            protocol.CHECK_REVOCATION, protocol.CheckRevocation(kind, answer, serial, certificates, now)
+        )
 
     # --- tools
 

@@ -90,10 +90,10 @@ def _as_pdf(request: protocol.PreparePdf) -> tuple[bytes, list[Notice], int]:
         raise Refused(f"The file is larger than {most // 2**20} MB.")
     from services.rendering.jobs.intake.picture_documents import picture_document
 
-    made = picture_document(data, kind, name=request.name, most_pages=request.limits.pages)
-    if len(made.file) > most + _AROUND_A_PICTURE:
+    document = picture_document(data, kind, name=request.name, most_pages=request.limits.pages)
+    if len(document.file) > most + _AROUND_A_PICTURE:
         raise Refused(f"As a PDF the {kind} file is larger than {most // 2**20} MB.")
-    return made.file, made.report, len(made.file)
+    return document.file, document.report, len(document.file)
 
 
 @protocol.PREPARE_DOCX.done_by
@@ -163,7 +163,9 @@ def dry_run(data: bytes, pages: Sequence[PageSize], *, signed: bool) -> list[Not
         if signed:
             before = verify.verify(data, [], datetime.now(UTC)).signatures
             _check_kept(before, verdict.signatures)
-            return [_doubt(one) for one in before if one.integrity != "valid" or one.changed_after_signing]
+            return [
+                _doubt(verdict) for verdict in before if verdict.integrity != "valid" or verdict.changed_after_signing
+            ]
     return []
 
 
@@ -237,7 +239,9 @@ def _trial_box(page: PageSize) -> Box | None:
     if page.places is None:
         return Box(x=0.2, y=0.4, w=0.6, h=0.2)
     wide, high = _TRIAL_ROOM
-    return next((one for one in page.places if one.w * page.width >= wide and one.h * page.height >= high), None)
+    return next(
+        (place for place in page.places if place.w * page.width >= wide and place.h * page.height >= high), None
+    )
 
 
 @cache
@@ -262,7 +266,7 @@ def fill_and_reserve(request: protocol.FillAndReserve) -> protocol.Filled:
         place.size,
         _material(place),
     )
-    return protocol.Filled(reserved, [_told(one) for one in drawn], conformance)
+    return protocol.Filled(reserved, [_told(entry) for entry in drawn], conformance)
 
 
 @protocol.AUDIT_TRAIL.begun_by
@@ -286,7 +290,7 @@ def audit_trail(
 @protocol.CHECK_SEAL.done_by
 def check_seal(request: protocol.CheckSeal) -> str:
     """Read a sealed file back; its PAdES level."""
-    drawn = [_drawn(one) for one in request.drawn]
+    drawn = [_drawn(entry) for entry in request.drawn]
     try:
         return read_back.check(
             request.data, drawn, request.fields, pages=request.pages, certificate=request.certificate
@@ -334,7 +338,7 @@ def _fill_and_reserve(
 
 
 def _document(request: protocol.FillDraft) -> StoredDocument:
-    return next(one for one in request.request.documents if one.uuid == request.document)
+    return next(document for document in request.request.documents if document.uuid == request.document)
 
 
 def _by_uuid(request: FillRequest, files: Sequence[bytes]) -> dict[str, bytes]:
@@ -349,9 +353,11 @@ def _told(drawn: fill.Drawn) -> protocol.ValueDrawn:
     return protocol.ValueDrawn(drawn.field_uuid, drawn.page, drawn.rectangle, drawn.text, drawn.picture)
 
 
-def _drawn(told: protocol.ValueDrawn) -> fill.Drawn:
-    picture = told.picture and (told.picture[0], Rectangle(*told.picture[1]))
-    return fill.Drawn(told.field_uuid, told.page, Rectangle(*told.rectangle), told.text, picture)
+def _drawn(drawn_value: protocol.ValueDrawn) -> fill.Drawn:
+    picture = drawn_value.picture and (drawn_value.picture[0], Rectangle(*drawn_value.picture[1]))
+    return fill.Drawn(
+        drawn_value.field_uuid, drawn_value.page, Rectangle(*drawn_value.rectangle), drawn_value.text, picture
+    )
 
 
 # --- answers of authorities -----------------------------------------------------------------------------------------------

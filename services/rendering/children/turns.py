@@ -70,24 +70,24 @@ class Turns:
     def give_back(self, turn: Turn) -> None:
         with self._changed:
             self._under_way -= 1
-            one, moment = self._callers[turn.caller], time.monotonic()
-            one.under_way.remove(turn)
-            taken = moment - (turn.begun or moment)
-            if taken <= QUICK:
-                one.quick_until[turn.task] = moment + _TRUSTED_FOR
+            state, moment = self._callers[turn.caller], time.monotonic()
+            state.under_way.remove(turn)
+            duration = moment - (turn.begun or moment)
+            if duration <= QUICK:
+                state.quick_until[turn.task] = moment + _TRUSTED_FOR
             else:
-                one.bound_until = max(one.bound_until, moment + _BOUND_FOR * taken)
+                state.bound_until = max(state.bound_until, moment + _BOUND_FOR * duration)
             self._forget(moment)
             self._changed.notify_all()
 
     def has_share_left(self, caller: str | None, task: str = "") -> bool:
         """False when it is the caller's own jobs that keep another one waiting."""
-        one = self._callers.get(caller)
-        if caller is None or one is None or len(one.under_way) < self._share:
+        state = self._callers.get(caller)
+        if caller is None or state is None or len(state.under_way) < self._share:
             return True
         moment = time.monotonic()
-        slow = any(moment - (turn.begun or moment) > QUICK for turn in one.under_way)
-        return one.bound_until <= moment < one.quick_until.get(task, 0.0) and not slow
+        slow = any(moment - (turn.begun or moment) > QUICK for turn in state.under_way)
+        return state.bound_until <= moment < state.quick_until.get(task, 0.0) and not slow
 
     def _next(self) -> Turn | None:
         if self._under_way >= self._size:
@@ -96,13 +96,13 @@ class Turns:
         return min(ready, key=lambda turn: self._count(turn.caller), default=None)
 
     def _count(self, caller: str | None) -> int:
-        one = self._callers.get(caller)
-        return 0 if caller is None or one is None else len(one.under_way)
+        state = self._callers.get(caller)
+        return 0 if caller is None or state is None else len(state.under_way)
 
     def _forget(self, moment: float) -> None:
         """Those of whom nothing is known that counts."""
         self._callers = {
-            caller: one
-            for caller, one in self._callers.items()
-            if one.under_way or max([one.bound_until, *one.quick_until.values()]) > moment
+            caller: state
+            for caller, state in self._callers.items()
+            if state.under_way or max([state.bound_until, *state.quick_until.values()]) > moment
         }

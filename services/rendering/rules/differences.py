@@ -35,15 +35,17 @@ class Known:
     parts: Parts | None = None
 
 
-def found(request: SealRequest, known: Sequence[Known], since: datetime) -> list[str]:
+def unaccepted(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> list[str]:
     """List what differs and was not accepted. ``since``: the moment from which on completions are confirmed."""
     accepted = set(accepted_in(request.trail))
-    return [one for one in dict.fromkeys(_all(request, known, since)) if one not in accepted]
+    return [difference for difference in dict.fromkeys(_all(request, confirmed, since)) if difference not in accepted]
 
 
 def accepted_in(trail: Iterable[TrailEvent]) -> list[str]:
     """The differences that an admin has accepted: those that the trail names, which is printed."""
-    return [one for line in trail if line.event_type == ACCEPT for one in line.data.get("differences") or ()]
+    return [
+        difference for line in trail if line.event_type == ACCEPT for difference in line.data.get("differences") or ()
+    ]
 
 
 def broken_lines(trail: Sequence[TrailEvent]) -> Iterator[str]:
@@ -58,34 +60,39 @@ def broken_lines(trail: Sequence[TrailEvent]) -> Iterator[str]:
             data=event.data,
         )
         if event.hash != expected:
-            where = f"line {number} ({event.event_type})"
-            yield _now(f"the hash chain of the audit trail does not hold at {where}", expected)
+            place = f"line {number} ({event.event_type})"
+            yield _now(f"the hash chain of the audit trail does not hold at {place}", expected)
         previous = event.hash
 
 
-def _all(request: SealRequest, known: Sequence[Known], since: datetime) -> Iterator[str]:
+def _all(request: SealRequest, confirmed: Sequence[Known], since: datetime) -> Iterator[str]:
     yield from broken_lines(request.trail)
-    names = {one.id: _name(one) for one in request.parties}
+    names = {party.id: _name(party) for party in request.parties}
     completed = {
         line.submitter_id: line
         for line in request.trail
         if line.event_type in COMPLETIONS and line.submitter_id is not None
     }
     for submitter_id, line in completed.items():
-        own = [one for one in known if one.statement.submitter == submitter_id]
-        who = names.get(submitter_id, f"submitter {submitter_id}")
-        if len(own) > 1:
-            what = f"there are {len(own)} statements of the completion of {who}, and there can only be one"
-            yield _now(what, canonical_json.digest(sorted(statements.digest(one.statement) for one in own)))
-        if not own and line.occurred_at >= since + ROLLOUT:
+        of_party = [statement for statement in confirmed if statement.statement.submitter == submitter_id]
+        party_name = names.get(submitter_id, f"submitter {submitter_id}")
+        if len(of_party) > 1:
+            difference = (
+                f"there are {len(of_party)} statements of the completion of {party_name}, and there can only be one"
+            )
+            yield _now(
+                difference,
+                canonical_json.digest(sorted(statements.digest(statement.statement) for statement in of_party)),
+            )
+        if not of_party and line.occurred_at >= since + ROLLOUT:
             there = canonical_json.digest({"line": line.hash, "given": _given(request, submitter_id)})
-            yield _now(f"the completion of {who} is not confirmed by any statement", there)
-    for submitter_id, who in names.items():
+            yield _now(f"the completion of {party_name} is not confirmed by any statement", there)
+    for submitter_id, party_name in names.items():
         if submitter_id not in completed and _counts_as_completed(request, submitter_id):
-            what = f"{who} counts as completed, and no line of the audit trail says so"
-            yield _now(what, canonical_json.digest(_given(request, submitter_id)))
-    for one in known:
-        yield from _Compared(request, one, names.get(one.statement.submitter)).differences()
+            difference = f"{party_name} counts as completed, and no line of the audit trail says so"
+            yield _now(difference, canonical_json.digest(_given(request, submitter_id)))
+    for statement in confirmed:
+        yield from _Compared(request, statement, names.get(statement.statement.submitter)).differences()
     if request.to_check is not None:
         yield from _drawn(request, request.to_check)
 
@@ -94,53 +101,56 @@ def _counts_as_completed(request: SealRequest, submitter_id: int) -> bool:
     """Whether the order says so: a party without fields never completes."""
     if request.to_check is None:
         return False
-    party = next(one for one in request.parties if one.id == submitter_id)
-    given = any(one.submitter_id == submitter_id for one in request.to_check.parties)
-    return given or party.status == SubmitterStatus.COMPLETED or party.completed_at is not None
+    party = next(party for party in request.parties if party.id == submitter_id)
+    has_given = any(party.submitter_id == submitter_id for party in request.to_check.parties)
+    return has_given or party.status == SubmitterStatus.COMPLETED or party.completed_at is not None
 
 
 def _given(request: SealRequest, submitter_id: int) -> str | None:
     """The digest of what a party has given, by the order."""
     parties = request.to_check.parties if request.to_check else []
-    given = next((one for one in parties if one.submitter_id == submitter_id), None)
-    return None if given is None else statements.given_digest(given.values, given.reasons)
+    party = next((candidate for candidate in parties if candidate.submitter_id == submitter_id), None)
+    return None if party is None else statements.given_digest(party.values, party.reasons)
 
 
 class _Compared:
     """One statement beside what is there today."""
 
-    def __init__(self, request: SealRequest, known: Known, name: str | None) -> None:
-        self._request, self._statement = request, known.statement
+    def __init__(self, request: SealRequest, confirmed: Known, name: str | None) -> None:
+        self._request, self._statement = request, confirmed.statement
         self._check = request.to_check or ToCheck()
-        self._parts = known.parts or Parts()
-        self._who = name or f"submitter {known.statement.submitter}"
+        self._parts = confirmed.parts or Parts()
+        self._who = name or f"submitter {confirmed.statement.submitter}"
         self._field_names = {
-            one["uuid"]: one.get("name") or f"{one['type']} {one['uuid']}" for one in self._check.fields
+            field["uuid"]: field.get("name") or f"{field['type']} {field['uuid']}" for field in self._check.fields
         }
 
     def differences(self) -> Iterator[str]:
-        given = next((one for one in self._check.parties if one.submitter_id == self._statement.submitter), None)
-        if given is None or self._statement.submission != self._request.submission_id:
-            what = f"the completion of {self._who} was confirmed, and they no longer count as completed"
-            yield _now(what, _given(self._request, self._statement.submitter))
+        party = next(
+            (candidate for candidate in self._check.parties if candidate.submitter_id == self._statement.submitter),
+            None,
+        )
+        if party is None or self._statement.submission != self._request.submission_id:
+            difference = f"the completion of {self._who} was confirmed, and they no longer count as completed"
+            yield _now(difference, _given(self._request, self._statement.submitter))
             return
         yield from self._lines()
         yield from self._documents()
-        yield from self._paper(given)
-        yield from self._values(given)
+        yield from self._paper(party)
+        yield from self._values(party)
 
     def _lines(self) -> Iterator[str]:
         stated = self._statement
         line = self._line(stated.line)
         if line is None or line.submitter_id != stated.submitter or line.event_type not in COMPLETIONS:
-            what = "a line up to it was changed, added or removed"
-            where = (
+            change = "a line up to it was changed, added or removed"
+            place = (
                 f"line {stated.line.number} of the audit trail is not the completion of {self._who} that was confirmed"
             )
-            yield _now(f"{where}: {what}", self._hash(stated.line))
+            yield _now(f"{place}: {change}", self._hash(stated.line))
         elif self._line(stated.head) is None:
-            where = f"line {stated.head.number} of the audit trail is not the one that was confirmed"
-            yield _now(f"{where} when {self._who} had completed", self._hash(stated.head))
+            place = f"line {stated.head.number} of the audit trail is not the one that was confirmed"
+            yield _now(f"{place} when {self._who} had completed", self._hash(stated.head))
 
     def _line(self, stated: LineReference) -> TrailEvent | None:
         line = self._request.trail[stated.number - 1] if stated.number <= len(self._request.trail) else None
@@ -151,37 +161,39 @@ class _Compared:
         return trail[stated.number - 1].hash if stated.number <= len(trail) else ""
 
     def _documents(self) -> Iterator[str]:
-        today = {uuid: one["sha256"] for uuid, one in self._check.documents.items()}
+        today = {uuid: document["sha256"] for uuid, document in self._check.documents.items()}
         for uuid in _differing(self._statement.documents, today):
             name = self._check.documents.get(uuid, {}).get("name") or uuid
             yield _now(f"the document {name} is not the one that {self._who} signed", today.get(uuid))
 
-    def _paper(self, given: GivenByParty) -> Iterator[str]:
-        today = statements.paper_parts(self._check.documents, self._check.fields, given.party_uuid)
+    def _paper(self, party: GivenByParty) -> Iterator[str]:
+        today = statements.paper_parts(self._check.documents, self._check.fields, party.party_uuid)
         if statements.paper_digest(today) == self._statement.paper:
             return
         if statements.paper_digest(self._parts.paper) != self._statement.paper:
-            what = f"documents or definitions of fields are not those that {self._who} signed with"
-            yield _now(what, statements.paper_digest(today))
+            difference = f"documents or definitions of fields are not those that {self._who} signed with"
+            yield _now(difference, statements.paper_digest(today))
             return
         for key in _differing(self._parts.paper, today):
             kind, _, uuid = key.partition(".")
             if kind == "fields":
-                what = f"the field {self._field_names.get(uuid, uuid)} is not defined as it was when {self._who} signed"
+                difference = (
+                    f"the field {self._field_names.get(uuid, uuid)} is not defined as it was when {self._who} signed"
+                )
             elif self._statement.documents.get(uuid) == self._check.documents.get(uuid, {}).get("sha256"):
-                what = f"name or conditions of the document {uuid} are not those that {self._who} signed with"
+                difference = f"name or conditions of the document {uuid} are not those that {self._who} signed with"
             else:
                 continue  # told already
-            yield _now(what, today.get(key))
+            yield _now(difference, today.get(key))
 
-    def _values(self, given: GivenByParty) -> Iterator[str]:
-        today = statements.value_parts(given.values, given.reasons)
-        whole = statements.given_digest(given.values, given.reasons)
-        if whole == self._statement.values:
+    def _values(self, party: GivenByParty) -> Iterator[str]:
+        today = statements.value_parts(party.values, party.reasons)
+        digest = statements.given_digest(party.values, party.reasons)
+        if digest == self._statement.values:
             return
         differing = [*_differing(self._parts.values, today)] if self._parts.values else []
         if not differing:
-            yield _now(f"the values are not those that {self._who} signed", whole)
+            yield _now(f"the values are not those that {self._who} signed", digest)
         for uuid in differing:
             field = self._field_names.get(uuid, uuid)
             yield _now(f"the value of the field {field} is not the one that {self._who} signed", today.get(uuid))
@@ -189,30 +201,30 @@ class _Compared:
 
 def _drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     """What goes onto the paper is what was compared: an order that says two different things is none of submissions."""
-    definitions = {one["uuid"]: FieldDefinition.model_validate(one) for one in check.fields}
+    definitions = {field["uuid"]: FieldDefinition.model_validate(field) for field in check.fields}
     hidden = _hidden(request, check, definitions)
     yield from _documents_drawn(request, check, hidden)
     yield from _values_drawn(request, check, definitions, hidden)
     yield from _reasons_drawn(request, check)
-    parties = {one.id: one for one in request.parties}
+    parties = {party.id: party for party in request.parties}
     for line in request.trail:
-        told = line.data.get("party") if line.event_type in COMPLETIONS else None
-        if line.submitter_id is None or not told:
+        named = line.data.get("party") if line.event_type in COMPLETIONS else None
+        if line.submitter_id is None or not named:
             continue
         party = parties.get(line.submitter_id)
         if party is None:
             yield _now(f"submitter {line.submitter_id} has completed, and is not to be named", None)
-        elif not _is_told(party, line, told):
+        elif not _is_told(party, line, named):
             now = party.model_dump(mode="json", include=_NAMED)
-            what = f"{_name(party)} is to be named otherwise than on the line of their completion"
-            yield _now(what, canonical_json.digest(now))
+            difference = f"{_name(party)} is to be named otherwise than on the line of their completion"
+            yield _now(difference, canonical_json.digest(now))
 
 
-def _is_told(party: PartySummary, line: TrailEvent, told: Mapping[str, Any]) -> bool:
+def _is_told(party: PartySummary, line: TrailEvent, named: Mapping[str, Any]) -> bool:
     """Whether a party is who has completed by this line, when it says, and by the API user whom it names, if it names one."""
     by_api = line.data.get("by") if line.event_type == API_COMPLETION else None
     return (
-        all((getattr(party, key) or None) == (told.get(key) or None) for key in ("role", "name", "email", "phone"))
+        all((getattr(party, key) or None) == (named.get(key) or None) for key in ("role", "name", "email", "phone"))
         and party.completed_at is not None
         and iso(party.completed_at) == iso(line.occurred_at)
         and party.completed_by_api == by_api
@@ -221,29 +233,31 @@ def _is_told(party: PartySummary, line: TrailEvent, told: Mapping[str, Any]) -> 
 
 def _hidden(request: SealRequest, check: ToCheck, definitions: Mapping[str, FieldDefinition]) -> set[str]:
     """The fields and documents that conditions hide, as the definitions and values say that were compared."""
-    values = {uuid: value for one in check.parties for uuid, value in one.values.items()}
+    values = {uuid: value for party in check.parties for uuid, value in party.values.items()}
     # Conditions are about files as the service that ordered it names them; that these are those given is compared, too.
-    values |= {one.field.uuid: one.value for one in request.values if one.field.type not in STATIC_TYPES}
-    documents = conditions.of_documents({"uuid": uuid, **one} for uuid, one in check.documents.items())
+    values |= {value.field.uuid: value.value for value in request.values if value.field.type not in STATIC_TYPES}
+    documents = conditions.of_documents({"uuid": uuid, **document} for uuid, document in check.documents.items())
     return conditions.hidden(definitions.values(), documents, values)
 
 
 def _documents_drawn(request: SealRequest, check: ToCheck, hidden: Collection[str]) -> Iterator[str]:
     for document in request.documents:
-        known = check.documents.get(document.uuid, {})
-        if (known.get("name"), known.get("sha256")) != (document.name, document.file.sha256):
+        ordered = check.documents.get(document.uuid, {})
+        if (ordered.get("name"), ordered.get("sha256")) != (document.name, document.file.sha256):
             yield _now(
                 f"the document {document.name} that is to be sealed is not that of the order", document.file.sha256
             )
-    drawn = {document.uuid for document in request.documents}
-    for uuid, one in check.documents.items():
-        if uuid not in drawn and uuid not in hidden:
+    uuids_drawn = {document.uuid for document in request.documents}
+    for uuid, document_ in check.documents.items():
+        if uuid not in uuids_drawn and uuid not in hidden:
             yield _now(
-                f"the document {one['name']} is in the order and is not to be sealed", canonical_json.digest(one)
+                f"the document {document_['name']} is in the order and is not to be sealed",
+                canonical_json.digest(document_),
             )
-        if uuid in drawn and uuid in hidden:
+        if uuid in uuids_drawn and uuid in hidden:
             yield _now(
-                f"the document {one['name']} is to be sealed, and its conditions hide it", canonical_json.digest(one)
+                f"the document {document_['name']} is to be sealed, and its conditions hide it",
+                canonical_json.digest(document_),
             )
 
 
@@ -252,41 +266,50 @@ def _values_drawn(
 ) -> Iterator[str]:
     """Every value that is drawn was given by the party whose field it is; and what was given is drawn, unless conditions hide
     it."""
-    files = {one.uuid: one.file.sha256 for one in request.attachments}
-    owners = {one.party_uuid: one for one in check.parties}
-    named = {one.id: one for one in request.parties}
-    for one in request.values:
-        name, defined = _called(one.field), definitions.get(one.field.uuid)
-        value = _as_given(one, files)
+    files = {attachment.uuid: attachment.file.sha256 for attachment in request.attachments}
+    owners = {party.party_uuid: party for party in check.parties}
+    named = {party.id: party for party in request.parties}
+    for value_ in request.values:
+        name, defined = _called(value_.field), definitions.get(value_.field.uuid)
+        value = _as_given(value_, files)
         owner = owners.get(defined.submitter_uuid) if defined else None
-        if not _is_defined(one.field, defined, named.get(one.submitter_id), request.submission_id, hidden):
-            now = canonical_json.digest(one.field.model_dump(mode="json"))
+        if not _is_defined(value_.field, defined, named.get(value_.submitter_id), request.submission_id, hidden):
+            now = canonical_json.digest(value_.field.model_dump(mode="json"))
             yield _now(f"the field {name} is to be drawn otherwise than it is defined", now)
-        if owner is None or owner.submitter_id != one.submitter_id:
-            there = canonical_json.digest({"submitter": one.submitter_id, "value": value})
+        if owner is None or owner.submitter_id != value_.submitter_id:
+            there = canonical_json.digest({"submitter": value_.submitter_id, "value": value})
             yield _now(f"the field {name} is to be drawn for somebody else than the party whose it is", there)
-        elif one.field.type not in STATIC_TYPES and value != owner.values.get(one.field.uuid):
+        elif value_.field.type not in STATIC_TYPES and value != owner.values.get(value_.field.uuid):
             yield _now(f"the value of the field {name} to be drawn is not the one given", canonical_json.digest(value))
-    drawn = {one.field.uuid for one in request.values}
+    uuids_drawn = {value.field.uuid for value in request.values}
     for uuid, field in definitions.items():
         owner = owners.get(field.submitter_uuid)
-        given = None if owner is None else owner.values.get(uuid)
-        if uuid not in drawn and uuid not in hidden and not (is_empty(given) and field.type not in STATIC_TYPES):
-            yield _now(f"the field {_called(field)} is not to be drawn, and has a value", canonical_json.digest(given))
-        if uuid in drawn and uuid in hidden:
+        value_given = None if owner is None else owner.values.get(uuid)
+        if (
+            uuid not in uuids_drawn
+            and uuid not in hidden
+            and not (is_empty(value_given) and field.type not in STATIC_TYPES)
+        ):
             yield _now(
-                f"the field {_called(field)} is to be drawn, and its conditions hide it", canonical_json.digest(given)
+                f"the field {_called(field)} is not to be drawn, and has a value", canonical_json.digest(value_given)
+            )
+        if uuid in uuids_drawn and uuid in hidden:
+            yield _now(
+                f"the field {_called(field)} is to be drawn, and its conditions hide it",
+                canonical_json.digest(value_given),
             )
 
 
 def _reasons_drawn(request: SealRequest, check: ToCheck) -> Iterator[str]:
     """Beside each signature that is drawn stands the reason that was given for it, and no other."""
-    signatures = {one.field.uuid: one.field for one in request.values if one.value}
-    given = {uuid: reason for one in check.parties for uuid, reason in one.reasons.items() if uuid in signatures}
-    drawn = {note.field_uuid: note.reason for note in request.notes if note.reason}
-    for uuid in _differing(given, drawn):
+    signatures = {value.field.uuid: value.field for value in request.values if value.value}
+    given_reasons = {
+        uuid: reason for party in check.parties for uuid, reason in party.reasons.items() if uuid in signatures
+    }
+    drawn_reasons = {note.field_uuid: note.reason for note in request.notes if note.reason}
+    for uuid in _differing(given_reasons, drawn_reasons):
         name = _called(signatures[uuid]) if uuid in signatures else uuid
-        there = canonical_json.digest(drawn.get(uuid))
+        there = canonical_json.digest(drawn_reasons.get(uuid))
         yield _now(f"the reason for signing to be drawn beside the field {name} is not the one given", there)
 
 
@@ -316,13 +339,13 @@ def _filled_in(text: str, default: str, party: PartySummary | None, submission_i
     and time, which submissions formats, and nothing else is another."""
     words = {key: getattr(party, key, None) for key in ("role", "name", "email", "phone")} | {"id": submission_id}
     pieces, place = [""], 0
-    for found in PLACEHOLDER.finditer(default):
-        pieces[-1] += default[place : found.start()]
-        if found[1] not in words:
+    for match in PLACEHOLDER.finditer(default):
+        pieces[-1] += default[place : match.start()]
+        if match[1] not in words:
             pieces.append("")
-        elif (word := words[found[1]]) is not None:
+        elif (word := words[match[1]]) is not None:
             pieces[-1] += str(word)
-        place = found.end()
+        place = match.end()
     first, *others = [*pieces[:-1], pieces[-1] + default[place:]]
     if not others:
         return text == first
@@ -339,7 +362,7 @@ def _filled_in(text: str, default: str, party: PartySummary | None, submission_i
 def _as_given(drawn: FieldValue, files: Mapping[str, str]) -> Any:
     value = drawn.value
     if isinstance(value, list):
-        return [files.get(one, one) if isinstance(one, str) else one for one in value]
+        return [files.get(item, item) if isinstance(item, str) else item for item in value]
     return files.get(value, value) if isinstance(value, str) else value
 
 
@@ -351,5 +374,5 @@ def _name(party: PartySummary) -> str:
     return f"{party.name or party.email or party.role} ({party.role})"
 
 
-def _now(what: str, digest: str | None) -> str:
-    return f"{what} (now {digest[:_SHORT] if digest else 'gone'})"
+def _now(difference: str, digest: str | None) -> str:
+    return f"{difference} (now {digest[:_SHORT] if digest else 'gone'})"

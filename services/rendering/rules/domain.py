@@ -59,7 +59,7 @@ def pictures_of(item: FieldValue) -> list[str]:
     """The uuids of the attachments whose pictures are drawn for a value. Of files only the names are: a signer may send
     hundreds of 25 MB each, which nobody needs to have in memory."""
     value = item.value if isinstance(item.value, list) else [item.value]
-    return [] if item.field.type is FieldType.FILE else [one for one in value if isinstance(one, str)]
+    return [] if item.field.type is FieldType.FILE else [uuid for uuid in value if isinstance(uuid, str)]
 
 
 def trial_pages(count: int, most: int = 20) -> Sequence[int]:
@@ -69,12 +69,12 @@ def trial_pages(count: int, most: int = 20) -> Sequence[int]:
     return sorted({1 + round(index * (count - 1) / (most - 1)) for index in range(most)})
 
 
-def affordable(needed: Sequence[Mapping[str, int]], most: int) -> int:
+def affordable(needed: Sequence[Mapping[str, int]], limit: int) -> int:
     """How many of the first things can be had when each needs files (their sizes by name), which are fetched once, and no more
-    than ``most`` bytes of them are to be in memory; one at least."""
-    known: dict[str, int] = {}
+    than ``limit`` bytes of them are to be in memory; one at least."""
+    sizes: dict[str, int] = {}
     for count, files in enumerate(needed):
-        known.update(files)
-        if count and sum(known.values()) > most:
+        sizes.update(files)
+        if count and sum(sizes.values()) > limit:
             return count
     return len(needed)

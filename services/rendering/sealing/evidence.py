@@ -23,7 +23,7 @@ from contracts.runtime.data.database import Database
 from services.rendering import commands, queries
 from services.rendering.children.renderer import Renderer
 from services.rendering.jobs.sealing.certificates import SealIdentity
-from services.rendering.results import Made, Results
+from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain
 from services.rendering.sealing import statements
 
@@ -45,20 +45,22 @@ class Evidence:
     def signed(self, request: SignEvidence) -> SignedEvidence:
         """Raises ServiceError("invalid") when one of the files was not sealed here."""
         manifest = request.manifest
-        names = {one.sealed: manifest.members[one.sealed].sha256 for one in manifest.documents}
+        names = {document.sealed: manifest.members[document.sealed].sha256 for document in manifest.documents}
         names[manifest.audit_trail] = request.audit_trail.sha256
         self._refuse_unknown(manifest.submission, names)
-        known = self._statements(manifest.submission)
+        statement_files = self._statements(manifest.submission)
         digest = domain.digest_of(
-            request.model_dump(mode="json"), {path: ref.sha256 for path, (_, ref) in known.items()}
+            request.model_dump(mode="json"), {path: ref.sha256 for path, (_, ref) in statement_files.items()}
         )
-        kept = self._results.get(KIND, digest, lambda: self._make(request, known), sources=[*names.values()])
+        answer = self._results.get(
+            KIND, digest, lambda: self._make(request, statement_files), sources=[*names.values()]
+        )
         try:
             self._refuse_unknown(manifest.submission, names)
         except ServiceError:  # erased meanwhile
             self._database.write(commands.forget_result, KIND, digest)
             raise
-        return SignedEvidence.model_validate(kept)
+        return SignedEvidence.model_validate(answer)
 
     def _refuse_unknown(self, submission_id: int, names: Mapping[str, str]) -> None:
         """``names``: the SHA-256 of each file that was sealed, by what it is called."""
@@ -80,32 +82,37 @@ class Evidence:
 
     def _statement_files(self, submission_id: int) -> dict[str, tuple[int, BlobRef]]:
         """Raises BlobMissing when one is not signed yet."""
-        found = {}
-        for one in statements.known(self._database, self._blobs, submission_id):
-            submitter, sha256 = one.statement.submitter, stated.digest(one.statement)
+        files = {}
+        for known_statement in statements.known_statements(self._database, self._blobs, submission_id):
+            submitter, sha256 = known_statement.statement.submitter, stated.digest(known_statement.statement)
             for key, media_type in zip(stated.keys(submission_id, submitter, sha256), KINDS, strict=True):
                 data = self._blobs.get(key)
                 ref = BlobRef(key=key, sha256=hashlib.sha256(data).hexdigest(), size=len(data), media_type=media_type)
-                found[f"statements/{key.rpartition('/')[2]}"] = (submitter, ref)
-        return dict(sorted(found.items()))
+                files[f"statements/{key.rpartition('/')[2]}"] = (submitter, ref)
+        return dict(sorted(files.items()))
 
-    def _make(self, request: SignEvidence, known: dict[str, tuple[int, BlobRef]]) -> Made:
-        signatures = [self._blobs.get(ref) for path, (_, ref) in known.items() if path.endswith(".p7s")]
-        found = self._renderer.seal_material(self._blobs.get(request.audit_trail), signatures)
-        own = self._identity.encoded[-1]
+    def _make(self, request: SignEvidence, statement_files: dict[str, tuple[int, BlobRef]]) -> FreshResult:
+        signatures = [self._blobs.get(ref) for path, (_, ref) in statement_files.items() if path.endswith(".p7s")]
+        material = self._renderer.seal_material(self._blobs.get(request.audit_trail), signatures)
+        own_certificate = self._identity.encoded[-1]
         chain = self._identity.chain[-1]
-        roots = [*found.roots, *([own] if chain.issuer == chain.subject and own not in found.roots else [])]
-        made = {"certificates/seal.pem": _pem(found.chain)}
+        roots = [
+            *material.roots,
+            *([own_certificate] if chain.issuer == chain.subject and own_certificate not in material.roots else []),
+        ]
+        files = {"certificates/seal.pem": _pem(material.chain)}
         if roots:
-            made["certificates/root.pem"] = _pem(roots)
-        proofs = {f"revocation/{number}.crl": data for number, data in enumerate(found.lists, 1)}
-        proofs |= {f"revocation/{number}.ocsp": data for number, data in enumerate(found.answers, 1)}
-        made |= proofs
-        members = {path: Member(sha256=hashlib.sha256(data).hexdigest(), size=len(data)) for path, data in made.items()}
-        members |= {path: Member(sha256=ref.sha256, size=ref.size) for path, (_, ref) in known.items()}
+            files["certificates/root.pem"] = _pem(roots)
+        proofs = {f"revocation/{number}.crl": data for number, data in enumerate(material.lists, 1)}
+        proofs |= {f"revocation/{number}.ocsp": data for number, data in enumerate(material.answers, 1)}
+        files |= proofs
+        members = {
+            path: Member(sha256=hashlib.sha256(data).hexdigest(), size=len(data)) for path, data in files.items()
+        }
+        members |= {path: Member(sha256=ref.sha256, size=ref.size) for path, (_, ref) in statement_files.items()}
         manifest = request.manifest.model_copy(
             update={
-                "parties": _parties(request.manifest.parties, known),
+                "parties": _parties(request.manifest.parties, statement_files),
                 "certificates": "certificates/seal.pem",
                 "root": "certificates/root.pem" if roots else None,
                 "revocation": [*proofs],
@@ -118,20 +125,22 @@ class Evidence:
         answer = SignedEvidence(
             manifest=text,
             signature=base64.b64encode(signature).decode(),
-            made={path: base64.b64encode(data).decode() for path, data in made.items()},
-            stored={path: ref for path, (_, ref) in known.items()},
+            made={path: base64.b64encode(data).decode() for path, data in files.items()},
+            stored={path: ref for path, (_, ref) in statement_files.items()},
         )
-        return Made(answer.model_dump(mode="json"))
+        return FreshResult(answer.model_dump(mode="json"))
 
 
-def _parties(completed: Sequence[EvidenceParty], known: Mapping[str, tuple[int, BlobRef]]) -> list[EvidenceParty]:
+def _parties(
+    completed: Sequence[EvidenceParty], statement_files: Mapping[str, tuple[int, BlobRef]]
+) -> list[EvidenceParty]:
     """The parties with their statements; also those that have a statement and are not named by who asks."""
-    found: dict[int, list[StatementFiles]] = {party.submitter: [] for party in completed}
-    for path, (submitter, _) in known.items():
+    by_submitter: dict[int, list[StatementFiles]] = {party.submitter: [] for party in completed}
+    for path, (submitter, _) in statement_files.items():
         if path.endswith(".json"):
             files = StatementFiles(statement=path, signature=path.removesuffix("json") + "p7s")
-            found.setdefault(submitter, []).append(files)
-    return [EvidenceParty(submitter=submitter, statements=files) for submitter, files in found.items()]
+            by_submitter.setdefault(submitter, []).append(files)
+    return [EvidenceParty(submitter=submitter, statements=files) for submitter, files in by_submitter.items()]
 
 
 def written(manifest: Manifest) -> str:

@@ -131,17 +131,17 @@ class SealWork:
 
     def _compare(self, request: SealRequest, job_id: int) -> None:
         """Compare the order with the statements: nothing else is sealed than what the parties signed. Raises _NotToSeal."""
-        known = statements.known(self._database, self._blobs, request.submission_id)
-        if known and request.to_check is None:
+        confirmed = statements.known_statements(self._database, self._blobs, request.submission_id)
+        if confirmed and request.to_check is None:
             raise _NotToSeal(Retry(_INCOMPLETE, after=_ORDER_WAIT, counts=False))
-        found = differences.found(request, known, self._database.read(queries.statements_since))
-        if not found:
+        differing = differences.unaccepted(request, confirmed, self._database.read(queries.statements_since))
+        if not differing:
             return
         DIFFERING.inc()
-        log.error("seal.differs", submission=request.submission_id, job=job_id, differences=found)
-        reason = f"What is to be sealed is not what was signed: {'; '.join(found)}"
-        told = found[:_MOST_DIFFERENCES]
-        raise _NotToSeal(Park(reason, record=lambda session, row: commands.fail_job(session, row, told)))
+        log.error("seal.differs", submission=request.submission_id, job=job_id, differences=differing)
+        reason = f"What is to be sealed is not what was signed: {'; '.join(differing)}"
+        reported = differing[:_MOST_DIFFERENCES]
+        raise _NotToSeal(Park(reason, record=lambda session, row: commands.fail_job(session, row, reported)))
 
 
 class _NotToSeal(Exception):
@@ -214,8 +214,10 @@ class _Attempt:
         """A sealed file is read back and stored while the next one is made, the trail is begun beside short ones. It states
         each document's level: without a time-stamp that is known beforehand, else it is what was found in the file."""
         request = self._request
-        drawn = {uuid for one in request.values for uuid in domain.pictures_of(one)}
-        attachments = [self._blobs.get(one.file) if one.uuid in drawn else b"" for one in request.attachments]
+        drawn = {uuid for value in request.values for uuid in domain.pictures_of(value)}
+        attachments = [
+            self._blobs.get(attachment.file) if attachment.uuid in drawn else b"" for attachment in request.attachments
+        ]
         place = self._sealer.place(assurance, now())
         with ThreadPoolExecutor(_AT_ONCE) as others:
             documents = others.submit(self._documents, attachments, assurance, place, others)
@@ -223,17 +225,20 @@ class _Attempt:
                 wait((documents,))
 
             def summaries() -> list[SealedSummary]:
-                return [one.summary(one.level if assurance.stamped else domain.LEVELS[0]) for one in documents.result()]
+                return [
+                    document.summary(document.level if assurance.stamped else domain.LEVELS[0])
+                    for document in documents.result()
+                ]
 
             trail, trail_level = self._audit_trail(summaries, attachments, assurance, place, others)
             sealed = documents.result()
-            levels = [one.level for one in sealed]
+            levels = [document.level for document in sealed]
             if not assurance.stamped and set(levels) - {domain.LEVELS[0]}:
                 raise JobFailed("check_seal", f"a seal without time-stamp was read back as {levels}")
             return DocumentsSealed(
                 submission_id=request.submission_id,
                 seal_id=request.seal_id,
-                documents=[one.document() for one in sealed],
+                documents=[document.document() for document in sealed],
                 audit_trail=trail,
                 pades_level=domain.lowest_level([trail_level, *levels]),
                 report=list(assurance.notices),

@@ -69,19 +69,19 @@ class StatementWork:
         )
 
 
-def known(database: Database, blobs: BlobStore, submission_id: int) -> list[Known]:
+def known_statements(database: Database, blobs: BlobStore, submission_id: int) -> list[Known]:
     """The statements of a submission: those of our rows, and those in the blob store that no row knows any more."""
-    found = database.read(queries.statements_of, submission_id)
-    ours = {statements.digest(one.statement) for one in found}
+    results = database.read(queries.statements_of, submission_id)
+    ours = {statements.digest(result.statement) for result in results}
     for key in blobs.older(statements.folder(submission_id), now() + _FUTURE):
         name = key.rpartition("/")[2]
         if not name.endswith(".json") or name.startswith(".") or name[:-5].rpartition("-")[2] in ours:
             continue
         try:
-            found.append(Known(Statement.model_validate_json(blobs.get(key))))
+            results.append(Known(Statement.model_validate_json(blobs.get(key))))
         except (BlobMissing, ValidationError) as error:
             log.warning("statement.unreadable", key=key, reason=type(error).__name__)
-    return found
+    return results
 
 
 def _key(row: StatementRow, extension: str) -> str:

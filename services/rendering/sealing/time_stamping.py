@@ -132,28 +132,30 @@ class TimeStamping:
     def _gather(self, now: datetime) -> Assurance:
         sample = self._ask_all(hashlib.sha256(secrets.token_bytes(16)).digest())
         size = self._identity.signer.size + len(sample.token) + _ROOM_TO_SPARE
-        own = self._identity.encoded
-        known = list(dict.fromkeys([*own, *sample.certificates]))
+        own_certificates = self._identity.encoded
+        certificates = list(dict.fromkeys([*own_certificates, *sample.certificates]))
         proofs = _Proofs(now + _PROOF_KEPT)
         if own_list := self._identity.revocation_list:
             proofs.revocation_lists.append(own_list)
-        for question in self._renderer.revocation_questions([own[0], sample.certificates[0]], known):
+        for question in self._renderer.revocation_questions(
+            [own_certificates[0], sample.certificates[0]], certificates
+        ):
             if not (own_list and question.serial == f"{self._identity.chain[0].serial_number:x}"):
-                self._prove(question, known, proofs, now)
-        material = ValidationMaterial(known, proofs.ocsp_responses, proofs.revocation_lists)
+                self._prove(question, certificates, proofs, now)
+        material = ValidationMaterial(certificates, proofs.ocsp_responses, proofs.revocation_lists)
         if proofs.missing:
             # Half of the proofs prove nothing: the level stays B-T, and the file does not grow.
             material, proofs.until = ValidationMaterial(), now + _TRIED_AGAIN_AFTER
         notices = tuple(Notice(code="no_revocation_data", message=message) for message in proofs.missing)
         return Assurance(size=size, stamped=True, material=material, notices=notices, until=proofs.until)
 
-    def _prove(self, question: Question, known: list[bytes], proofs: "_Proofs", now: datetime) -> None:
+    def _prove(self, question: Question, certificates: list[bytes], proofs: "_Proofs", now: datetime) -> None:
         reasons = []
         for kind in ("ocsp", "crl"):
             for url in question.ocsp if kind == "ocsp" else question.crl:
                 try:
                     answer = self._outbound.fetch(url, max_bytes=_LARGEST_PROOF, timeout=self._timeout).data
-                    verdict = self._renderer.check_revocation(kind, answer, question.serial, known, now)
+                    verdict = self._renderer.check_revocation(kind, answer, question.serial, certificates, now)
                 except (OutboundFailed, OutboundRefused, JobFailed) as error:
                     reasons.append(f"{urlsplit(url).hostname}: {error.reason}")
                     continue

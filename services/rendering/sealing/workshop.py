@@ -56,8 +56,8 @@ class Workshop:
 
     def _start_children(self) -> None:
         if not self._children_started:
-            if found := confinement.lacking():
-                log.warning("children.not_held_back", lacking=found)
+            if lacking := confinement.lacking():
+                log.warning("children.not_held_back", lacking=lacking)
             self._pool.start()
             if self._office is not None:
                 self._office.start()

@@ -18,7 +18,7 @@ from services.submissions.rules.domain import FormState, Refused
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 from services.submissions.storage import branding, one_time_codes, phone_caps, rates, store, trail
-from services.submissions.storage.one_time_codes import EMAIL, PHONE, Asked, Issued, Judged
+from services.submissions.storage.one_time_codes import EMAIL, PHONE, Challenge, Issued, Judged
 from services.submissions.storage.repeats import once
 
 STATE = "code"
@@ -41,16 +41,16 @@ class Visitor(Protocol):
 
 def require_passed(submitter: SubmitterRow, proofs: Sequence[str], site: Site, now: datetime) -> None:
     """Raises ServiceError("forbidden") while this browser has a code to pass. Before everything that a slug opens."""
-    if one_time_codes.next_asked(submitter, proofs, site.link_secret, now) is not None:
+    if one_time_codes.next_challenge(submitter, proofs, site.link_secret, now) is not None:
         message = "Verification required, refresh the page and pass 2FA."
         raise ServiceError("forbidden", message, [{"field": "state", "reason": STATE}])
 
 
 def lock_passed(session: Session, visitor: Visitor, site: Site, now: datetime) -> tuple[store.Loaded, SubmitterRow]:
     """Lock the submission of this slug and return it with its signer, who has passed the codes that are asked of them."""
-    found, submitter = store.lock_by_slug(session, visitor.slug)
+    submission, submitter = store.lock_by_slug(session, visitor.slug)
     require_passed(submitter, visitor.proofs, site, now)
-    return found, submitter
+    return submission, submitter
 
 
 def send(
@@ -59,24 +59,28 @@ def send(
     """Send the code that this browser must pass next, or the one that confirms a number for a field."""
 
     def decide() -> rpc.codes.CodeSent:
-        found, submitter = store.lock_by_slug(session, command.slug)
-        asked = _asked(found, submitter, command, command.phone, site, now)
-        if asked.address is None:
+        submission, submitter = store.lock_by_slug(session, command.slug)
+        challenge = _challenge_of(submission, submitter, command, command.phone, site, now)
+        if challenge.address is None:
             raise invalid("There is no address that a code could be sent to.")
-        if asked.method == PHONE and command.phone_otp_webhook is None:
+        if challenge.method == PHONE and command.phone_otp_webhook is None:
             raise invalid("Phone verification not configured", "phone_otp_webhook", "is not configured")
-        if found.row.source == LINK:
-            who = f"codes of link forms from {rates.network(command.ip)}"
-            rates.count(session, who, one_time_codes.SENDS_OF_VISITOR, now, refusal=one_time_codes.TOO_MANY_FROM_HERE)
-        issued = one_time_codes.issue(session, asked, found.row.id, site.link_secret, now)
-        if asked.method == PHONE:
-            phone_caps.count(session, asked.address, settings, now)
-        said = {asked.method: asked.address, "ip": command.ip}
-        trail.append(found, [trail.Line(_SENT[asked.method], submitter.id, said)], store.moment(found, now))
-        due = _due(found, submitter, asked, issued, command.phone_otp_webhook)
-        emit(session, CODE_DUE, due, subject=f"submission:{found.row.id}")
+        if submission.row.source == LINK:
+            visitor = f"codes of link forms from {rates.network(command.ip)}"
+            rates.count(
+                session, visitor, one_time_codes.SENDS_OF_VISITOR, now, refusal=one_time_codes.TOO_MANY_FROM_HERE
+            )
+        issued = one_time_codes.issue(session, challenge, submission.row.id, site.link_secret, now)
+        if challenge.method == PHONE:
+            phone_caps.count(session, challenge.address, settings, now)
+        data = {challenge.method: challenge.address, "ip": command.ip}
+        trail.append(
+            submission, [trail.Line(_SENT[challenge.method], submitter.id, data)], store.moment(submission, now)
+        )
+        due = _due(submission, submitter, challenge, issued, command.phone_otp_webhook)
+        emit(session, CODE_DUE, due, subject=f"submission:{submission.row.id}")
         return rpc.codes.CodeSent(
-            sent_to=one_time_codes.masked(asked.method, asked.address),
+            sent_to=one_time_codes.masked(challenge.method, challenge.address),
             retry_after=int(one_time_codes.SENDS.pause.total_seconds()),
             expires_at=issued.expires_at,
         )
@@ -88,17 +92,23 @@ def check(
     session: Session, command: rpc.codes.CheckCode, site: Site, now: datetime
 ) -> tuple[Judged, rpc.codes.PassedCode | None]:
     """Judge what was typed. Nothing is raised for a wrong code: the transaction has to commit the count of guesses."""
-    found, submitter = store.lock_by_slug(session, command.slug)
-    asked = _asked(found, submitter, command, command.phone, site, now)
-    judged = one_time_codes.judge(session, asked, command.code, command.request_id, site.link_secret, now)
+    submission, submitter = store.lock_by_slug(session, command.slug)
+    challenge = _challenge_of(submission, submitter, command, command.phone, site, now)
+    judged = one_time_codes.judge(session, challenge, command.code, command.request_id, site.link_secret, now)
     if judged.reason is not None:
         return judged, None
     if not judged.again:
-        said = {asked.method: asked.address, "ip": command.ip, "user_agent": (command.user_agent or "")[:250] or None}
-        trail.append(found, [trail.Line(_PASSED[asked.method], submitter.id, said)], store.moment(found, now))
-    if asked in one_time_codes.required(submitter):
-        return judged, one_time_codes.proof_of(asked, site.link_secret, now)
-    return judged, rpc.codes.PassedCode(method=asked.method)
+        data = {
+            challenge.method: challenge.address,
+            "ip": command.ip,
+            "user_agent": (command.user_agent or "")[:250] or None,
+        }
+        trail.append(
+            submission, [trail.Line(_PASSED[challenge.method], submitter.id, data)], store.moment(submission, now)
+        )
+    if challenge in one_time_codes.required(submitter):
+        return judged, one_time_codes.proof_of(challenge, site.link_secret, now)
+    return judged, rpc.codes.PassedCode(method=challenge.method)
 
 
 def asks_for_code(field: FieldDefinition) -> bool:
@@ -106,42 +116,49 @@ def asks_for_code(field: FieldDefinition) -> bool:
     return field.type is FieldType.PHONE and bool(field.preferences.get("one_time_code")) and not field.readonly
 
 
-def unconfirmed(found: store.Loaded, submitter: SubmitterRow, site: Site) -> filling.Faults:
+def unconfirmed(submission: store.Loaded, submitter: SubmitterRow, site: Site) -> filling.Faults:
     """Return the fields of this signer whose numbers, as they stand, have not been confirmed."""
-    fields = [one for one in found.fields_of(submitter) if asks_for_code(one) and submitter.values.get(one.uuid)]
-    numbers = [str(submitter.values[one.uuid]) for one in fields]
-    known = one_time_codes.confirmed(found.session, submitter, numbers, site.link_secret)
-    return [(one, NOT_CONFIRMED) for one, number in zip(fields, numbers, strict=True) if number not in known]
+    fields = [
+        field for field in submission.fields_of(submitter) if asks_for_code(field) and submitter.values.get(field.uuid)
+    ]
+    numbers = [str(submitter.values[field.uuid]) for field in fields]
+    confirmed = one_time_codes.confirmed(submission.session, submitter, numbers, site.link_secret)
+    return [(field, NOT_CONFIRMED) for field, number in zip(fields, numbers, strict=True) if number not in confirmed]
 
 
 def show_confirmed(session: Session, submitter: SubmitterRow, fields: Sequence[rpc.form.FormField], site: Site) -> None:
     """Say of each number of a field that asks for a code whether it was confirmed."""
-    asking = {one.uuid: str(one.value) for one in fields if one.mine and one.value and asks_for_code(one)}
-    known = one_time_codes.confirmed(session, submitter, list(asking.values()), site.link_secret)
-    for one in fields:
-        if asking.get(one.uuid) in known:
-            one.confirmed = asking[one.uuid]
+    asking = {field.uuid: str(field.value) for field in fields if field.mine and field.value and asks_for_code(field)}
+    confirmed = one_time_codes.confirmed(session, submitter, list(asking.values()), site.link_secret)
+    for field in fields:
+        if asking.get(field.uuid) in confirmed:
+            field.confirmed = asking[field.uuid]
 
 
-def _asked(
-    found: store.Loaded, submitter: SubmitterRow, visit: rpc.visit.Visit, phone: str | None, site: Site, now: datetime
-) -> Asked:
+def _challenge_of(
+    submission: store.Loaded,
+    submitter: SubmitterRow,
+    visit: rpc.visit.Visit,
+    phone: str | None,
+    site: Site,
+    now: datetime,
+) -> Challenge:
     """The code that is to be sent or checked; ServiceError when none is asked for, or there is nothing that it could open."""
-    state = found.state.form_state(submitter.id, now)
+    state = submission.state.form_state(submitter.id, now)
     if state not in WORTH_A_CODE:
         refused = Refused(state, domain.REFUSALS[state])
         raise ServiceError("invalid", refused.message, [{"field": "state", "reason": str(state)}])
     number = _number(phone)
-    asked = one_time_codes.next_asked(submitter, visit.proofs, site.link_secret, now)
-    if asked is not None:
-        if number is not None and asked.method == EMAIL:
+    challenge = one_time_codes.next_challenge(submitter, visit.proofs, site.link_secret, now)
+    if challenge is not None:
+        if number is not None and challenge.method == EMAIL:
             require_passed(submitter, visit.proofs, site, now)
-        if number is not None and number != asked.address:  # else anybody could prove a number of their own
+        if number is not None and number != challenge.address:  # else anybody could prove a number of their own
             raise invalid("phone is not the number of this submitter", "phone", "is not the number of this submitter")
-        return asked
+        return challenge
     if number is None:
         raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
-    if state is not FormState.OPEN or not any(asks_for_code(one) for one in found.fields_of(submitter)):
+    if state is not FormState.OPEN or not any(asks_for_code(field) for field in submission.fields_of(submitter)):
         reason = "is not asked for: no field of this form needs a code"
         raise invalid(f"phone {reason}", "phone", reason)
     return one_time_codes.of_number(submitter, number)
@@ -157,23 +174,27 @@ def _number(phone: str | None) -> str | None:
 
 
 def _due(
-    found: store.Loaded, submitter: SubmitterRow, asked: Asked, issued: Issued, phone_otp_webhook: str | None
+    submission: store.Loaded,
+    submitter: SubmitterRow,
+    challenge: Challenge,
+    issued: Issued,
+    phone_otp_webhook: str | None,
 ) -> CodeDue:
     return CodeDue(
         code_id=issued.code_id,
         seed=issued.seed,
-        method=asked.method,
-        to=asked.address or "",
+        method=challenge.method,
+        to=challenge.address or "",
         to_name=submitter.name,
-        submission_id=found.row.id,
-        submission_name=found.row.name or found.snapshot.template_name or f"Submission {found.row.id}",
+        submission_id=submission.row.id,
+        submission_name=submission.row.name or submission.snapshot.template_name or f"Submission {submission.row.id}",
         submitter_id=submitter.id,
         submitter_name=submitter.name,
         submitter_email=submitter.email,
         slug=submitter.slug,
-        template_name=found.snapshot.template_name,
-        phone_otp_webhook=phone_otp_webhook if asked.method == PHONE else None,
-        account_name=branding.shown(submitter, Account.model_validate(found.snapshot.account)).name,
+        template_name=submission.snapshot.template_name,
+        phone_otp_webhook=phone_otp_webhook if challenge.method == PHONE else None,
+        account_name=branding.shown(submitter, Account.model_validate(submission.snapshot.account)).name,
         minutes=int(one_time_codes.LIFETIME.total_seconds() // 60),
         expires_at=issued.expires_at,
     )

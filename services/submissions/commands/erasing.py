@@ -32,31 +32,38 @@ from services.submissions.models import (
     TrailRow,
 )
 from services.submissions.outgoing import announce
-from services.submissions.outgoing.announce import Telling
+from services.submissions.outgoing.announce import Announcement
 from services.submissions.planning.preparing import PREFIX
 from services.submissions.storage import trail
 
 
-def erase(telling: Telling) -> Erasure:
+def erase(announcement: Announcement) -> Erasure:
     """Forget the submission; the trail keeps types, times and hashes. Tells the services that keep anything of it. Returns the
     receipt."""
-    found, session = telling.found, telling.found.session
-    row = found.row
-    trail.append(found, [trail.Line(trail.ERASE_SUBMISSION)], telling.now)
+    submission, session = announcement.submission, announcement.submission.session
+    row = submission.row
+    trail.append(submission, [trail.Line(trail.ERASE_SUBMISSION)], announcement.now)
     trail.erase(session, row.id)
     session.flush()
-    brands = [one.branding for one in found.submitters] + [one["branding"] for one in row.invitees]
-    own = [file["key"] for brand in brands for file in brand.values()]
+    brands = [submitter.branding for submitter in submission.submitters] + [
+        invitee["branding"] for invitee in row.invitees
+    ]
+    brand_keys = [file["key"] for brand in brands for file in brand.values()]
     stated = sa.select(StatementRow.submitter_id, StatementRow.sha256).where(StatementRow.submission_id == row.id)
-    proofs = [key for one in session.execute(stated) for key in statements.keys(row.id, *one)]
-    keys = [*blobs_of(row, telling.attachments), *own_documents(found.snapshot.documents), *own, *proofs]
-    remove_blobs(session, row.id, keys, telling.now)
+    proofs = [key for reference in session.execute(stated) for key in statements.keys(row.id, *reference)]
+    keys = [
+        *blobs_of(row, announcement.attachments),
+        *own_documents(submission.snapshot.documents),
+        *brand_keys,
+        *proofs,
+    ]
+    remove_blobs(session, row.id, keys, announcement.now)
     at_once = sa.update(BlobRemovalRow).where(BlobRemovalRow.submission_id == row.id, BlobRemovalRow.state == "due")
-    session.execute(at_once.values(next_attempt_at=telling.now))
+    session.execute(at_once.values(next_attempt_at=announcement.now))
     leave_work(session, BlobRemovalRow.__tablename__)
-    _forget_answers(telling)
-    outbox.forget(session, telling.subject)
-    announce.erased(telling)
+    _forget_answers(announcement)
+    outbox.forget(session, announcement.subject)
+    announce.erased(announcement)
     scrubbing.ask(session)
     of_it = (CodeRow, IdentityCheckRow, AttachmentRow, ReplacedLinkRow, StatementRow, SubmitterRow, SnapshotRow)
     for table in of_it:
@@ -64,28 +71,28 @@ def erase(telling: Telling) -> Erasure:
     session.execute(sa.delete(SubmissionRow).where(SubmissionRow.id == row.id))
     session.expunge_all()
     overwritten = scrubbing.writes_anew(session)
-    return Erasure(at=telling.now, storage="overwritten" if overwritten else "left_to_vacuum")
+    return Erasure(at=announcement.now, storage="overwritten" if overwritten else "left_to_vacuum")
 
 
 def blobs_of(row: SubmissionRow, attachments: Iterable[AttachmentRow]) -> list[str]:
     """The keys of the files that belong to this submission alone."""
-    keys = [one.file["key"] for one in attachments]
-    for made in (row.results, row.drafts):
-        if made:
-            keys += blobs_in(made)
+    keys = [attachment.file["key"] for attachment in attachments]
+    for results in (row.results, row.drafts):
+        if results:
+            keys += blobs_in(results)
     return keys
 
 
 def own_documents(documents: Iterable[dict[str, Any]]) -> list[str]:
     """The keys of the files that came with a one-off submission, of the documents of its snapshot."""
-    keys = [one[part]["key"] for one in documents for part in ("file", "original")]
+    keys = [document[part]["key"] for document in documents for part in ("file", "original")]
     return [key for key in keys if key.startswith(PREFIX)]
 
 
-def blobs_in(made: dict[str, Any]) -> list[str]:
+def blobs_in(results: dict[str, Any]) -> list[str]:
     """The keys of ``SubmissionRow.results`` or ``drafts``."""
-    keys = [one["file"]["key"] for one in made["documents"]]
-    return keys + [made[name]["key"] for name in ("audit_trail", "merged") if made.get(name)]
+    keys = [document["file"]["key"] for document in results["documents"]]
+    return keys + [results[name]["key"] for name in ("audit_trail", "merged") if results.get(name)]
 
 
 def was_erased(session: Session, submission_id: int) -> bool:
@@ -93,11 +100,11 @@ def was_erased(session: Session, submission_id: int) -> bool:
     return session.scalar(sa.select(sa.exists().where(TrailRow.submission_id == submission_id))) or False
 
 
-def unwanted(session: Session, sealed: DocumentsSealed, kept: dict[str, Any] | None, now: datetime) -> None:
+def unwanted(session: Session, sealed: DocumentsSealed, results: dict[str, Any] | None, now: datetime) -> None:
     """Files of a sealing that nobody waits for any more, unless they are those that were accepted."""
-    keys = [one.file.key for one in sealed.documents] + [sealed.audit_trail.key]
-    taken = set(blobs_in(kept)) if kept else set()
-    remove_blobs(session, sealed.submission_id, [key for key in keys if key not in taken], now)
+    keys = [document.file.key for document in sealed.documents] + [sealed.audit_trail.key]
+    accepted = set(blobs_in(results)) if results else set()
+    remove_blobs(session, sealed.submission_id, [key for key in keys if key not in accepted], now)
 
 
 def remove_blobs(
@@ -111,16 +118,16 @@ def remove_blobs(
     session.flush()
 
 
-def _forget_answers(telling: Telling) -> None:
+def _forget_answers(announcement: Announcement) -> None:
     """Answers to requests are kept for a while to repeat them; those about this submission name one of its secrets.
 
     Of the answer to its creation the id stays: the same request must not create it again.
     """
-    row = telling.found.row
-    session = telling.found.session
+    row = announcement.submission.row
+    session = announcement.submission.session
     replaced = session.scalars(sa.select(ReplacedLinkRow.slug).where(ReplacedLinkRow.submission_id == row.id))
-    slugs = [row.slug, *(one.slug for one in telling.found.submitters), *replaced]
-    secrets = [*slugs, *(one.uuid for one in telling.attachments)]
+    slugs = [row.slug, *(submitter.slug for submitter in announcement.submission.submitters), *replaced]
+    secrets = [*slugs, *(attachment.uuid for attachment in announcement.attachments)]
     about = sa.or_(*(answers.c.answer.contains(secret, autoescape=True) for secret in secrets))
     recent = sa.and_(answers.c.method.like("submissions.%"), answers.c.at >= row.created_at, about)
     created = [f"{call.service}.{call.method}" for call in (CREATE, CREATE_ONE_OFF)]
@@ -132,7 +139,7 @@ def _forget_answers(telling: Telling) -> None:
         submitters_order=Order(row.order),
         archived=True,
         created_at=row.created_at,
-        updated_at=telling.now,
+        updated_at=announcement.now,
         submitters=[],
     )
     session.execute(sa.delete(answers).where(recent, answers.c.method.not_in(created)))

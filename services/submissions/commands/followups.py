@@ -23,7 +23,7 @@ from services.submissions.commands import erasing
 from services.submissions.evidence import statements
 from services.submissions.models import BlobRemovalRow, SubmissionRow, SubmitterRow
 from services.submissions.outgoing import announce
-from services.submissions.outgoing.announce import Telling
+from services.submissions.outgoing.announce import Announcement
 from services.submissions.rules import addresses, domain
 from services.submissions.site import Site
 from services.submissions.storage import one_time_codes, store, trail
@@ -42,21 +42,21 @@ def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site
     """The final documents exist. Only those of the present ``seal_id`` complete the submission; others are thrown away."""
     if not first_time(session, "accept_sealed", event_id):
         return
-    found = store.lock(session, sealed.submission_id)
-    if found is None:
+    submission = store.lock(session, sealed.submission_id)
+    if submission is None:
         # One that was never here is of a life that this database has lost: its documents may be all that is left of it.
         if erasing.was_erased(session, sealed.submission_id):
             erasing.unwanted(session, sealed, None, now)
         return
-    state, happened = domain.sealed(found.state, sealed.seal_id)
+    state, happened = domain.sealed(submission.state, sealed.seal_id)
     if not happened:
-        erasing.unwanted(session, sealed, found.row.results, now)
+        erasing.unwanted(session, sealed, submission.row.results, now)
         return
-    row, at = found.row, store.moment(found, now)
+    row, at = submission.row, store.moment(submission, now)
     row.results = {
-        "documents": [one.model_dump(mode="json") for one in sealed.documents],
+        "documents": [document.model_dump(mode="json") for document in sealed.documents],
         "audit_trail": sealed.audit_trail.model_dump(mode="json"),
-        "report": [one.model_dump(mode="json") for one in sealed.report],
+        "report": [notice.model_dump(mode="json") for notice in sealed.report],
     }
     row.pades_level, row.sealing_error = sealed.pades_level, None
     if row.drafts:
@@ -64,28 +64,28 @@ def accept_sealed(session: Session, event_id: str, sealed: DocumentsSealed, site
             session, row.id, erasing.blobs_in(row.drafts), now, at=now + timedelta(seconds=site.link_ttl)
         )
         row.drafts = None
-    store.save(found, state, at)
+    store.save(submission, state, at)
     # What could not be had (a time-stamp, proofs of non-revocation) is told, not hidden.
-    missing = [one.message for one in sealed.report] or None
+    missing = [notice.message for notice in sealed.report] or None
     facts = {"seal_id": sealed.seal_id, "pades_level": sealed.pades_level, "report": missing}
-    announce.announce(Telling(found, site, at, facts), happened)
+    announce.announce(Announcement(submission, site, at, facts), happened)
 
 
 def accept_failure(session: Session, event_id: str, failed: DocumentsFailed, site: Site, now: datetime) -> None:
     """Rendering gave up: the reason is shown, and an API user may ask for a retry."""
     if not first_time(session, "accept_failure", event_id):
         return
-    found = store.lock(session, failed.submission_id)
-    if found is None:
+    submission = store.lock(session, failed.submission_id)
+    if submission is None:
         return
-    state, happened = domain.sealing_failed(found.state, failed.seal_id)
+    state, happened = domain.sealing_failed(submission.state, failed.seal_id)
     if not happened:
         return
-    at = store.moment(found, now)
-    found.row.sealing_error = failed.reason[:2_000]
-    found.row.sealing_differences = failed.differences or None
-    store.save(found, state, at)
-    announce.announce(Telling(found, site, at, {"seal_id": failed.seal_id}), happened)
+    at = store.moment(submission, now)
+    submission.row.sealing_error = failed.reason[:2_000]
+    submission.row.sealing_differences = failed.differences or None
+    store.save(submission, state, at)
+    announce.announce(Announcement(submission, site, at, {"seal_id": failed.seal_id}), happened)
 
 
 def accept_statement(session: Session, event_id: str, signed: StatementSigned, now: datetime) -> None:
@@ -109,73 +109,75 @@ def accept_mail_sent(session: Session, event_id: str, outcome: MailOutcome, site
     """
     if not first_time(session, "accept_mail_sent", event_id) or outcome.kind == ONE_TIME_CODE:
         return
-    found, submitter = _party(session, outcome)
-    if found is None:
+    submission, submitter = _party(session, outcome)
+    if submission is None:
         return
-    at = store.moment(found, now)
+    at = store.moment(submission, now)
     if outcome.kind in _OTHER_MAILS:
-        said = _recipient(outcome, submitter, "email") | {"sent_at": iso(min(outcome.sent_at or at, at))}
-        trail.append(found, [trail.Line(_OTHER_MAILS[outcome.kind], submitter.id if submitter else None, said)], at)
+        data = _recipient(outcome, submitter, "email") | {"sent_at": iso(min(outcome.sent_at or at, at))}
+        trail.append(
+            submission, [trail.Line(_OTHER_MAILS[outcome.kind], submitter.id if submitter else None, data)], at
+        )
         return
     if submitter is None or outcome.kind not in (INVITATION, REMINDER):
         return
     theirs = _is_theirs(submitter, outcome, "email")
-    sent_at = _not_before_invitation(found, submitter, outcome, at, theirs=theirs)
-    said = _recipient(outcome, submitter, "email") | {"sent_at": iso(sent_at)}
+    sent_at = _not_before_invitation(submission, submitter, outcome, at, theirs=theirs)
+    data = _recipient(outcome, submitter, "email") | {"sent_at": iso(sent_at)}
     if outcome.kind == REMINDER:
-        trail.append(found, [trail.Line(trail.SEND_REMINDER_EMAIL, submitter.id, said)], at)
+        trail.append(submission, [trail.Line(trail.SEND_REMINDER_EMAIL, submitter.id, data)], at)
         return
-    trail.append(found, [trail.Line(trail.SEND_EMAIL, submitter.id, said)], at)
+    trail.append(submission, [trail.Line(trail.SEND_EMAIL, submitter.id, data)], at)
     if not theirs:
         return
     submitter.sent_at = submitter.sent_at or sent_at
-    submitter.updated_at = found.row.updated_at = at
-    announce.form_sent(Telling(found, site, at), submitter.id)
+    submitter.updated_at = submission.row.updated_at = at
+    announce.form_sent(Announcement(submission, site, at), submitter.id)
 
 
 def accept_mail_failed(session: Session, event_id: str, outcome: MailOutcome, now: datetime) -> None:
     """A mail will never arrive. The sender sees it in the submission's events, with the mail server's words."""
     if not first_time(session, "accept_mail_failed", event_id):
         return
-    found, submitter = _party(session, outcome)
-    if found is None:
+    submission, submitter = _party(session, outcome)
+    if submission is None:
         return
     if submitter is not None and outcome.kind == ONE_TIME_CODE and _is_theirs(submitter, outcome, "email"):
         one_time_codes.not_delivered(session, submitter, one_time_codes.EMAIL, now)
     line = trail.Line(trail.BOUNCE_EMAIL, submitter.id if submitter else None, _failure(outcome, submitter, "email"))
-    trail.append(found, [line], store.moment(found, now))
+    trail.append(submission, [line], store.moment(submission, now))
 
 
 def accept_sms_sent(session: Session, event_id: str, outcome: PhoneOutcome, site: Site, now: datetime) -> None:
     """An invitation has left by SMS. Codes say in the trail when they were asked for."""
     if not first_time(session, "accept_sms_sent", event_id) or outcome.kind != INVITATION:
         return
-    found, submitter = _party(session, outcome)
-    if found is None or submitter is None:
+    submission, submitter = _party(session, outcome)
+    if submission is None or submitter is None:
         return
-    at = store.moment(found, now)
+    at = store.moment(submission, now)
     theirs = _is_theirs(submitter, outcome, "phone")
-    sent_at = _not_before_invitation(found, submitter, outcome, at, theirs=theirs)
-    said = _recipient(outcome, submitter, "phone") | {"sent_at": iso(sent_at)}
-    trail.append(found, [trail.Line(trail.SEND_SMS, submitter.id, said)], at)
+    sent_at = _not_before_invitation(submission, submitter, outcome, at, theirs=theirs)
+    data = _recipient(outcome, submitter, "phone") | {"sent_at": iso(sent_at)}
+    trail.append(submission, [trail.Line(trail.SEND_SMS, submitter.id, data)], at)
     if not theirs:
         return
     submitter.sent_at = submitter.sent_at or sent_at
-    submitter.updated_at = found.row.updated_at = at
-    announce.form_sent(Telling(found, site, at), submitter.id)
+    submitter.updated_at = submission.row.updated_at = at
+    announce.form_sent(Announcement(submission, site, at), submitter.id)
 
 
 def accept_sms_failed(session: Session, event_id: str, outcome: PhoneOutcome, now: datetime) -> None:
     """A message to a phone will never arrive. The sender sees it in the submission's events, with the provider's words."""
     if not first_time(session, "accept_sms_failed", event_id):
         return
-    found, submitter = _party(session, outcome)
-    if found is None:
+    submission, submitter = _party(session, outcome)
+    if submission is None:
         return
     if submitter is not None and outcome.kind == ONE_TIME_CODE:
         one_time_codes.not_delivered(session, submitter, one_time_codes.PHONE, now)
     line = trail.Line(trail.BOUNCE_SMS, submitter.id if submitter else None, _failure(outcome, submitter, "phone"))
-    trail.append(found, [line], store.moment(found, now))
+    trail.append(submission, [line], store.moment(submission, now))
 
 
 def _is_theirs(submitter: SubmitterRow, outcome: SendingOutcome, kind: str) -> bool:
@@ -184,32 +186,32 @@ def _is_theirs(submitter: SubmitterRow, outcome: SendingOutcome, kind: str) -> b
 
 
 def _not_before_invitation(
-    found: store.Loaded, submitter: SubmitterRow, outcome: SendingOutcome, at: datetime, *, theirs: bool
+    submission: store.Loaded, submitter: SubmitterRow, outcome: SendingOutcome, at: datetime, *, theirs: bool
 ) -> datetime:
     invited_at = submitter.invited_at if theirs else None
-    return max(min(outcome.sent_at or at, at), invited_at or found.row.created_at)
+    return max(min(outcome.sent_at or at, at), invited_at or submission.row.created_at)
 
 
 def _recipient(outcome: SendingOutcome, submitter: SubmitterRow | None, kind: str) -> dict[str, Any]:
     """Say whom something went to, under ``kind`` (``email``, ``phone``). The party may be somebody else by now: the line then
     names whom it went to and not them."""
-    said: dict[str, Any] = {kind: outcome.to}
+    data: dict[str, Any] = {kind: outcome.to}
     if submitter is None or outcome.kind in _TO_THE_SENDER:
-        return said
+        return data
     if outcome.to and not _is_theirs(submitter, outcome, kind):
-        said["party"] = {"role": submitter.role, kind: outcome.to}
-    return said
+        data["party"] = {"role": submitter.role, kind: outcome.to}
+    return data
 
 
 def _failure(outcome: SendingOutcome, submitter: SubmitterRow | None, kind: str) -> dict[str, Any]:
-    said = {"kind": outcome.kind, "reason": (outcome.error or "")[: trail.LONGEST_SAID] or None}
-    return said | _recipient(outcome, submitter, kind)
+    data = {"kind": outcome.kind, "reason": (outcome.error or "")[: trail.LONGEST_SAID] or None}
+    return data | _recipient(outcome, submitter, kind)
 
 
 def _party(session: Session, outcome: SendingOutcome) -> tuple[store.Loaded | None, SubmitterRow | None]:
-    found = store.lock(session, outcome.submission_id)
-    parties = found.submitters if found else []
-    return found, next((one for one in parties if one.id == outcome.submitter_id), None)
+    submission = store.lock(session, outcome.submission_id)
+    parties = submission.submitters if submission else []
+    return submission, next((party for party in parties if party.id == outcome.submitter_id), None)
 
 
 def due_to_expire(
@@ -217,7 +219,7 @@ def due_to_expire(
 ) -> list[tuple[datetime, int]]:
     """Time and id of submissions whose time is over and that nobody has told of it, the longest overdue first; those that come
     ``after``."""
-    wanted = (
+    query = (
         sa.select(SubmissionRow.expire_at, SubmissionRow.id)
         .where(
             # A literal: the index of those that will expire says so, too, and is not counted on otherwise.
@@ -232,20 +234,20 @@ def due_to_expire(
     if after is not None:
         at, last = after
         later = sa.and_(SubmissionRow.expire_at == at, SubmissionRow.id > last)
-        wanted = wanted.where(SubmissionRow.expire_at >= at, sa.or_(SubmissionRow.expire_at > at, later))
-    return [(expire_at, number) for expire_at, number in session.execute(wanted.limit(limit)) if expire_at is not None]
+        query = query.where(SubmissionRow.expire_at >= at, sa.or_(SubmissionRow.expire_at > at, later))
+    return [(expire_at, number) for expire_at, number in session.execute(query.limit(limit)) if expire_at is not None]
 
 
 def expire(session: Session, submission_ids: Sequence[int], site: Site, now: datetime) -> int:
     """Expire these submissions, those of which it is still due once their rows are locked. Returns how many."""
     expired = 0
     with inserting_together(session):
-        for found in store.lock_all(session, submission_ids):
-            at = store.moment(found, now)
-            state, happened = domain.expire(found.state, at)
+        for submission in store.lock_all(session, submission_ids):
+            at = store.moment(submission, now)
+            state, happened = domain.expire(submission.state, at)
             if happened:
-                store.save(found, state, at)
-                announce.announce(Telling(found, site, at), happened)
+                store.save(submission, state, at)
+                announce.announce(Announcement(submission, site, at), happened)
                 expired += 1
     return expired
 
@@ -267,14 +269,14 @@ def waiting_for_seal(session: Session, now: datetime, patience: timedelta) -> li
 
 def remind(session: Session, submission_id: int, site: Site, patience: timedelta, now: datetime) -> bool:
     """Order the same sealing again: rendering does it once, whoever lost the first order."""
-    found = store.lock(session, submission_id)
-    if found is None or found.state.sealing is not SealingStatus.SEALING:
+    submission = store.lock(session, submission_id)
+    if submission is None or submission.state.sealing is not SealingStatus.SEALING:
         return False
-    asked_at = found.row.sealing_asked_at
+    asked_at = submission.row.sealing_asked_at
     if asked_at is not None and asked_at > now - patience:
         return False
-    found.row.sealing_asked_at = now
-    announce.order_seal(Telling(found, site, now))
+    submission.row.sealing_asked_at = now
+    announce.order_seal(Announcement(submission, site, now))
     return True
 
 

@@ -18,7 +18,7 @@ from services.submissions.commands.signing_links import Why
 from services.submissions.evidence import consent, reasons, shown
 from services.submissions.evidence.sealing import signing
 from services.submissions.models import AttachmentRow, SubmitterRow
-from services.submissions.outgoing.announce import Telling, announce, keep, wrong_recipient
+from services.submissions.outgoing.announce import Announcement, announce, keep, wrong_recipient
 from services.submissions.planning import invites
 from services.submissions.planning.creation import Limits
 from services.submissions.planning.preparing import Prepared
@@ -39,18 +39,18 @@ MOST_LINES = 2_000
 
 def view(session: Session, visit: rpc.visit.Visit, site: Site, now: datetime) -> rpc.form.Done:
     """The page was shown. Who looks again at once is not counted twice."""
-    found, submitter = lock_passed(session, visit, site, now)
-    at = store.moment(found, now)
-    seen = _visit(visit, submitter)
-    repeated = submitter.opened_at is not None and at - submitter.opened_at < SAME_VIEW and seen == submitter.visit
-    state, happened = domain.view(found.state, submitter.id, at)
+    submission, submitter = lock_passed(session, visit, site, now)
+    at = store.moment(submission, now)
+    details = _visit(visit, submitter)
+    repeated = submitter.opened_at is not None and at - submitter.opened_at < SAME_VIEW and details == submitter.visit
+    state, happened = domain.view(submission.state, submitter.id, at)
     if happened:
-        looked_at = shown.to(submitter, found.row, found.snapshot, found.submitters)
+        looked_at = shown.to(submitter, submission.row, submission.snapshot, submission.submitters)
         if visit.shown in (None, looked_at.token) and submitter.seen.get("token") != looked_at.token:
             submitter.seen = shown.remembered(looked_at)
-    if happened and not repeated and found.row.trail_length < MOST_LINES:
-        submitter.opened_at, submitter.visit = at, seen
-        announce(Telling(found, site, at, {**seen, "shown": submitter.seen.get("token")}), happened)
+    if happened and not repeated and submission.row.trail_length < MOST_LINES:
+        submitter.opened_at, submitter.visit = at, details
+        announce(Announcement(submission, site, at, {**details, "shown": submitter.seen.get("token")}), happened)
     return rpc.form.Done(state=state.form_state(submitter.id, at))
 
 
@@ -58,23 +58,23 @@ def save(session: Session, command: rpc.form.SaveValues, limits: Limits, site: S
     """Store values step by step; the first ones start the form. Required ones are asked for on completion."""
 
     def decide() -> rpc.form.Done:
-        found, submitter = lock_passed(session, command, site, now)
-        at = store.moment(found, now)
+        submission, submitter = lock_passed(session, command, site, now)
+        at = store.moment(submission, now)
         try:
-            state, happened = domain.save(found.state, submitter.id, at)
+            state, happened = domain.save(submission.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
-        shown.require_same(command.shown, submitter, found.row, found.snapshot, found.submitters)
-        values = _received(found, submitter, command.values, limits, at)
-        own = found.fields_of(submitter)
-        hidden = conditions.hidden(found.fields, found.document_conditions, {**found.values, **values})
-        changed = [field for field in own if field.uuid in command.values]
+        shown.require_same(command.shown, submitter, submission.row, submission.snapshot, submission.submitters)
+        values = _received(submission, submitter, command.values, limits, at)
+        own_fields = submission.fields_of(submitter)
+        hidden = conditions.hidden(submission.fields, submission.document_conditions, {**submission.values, **values})
+        changed = [field for field in own_fields if field.uuid in command.values]
         filling.refuse(filling.broken(changed, values, hidden))
-        store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
-        store.set_values(found, submitter, values)
+        store.set_reasons(submission, submitter, reasons.chosen(own_fields, submitter.reasons, command.reasons))
+        store.set_values(submission, submitter, values)
         seen(submitter, command, at)
-        store.save(found, state, at)
-        announce(Telling(found, site, at, submitter.visit), happened)
+        store.save(submission, state, at)
+        announce(Announcement(submission, site, at, submitter.visit), happened)
         return rpc.form.Done(state=FormState.OPEN)
 
     return once(session, rpc.form.SAVE_VALUES, command, decide)
@@ -86,40 +86,44 @@ def complete(
     """The last step: save, check everything, complete; then the next group is invited or the sealing begins."""
 
     def decide() -> rpc.form.Done:
-        found, submitter = lock_passed(session, command, site, now)
-        at = store.moment(found, now)
+        submission, submitter = lock_passed(session, command, site, now)
+        at = store.moment(submission, now)
         try:
-            domain.save(found.state, submitter.id, at)  # may they do anything at all?
-            signed = shown.require_same(command.shown, submitter, found.row, found.snapshot, found.submitters)
-            lines = invites.named(found, submitter, command, at)
-            started, first = domain.save(found.state, submitter.id, at)
+            domain.save(submission.state, submitter.id, at)  # may they do anything at all?
+            signed = shown.require_same(
+                command.shown, submitter, submission.row, submission.snapshot, submission.submitters
+            )
+            lines = invites.name_parties(submission, submitter, command, at)
+            started, first = domain.save(submission.state, submitter.id, at)
             state, happened = domain.complete(started, submitter.id, at, seal_id=uuid7())
         except Refused as refused:
             raise refused_for_page(refused) from None
-        values = _received(found, submitter, command.values, limits, at)
-        own = found.fields_of(submitter)
-        store.set_reasons(found, submitter, reasons.chosen(own, submitter.reasons, command.reasons))
+        values = _received(submission, submitter, command.values, limits, at)
+        own_fields = submission.fields_of(submitter)
+        store.set_reasons(submission, submitter, reasons.chosen(own_fields, submitter.reasons, command.reasons))
         seen(submitter, command, at)
-        telling = Telling(found, site, at, submitter.visit)
+        announcement = Announcement(submission, site, at, submitter.visit)
         if first:  # told of as it began, with what came in
-            store.set_values(found, submitter, values)
-            keep(telling, first)
-        faults = submissions.finish_values(found, submitter, values, at, signed.covers)
-        filling.refuse(faults + unconfirmed(found, submitter, site) + identity_checks.unproved(found, submitter))
-        lines += consent.given(submitter, command, at)
-        store.save(found, state, at)
-        telling.signed[submitter.id] = {
+            store.set_values(submission, submitter, values)
+            keep(announcement, first)
+        faults = submissions.finish_values(submission, submitter, values, at, signed.covers)
+        filling.refuse(
+            faults + unconfirmed(submission, submitter, site) + identity_checks.unproved(submission, submitter)
+        )
+        lines += consent.record_agreement(submitter, command, at)
+        store.save(submission, state, at)
+        announcement.signed[submitter.id] = {
             "shown": signed.token,
-            "let_in_by": let_in.ways(found, submitter),
+            "let_in_by": let_in.ways(submission, submitter),
             "statement": command.statement.model_dump() if command.statement else None,
-            **shown.given(submitter, found.snapshot, found.attachments),
+            **shown.digests_of(submitter, submission.snapshot, submission.attachments),
         }
         if lines:  # between what they began with and what they ended with
-            announce(telling, first)
-            trail.append(found, lines, at)
+            announce(announcement, first)
+            trail.append(submission, lines, at)
             first = ()
-        announce(telling, (*first, *happened))
-        return rpc.form.Done(state=FormState.COMPLETED, receipt=telling.receipts.get(submitter.id))
+        announce(announcement, (*first, *happened))
+        return rpc.form.Done(state=FormState.COMPLETED, receipt=announcement.receipts.get(submitter.id))
 
     call = rpc.form.INVITE_AND_COMPLETE if isinstance(command, rpc.form.InviteAndComplete) else rpc.form.COMPLETE_FORM
     return once(session, call, command, decide)
@@ -129,17 +133,17 @@ def decline(session: Session, command: rpc.form.DeclineForm, site: Site, now: da
     """The signer refuses: the submission ends, and its sender is told why."""
 
     def decide() -> rpc.form.Done:
-        found, submitter = lock_passed(session, command, site, now)
-        at = store.moment(found, now)
+        submission, submitter = lock_passed(session, command, site, now)
+        at = store.moment(submission, now)
         reason = _reason(command.reason)
         try:
-            state, happened = domain.decline(found.state, submitter.id, at)
+            state, happened = domain.decline(submission.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
         seen(submitter, command, at)
         submitter.decline_reason = reason
-        store.save(found, state, at)
-        announce(Telling(found, site, at, {**submitter.visit, "reason": reason}), happened)
+        store.save(submission, state, at)
+        announce(Announcement(submission, site, at, {**submitter.visit, "reason": reason}), happened)
         return rpc.form.Done(state=FormState.DECLINED)
 
     return once(session, rpc.form.DECLINE_FORM, command, decide)
@@ -152,22 +156,22 @@ def report_wrong_recipient(
     new one. Whoever is not this person cannot pass the codes that are asked of them."""
 
     def decide() -> rpc.form.Done:
-        found, submitter = store.lock_by_slug(session, command.slug)
-        at = store.moment(found, now)
+        submission, submitter = store.lock_by_slug(session, command.slug)
+        at = store.moment(submission, now)
         reason = _reason(command.reason)
         try:
-            state = domain.report_wrong_recipient(found.state, submitter.id, at)
+            state = domain.report_wrong_recipient(submission.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
-        said = {**_visit(command, submitter), "reason": reason}
-        line = trail.Line(trail.WRONG_RECIPIENT, submitter.id, said)
-        dropped = signing_links.replace(found, submitter, Why.WRONG_RECIPIENT, at)
-        signing_links.drop_files(found, submitter, at)
-        found.state = state
-        store.save(found, state, at)
-        submitter.updated_at = found.row.updated_at = at
-        trail.append(found, [line, *dropped], at)
-        wrong_recipient(Telling(found, site, at), submitter.id, reason or "")
+        data = {**_visit(command, submitter), "reason": reason}
+        line = trail.Line(trail.WRONG_RECIPIENT, submitter.id, data)
+        dropped = signing_links.replace(submission, submitter, Why.WRONG_RECIPIENT, at)
+        signing_links.drop_files(submission, submitter, at)
+        submission.state = state
+        store.save(submission, state, at)
+        submitter.updated_at = submission.row.updated_at = at
+        trail.append(submission, [line, *dropped], at)
+        wrong_recipient(Announcement(submission, site, at), submitter.id, reason or "")
         return rpc.form.Done(state=Why.WRONG_RECIPIENT)
 
     return once(session, rpc.form.REPORT_WRONG_RECIPIENT, command, decide)
@@ -179,32 +183,32 @@ def attach(
     """Record an uploaded file; its uuid is then a value of a field."""
 
     def decide() -> Attachment:
-        found, submitter = lock_passed(session, command, site, now)
-        at = store.moment(found, now)
-        must_take_files(found, submitter, command.type, at)
-        if len(found.attachments) >= limits.max_attachments:
+        submission, submitter = lock_passed(session, command, site, now)
+        at = store.moment(submission, now)
+        must_take_files(submission, submitter, command.type, at)
+        if len(submission.attachments) >= limits.max_attachments:
             raise invalid(f"A submission can have at most {limits.max_attachments} files", "file")
         row = AttachmentRow(
             uuid=prepared.source.uuid,
-            submission_id=found.row.id,
+            submission_id=submission.row.id,
             submitter_id=submitter.id,
             type=command.type,
             filename=prepared.filename,
             file=prepared.file.model_dump(mode="json"),
             created_at=at,
         )
-        found.attach([row])
+        submission.attach([row])
         return queries.attachment(row, site.expiring(now))
 
     return once(session, rpc.form.ATTACH_FILE, command, decide)
 
 
-def must_take_files(found: store.Loaded, submitter: SubmitterRow, kind: str, now: datetime) -> FieldType:
+def must_take_files(submission: store.Loaded, submitter: SubmitterRow, kind: str, now: datetime) -> FieldType:
     """Return the type if the form is open for this signer and they have a field of it. Raises ServiceError otherwise."""
-    state = found.state.form_state(submitter.id, now)
+    state = submission.state.form_state(submitter.id, now)
     if state is not FormState.OPEN:
         raise refused_for_page(Refused(state, domain.REFUSALS[state]))
-    if not any(field.type == kind for field in found.fields_of(submitter)):
+    if not any(field.type == kind for field in submission.fields_of(submitter)):
         raise invalid(f"type must be that of a field of this signer, not {kind[:40]}", "type")
     return FieldType(kind)
 
@@ -216,26 +220,26 @@ def refused_for_page(refused: Refused) -> ServiceError:
 
 
 def _received(
-    found: store.Loaded, submitter: SubmitterRow, incoming: dict[str, Any], limits: Limits, now: datetime
+    submission: store.Loaded, submitter: SubmitterRow, incoming: dict[str, Any], limits: Limits, now: datetime
 ) -> dict[str, Any]:
     """The signer's values with those that came in."""
-    attached: Sequence[AttachmentRow] = found.attachments
+    attached: Sequence[AttachmentRow] = submission.attachments
     values = filling.merged(
-        found.fields_of(submitter),
+        submission.fields_of(submitter),
         submitter.values,
         incoming,
         store.attached_types(attached, submitter),
-        signing(found.row, submitter, now, queries.account_of(found.snapshot)),
+        signing(submission.row, submitter, now, queries.account_of(submission.snapshot)),
     )
-    others = sum(len(json.dumps(one.values)) for one in found.submitters if one.id != submitter.id)
+    others = sum(len(json.dumps(other.values)) for other in submission.submitters if other.id != submitter.id)
     if others + len(json.dumps(values)) > limits.max_values_bytes:
         raise invalid(f"The values of a submission must not be more than {limits.max_values_bytes} bytes", "values")
     return values
 
 
-def _reason(given: str) -> str | None:
+def _reason(text: str) -> str | None:
     """Why somebody does not sign, as the sender reads it."""
-    reason = addresses.text(given)
+    reason = addresses.text(text)
     if len(reason) > LONGEST_REASON:
         raise invalid(f"reason must not be longer than {LONGEST_REASON} characters", "reason")
     return reason or None
@@ -249,9 +253,9 @@ def seen(submitter: SubmitterRow, visit: rpc.visit.Visit, now: datetime) -> None
 
 def _visit(visit: rpc.visit.Visit, submitter: SubmitterRow) -> dict[str, Any]:
     """What the audit trail says of a visit; what this one does not say is kept from the last."""
-    said = {
+    details = {
         "ip": (visit.ip or "")[:64],
         "user_agent": (addresses.name((visit.user_agent or "")[:250]) or ""),
         "time_zone": (visit.time_zone or "")[:64],
     }
-    return {**submitter.visit, **{key: value for key, value in said.items() if value}}
+    return {**submitter.visit, **{key: value for key, value in details.items() if value}}

@@ -17,7 +17,7 @@ from contracts.types import FieldDefinition, FieldType
 from services.submissions.commands.codes import lock_passed
 from services.submissions.commands.form import refused_for_page, seen
 from services.submissions.models import IdentityCheckRow, SubmitterRow
-from services.submissions.outgoing.announce import Telling, announce
+from services.submissions.outgoing.announce import Announcement, announce
 from services.submissions.rules import addresses, domain
 from services.submissions.rules.domain import FormState, Refused
 from services.submissions.site import Site
@@ -32,23 +32,23 @@ def start(session: Session, command: rpc.StartIdentityCheck, site: Site, now: da
     """The signer is about to leave for the provider."""
 
     def decide() -> rpc.IdentityCheckStarted:
-        found, submitter = lock_passed(session, command, site, now)
-        at = store.moment(found, now)
+        submission, submitter = lock_passed(session, command, site, now)
+        at = store.moment(submission, now)
         try:
-            state, happened = domain.save(found.state, submitter.id, at)
+            state, happened = domain.save(submission.state, submitter.id, at)
         except Refused as refused:
             raise refused_for_page(refused) from None
-        field = _field(found, submitter, command.field)
+        field = _field(submission, submitter, command.field)
         if identity_checks.verified(session, submitter).get(field.uuid) and submitter.values.get(field.uuid):
             raise ServiceError("conflict", ALREADY, [{"field": field.uuid, "reason": "is verified"}])
         before = identity_checks.last_problem(session, submitter, field.uuid)
-        row = identity_checks.begin(found, submitter, command, at)
+        row = identity_checks.begin(submission, submitter, command, at)
         row.method = field.preferences.get("method")
         seen(submitter, command, at)
-        store.save(found, state, at)
-        announce(Telling(found, site, at, submitter.visit), happened)
-        said = {**_said(row), "ip": submitter.visit.get("ip")}
-        trail.append(found, [trail.Line(trail.START_VERIFICATION, submitter.id, said)], at)
+        store.save(submission, state, at)
+        announce(Announcement(submission, site, at, submitter.visit), happened)
+        data = {**_said(row), "ip": submitter.visit.get("ip")}
+        trail.append(submission, [trail.Line(trail.START_VERIFICATION, submitter.id, data)], at)
         anew = before == IdentityProblem.OTHER_PERSON
         return rpc.IdentityCheckStarted(method=row.method, anew=anew, expires_at=row.expires_at)
 
@@ -59,13 +59,13 @@ def claim(session: Session, command: rpc.ClaimIdentityCheck, now: datetime) -> r
     """Somebody came back with this state, the first and only time."""
 
     def decide() -> rpc.IdentityCheckClaimed:
-        found, row = identity_checks.locked(session, command.state_digest)
-        submitter = found.submitter(row.submitter_id)
+        submission, row = identity_checks.locked(session, command.state_digest)
+        submitter = submission.submitter(row.submitter_id)
         first, row.claimed_at = row.claimed_at is None, row.claimed_at or now
         usable = first and now < row.expires_at
         if first and not usable:
             row.finished_at = now
-            _failed(found, submitter, row, IdentityProblem.EXPIRED, None, None, now)
+            _failed(submission, submitter, row, IdentityProblem.EXPIRED, None, None, now)
         return rpc.IdentityCheckClaimed(
             slug=submitter.slug, field=row.field_uuid, issuer=row.issuer, method=row.method, usable=usable
         )
@@ -78,11 +78,11 @@ def finish(session: Session, command: rpc.FinishIdentityCheck, site: Site, now: 
     """What became of it. Only who claimed it gets here, once; on a form that is no longer open nothing happens."""
 
     def decide() -> rpc.IdentityCheckFinished:
-        found, row = identity_checks.locked(session, command.state_digest)
-        submitter, at = found.submitter(row.submitter_id), store.moment(found, now)
+        submission, row = identity_checks.locked(session, command.state_digest)
+        submitter, at = submission.submitter(row.submitter_id), store.moment(submission, now)
         if submitter.slug != command.slug or row.claimed_at is None or row.finished_at is not None:
             raise ServiceError("conflict", "This attempt is over.", [{"field": "state", "reason": "used"}])
-        form = found.state.form_state(submitter.id, at)
+        form = submission.state.form_state(submitter.id, at)
         if form is not FormState.OPEN:
             raise refused_for_page(Refused(form, domain.REFUSALS[form]))
         row.finished_at = at
@@ -90,25 +90,25 @@ def finish(session: Session, command: rpc.FinishIdentityCheck, site: Site, now: 
         problem = command.problem or _mismatch(submitter, command)
         if problem is not None or command.identity is None:
             problem = problem or IdentityProblem.FAILED
-            _failed(found, submitter, row, problem, command.identity, command.ip, at)
+            _failed(submission, submitter, row, problem, command.identity, command.ip, at)
             return rpc.IdentityCheckFinished(problem=problem)
-        _field(found, submitter, row.field_uuid)
+        _field(submission, submitter, row.field_uuid)
         identity = _cleaned(command.identity)
         identity_checks.prove(row, identity)
-        store.set_values(found, submitter, {**submitter.values, row.field_uuid: VERIFIED})
-        found.row.updated_at = submitter.updated_at = at
-        said = {**_said(row), **_identified(identity), "ip": submitter.visit.get("ip")}
-        trail.append(found, [trail.Line(trail.COMPLETE_VERIFICATION, submitter.id, said)], at)
+        store.set_values(submission, submitter, {**submitter.values, row.field_uuid: VERIFIED})
+        submission.row.updated_at = submitter.updated_at = at
+        data = {**_said(row), **_identified(identity), "ip": submitter.visit.get("ip")}
+        trail.append(submission, [trail.Line(trail.COMPLETE_VERIFICATION, submitter.id, data)], at)
         return rpc.IdentityCheckFinished()
 
     return once(session, rpc.FINISH_IDENTITY_CHECK, command, decide)
 
 
-def _field(found: store.Loaded, submitter: SubmitterRow, uuid: str) -> FieldDefinition:
+def _field(submission: store.Loaded, submitter: SubmitterRow, uuid: str) -> FieldDefinition:
     """The verification field of this signer. Raises ServiceError when it is none."""
-    for one in found.fields_of(submitter):
-        if one.uuid == uuid and one.type is FieldType.VERIFICATION and not one.readonly:
-            return one
+    for field in submission.fields_of(submitter):
+        if field.uuid == uuid and field.type is FieldType.VERIFICATION and not field.readonly:
+            return field
     raise invalid("Invalid field", "field", "is not a verification field of this signer")
 
 
@@ -122,7 +122,7 @@ def _mismatch(submitter: SubmitterRow, command: rpc.FinishIdentityCheck) -> Iden
 
 
 def _failed(
-    found: store.Loaded,
+    submission: store.Loaded,
     submitter: SubmitterRow,
     row: IdentityCheckRow,
     problem: IdentityProblem,
@@ -132,11 +132,11 @@ def _failed(
 ) -> None:
     """Kept with the attempt for the signer, and in the trail for the sender: of another person also who it was."""
     row.problem = problem.value
-    said: dict[str, Any] = {**_said(row), "reason": problem.value, "ip": ip}
+    data: dict[str, Any] = {**_said(row), "reason": problem.value, "ip": ip}
     if identity is not None and problem is IdentityProblem.OTHER_PERSON:
         cleaned = _cleaned(identity)
-        said |= {"identified_as": cleaned.name, "proved_email": cleaned.email}
-    trail.append(found, [trail.Line(trail.FAIL_VERIFICATION, submitter.id, said)], store.moment(found, now))
+        data |= {"identified_as": cleaned.name, "proved_email": cleaned.email}
+    trail.append(submission, [trail.Line(trail.FAIL_VERIFICATION, submitter.id, data)], store.moment(submission, now))
 
 
 def _said(row: IdentityCheckRow) -> dict[str, Any]:
@@ -156,6 +156,6 @@ def _identified(identity: ProvedIdentity) -> dict[str, Any]:
 
 def _cleaned(identity: ProvedIdentity) -> ProvedIdentity:
     """Names are another server's words: they are shown and printed."""
-    said = identity.model_dump(include={"name", "first_name", "last_name", "email", "acr"})
-    cleaned = {key: addresses.name((value or "")[:LONGEST_NAME]) for key, value in said.items()}
+    claims = identity.model_dump(include={"name", "first_name", "last_name", "email", "acr"})
+    cleaned = {key: addresses.name((value or "")[:LONGEST_NAME]) for key, value in claims.items()}
     return identity.model_copy(update=cleaned)

@@ -12,19 +12,19 @@ INVITATION_LINK, SHARED_LINK, CODE, IDENTITY_PROVIDER = "link", "shared_link", "
 """What ``way`` can be; ``api`` where the API completed in the signer's place."""
 
 
-def ways(found: Loaded, submitter: SubmitterRow) -> list[dict[str, Any]]:
+def ways(submission: Loaded, submitter: SubmitterRow) -> list[dict[str, Any]]:
     """List what a signer needed to come this far, each with its ``way``: the link, each one-time code with the address that it
     was sent to, each identity provider with whom it named. Whoever asks has let them pass (``code_commands.lock_passed``)."""
-    listed: list[dict[str, Any]] = [{"way": SHARED_LINK if found.row.source == LINK else INVITATION_LINK}]
-    listed += [{"way": CODE, "method": one.method, "to": one.address} for one in one_time_codes.required(submitter)]
-    fields = [one for one in found.fields_of(submitter) if one.type is FieldType.VERIFICATION]
-    if any(submitter.values.get(one.uuid) for one in fields):
-        checks = identity_checks.verified(found.session, submitter)
+    listed: list[dict[str, Any]] = [{"way": SHARED_LINK if submission.row.source == LINK else INVITATION_LINK}]
+    listed += [{"way": CODE, "method": code.method, "to": code.address} for code in one_time_codes.required(submitter)]
+    fields = [field for field in submission.fields_of(submitter) if field.type is FieldType.VERIFICATION]
+    if any(submitter.values.get(field.uuid) for field in fields):
+        checks = identity_checks.verified(submission.session, submitter)
         listed += [_proved(row) for uuid, row in checks.items() if submitter.values.get(uuid)]
     return listed
 
 
 def _proved(row: IdentityCheckRow) -> dict[str, Any]:
     proof = row.proof or {}
-    who = {"issuer": row.issuer, "identified_as": proof.get("name"), "subject": proof.get("subject")}
-    return {"way": IDENTITY_PROVIDER, **{key: value for key, value in who.items() if value}}
+    claims = {"issuer": row.issuer, "identified_as": proof.get("name"), "subject": proof.get("subject")}
+    return {"way": IDENTITY_PROVIDER, **{key: value for key, value in claims.items() if value}}

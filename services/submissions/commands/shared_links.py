@@ -22,7 +22,7 @@ from contracts.problems import Problems
 from contracts.rpc import submissions as rpc
 from contracts.rpc.templates import TemplateSnapshot
 from contracts.runtime.bus.outbox import emit
-from contracts.shared_link import LINK_FORM_FIELDS, asked_for
+from contracts.shared_link import LINK_FORM_FIELDS, required_contact
 from contracts.types import Actor, Party, Role, SubmissionStatus
 from services.submissions.commands import submissions
 from services.submissions.models import SubmissionRow, SubmitterRow
@@ -34,7 +34,7 @@ from services.submissions.rules.domain import FormState
 from services.submissions.settings import Settings
 from services.submissions.site import Site
 from services.submissions.storage import one_time_codes, rates, store, trail
-from services.submissions.storage.one_time_codes import EMAIL, Asked, Judged
+from services.submissions.storage.one_time_codes import EMAIL, Challenge, Judged
 from services.submissions.storage.rates import Rate
 from services.submissions.storage.repeats import once
 
@@ -55,7 +55,9 @@ class Contact:
 def party_of(template: TemplateSnapshot) -> Party:
     """The one role that a visitor can take. ServiceError when the link cannot be used: archived, nothing to fill in, several
     people are to sign and nobody says who the others are, or the documents have variables and nobody says what stands there."""
-    signing = [one for one in template.parties if any(field.submitter_uuid == one.uuid for field in template.fields)]
+    signing = [
+        party for party in template.parties if any(field.submitter_uuid == party.uuid for field in template.fields)
+    ]
     if template.archived:
         raise _unusable("archived", "This document has been removed.")
     if not signing:
@@ -63,7 +65,7 @@ def party_of(template: TemplateSnapshot) -> Party:
     if len(signing) > 1:
         message = "Several people have to sign this document: its sender must invite each of them."
         raise _unusable("several", message)
-    if variables.asked_for(template):
+    if variables.has_variables(template):
         message = "This document is made for each person separately: its sender must invite you."
         raise _unusable("variables", message)
     return signing[0]
@@ -72,24 +74,24 @@ def party_of(template: TemplateSnapshot) -> Party:
 def contact_of(visit: rpc.links.LinkVisit, template: TemplateSnapshot) -> Contact:
     """What the visitor gave, checked. Raises ServiceError naming each thing that is missing or wrong."""
     problems = Problems()
-    wanted = asked_for(template.preferences)
-    given = {name: getattr(visit, name) if name in wanted else None for name in LINK_FORM_FIELDS}
-    for name in wanted:
-        if not (given[name] or "").strip():
+    required = required_contact(template.preferences)
+    answers = {name: getattr(visit, name) if name in required else None for name in LINK_FORM_FIELDS}
+    for name in required:
+        if not (answers[name] or "").strip():
             problems.add(name, "is required", f"{name} is required")
-    contact = Contact(*creation.checked_contact(given["email"], given["name"], given["phone"], "", problems))
+    contact = Contact(*creation.checked_contact(answers["email"], answers["name"], answers["phone"], "", problems))
     problems.refuse()
     return contact
 
 
-def asked_code(template: TemplateSnapshot, contact: Contact) -> Asked | None:
+def link_challenge(template: TemplateSnapshot, contact: Contact) -> Challenge | None:
     """Return the code that the visitor must pass before getting a submission."""
     if not template.preferences.get("shared_link_2fa"):
         return None
-    return Asked(f"link:{template.id}:{addresses.mailbox(contact.email)}", EMAIL, contact.email)
+    return Challenge(f"link:{template.id}:{addresses.mailbox(contact.email)}", EMAIL, contact.email)
 
 
-def wanted(
+def request_of_visitor(
     command: rpc.links.StartFromLink, template: TemplateSnapshot, party: Party, contact: Contact
 ) -> rpc.api.CreateSubmission:
     """The submission that the visitor gets. Its sender is the template's author."""
@@ -99,7 +101,7 @@ def wanted(
         email=contact.email,
         name=contact.name,
         phone=contact.phone,
-        require_email_2fa=asked_code(template, contact) is not None,
+        require_email_2fa=link_challenge(template, contact) is not None,
     )
     return rpc.api.CreateSubmission(
         request_id=f"link/{template.id}/{_request_of(command, contact)}",
@@ -111,9 +113,9 @@ def wanted(
     )
 
 
-def require_code(command: rpc.links.StartFromLink, asked: Asked | None, site: Site, now: datetime) -> None:
+def require_code(command: rpc.links.StartFromLink, challenge: Challenge | None, site: Site, now: datetime) -> None:
     """Raises ServiceError("forbidden") while the code that the link asks for is not passed."""
-    if asked is not None and not one_time_codes.is_passed(asked, command.proofs, site.link_secret, now):
+    if challenge is not None and not one_time_codes.is_passed(challenge, command.proofs, site.link_secret, now):
         message = "Verification required: ask for a code and pass it first."
         raise ServiceError("forbidden", message, [{"field": "state", "reason": "code"}])
 
@@ -131,22 +133,22 @@ def start(
 ) -> rpc.links.LinkStarted:
     """Return the visitor's submission: the one that they began, or a new one. A repeated request makes one."""
     contact = Contact(creating.submitters[0].email, creating.submitters[0].name, creating.submitters[0].phone)
-    asked = asked_code(template, contact)
+    challenge = link_challenge(template, contact)
 
     def decide() -> rpc.links.LinkStarted:
-        begun = _begun(session, command, template, contact, asked, site, now)
+        begun = _begun(session, command, template, contact, challenge, site, now)
         if begun is None:
             _count(session, command, template, settings, now)
-            said = {"source": LINK, "ip": command.ip, "user_agent": (command.user_agent or "")[:250] or None}
-            made = submissions.create(session, creating, template, plan, prepared, site, now, told=said)
-            begun = made.submitters[0].slug
+            source = {"source": LINK, "ip": command.ip, "user_agent": (command.user_agent or "")[:250] or None}
+            submission = submissions.create(session, creating, template, plan, prepared, site, now, origin=source)
+            begun = submission.submitters[0].slug
             assert begun is not None  # a link's submission is created with the rights of an admin
-            if asked is not None:
-                _tell_of_code(session, begun, asked, command, now)
+            if challenge is not None:
+                _tell_of_code(session, begun, challenge, command, now)
         return rpc.links.LinkStarted(submitter_slug=begun)
 
-    said = command.model_copy(update={"request_id": _request_of(command, contact)})
-    started = once(session, rpc.links.START_FROM_LINK, said, decide)
+    source = command.model_copy(update={"request_id": _request_of(command, contact)})
+    started = once(session, rpc.links.START_FROM_LINK, source, decide)
     return _with_cookies(session, started, template, site, now)
 
 
@@ -155,19 +157,19 @@ def send_code(
 ) -> rpc.codes.CodeSent:
     """Send the code that the link asks for."""
     contact = contact_of(command, template)
-    asked = asked_code(template, contact)
+    challenge = link_challenge(template, contact)
 
     def decide() -> rpc.codes.CodeSent:
-        if asked is None or asked.address is None:
+        if challenge is None or challenge.address is None:
             raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
-        who = f"link codes from {rates.network(command.ip)}"
-        rates.count(session, who, one_time_codes.SENDS_OF_VISITOR, now, refusal=TOO_OFTEN)
-        issued = one_time_codes.issue(session, asked, None, site.link_secret, now)
+        visitor = f"link codes from {rates.network(command.ip)}"
+        rates.count(session, visitor, one_time_codes.SENDS_OF_VISITOR, now, refusal=TOO_OFTEN)
+        issued = one_time_codes.issue(session, challenge, None, site.link_secret, now)
         due = CodeDue(
             code_id=issued.code_id,
             seed=issued.seed,
             method=EMAIL,
-            to=asked.address,
+            to=challenge.address,
             to_name=contact.name,
             submission_name=template.name,
             account_name=command.account.company_name or command.account.name,
@@ -176,7 +178,7 @@ def send_code(
         )
         emit(session, CODE_DUE, due, subject=f"template:{template.id}", keep=False)
         return rpc.codes.CodeSent(
-            sent_to=one_time_codes.masked(EMAIL, asked.address),
+            sent_to=one_time_codes.masked(EMAIL, challenge.address),
             retry_after=int(one_time_codes.SENDS.pause.total_seconds()),
             expires_at=issued.expires_at,
         )
@@ -188,11 +190,11 @@ def check_code(
     session: Session, command: rpc.links.CheckLinkCode, template: TemplateSnapshot, site: Site, now: datetime
 ) -> tuple[Judged, rpc.codes.PassedCode | None]:
     """As ``code_commands.check``."""
-    asked = asked_code(template, contact_of(command, template))
-    if asked is None:
+    challenge = link_challenge(template, contact_of(command, template))
+    if challenge is None:
         raise ServiceError("conflict", "No code is asked for.", [{"field": "state", "reason": "passed"}])
-    judged = one_time_codes.judge(session, asked, command.code, command.request_id, site.link_secret, now)
-    return judged, one_time_codes.proof_of(asked, site.link_secret, now) if judged.reason is None else None
+    judged = one_time_codes.judge(session, challenge, command.code, command.request_id, site.link_secret, now)
+    return judged, one_time_codes.proof_of(challenge, site.link_secret, now) if judged.reason is None else None
 
 
 def _begun(
@@ -200,13 +202,13 @@ def _begun(
     command: rpc.links.StartFromLink,
     template: TemplateSnapshot,
     contact: Contact,
-    asked: Asked | None,
+    challenge: Challenge | None,
     site: Site,
     now: datetime,
 ) -> str | None:
     """The slug of the submission that this visitor began and has not finished."""
     slug = _resumed(command.resume, template, site)
-    if slug is None and asked is None:
+    if slug is None and challenge is None:
         return None
     mine = sa.select(SubmitterRow).join(SubmissionRow, SubmissionRow.id == SubmitterRow.submission_id)
     mine = mine.where(
@@ -216,19 +218,19 @@ def _begun(
         SubmissionRow.archived_at.is_(None),
         SubmitterRow.external_id.is_(None),
         SubmitterRow.slug == slug
-        if asked is None
+        if challenge is None
         else sa.func.lower(SubmitterRow.email) == (contact.email or "").lower(),
     )
     rows = session.scalars(mine.order_by(SubmitterRow.id.desc()).limit(_MOST_LOOKED_AT))
     # A database folds more letters than those that may be taken for each other.
-    row = next((one for one in rows if asked is None or _is_mailbox_of(one, contact)), None)
+    row = next((row for row in rows if challenge is None or _is_mailbox_of(row, contact)), None)
     if row is None:
         return None
-    said = (_same(row.email), _same(row.name), row.phone)
-    if asked is None and said != (_same(contact.email), _same(contact.name), contact.phone):
+    signer = (_same(row.email), _same(row.name), row.phone)
+    if challenge is None and signer != (_same(contact.email), _same(contact.name), contact.phone):
         return None  # somebody else at the same browser
-    found = store.lock(session, row.submission_id)
-    if found is None or found.state.form_state(row.id, now) is not FormState.OPEN:
+    submission = store.lock(session, row.submission_id)
+    if submission is None or submission.state.form_state(row.id, now) is not FormState.OPEN:
         return None
     return row.slug
 
@@ -244,17 +246,19 @@ def _count(
     hour = timedelta(hours=1)
     visitor = Rate(most=settings.shared_link_starts_per_visitor, within=hour)
     everybody = Rate(most=settings.shared_link_starts, within=hour)
-    who = f"link {template.id} from {rates.network(command.ip)}"
-    rates.count(session, who, visitor, now, refusal=TOO_OFTEN)
+    key = f"link {template.id} from {rates.network(command.ip)}"
+    rates.count(session, key, visitor, now, refusal=TOO_OFTEN)
     rates.count(session, f"link {template.id}", everybody, now, refusal=TOO_OFTEN)
 
 
-def _tell_of_code(session: Session, slug: str, asked: Asked, command: rpc.links.StartFromLink, now: datetime) -> None:
+def _tell_of_code(
+    session: Session, slug: str, challenge: Challenge, command: rpc.links.StartFromLink, now: datetime
+) -> None:
     """The code was sent and passed before there was a submission; its trail says so all the same."""
-    found, submitter = store.lock_by_slug(session, slug)
-    said: dict[str, Any] = {EMAIL: asked.address, "ip": command.ip}
-    lines = [trail.Line(kind, submitter.id, said) for kind in (trail.SEND_CODE_BY_EMAIL, trail.EMAIL_VERIFIED)]
-    trail.append(found, lines, store.moment(found, now))
+    submission, submitter = store.lock_by_slug(session, slug)
+    data: dict[str, Any] = {EMAIL: challenge.address, "ip": command.ip}
+    lines = [trail.Line(kind, submitter.id, data) for kind in (trail.SEND_CODE_BY_EMAIL, trail.EMAIL_VERIFIED)]
+    trail.append(submission, lines, store.moment(submission, now))
 
 
 def _with_cookies(
@@ -266,15 +270,15 @@ def _with_cookies(
     submitter = session.scalar(sa.select(SubmitterRow).where(SubmitterRow.slug == slug))
     codes = one_time_codes.required(submitter) if submitter is not None else []
     linked = template.preferences.get("shared_link_2fa")
-    mailed = next((one for one in codes if one.method == EMAIL and linked), None)
+    mailed = next((code for code in codes if code.method == EMAIL and linked), None)
     passed = one_time_codes.proof_of(mailed, site.link_secret, now) if mailed else None
     return started.model_copy(update={"resume": resume, "passed": passed})
 
 
 def _resumed(token: str | None, template: TemplateSnapshot, site: Site) -> str | None:
-    slug, _, said = (token or "").partition(".")
+    slug, _, mac = (token or "").partition(".")
     right = _resume_mac(slug, template, site)
-    return slug if hmac.compare_digest(said.encode(), right.encode()) else None
+    return slug if hmac.compare_digest(mac.encode(), right.encode()) else None
 
 
 def _resume_mac(slug: str, template: TemplateSnapshot, site: Site) -> str:

@@ -38,56 +38,66 @@ def is_for_somebody_else(submitter: SubmitterRow, details: Mapping[str, Any]) ->
     return other_email or bool(submitter.phone and phone != submitter.phone)
 
 
-def replace(found: Loaded, submitter: SubmitterRow, why: Why, now: datetime) -> list[trail.Line]:
+def replace(submission: Loaded, submitter: SubmitterRow, why: Why, now: datetime) -> list[trail.Line]:
     """Give the submitter another link, and drop what was done with the old one. Returns the lines that tell what was dropped.
 
     The files that are no value any more stay until ``drop_files``: what the sender gives in the same request may name them.
     """
-    session, before = found.session, dict(submitter.values)
-    kept = _of_the_sender(found, submitter)
+    session, before = submission.session, dict(submitter.values)
+    remaining = _of_the_sender(submission, submitter)
     old, submitter.slug = submitter.slug, store.new_slug()
-    session.add(ReplacedLinkRow(slug=old, submission_id=found.row.id, reason=why.value, created_at=now))
+    session.add(ReplacedLinkRow(slug=old, submission_id=submission.row.id, reason=why.value, created_at=now))
     dropped = [
-        field for field in found.fields_of(submitter) if before.get(field.uuid) not in (None, kept.get(field.uuid))
+        field
+        for field in submission.fields_of(submitter)
+        if before.get(field.uuid) not in (None, remaining.get(field.uuid))
     ]
-    unused = files_without_use(found, submitter, kept)
-    store.set_values(found, submitter, kept)
-    store.set_reasons(found, submitter, {})
+    unused = files_without_use(submission, submitter, remaining)
+    store.set_values(submission, submitter, remaining)
+    store.set_reasons(submission, submitter, {})
     submitter.seen, submitter.visit, submitter.consent = {}, {}, None
     submitter.sent_at = submitter.opened_at = submitter.started_at = None
     one_time_codes.drop(session, submitter)
     identity_checks.drop(session, submitter)
     reminders.drop(session, submitter)
-    told = LinkReplaced(submission_id=found.row.id, submitter_id=submitter.id, slug=old)
-    emit(session, LINK_REPLACED, told, subject=f"submission:{found.row.id}")
+    event = LinkReplaced(submission_id=submission.row.id, submitter_id=submitter.id, slug=old)
+    emit(session, LINK_REPLACED, event, subject=f"submission:{submission.row.id}")
     if not dropped and not unused:
         return []
-    names = naming.labels(found.fields_of(submitter))
-    said = {"party": trail.party(submitter), "fields": [names[one.uuid] for one in dropped], "files": len(unused)}
-    return [trail.Line(trail.DROP_ANSWERS, submitter.id, said)]
+    names = naming.labels(submission.fields_of(submitter))
+    data = {"party": trail.party(submitter), "fields": [names[field.uuid] for field in dropped], "files": len(unused)}
+    return [trail.Line(trail.DROP_ANSWERS, submitter.id, data)]
 
 
-def drop_files(found: Loaded, submitter: SubmitterRow, now: datetime) -> None:
+def drop_files(submission: Loaded, submitter: SubmitterRow, now: datetime) -> None:
     """Forget the files of this submitter that no value names."""
-    if unused := files_without_use(found, submitter, submitter.values):
-        found.detach(unused)
-        erasing.remove_blobs(found.session, found.row.id, [one.file["key"] for one in unused], now)
+    if unused := files_without_use(submission, submitter, submitter.values):
+        submission.detach(unused)
+        erasing.remove_blobs(
+            submission.session, submission.row.id, [attachment.file["key"] for attachment in unused], now
+        )
 
 
-def files_without_use(found: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]) -> Sequence[AttachmentRow]:
+def files_without_use(
+    submission: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]
+) -> Sequence[AttachmentRow]:
     """List the files of this submitter that neither ``values`` nor a default of their fields name."""
-    own = found.fields_of(submitter)
-    used = {uuid for field in own for uuid in rules.attachments_in(field, values.get(field.uuid))}
-    used |= {uuid for field in own for uuid in rules.attachments_in(field, field.default_value)}
-    return [one for one in found.attachments if one.submitter_id == submitter.id and one.uuid not in used]
+    own_fields = submission.fields_of(submitter)
+    used = {uuid for field in own_fields for uuid in rules.attachments_in(field, values.get(field.uuid))}
+    used |= {uuid for field in own_fields for uuid in rules.attachments_in(field, field.default_value)}
+    return [
+        attachment
+        for attachment in submission.attachments
+        if attachment.submitter_id == submitter.id and attachment.uuid not in used
+    ]
 
 
-def _of_the_sender(found: Loaded, submitter: SubmitterRow) -> dict[str, Any]:
+def _of_the_sender(submission: Loaded, submitter: SubmitterRow) -> dict[str, Any]:
     """The values that the sender has given. Of a row of an older version, which does not tell them from what was typed, all
     while nothing was typed, and then those that the signer could not change."""
     if submitter.given is not None:
         return dict(submitter.given)
     if submitter.started_at is None:
         return dict(submitter.values)
-    fixed = {field.uuid for field in found.fields_of(submitter) if field.readonly}
+    fixed = {field.uuid for field in submission.fields_of(submitter) if field.readonly}
     return {uuid: value for uuid, value in submitter.values.items() if uuid in fixed}

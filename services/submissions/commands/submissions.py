@@ -19,7 +19,7 @@ from services.submissions.evidence import reasons, shown
 from services.submissions.evidence.sealing import signing
 from services.submissions.models import AttachmentRow, SnapshotRow, SubmissionRow, SubmitterRow
 from services.submissions.outgoing import announce
-from services.submissions.outgoing.announce import Telling
+from services.submissions.outgoing.announce import Announcement
 from services.submissions.planning import changes, creation, invites
 from services.submissions.planning.creation import Basis, Plan, PlannedSubmitter
 from services.submissions.planning.preparing import Prepared
@@ -39,10 +39,10 @@ def create(
     prepared: Sequence[Prepared],
     site: Site,
     now: datetime,
-    told: Mapping[str, Any] | None = None,
+    origin: Mapping[str, Any] | None = None,
 ) -> Submission:
     """A submission as planned, with the first group invited; sealed at once when everybody was completed in advance.
-    ``told``: what the trail says of who made it, when that is not the actor."""
+    ``origin``: what the trail says of who made it, when that is not the actor."""
 
     def decide() -> Submission:
         with session.no_autoflush:  # rows that are changed several times are written once
@@ -50,45 +50,49 @@ def create(
 
     def begin() -> Submission:
         row = _submission_row(command, plan, now)
-        kept = known_templates.remember(session, template) if isinstance(template, TemplateSnapshot) else None
-        row.template_id = kept.id if kept else None
+        known_template = known_templates.remember(session, template) if isinstance(template, TemplateSnapshot) else None
+        row.template_id = known_template.id if known_template else None
         session.add(row)
         session.flush()
-        if kept is None:
+        if known_template is None:
             row.name = row.name or f"Submission {row.id}"  # no template has a name for it
-        there = [(position, one) for position, one in enumerate(plan.submitters) if one.invited_by is None]
-        submitters = [_submitter_row(row.id, position, one, now) for position, one in there]
+        there = [
+            (position, submitter) for position, submitter in enumerate(plan.submitters) if submitter.invited_by is None
+        ]
+        submitters = [_submitter_row(row.id, position, draft, now) for position, draft in there]
         row.invitees = invites.waiting(plan.submitters, prepared)
         session.add_all(submitters)
         session.flush()
         snapshot = _snapshot_row(row.id, command, template, plan)
         session.add(snapshot)
-        found = store.Loaded(
+        submission = store.Loaded(
             session,
             row,
             submitters,
             store.state_of(row, submitters),
-            kept,
+            known_template,
             _snapshot=snapshot,
             _fields=plan.fields,
             _attachments=[],
         )
-        store.index(found)
-        attach(found, prepared, now)
-        branding_pictures.record(found, prepared, now)
-        who = trail.by(command.actor) if told is None else dict(told)
-        telling = Telling(found, site, now, {**who, **trail.made(found)}, by_api=who)
-        announce.keep(telling, [Happened(Fact.CREATED)])
-        completed = [one for one, (_, planned) in zip(submitters, there, strict=True) if planned.completed]
-        for one in completed:
-            complete_by_api(telling, one, command.actor)
-        state, happened = domain.create(found.state, [one.id for one in completed], seal_id=uuid7())
-        store.save(found, state, now)
-        announce.announce(telling, happened)
+        store.index(submission)
+        attach(submission, prepared, now)
+        branding_pictures.record(submission, prepared, now)
+        actor_data = trail.actor_data(command.actor) if origin is None else dict(origin)
+        announcement = Announcement(
+            submission, site, now, {**actor_data, **trail.creation_data(submission)}, by_api=actor_data
+        )
+        announce.keep(announcement, [Happened(Fact.CREATED)])
+        completed = [submitter for submitter, (_, draft) in zip(submitters, there, strict=True) if draft.completed]
+        for submitter in completed:
+            complete_by_api(announcement, submitter, command.actor)
+        state, happened = domain.create(submission.state, [submitter.id for submitter in completed], seal_id=uuid7())
+        store.save(submission, state, now)
+        announce.announce(announcement, happened)
         if plan.given_preferences:
-            announce.preferences_given(telling, command.actor, plan.given_preferences)
-        made = queries.presented(session, found, site, now, unmasked=True)
-        return made if isinstance(template, TemplateSnapshot) else _with_documents(made, template, plan)
+            announce.preferences_given(announcement, command.actor, plan.given_preferences)
+        answer = queries.presented(session, submission, site, now, unmasked=True)
+        return answer if isinstance(template, TemplateSnapshot) else _with_documents(answer, template, plan)
 
     call = rpc.CREATE if isinstance(command, rpc.CreateSubmission) else rpc.CREATE_ONE_OFF
     return once(session, call, command, decide)
@@ -98,23 +102,27 @@ def update(session: Session, command: rpc.UpdateSubmission, site: Site, now: dat
     """Name, expiry, archive: only what is set changes."""
 
     def decide() -> Submission:
-        found = store.lock_for(session, command.actor, command.id)
-        at, given = store.moment(found, now), command.model_fields_set
+        submission = store.lock_for(session, command.actor, command.id)
+        at, keys = store.moment(submission, now), command.model_fields_set
         problems = Problems()
-        name = creation.checked_name(command.name, "name", problems) if "name" in given else found.row.name
-        expire_at = creation.checked_expiry(command.expire_at, now, problems) if "expire_at" in given else None
+        name = creation.checked_name(command.name, "name", problems) if "name" in keys else submission.row.name
+        expire_at = creation.checked_expiry(command.expire_at, now, problems) if "expire_at" in keys else None
         problems.refuse()
-        telling = Telling(found, site, at, trail.by(command.actor))
-        if name != found.row.name:
-            changed = [changes.change("name", found.row.name, name)]
-            found.row.name, found.row.updated_at = name, at
-            store.index(found)
-            trail.append(found, [trail.Line(trail.UPDATE_SUBMISSION, None, {**telling.data, "changes": changed})], at)
-        if "expire_at" in given and expire_at != found.row.expire_at:
-            _reschedule(telling, expire_at)
+        announcement = Announcement(submission, site, at, trail.actor_data(command.actor))
+        if name != submission.row.name:
+            changed = [changes.change("name", submission.row.name, name)]
+            submission.row.name, submission.row.updated_at = name, at
+            store.index(submission)
+            trail.append(
+                submission, [trail.Line(trail.UPDATE_SUBMISSION, None, {**announcement.data, "changes": changed})], at
+            )
+        if "expire_at" in keys and expire_at != submission.row.expire_at:
+            _reschedule(announcement, expire_at)
         if command.archived is not None:
-            _decided(telling, domain.archive(found.state) if command.archived else domain.restore(found.state))
-        return queries.presented(session, found, site, now, unmasked=True)
+            _decided(
+                announcement, domain.archive(submission.state) if command.archived else domain.restore(submission.state)
+            )
+        return queries.presented(session, submission, site, now, unmasked=True)
 
     return once(session, rpc.UPDATE, command, decide)
 
@@ -123,12 +131,12 @@ def remove(session: Session, command: rpc.RemoveSubmission, site: Site, now: dat
     """Archive, or erase for good: then nothing of the documents, values and people is left."""
 
     def decide() -> Removed:
-        found = store.lock_for(session, command.actor, command.id)
-        telling = Telling(found, site, store.moment(found, now), trail.by(command.actor))
+        submission = store.lock_for(session, command.actor, command.id)
+        announcement = Announcement(submission, site, store.moment(submission, now), trail.actor_data(command.actor))
         if command.permanently:
-            return Removed(id=command.id, erasure=erasing.erase(telling))
-        _decided(telling, domain.archive(found.state))
-        return Removed(id=command.id, archived_at=found.row.archived_at)
+            return Removed(id=command.id, erasure=erasing.erase(announcement))
+        _decided(announcement, domain.archive(submission.state))
+        return Removed(id=command.id, archived_at=submission.row.archived_at)
 
     return once(session, rpc.REMOVE, command, decide)
 
@@ -138,121 +146,130 @@ def retry_seal(session: Session, command: rpc.RetrySeal, site: Site, now: dateti
     admin accepts it, who is named on the trail."""
 
     def decide() -> Submission:
-        found = store.lock_for(session, command.actor, command.id)
-        telling = Telling(found, site, store.moment(found, now))
-        who = trail.by(command.actor)
-        lines = [trail.Line(trail.RETRY_SEALING, None, who)]
+        submission = store.lock_for(session, command.actor, command.id)
+        announcement = Announcement(submission, site, store.moment(submission, now))
+        actor = trail.actor_data(command.actor)
+        lines = [trail.Line(trail.RETRY_SEALING, None, actor)]
         if command.accept_differences:
-            differences = _acceptable(found, command.actor)
-            lines.insert(0, trail.Line(trail.ACCEPT_DIFFERENCES, None, {**who, "differences": differences}))
+            differences = _acceptable(submission, command.actor)
+            lines.insert(0, trail.Line(trail.ACCEPT_DIFFERENCES, None, {**actor, "differences": differences}))
         try:
-            state, happened = domain.retry_seal(found.state, seal_id=uuid7())
+            state, happened = domain.retry_seal(submission.state, seal_id=uuid7())
         except Refused as refused:
             raise invalid(refused.message, "sealing_status", f"is {refused.state}") from None
-        store.save(found, state, telling.now)
-        trail.append(found, lines, telling.now)
-        announce.announce(telling, happened)
-        return queries.presented(session, found, site, now, unmasked=True)
+        store.save(submission, state, announcement.now)
+        trail.append(submission, lines, announcement.now)
+        announce.announce(announcement, happened)
+        return queries.presented(session, submission, site, now, unmasked=True)
 
     return once(session, rpc.RETRY_SEAL, command, decide)
 
 
-def _acceptable(found: store.Loaded, actor: Actor) -> list[str]:
+def _acceptable(submission: store.Loaded, actor: Actor) -> list[str]:
     """What the last sealing found to differ. Raises ServiceError unless there is something and the actor may accept it."""
     if actor.role is not Role.ADMIN:
         raise ServiceError("forbidden", "Only an admin may accept what differs from what was signed")
-    if not found.row.sealing_differences:
+    if not submission.row.sealing_differences:
         raise invalid("There is nothing that differs from what was signed", "accept_differences", "is not asked for")
-    return list(found.row.sealing_differences)
+    return list(submission.row.sealing_differences)
 
 
-def attach(found: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> None:
+def attach(submission: store.Loaded, prepared: Sequence[Prepared], now: datetime) -> None:
     """Record the files that values name."""
-    owners = {one.party_uuid: one.id for one in found.submitters}
-    found.attach(
+    owners = {submitter.party_uuid: submitter.id for submitter in submission.submitters}
+    submission.attach(
         [
             AttachmentRow(
-                uuid=one.source.uuid,
-                submission_id=found.row.id,
-                submitter_id=owners[one.source.party_uuid],
-                type=one.source.type.value,
-                filename=one.filename,
-                file=one.file.model_dump(mode="json"),
+                uuid=file.source.uuid,
+                submission_id=submission.row.id,
+                submitter_id=owners[file.source.party_uuid],
+                type=file.source.type.value,
+                filename=file.filename,
+                file=file.file.model_dump(mode="json"),
                 created_at=now,
             )
-            for one in prepared
-            if not one.source.branding
+            for file in prepared
+            if not file.source.branding
         ]
     )
 
 
-def complete_by_api(telling: Telling, submitter: SubmitterRow, actor: Actor) -> None:
+def complete_by_api(announcement: Announcement, submitter: SubmitterRow, actor: Actor) -> None:
     """The values of a party that the API user completes: defaults and conditions apply, required ones are not asked for."""
-    found = telling.found
-    invites.require_none(found, submitter)
-    finish_values(found, submitter, submitter.values, telling.now)
+    submission = announcement.submission
+    invites.require_none(submission, submitter)
+    finish_values(submission, submitter, submitter.values, announcement.now)
     submitter.completed_by_api = actor.email
-    given = shown.given(submitter, found.snapshot, found.attachments)
-    telling.signed[submitter.id] = {"let_in_by": [{"way": "api"}], **given}
+    digests = shown.digests_of(submitter, submission.snapshot, submission.attachments)
+    announcement.signed[submitter.id] = {"let_in_by": [{"way": "api"}], **digests}
 
 
 def finish_values(
-    found: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime, covers: int | None = None
+    submission: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime, covers: int | None = None
 ) -> filling.Faults:
     """Store the values as they are on completion; returns what a signer would have to mend. Conditions go by what the parties
     gave that the signer's page ``covers``, or all that have completed: a field that was not on their page has no value."""
-    own = found.fields_of(submitter)
-    account = queries.account_of(found.snapshot)
-    filled = filling.with_defaults(own, values, signing(found.row, submitter, now, account))
-    others = shown.of_others(submitter, found.submitters, covers)
-    kept, faults = filling.finished(own, found.fields, found.document_conditions, filled, others)
-    _drop_unused(found, submitter, kept, now)
-    submitter.values = kept
-    submitter.reasons, without_reason = reasons.of_signed(own, kept, submitter.reasons)
-    found.row.values_version += 1
+    own_fields = submission.fields_of(submitter)
+    account = queries.account_of(submission.snapshot)
+    filled = filling.with_defaults(own_fields, values, signing(submission.row, submitter, now, account))
+    others = shown.of_others(submitter, submission.submitters, covers)
+    remaining, faults = filling.finished(own_fields, submission.fields, submission.document_conditions, filled, others)
+    _drop_unused(submission, submitter, remaining, now)
+    submitter.values = remaining
+    submitter.reasons, without_reason = reasons.of_signed(own_fields, remaining, submitter.reasons)
+    submission.row.values_version += 1
     if not submitter.phone:
-        phones = (kept.get(field.uuid) for field in own if field.type == "phone")
+        phones = (remaining.get(field.uuid) for field in own_fields if field.type == "phone")
         submitter.phone = next((phone for phone in phones if phone), None)
-        store.index(found)
+        store.index(submission)
     return faults + without_reason
 
 
-def _drop_unused(found: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime) -> None:
+def _drop_unused(submission: store.Loaded, submitter: SubmitterRow, values: dict[str, Any], now: datetime) -> None:
     """Pictures that the signer made and did not use are nobody's business."""
     used = {
-        uuid for field in found.fields_of(submitter) for uuid in rules.attachments_in(field, values.get(field.uuid))
+        uuid
+        for field in submission.fields_of(submitter)
+        for uuid in rules.attachments_in(field, values.get(field.uuid))
     }
-    unused = [one for one in found.attachments if one.submitter_id == submitter.id and one.uuid not in used]
+    unused = [
+        attachment
+        for attachment in submission.attachments
+        if attachment.submitter_id == submitter.id and attachment.uuid not in used
+    ]
     if unused:
-        found.detach(unused)
-        erasing.remove_blobs(found.session, found.row.id, [one.file["key"] for one in unused], now)
+        submission.detach(unused)
+        erasing.remove_blobs(
+            submission.session, submission.row.id, [attachment.file["key"] for attachment in unused], now
+        )
 
 
-def _reschedule(telling: Telling, expire_at: datetime | None) -> None:
-    found, before = telling.found, telling.found.row.expire_at
+def _reschedule(announcement: Announcement, expire_at: datetime | None) -> None:
+    submission, before = announcement.submission, announcement.submission.row.expire_at
     try:
-        state, happened = domain.reschedule(found.state, expire_at, telling.now)
+        state, happened = domain.reschedule(submission.state, expire_at, announcement.now)
     except Refused as refused:
         raise invalid(refused.message, "expire_at") from None
-    store.save(found, state, telling.now)
+    store.save(submission, state, announcement.now)
     changed = [changes.change("expire_at", before and iso(before), expire_at and iso(expire_at))]
-    line = trail.Line(trail.RESCHEDULE_SUBMISSION, None, {**telling.data, "changes": changed})
-    trail.append(found, [line], telling.now)
-    announce.announce(telling, happened)
+    line = trail.Line(trail.RESCHEDULE_SUBMISSION, None, {**announcement.data, "changes": changed})
+    trail.append(submission, [line], announcement.now)
+    announce.announce(announcement, happened)
 
 
-def _decided(telling: Telling, decision: domain.Decision) -> None:
+def _decided(announcement: Announcement, decision: domain.Decision) -> None:
     state, happened = decision
-    store.save(telling.found, state, telling.now)
-    announce.announce(telling, happened)
+    store.save(announcement.submission, state, announcement.now)
+    announce.announce(announcement, happened)
 
 
-def _with_documents(made: Submission, composition: Composition, plan: Plan) -> Submission:
+def _with_documents(answer: Submission, composition: Composition, plan: Plan) -> Submission:
     """The answer to a one-off submission says what became of the documents: there is no template to ask."""
     items = [
-        SchemaItem(attachment_uuid=one.uuid, name=one.name, conditions=one.conditions) for one in composition.documents
+        SchemaItem(attachment_uuid=document.uuid, name=document.name, conditions=document.conditions)
+        for document in composition.documents
     ]
-    return made.model_copy(update={"document_schema": items, "fields": plan.fields, "report": composition.report})
+    return answer.model_copy(update={"document_schema": items, "fields": plan.fields, "report": composition.report})
 
 
 def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> SubmissionRow:
@@ -283,26 +300,26 @@ def _submission_row(command: rpc.NewSubmission, plan: Plan, now: datetime) -> Su
     )
 
 
-def _submitter_row(submission_id: int, position: int, planned: PlannedSubmitter, now: datetime) -> SubmitterRow:
+def _submitter_row(submission_id: int, position: int, draft: PlannedSubmitter, now: datetime) -> SubmitterRow:
     return SubmitterRow(
         submission_id=submission_id,
         position=position,
-        party_uuid=planned.party.uuid,
-        role=planned.party.name,
-        email=planned.email,
-        name=planned.name,
-        phone=planned.phone,
-        external_id=planned.external_id,
+        party_uuid=draft.party.uuid,
+        role=draft.party.name,
+        email=draft.email,
+        name=draft.name,
+        phone=draft.phone,
+        external_id=draft.external_id,
         slug=store.new_slug(),
-        group=planned.group,
-        viewer=planned.viewer,
+        group=draft.group,
+        viewer=draft.viewer,
         status=SubmitterStatus.PENDING.value,
-        values=planned.values,
-        given=planned.values,
+        values=draft.values,
+        given=draft.values,
         reasons={},
-        metadata_=planned.metadata,
-        preferences=planned.preferences,
-        message=planned.message,
+        metadata_=draft.metadata,
+        preferences=draft.preferences,
+        message=draft.message,
         visit={},
         branding={},
         created_at=now,
@@ -315,9 +332,9 @@ def _snapshot_row(submission_id: int, command: rpc.NewSubmission, template: Basi
     return SnapshotRow(
         submission_id=submission_id,
         template_name=template.name if isinstance(template, TemplateSnapshot) else None,
-        documents=[one.model_dump(mode="json") for one in template.documents],
-        fields=[one.model_dump(mode="json") for one in plan.fields],
-        parties=[one.party.model_dump(mode="json") for one in plan.submitters],
+        documents=[document.model_dump(mode="json") for document in template.documents],
+        fields=[field.model_dump(mode="json") for field in plan.fields],
+        parties=[submitter.party.model_dump(mode="json") for submitter in plan.submitters],
         account=command.account.model_dump(mode="json"),
     )
 

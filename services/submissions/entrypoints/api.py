@@ -78,8 +78,8 @@ class Api(Entrypoints):
         refuse_impossible_ids(command, id="Submitter")
         if (done := self._remembered(rpc.UPDATE_SUBMITTER, command)) is not None:
             return done
-        known = self.context.database.look_up(queries.own_fields, command.actor, command.id)
-        change = submitters.planned(command, *known)
+        present = self.context.database.look_up(queries.own_fields, command.actor, command.id)
+        change = submitters.plan_change(command, *present)
         question = self.context.database.look_up(fitting.of_change, command, change, now())
         self._refuse_misfits(question, change.texts)
         with self._files() as files:

@@ -40,7 +40,7 @@ class Creation(Entrypoints):
         def make() -> Submission:
             template = self._template(command)
             with self._staged(template) as files:
-                plan = creation.planned(command, template, self.context.settings, now())
+                plan = creation.plan_submission(command, template, self.context.settings, now())
                 return self._created(files, command, template, plan)
 
         return self._once(rpc.CREATE, command, make)
@@ -51,9 +51,11 @@ class Creation(Entrypoints):
 
         def make() -> Submission:
             one_off.refuse_early(command)
-            composition = self.context.bus.call(templates.COMPOSE, one_off.wanted(command, self.context.settings))
+            composition = self.context.bus.call(
+                templates.COMPOSE, one_off.compose_request(command, self.context.settings)
+            )
             with self._staged(composition) as files:
-                plan = one_off.planned(command, composition, self.context.settings, now())
+                plan = one_off.plan_submission(command, composition, self.context.settings, now())
                 return self._created(files, command, composition, plan)
 
         return self._once(rpc.CREATE_ONE_OFF, command, make)
@@ -61,43 +63,47 @@ class Creation(Entrypoints):
     @handles(rpc.CREATE_MANY)
     def create_many(self, command: rpc.CreateSubmissions) -> rpc.Submissions:
         require_writer(command.actor)
-        requests = bulk.each(command)
+        requests = bulk.single_requests(command)
         if (done := self.context.database.look_up(bulk.remembered, requests)) is not None:
             return rpc.Submissions(data=done)
-        found = self._templates(command, requests)
-        with self._staged(*found) as files:
-            plans = bulk.planned(command, requests, found, self.context.settings, now())
-            for number, (request, template, plan) in enumerate(zip(requests, found, plans, strict=True)):
+        snapshots = self._templates(command, requests)
+        with self._staged(*snapshots) as files:
+            plans = bulk.plan_all(command, requests, snapshots, self.context.settings, now())
+            for number, (request, template, plan) in enumerate(zip(requests, snapshots, plans, strict=True)):
                 with bulk.named(command, number):
                     self._refuse_misfits(fitting.of_plan(plan, template, request.account, now()), plan.texts)
             prepared = bulk.prepare(self._preparer, files, command, plans)
-            kept = [_with_adopted_documents(files, template) for template in found]
-            return rpc.Submissions(data=self._write(bulk.create, requests, kept, plans, adopted(files, prepared)))
+            adopted_templates = [_with_adopted_documents(files, template) for template in snapshots]
+            return rpc.Submissions(
+                data=self._write(bulk.create, requests, adopted_templates, plans, adopted(files, prepared))
+            )
 
     @handles(rpc.TRY_CREATE)
     def try_create(self, command: rpc.CreateSubmission) -> DryRun:
         require_writer(command.actor)
         template = self._template(command)
         with self._thrown_away(template):
-            return trying.tried(self._preparer, self._files, [(command, template)], self.context.settings, now())
+            return trying.try_out(self._preparer, self._files, [(command, template)], self.context.settings, now())
 
     @handles(rpc.TRY_ONE_OFF)
     def try_one_off(self, command: rpc.CreateOneOff) -> DryRun:
         require_writer(command.actor)
-        composition = self.context.bus.call(templates.TRY_COMPOSE, one_off.wanted(command, self.context.settings))
+        composition = self.context.bus.call(
+            templates.TRY_COMPOSE, one_off.compose_request(command, self.context.settings)
+        )
         with self._thrown_away(composition):
-            return trying.tried(self._preparer, self._files, [(command, composition)], self.context.settings, now())
+            return trying.try_out(self._preparer, self._files, [(command, composition)], self.context.settings, now())
 
     @handles(rpc.TRY_MANY)
     def try_many(self, command: rpc.CreateSubmissions) -> DryRun:
         require_writer(command.actor)
-        requests = bulk.each(command)
-        found = self._templates(command, requests)
-        with self._thrown_away(*found):
-            return trying.tried(
+        requests = bulk.single_requests(command)
+        snapshots = self._templates(command, requests)
+        with self._thrown_away(*snapshots):
+            return trying.try_out(
                 self._preparer,
                 self._files,
-                list(zip(requests, found, strict=True)),
+                list(zip(requests, snapshots, strict=True)),
                 self.context.settings,
                 now(),
                 lambda number: bulk.named(command, number),
@@ -108,8 +114,8 @@ class Creation(Entrypoints):
     ) -> Submission:
         self._refuse_misfits(fitting.of_plan(plan, basis, command.account, now()), plan.texts)
         prepared = self._preparer.prepare(files, plan.sources)
-        kept = _with_adopted_documents(files, basis)
-        return self._write(submissions.create, command, kept, plan, adopted(files, prepared))
+        adopted_basis = _with_adopted_documents(files, basis)
+        return self._write(submissions.create, command, adopted_basis, plan, adopted(files, prepared))
 
     def _once(self, call: Rpc[Any, R], command: BaseModel, make: Callable[[], R]) -> R:
         """The first answer to a request that comes again, else that of ``make``.
@@ -138,7 +144,7 @@ class Creation(Entrypoints):
     def _template(self, command: rpc.CreateSubmission) -> TemplateSnapshot:
         """The template, filled with the request's variables where its documents ask for some."""
         template = self._snapshot(command)
-        if template.archived or not variables.asked_for(template):
+        if template.archived or not variables.has_variables(template):
             return template
         return self._filled(command, template, variables.merged(command, self.context.settings.max_values_bytes))
 
@@ -153,9 +159,9 @@ class Creation(Entrypoints):
         return self.context.bus.call(templates.SNAPSHOT, request)
 
     def _filled(
-        self, command: rpc.CreateSubmission, template: TemplateSnapshot, given: dict[str, Any]
+        self, command: rpc.CreateSubmission, template: TemplateSnapshot, values: dict[str, Any]
     ) -> TemplateSnapshot:
-        return self.context.bus.call(templates.FILL, variables.fill(command, template, given))
+        return self.context.bus.call(templates.FILL, variables.fill(command, template, values))
 
 
 def _with_adopted_documents(files: StagedFiles, basis: Basis) -> Basis:

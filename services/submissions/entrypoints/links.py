@@ -18,9 +18,9 @@ class Links(Entrypoints):
     def start_from_link(self, command: links.StartFromLink) -> links.LinkStarted:
         template = self._shared(command)
         party, contact = shared_links.party_of(template), shared_links.contact_of(command, template)
-        shared_links.require_code(command, shared_links.asked_code(template, contact), self._site, now())
-        creating = shared_links.wanted(command, template, party, contact)
-        plan = creation.planned(creating, template, self.context.settings, now())
+        shared_links.require_code(command, shared_links.link_challenge(template, contact), self._site, now())
+        creating = shared_links.request_of_visitor(command, template, party, contact)
+        plan = creation.plan_submission(creating, template, self.context.settings, now())
         self._refuse_misfits(fitting.of_plan(plan, template, command.account, now()), plan.texts)
         with self._files() as files:
             prepared = adopted(files, self._preparer.prepare(files, plan.sources))

@@ -63,8 +63,8 @@ class Signing(Entrypoints):
             files.receive(command.file)
             party, kind = self._look_up(forms.check_upload, command)
             prepared = self._preparer.prepare_upload(files, command.file, command.filename, party, kind)
-            (kept,) = adopted(files, [prepared])
-            return self._write(form_commands.attach, command, kept, self.context.settings)
+            (attachment,) = adopted(files, [prepared])
+            return self._write(form_commands.attach, command, attachment, self.context.settings)
 
     @handles(codes.SEND_CODE)
     def send_code(self, command: codes.SendCode) -> codes.CodeSent:

@@ -23,18 +23,20 @@ LINES_AT_ONCE = 200
 
 def of(session: Session, query: rpc.GetEvidence) -> rpc.Evidence:
     """Give the evidence, or further lines of it. Raises ServiceError: ``not_found``; ``invalid`` before the sealing."""
-    row, _template = queries.found(session, query.actor, query.id)
-    own = sa.select(TrailRow).where(TrailRow.submission_id == row.id)
-    sealed = own.where(TrailRow.event_type == trail.COMPLETE_SUBMISSION).order_by(TrailRow.position).limit(1)
+    row, _template = queries.visible_submission(session, query.actor, query.id)
+    query_of_lines = sa.select(TrailRow).where(TrailRow.submission_id == row.id)
+    sealed = query_of_lines.where(TrailRow.event_type == trail.COMPLETE_SUBMISSION).order_by(TrailRow.position).limit(1)
     last = session.scalar(sealed)
     if not row.results or last is None:
         reason = "has no evidence before its documents are sealed"
         raise invalid(f"The submission {reason}", "id", reason)
-    told = own.where(TrailRow.position <= last.position)
+    until_sealed = query_of_lines.where(TrailRow.position <= last.position)
     lines = session.scalars(
-        told.where(TrailRow.position > query.after).order_by(TrailRow.position).limit(LINES_AT_ONCE)
+        until_sealed.where(TrailRow.position > query.after).order_by(TrailRow.position).limit(LINES_AT_ONCE)
     )
-    completed = session.scalars(told.where(TrailRow.event_type.in_(trail.COMPLETIONS)).order_by(TrailRow.position))
+    completed = session.scalars(
+        until_sealed.where(TrailRow.event_type.in_(trail.COMPLETIONS)).order_by(TrailRow.position)
+    )
     return rpc.Evidence(
         id=row.id,
         sealed_at=last.occurred_at,
@@ -59,7 +61,7 @@ def sealed_file(session: Session, query: receipts.FindSealed) -> receipts.FoundS
     """Tell somebody who has a sealed file what it is. Raises ServiceError("not_found") when it is none of this submission."""
     row = session.get(SubmissionRow, query.submission_id)
     results = (row.results or {}) if row is not None else {}
-    documents = {one["file"]["sha256"]: one["name"] for one in results.get("documents", ())}
+    documents = {document["file"]["sha256"]: document["name"] for document in results.get("documents", ())}
     trail_sha256 = results["audit_trail"]["sha256"] if results else None
     if row is None or query.sha256 not in {*documents, trail_sha256}:
         raise not_found("File")
@@ -73,26 +75,26 @@ def sealed_file(session: Session, query: receipts.FindSealed) -> receipts.FoundS
         sealed_at=sealed.occurred_at,
         parties=[
             receipts.NamedParty(
-                name=one.name or one.email or one.phone or one.role,
-                completed_at=one.completed_at,
-                by_api=one.completed_by_api is not None,
+                name=submitter.name or submitter.email or submitter.phone or submitter.role,
+                completed_at=submitter.completed_at,
+                by_api=submitter.completed_by_api is not None,
             )
-            for one in submitters
+            for submitter in submitters
         ],
     )
 
 
 def _documents(session: Session, row: SubmissionRow) -> list[rpc.EvidenceDocument]:
     snapshot = session.get_one(SnapshotRow, row.id)
-    sources = {one["uuid"]: StoredDocument.model_validate(one) for one in snapshot.documents}
-    sealed = [SealedDocument.model_validate(one) for one in (row.results or {})["documents"]]
+    sources = {document["uuid"]: StoredDocument.model_validate(document) for document in snapshot.documents}
+    sealed = [SealedDocument.model_validate(document) for document in (row.results or {})["documents"]]
     return [
         rpc.EvidenceDocument(
-            uuid=one.uuid,
-            name=one.name,
-            original=sources[one.uuid].original,
-            shown=sources[one.uuid].file,
-            sealed=one.file,
+            uuid=document.uuid,
+            name=document.name,
+            original=sources[document.uuid].original,
+            shown=sources[document.uuid].file,
+            sealed=document.file,
         )
-        for one in sealed
+        for document in sealed
     ]

@@ -22,22 +22,27 @@ USUAL_TEXT = "I have read this document and agree to sign it electronically."
 USUAL_TEXT_OF_TERMS = "I have read the terms and agree to them."
 
 
-def checked(given: NewSubmitter, request: NewSubmission, path: str, problems: Problems) -> dict[str, Any]:
+def consent_preferences(
+    submitter: NewSubmitter, request: NewSubmission, path: str, problems: Problems
+) -> dict[str, Any]:
     """Return the preferences of a submitter that say what they have to agree to: ``consent_enabled``,
     ``consent_document_text``, ``consent_document_url``. Empty when nothing was said of it."""
-    enabled = request.consent_enabled if given.consent_enabled is None else given.consent_enabled
-    url = _url(given.consent_document_url, f"{path}consent_document_url", problems) or _url(
+    enabled = request.consent_enabled if submitter.consent_enabled is None else submitter.consent_enabled
+    url = _url(submitter.consent_document_url, f"{path}consent_document_url", problems) or _url(
         request.consent_document_url, "consent_document_url", problems
     )
-    text = _text(given.consent_document_text, f"{path}consent_document_text", problems) or _text(
+    text = _text(submitter.consent_document_text, f"{path}consent_document_text", problems) or _text(
         request.consent_document_text, "consent_document_text", problems
     )
     if enabled is None:
         return {}
     if not enabled:
         return {"consent_enabled": False}
-    found = {"consent_enabled": True, "consent_document_text": text or (USUAL_TEXT_OF_TERMS if url else USUAL_TEXT)}
-    return {**found, "consent_document_url": url} if url else found
+    preferences = {
+        "consent_enabled": True,
+        "consent_document_text": text or (USUAL_TEXT_OF_TERMS if url else USUAL_TEXT),
+    }
+    return {**preferences, "consent_document_url": url} if url else preferences
 
 
 def text_to_draw(preferences: dict[str, Any], index: int) -> tuple[str, str] | None:
@@ -48,35 +53,37 @@ def text_to_draw(preferences: dict[str, Any], index: int) -> tuple[str, str] | N
     return f"submitters[{index}].consent_document_text", text
 
 
-def asked(submitter: SubmitterRow) -> ConsentAsked | None:
+def required_consent(submitter: SubmitterRow) -> ConsentAsked | None:
     """What this signer has to agree to; None when nothing."""
-    said = submitter.preferences
-    if not said.get("consent_enabled"):
+    preferences = submitter.preferences
+    if not preferences.get("consent_enabled"):
         return None
-    return ConsentAsked(text=said.get("consent_document_text") or USUAL_TEXT, url=said.get("consent_document_url"))
+    return ConsentAsked(
+        text=preferences.get("consent_document_text") or USUAL_TEXT, url=preferences.get("consent_document_url")
+    )
 
 
-def given(submitter: SubmitterRow, command: CompleteForm, now: datetime) -> list[trail.Line]:
+def record_agreement(submitter: SubmitterRow, command: CompleteForm, now: datetime) -> list[trail.Line]:
     """Record that the signer has agreed; return what to add to the trail. Raises ServiceError if they had to and did not."""
-    wanted = asked(submitter)
-    if wanted is None:
+    consent = required_consent(submitter)
+    if consent is None:
         return []
     if not command.consent:
         raise ServiceError("invalid", "Consent is required.", [{"field": "consent", "reason": "is required"}])
-    submitter.consent = {"agreed_at": iso(now), **wanted.model_dump(exclude_none=True)}
-    return [trail.Line(trail.GIVE_CONSENT, submitter.id, wanted.model_dump(exclude_none=True))]
+    submitter.consent = {"agreed_at": iso(now), **consent.model_dump(exclude_none=True)}
+    return [trail.Line(trail.GIVE_CONSENT, submitter.id, consent.model_dump(exclude_none=True))]
 
 
-def _text(given: str | None, path: str, problems: Problems) -> str | None:
-    text = addresses.text(given) if given else ""
+def _text(raw: str | None, path: str, problems: Problems) -> str | None:
+    text = addresses.text(raw) if raw else ""
     if len(text) > LONGEST_TEXT:
         problems.add(path, f"must not be longer than {LONGEST_TEXT} characters")
     return text or None
 
 
-def _url(given: str | None, path: str, problems: Problems) -> str | None:
+def _url(raw: str | None, path: str, problems: Problems) -> str | None:
     try:
-        return addresses.web_url(given)
+        return addresses.web_url(raw)
     except addresses.BadAddress as bad:
         problems.add(path, bad.reason)
         return None

@@ -14,17 +14,19 @@ from services.submissions.rules.filling import Faults, refuse
 
 def offered(field: FieldDefinition) -> list[str]:
     """What the signer of this field must choose from, each on one line; empty when nothing is asked for."""
-    given = field.preferences.get("reasons")
-    if field.type is not FieldType.SIGNATURE or field.readonly or not isinstance(given, list):
+    entries = field.preferences.get("reasons")
+    if field.type is not FieldType.SIGNATURE or field.readonly or not isinstance(entries, list):
         return []
-    lines = (" ".join(one.split()) for one in given if isinstance(one, str))
+    lines = (" ".join(entry.split()) for entry in entries if isinstance(entry, str))
     return [line for line in dict.fromkeys(lines) if line]
 
 
-def chosen(own: Sequence[FieldDefinition], stored: Mapping[str, str], incoming: Mapping[str, Any]) -> dict[str, str]:
+def chosen(
+    own_fields: Sequence[FieldDefinition], stored: Mapping[str, str], incoming: Mapping[str, Any]
+) -> dict[str, str]:
     """``stored`` with what the signing page sent; None takes a choice back. Raises ServiceError naming the field by uuid."""
-    by_uuid = {field.uuid: field for field in own}
-    found = dict(stored)
+    by_uuid = {field.uuid: field for field in own_fields}
+    choices = dict(stored)
     faults: Faults = []
     for uuid, reason in incoming.items():
         field = by_uuid.get(uuid)
@@ -33,22 +35,22 @@ def chosen(own: Sequence[FieldDefinition], stored: Mapping[str, str], incoming: 
                 "invalid", "Invalid field", [{"field": uuid[:64], "reason": "asks for no reason for signing"}]
             )
         if reason is None:
-            found.pop(uuid, None)
+            choices.pop(uuid, None)
         elif reason in offered(field):
-            found[uuid] = reason
+            choices[uuid] = reason
         else:
             faults.append((field, _ONE_OF + ", ".join(offered(field)[:20])))
     refuse(faults)
-    return found
+    return choices
 
 
 def of_signed(
-    own: Sequence[FieldDefinition], values: Mapping[str, Any], stored: Mapping[str, str]
+    own_fields: Sequence[FieldDefinition], values: Mapping[str, Any], stored: Mapping[str, str]
 ) -> tuple[dict[str, str], Faults]:
     """The reasons that count when the party completes with ``values``, and the signatures that still need one."""
-    asked = [field for field in own if values.get(field.uuid) and offered(field)]
-    kept = {field.uuid: stored[field.uuid] for field in asked if stored.get(field.uuid) in offered(field)}
-    return kept, [(field, _ONE_OF + ", ".join(offered(field)[:20])) for field in asked if field.uuid not in kept]
+    asking = [field for field in own_fields if values.get(field.uuid) and offered(field)]
+    counted = {field.uuid: stored[field.uuid] for field in asking if stored.get(field.uuid) in offered(field)}
+    return counted, [(field, _ONE_OF + ", ".join(offered(field)[:20])) for field in asking if field.uuid not in counted]
 
 
 _ONE_OF = "must have a reason for signing, one of "

@@ -39,14 +39,14 @@ def seal_request(
     what happened, is as the lines tell it, not as the rows say today."""
     if row.seal_id is None or row.signed_at is None:
         raise ValueError(f"submission {row.id} is not signed")
-    told = told_parties.submission(row, lines)
+    trail_says = told_parties.submission(row, lines)
     filled = fill_request(row, snapshot, told_parties.parties(submitters, lines), attachments, site)
     return SealRequest(
-        **dict(filled, name=_name(told.name, row, snapshot)),
+        **dict(filled, name=_name(trail_says.name, row, snapshot)),
         seal_id=row.seal_id,
         trail=trail.for_seal(lines),
-        created_at=told.created_at,
-        completed_at=told.signed_at or row.signed_at,
+        created_at=trail_says.created_at,
+        completed_at=trail_says.signed_at or row.signed_at,
     )
 
 
@@ -60,26 +60,31 @@ def fill_request(
     """Documents with what has been filled in so far; of parties that are not done also their defaults. Without a ``site``
     nothing is linked."""
     account = Account.model_validate(snapshot.account)
-    fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
+    fields = [FieldDefinition.model_validate(field) for field in snapshot.fields]
     values = _values_so_far(row, fields, submitters, account)
     hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
     filled = _on_paper(row, fields, values, submitters, account, row.updated_at, hidden)
-    reasons = {uuid: reason for one in submitters for uuid, reason in one.reasons.items()}
-    made = _request(row, snapshot, submitters, attachments, filled, reasons, [_party(one) for one in submitters], site)
-    return _without_documents(made, hidden)
+    reasons = {uuid: reason for submitter in submitters for uuid, reason in submitter.reasons.items()}
+    request = _request(
+        row, snapshot, submitters, attachments, filled, reasons, [_party(submitter) for submitter in submitters], site
+    )
+    return _without_documents(request, hidden)
 
 
 def _name(name: str | None, row: SubmissionRow, snapshot: SnapshotRow) -> str:
     return name or snapshot.template_name or f"Submission {row.id}"
 
 
-def _without_documents(made: FillRequest, hidden: Collection[str]) -> FillRequest:
+def _without_documents(request: FillRequest, hidden: Collection[str]) -> FillRequest:
     """What conditions hide is in no file: neither the documents nor the places of fields on them."""
-    documents = [one for one in made.documents if one.uuid not in hidden]
-    if len(documents) == len(made.documents):
-        return made
-    values = [one.model_copy(update={"field": conditions.on_shown_documents(one.field, hidden)}) for one in made.values]
-    return made.model_copy(update={"documents": documents, "values": values})
+    documents = [document for document in request.documents if document.uuid not in hidden]
+    if len(documents) == len(request.documents):
+        return request
+    values = [
+        value.model_copy(update={"field": conditions.on_shown_documents(value.field, hidden)})
+        for value in request.values
+    ]
+    return request.model_copy(update={"documents": documents, "values": values})
 
 
 @dataclass(frozen=True)
@@ -100,32 +105,36 @@ def preview_request(
     submitters: Sequence[SubmitterRow],
     attachments: Sequence[AttachmentRow],
     signer: Signer,
-    wanted: Collection[str],
+    uuids: Collection[str],
 ) -> FillRequest:
-    """What would be on paper of the ``wanted`` fields (uuids) for the eyes of this signer: of other parties only what they have
+    """What would be on paper of the ``uuids`` fields (uuids) for the eyes of this signer: of other parties only what they have
     completed, and no files."""
     account = Account.model_validate(snapshot.account)
-    fields = [FieldDefinition.model_validate(one) for one in snapshot.fields]
-    done = [one for one in submitters if one.completed_at is not None and one.id != signer.row.id]
-    values = {uuid: value for one in done for uuid, value in one.values.items()} | dict(signer.values)
-    reasons = {uuid: reason for one in done for uuid, reason in one.reasons.items()} | dict(signer.reasons)
-    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
-    done_ids = {one.id for one in done}
-    filled = [
-        one
-        for one in _on_paper(row, fields, values, submitters, account, signer.at, hidden)
-        if one.field.uuid in wanted and _may_see(one, signer.row.id, done_ids)
+    fields = [FieldDefinition.model_validate(field) for field in snapshot.fields]
+    done = [
+        submitter for submitter in submitters if submitter.completed_at is not None and submitter.id != signer.row.id
     ]
-    parties = [_party(one) if one.id != signer.row.id else _as_completed(signer) for one in submitters]
+    values = {uuid: value for submitter in done for uuid, value in submitter.values.items()} | dict(signer.values)
+    reasons = {uuid: reason for submitter in done for uuid, reason in submitter.reasons.items()} | dict(signer.reasons)
+    hidden = conditions.hidden(fields, conditions.of_documents(snapshot.documents), values)
+    done_ids = {submitter.id for submitter in done}
+    filled = [
+        entry
+        for entry in _on_paper(row, fields, values, submitters, account, signer.at, hidden)
+        if entry.field.uuid in uuids and _may_see(entry, signer.row.id, done_ids)
+    ]
+    parties = [
+        _party(submitter) if submitter.id != signer.row.id else _as_completed(signer) for submitter in submitters
+    ]
     return _request(row, snapshot, submitters, attachments, filled, reasons, parties, None)
 
 
-def _may_see(one: FieldValue, signer_id: int, done: Collection[int]) -> bool:
-    if one.submitter_id == signer_id:
+def _may_see(entry: FieldValue, signer_id: int, done: Collection[int]) -> bool:
+    if entry.submitter_id == signer_id:
         return True
-    if one.field.type is FieldType.FILE:
+    if entry.field.type is FieldType.FILE:
         return False
-    return one.submitter_id in done or one.field.type in UNTOUCHABLE
+    return entry.submitter_id in done or entry.field.type in UNTOUCHABLE
 
 
 def _as_completed(signer: Signer) -> PartySummary:
@@ -146,24 +155,24 @@ def _request(
     account = Account.model_validate(snapshot.account)
     links = site.printed() if site and account.with_file_links else None
     filled, stamps = branding.stamped(on_paper, submitters, account)
-    used = {uuid for one in filled for uuid in rules.attachments_in(one.field, one.value)}
+    used = {uuid for entry in filled for uuid in rules.attachments_in(entry.field, entry.value)}
     return FillRequest(
         submission_id=row.id,
         submission_slug=row.slug,
         name=_name(row.name, row, snapshot),
         account=account,
-        documents=[StoredDocument.model_validate(one) for one in snapshot.documents],
+        documents=[StoredDocument.model_validate(document) for document in snapshot.documents],
         values=filled,
         attachments=[
             FilledAttachment(
-                uuid=one.uuid,
-                filename=one.filename,
-                file=BlobRef.model_validate(one.file),
-                created_at=one.created_at,
-                url=links.to(one.file, one.filename) if links else "",
+                uuid=attachment.uuid,
+                filename=attachment.filename,
+                file=BlobRef.model_validate(attachment.file),
+                created_at=attachment.created_at,
+                url=links.to(attachment.file, attachment.filename) if links else "",
             )
-            for one in attachments
-            if one.uuid in used
+            for attachment in attachments
+            if attachment.uuid in used
         ]
         + stamps,
         parties=parties,
@@ -181,12 +190,14 @@ def _values_so_far(
     row: SubmissionRow, fields: Sequence[FieldDefinition], submitters: Sequence[SubmitterRow], account: Account
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for one in submitters:
-        own = [field for field in fields if field.submitter_uuid == one.party_uuid]
-        if one.completed_at is None:
-            values.update(filling.with_defaults(own, one.values, signing(row, one, row.updated_at, account)))
+    for submitter in submitters:
+        own_fields = [field for field in fields if field.submitter_uuid == submitter.party_uuid]
+        if submitter.completed_at is None:
+            values.update(
+                filling.with_defaults(own_fields, submitter.values, signing(row, submitter, row.updated_at, account))
+            )
         else:
-            values.update(one.values)
+            values.update(submitter.values)
     return values
 
 
@@ -201,7 +212,7 @@ def _on_paper(
 ) -> list[FieldValue]:
     """The fields that are not ``hidden``, with what goes into them; ``pending_at`` is the moment for parties that are not
     done."""
-    owners = {one.party_uuid: one for one in submitters}
+    owners = {submitter.party_uuid: submitter for submitter in submitters}
     filled = []
     for field in fields:
         owner, value = owners.get(field.submitter_uuid), values.get(field.uuid)
@@ -218,30 +229,30 @@ def _on_paper(
     return filled
 
 
-def _party(one: SubmitterRow) -> PartySummary:
+def _party(submitter: SubmitterRow) -> PartySummary:
     return PartySummary(
-        id=one.id,
-        role=one.role,
-        name=one.name,
-        email=one.email,
-        phone=one.phone,
-        status=one.status,
-        ip=one.visit.get("ip"),
-        user_agent=one.visit.get("user_agent"),
-        time_zone=one.visit.get("time_zone"),
-        invited_at=one.invited_at,
-        sent_at=one.sent_at,
-        opened_at=one.opened_at,
-        completed_at=one.completed_at,
-        completed_by_api=one.completed_by_api,
-        decline_reason=one.decline_reason,
-        consent=one.consent,
+        id=submitter.id,
+        role=submitter.role,
+        name=submitter.name,
+        email=submitter.email,
+        phone=submitter.phone,
+        status=submitter.status,
+        ip=submitter.visit.get("ip"),
+        user_agent=submitter.visit.get("user_agent"),
+        time_zone=submitter.visit.get("time_zone"),
+        invited_at=submitter.invited_at,
+        sent_at=submitter.sent_at,
+        opened_at=submitter.opened_at,
+        completed_at=submitter.completed_at,
+        completed_by_api=submitter.completed_by_api,
+        decline_reason=submitter.decline_reason,
+        consent=submitter.consent,
     )
 
 
 def _notes(filled: Sequence[FieldValue], chosen: Mapping[str, str], account: Account) -> list[SignatureNote]:
     return [
         SignatureNote(field_uuid=field.uuid, reason=chosen.get(field.uuid))
-        for field in (one.field for one in filled if one.field.type is FieldType.SIGNATURE and one.value)
+        for field in (entry.field for entry in filled if entry.field.type is FieldType.SIGNATURE and entry.value)
         if field.uuid in chosen or account.with_signature_id or field.preferences.get("with_signature_id")
     ]

@@ -49,12 +49,16 @@ def to(
     covers: int | None = None,
 ) -> Shown:
     """Describe what ``submitter`` sees. ``covers`` None: with the values of all who have completed."""
-    completed = [one for one in submitters if one.status == SubmitterStatus.COMPLETED and one.id != submitter.id]
+    completed = [
+        other for other in submitters if other.status == SubmitterStatus.COMPLETED and other.id != submitter.id
+    ]
     if covers is None:
-        covers = sum(1 << one.position for one in completed)
+        covers = sum(1 << submitter.position for submitter in completed)
     theirs = of_others(submitter, submitters, covers)
-    owners = {one.party_uuid: one for one in submitters}
-    parts = {f"documents.{one['uuid']}": canonical_json.digest(document(one)) for one in snapshot.documents}
+    owners = {submitter.party_uuid: submitter for submitter in submitters}
+    parts = {
+        f"documents.{document_['uuid']}": canonical_json.digest(document(document_)) for document_ in snapshot.documents
+    }
     for field in snapshot.fields:
         owner = owners.get(field["submitter_uuid"])
         if owner is not None and field["type"] in UNTOUCHABLE:
@@ -65,20 +69,20 @@ def to(
         else:
             value = theirs.get(field["uuid"])
         parts[f"fields.{field['uuid']}"] = canonical_json.digest({"field": field, "value": value})
-    if (asked := consent.asked(submitter)) is not None:
-        parts["consent"] = canonical_json.digest(asked.model_dump(mode="json"))
-    whole = {"version": VERSION, "submission": row.id, "submitter": submitter.id, "covers": covers, "parts": parts}
-    return Shown(canonical_json.digest(whole), covers, parts)
+    if (question := consent.required_consent(submitter)) is not None:
+        parts["consent"] = canonical_json.digest(question.model_dump(mode="json"))
+    digested = {"version": VERSION, "submission": row.id, "submitter": submitter.id, "covers": covers, "parts": parts}
+    return Shown(canonical_json.digest(digested), covers, parts)
 
 
 def of_others(submitter: SubmitterRow, submitters: Iterable[SubmitterRow], covers: int | None = None) -> dict[str, Any]:
     """The values, by field uuid, of the other parties that have completed, and that ``covers`` names if it is given."""
     return {
         uuid: value
-        for one in submitters
-        if one.id != submitter.id and one.status == SubmitterStatus.COMPLETED
-        if covers is None or covers >> one.position & 1
-        for uuid, value in one.values.items()
+        for other in submitters
+        if other.id != submitter.id and other.status == SubmitterStatus.COMPLETED
+        if covers is None or covers >> other.position & 1
+        for uuid, value in other.values.items()
     }
 
 
@@ -94,9 +98,9 @@ def require_same(
     token = token or submitter.seen.get("token")
     if token is None:
         return to(submitter, row, snapshot, submitters)
-    known = _TOKEN.fullmatch(token)
-    if known is not None:
-        now = to(submitter, row, snapshot, submitters, int(known[1], 16))
+    match = _TOKEN.fullmatch(token)
+    if match is not None:
+        now = to(submitter, row, snapshot, submitters, int(match[1], 16))
         if now.token == token:
             return now
     raise ServiceError(
@@ -111,22 +115,22 @@ def remembered(shown: Shown) -> dict[str, Any]:
     return {"token": shown.token, "parts": dict(shown.parts)}
 
 
-def given(submitter: SubmitterRow, snapshot: SnapshotRow, attachments: Sequence[AttachmentRow]) -> dict[str, Any]:
+def digests_of(submitter: SubmitterRow, snapshot: SnapshotRow, attachments: Sequence[AttachmentRow]) -> dict[str, Any]:
     """Describe what was given, for the line of a completion: each document's SHA-256, and a digest of the party's values (of
     files, their SHA-256). The values themselves are not in the line."""
     return {
-        "documents": [one["file"]["sha256"] for one in snapshot.documents],
+        "documents": [document["file"]["sha256"] for document in snapshot.documents],
         "values": statements.given_digest(values(submitter, attachments), submitter.reasons),
     }
 
 
 def values(submitter: SubmitterRow, attachments: Iterable[AttachmentRow]) -> dict[str, Any]:
     """What a party has given, by field uuid: files by their SHA-256, empty ones left out."""
-    files = {one.uuid: one.file["sha256"] for one in attachments}
+    files = {attachment.uuid: attachment.file["sha256"] for attachment in attachments}
 
     def of(value: Any) -> Any:
         if isinstance(value, list):
-            return [of(one) for one in value]
+            return [of(item) for item in value]
         return files.get(value, value) if isinstance(value, str) else value
 
     return {uuid: of(value) for uuid, value in submitter.values.items() if value is not None}
@@ -150,9 +154,9 @@ def _standing(field: Mapping[str, Any], owner: SubmitterRow, row: SubmissionRow)
         return None
 
 
-def document(one: Mapping[str, Any]) -> dict[str, Any]:
+def document(stored: Mapping[str, Any]) -> dict[str, Any]:
     """What a digest covers of a document."""
-    return {"name": one["name"], "sha256": one["file"]["sha256"], "conditions": one.get("conditions") or []}
+    return {"name": stored["name"], "sha256": stored["file"]["sha256"], "conditions": stored.get("conditions") or []}
 
 
 def _changes(seen: Mapping[str, Any], token: str, now: Shown) -> list[dict[str, str]]:

@@ -26,23 +26,23 @@ from services.submissions.models import AttachmentRow, SnapshotRow, StatementRow
 from services.submissions.storage import store, trail
 
 
-def confirm(found: store.Loaded, lines: Sequence[trail.Appended], at: datetime) -> dict[int, str]:
+def confirm(submission: store.Loaded, lines: Sequence[trail.Appended], at: datetime) -> dict[int, str]:
     """State each completion among the ``lines`` that were just appended, and have it signed. Returns the receipts, by
     submitter."""
     return {
-        line.submitter_id: _confirm(found, found.submitter(line.submitter_id), line, at)
+        line.submitter_id: _confirm(submission, submission.submitter(line.submitter_id), line, at)
         for line in lines
         if line.event_type in trail.COMPLETIONS and line.submitter_id is not None
     }
 
 
-def _confirm(found: store.Loaded, submitter: SubmitterRow, line: trail.Appended, at: datetime) -> str:
-    row, snapshot = found.row, found.snapshot
+def _confirm(submission: store.Loaded, submitter: SubmitterRow, line: trail.Appended, at: datetime) -> str:
+    row, snapshot = submission.row, submission.snapshot
     parts = Parts(
         paper=statements.paper_parts(_documents(snapshot), snapshot.fields, submitter.party_uuid),
-        values=statements.value_parts(shown.values(submitter, found.attachments), submitter.reasons),
+        values=statements.value_parts(shown.values(submitter, submission.attachments), submitter.reasons),
     )
-    made = Statement(
+    statement = Statement(
         submission=row.id,
         submitter=submitter.id,
         completed_at=at,
@@ -50,34 +50,34 @@ def _confirm(found: store.Loaded, submitter: SubmitterRow, line: trail.Appended,
         head=LineReference(number=row.trail_length, hash=row.trail_hash),
         shown=line.data.get("shown"),
         values=line.data["values"],
-        documents={one["uuid"]: one["file"]["sha256"] for one in snapshot.documents},
+        documents={document["uuid"]: document["file"]["sha256"] for document in snapshot.documents},
         paper=statements.paper_digest(parts.paper),
     )
-    sha256 = statements.digest(made)
+    sha256 = statements.digest(statement)
     receipt = statements.receipt(sha256)
     note = {
         "sha256": sha256,
         "submission_id": row.id,
         "submitter_id": submitter.id,
         "receipt": receipt,
-        "statement": made.model_dump(mode="json"),
+        "statement": statement.model_dump(mode="json"),
         "parts": parts.model_dump(mode="json"),
         "created_at": at,
     }
-    found.session.execute(sa.insert(StatementRow), note)
-    due = StatementDue(statement=made, parts=parts, sealing=row.sealing_status == SealingStatus.SEALING)
-    emit(found.session, events.STATEMENT_DUE, due, subject=f"submission:{row.id}")
+    submission.session.execute(sa.insert(StatementRow), note)
+    due = StatementDue(statement=statement, parts=parts, sealing=row.sealing_status == SealingStatus.SEALING)
+    emit(submission.session, events.STATEMENT_DUE, due, subject=f"submission:{row.id}")
     return receipt
 
 
-def to_check(found: store.Loaded) -> ToCheck:
+def to_check(submission: store.Loaded) -> ToCheck:
     """Describe what is to be sealed as the rows have it today, for rendering to compare with the statements."""
-    noted = {one.submitter_id: one for one in of_submission(found.session, found.row.id)}
-    completed = [one for one in found.submitters if one.status == SubmitterStatus.COMPLETED]
+    noted = {row.submitter_id: row for row in of_submission(submission.session, submission.row.id)}
+    completed = [submitter for submitter in submission.submitters if submitter.status == SubmitterStatus.COMPLETED]
     return ToCheck(
-        documents=_documents(found.snapshot),
-        fields=found.snapshot.fields,
-        parties=[_given(one, found.attachments, noted.get(one.id)) for one in completed],
+        documents=_documents(submission.snapshot),
+        fields=submission.snapshot.fields,
+        parties=[_given(submitter, submission.attachments, noted.get(submitter.id)) for submitter in completed],
     )
 
 
@@ -93,24 +93,24 @@ def _given(submitter: SubmitterRow, attachments: Iterable[AttachmentRow], noted:
 
 
 def _documents(snapshot: SnapshotRow) -> dict[str, dict[str, Any]]:
-    return {one["uuid"]: shown.document(one) for one in snapshot.documents}
+    return {document["uuid"]: shown.document(document) for document in snapshot.documents}
 
 
 def note_signed(session: Session, signed: StatementSigned) -> None:
     """Note where a statement is kept."""
-    kept = signed.signed.model_dump(mode="json")
-    session.execute(sa.update(StatementRow).where(StatementRow.sha256 == signed.sha256).values(signed=kept))
+    signed_json = signed.signed.model_dump(mode="json")
+    session.execute(sa.update(StatementRow).where(StatementRow.sha256 == signed.sha256).values(signed=signed_json))
 
 
 def of_submission(session: Session, submission_id: int) -> list[StatementRow]:
     """The statements of a submission, in the order of the completions."""
-    found = sa.select(StatementRow).where(StatementRow.submission_id == submission_id)
-    return list(session.scalars(found.order_by(StatementRow.created_at, StatementRow.submitter_id)))
+    query = sa.select(StatementRow).where(StatementRow.submission_id == submission_id)
+    return list(session.scalars(query.order_by(StatementRow.created_at, StatementRow.submitter_id)))
 
 
 def receipts(session: Session, submission_id: int) -> dict[int, str]:
     """The receipt of each party that has completed, by submitter."""
-    return {one.submitter_id: one.receipt for one in of_submission(session, submission_id)}
+    return {row.submitter_id: row.receipt for row in of_submission(session, submission_id)}
 
 
 def receipt_of(session: Session, submitter_id: int) -> str | None:
@@ -120,27 +120,27 @@ def receipt_of(session: Session, submitter_id: int) -> str | None:
 
 def find(session: Session, query: FindReceipt) -> FoundReceipt:
     """Tell what a receipt stands for. Raises ServiceError("not_found") for what is none of ours."""
-    wanted = statements.read_receipt(query.receipt)
-    found = session.execute(
+    digits = statements.read_receipt(query.receipt)
+    match = session.execute(
         sa.select(StatementRow, SubmissionRow)
         .join(SubmissionRow, SubmissionRow.id == StatementRow.submission_id)
-        .where(StatementRow.receipt == wanted)
+        .where(StatementRow.receipt == digits)
     ).first()
-    if wanted is None or found is None:
+    if digits is None or match is None:
         raise not_found("Receipt")
-    row, submission = found
-    made = Statement.model_validate(row.statement)
-    files = [BlobRef.model_validate(one["file"]) for one in (submission.results or {}).get("documents", ())]
+    row, submission = match
+    statement = Statement.model_validate(row.statement)
+    files = [BlobRef.model_validate(document["file"]) for document in (submission.results or {}).get("documents", ())]
     if submission.results:
         files.append(BlobRef.model_validate(submission.results["audit_trail"]))
     return FoundReceipt(
         receipt=row.receipt,
-        statement=made,
-        completed_at=made.completed_at,
+        statement=statement,
+        completed_at=statement.completed_at,
         signed=SignedStatement.model_validate(row.signed) if row.signed else None,
         sealing_status=SealingStatus(submission.sealing_status) if submission.sealing_status else None,
         sealed_at=_sealed_at(session, submission),
-        sealed=[one.sha256 for one in files],
+        sealed=[file.sha256 for file in files],
     )
 
 

@@ -34,52 +34,52 @@ class ToldSubmission:
 
 def parties(submitters: Sequence[SubmitterRow], lines: Sequence[TrailRow]) -> list[SubmitterRow]:
     """Copy the rows, belonging to no session, with everything that the lines tell in place of what the rows say today."""
-    found = []
+    copies = []
     for row in submitters:
-        own = _with_this_link([line for line in lines if line.submitter_id == row.id])
-        told = _told(own)
-        found.append(SubmitterRow(**{key: getattr(row, key) for key in _COLUMNS} | told) if told else row)
-    return found
+        own_lines = _with_this_link([line for line in lines if line.submitter_id == row.id])
+        columns = _told(own_lines)
+        copies.append(SubmitterRow(**{key: getattr(row, key) for key in _COLUMNS} | columns) if columns else row)
+    return copies
 
 
 def submission(row: SubmissionRow, lines: Sequence[TrailRow]) -> ToldSubmission:
     """Tell what the submission is called, and from when until when it ran."""
-    made = next((line for line in lines if line.event_type == trail.CREATE_SUBMISSION), None)
+    creation = next((line for line in lines if line.event_type == trail.CREATE_SUBMISSION), None)
     done = [line.occurred_at for line in lines if line.event_type in trail.COMPLETIONS]
-    name = row.name if made is None or "parties" not in made.data else made.data.get("name")
-    for line in lines if made is not None and "parties" in made.data else ():
-        for one in line.data.get("changes", ()) if line.event_type == trail.UPDATE_SUBMISSION else ():
-            name = one["after"] if one["what"] == "name" else name
-    return ToldSubmission(name, made.occurred_at if made else row.created_at, max(done, default=row.signed_at))
+    name = row.name if creation is None or "parties" not in creation.data else creation.data.get("name")
+    for line in lines if creation is not None and "parties" in creation.data else ():
+        for change in line.data.get("changes", ()) if line.event_type == trail.UPDATE_SUBMISSION else ():
+            name = change["after"] if change["what"] == "name" else name
+    return ToldSubmission(name, creation.occurred_at if creation else row.created_at, max(done, default=row.signed_at))
 
 
-def _with_this_link(own: Sequence[TrailRow]) -> Sequence[TrailRow]:
+def _with_this_link(lines: Sequence[TrailRow]) -> Sequence[TrailRow]:
     """What happened before a submitter's link was replaced, happened to somebody else."""
-    replaced = [number for number, line in enumerate(own, 1) if line.event_type in _REPLACED]
-    return own[replaced[-1] :] if replaced else own
+    replaced = [number for number, line in enumerate(lines, 1) if line.event_type in _REPLACED]
+    return lines[replaced[-1] :] if replaced else lines
 
 
-def _told(own: Sequence[TrailRow]) -> dict[str, Any]:
+def _told(lines: Sequence[TrailRow]) -> dict[str, Any]:
     """The columns of a submitter as their lines tell them; empty when an older version wrote the lines that count."""
-    done = next((line for line in own if line.event_type in trail.COMPLETIONS), None)
-    naming = done or next((line for line in reversed(own) if "party" in line.data), None)
-    who: Mapping[str, Any] | None = naming.data.get("party") if naming else None
-    if who is None:
+    done = next((line for line in lines if line.event_type in trail.COMPLETIONS), None)
+    naming = done or next((line for line in reversed(lines) if "party" in line.data), None)
+    named: Mapping[str, Any] | None = naming.data.get("party") if naming else None
+    if named is None:
         return {}
     by_api = done.data.get("by") if done is not None and done.event_type == trail.API_COMPLETE_FORM else None
-    visits = [line for line in own if line.event_type in _VISITS]
+    visits = [line for line in lines if line.event_type in _VISITS]
     status = SubmitterStatus.COMPLETED if done else SubmitterStatus.PENDING
     return {
-        **{key: who.get(key) for key in trail.PARTY},
-        "role": who.get("role") or "",
+        **{key: named.get(key) for key in trail.PARTY},
+        "role": named.get("role") or "",
         "status": status.value,
         "visit": _visit(visits),
-        "invited_at": _first(own, trail.INVITE_PARTY),
-        "sent_at": _sent(own, who),
+        "invited_at": _first(lines, trail.INVITE_PARTY),
+        "sent_at": _sent(lines, named),
         "opened_at": visits[0].occurred_at if visits else None,
         "completed_at": done.occurred_at if done else None,
         "completed_by_api": by_api,
-        "consent": _consent(own),
+        "consent": _consent(lines),
     }
 
 
@@ -87,22 +87,24 @@ def _visit(visits: Sequence[TrailRow]) -> dict[str, Any]:
     return {key: value for line in visits for key in ("ip", "user_agent", "time_zone") if (value := line.data.get(key))}
 
 
-def _first(own: Sequence[TrailRow], *kinds: str) -> datetime | None:
-    return next((line.occurred_at for line in own if line.event_type in kinds), None)
+def _first(lines: Sequence[TrailRow], *kinds: str) -> datetime | None:
+    return next((line.occurred_at for line in lines if line.event_type in kinds), None)
 
 
-def _sent(own: Sequence[TrailRow], who: Mapping[str, Any]) -> datetime | None:
+def _sent(lines: Sequence[TrailRow], named: Mapping[str, Any]) -> datetime | None:
     """When the first invitation left that went to them: the news of one to an address before may have come late. Lines of
     older versions name no address."""
-    theirs = {addresses.mailbox(address) for address in (None, who.get("email"), who.get("phone"))}
-    sent = (line.data for line in own if line.event_type in _SENT)
-    times = (one.get("sent_at") for one in sent if addresses.mailbox(one.get("email") or one.get("phone")) in theirs)
+    theirs = {addresses.mailbox(address) for address in (None, named.get("email"), named.get("phone"))}
+    sent = (line.data for line in lines if line.event_type in _SENT)
+    times = (
+        data.get("sent_at") for data in sent if addresses.mailbox(data.get("email") or data.get("phone")) in theirs
+    )
     return next((datetime.fromisoformat(at) for at in times if at), None)
 
 
-def _consent(own: Sequence[TrailRow]) -> dict[str, Any] | None:
-    given = next((line for line in reversed(own) if line.event_type == trail.GIVE_CONSENT), None)
-    if given is None:
+def _consent(lines: Sequence[TrailRow]) -> dict[str, Any] | None:
+    consent = next((line for line in reversed(lines) if line.event_type == trail.GIVE_CONSENT), None)
+    if consent is None:
         return None
-    words = {key: given.data[key] for key in ("text", "url") if given.data.get(key)}
-    return {"agreed_at": iso(given.occurred_at), **words}
+    words = {key: consent.data[key] for key in ("text", "url") if consent.data.get(key)}
+    return {"agreed_at": iso(consent.occurred_at), **words}

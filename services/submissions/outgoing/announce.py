@@ -50,14 +50,14 @@ _PUBLIC: dict[Fact, tuple[Event, ...]] = {
 
 
 @dataclass
-class Telling:
+class Announcement:
     """One transaction's worth of news. ``data`` goes into the trail's lines; ``by_api`` says which API user acts in the
     signer's place (``trail.by``). ``again_by`` says how an invitation is sent again: by ``email``, by ``sms``. ``kept`` is what
     events of an earlier moment of the transaction say, by type and submitter. ``signed`` is what the line of a submitter's
-    completion says of what was signed, and how (``shown.given``, ``let_in``). ``readdressed``: a signer has got another address
-    and link, and is invited anew. ``receipts`` are those of who has completed, by submitter."""
+    completion says of what was signed, and how (``shown.digests_of``, ``let_in``). ``readdressed``: a signer has got another
+    address and link, and is invited anew. ``receipts`` are those of who has completed, by submitter."""
 
-    found: Loaded
+    submission: Loaded
     site: Site
     now: datetime
     data: dict[str, Any] = field(default_factory=dict)
@@ -70,41 +70,43 @@ class Telling:
 
     @property
     def attachments(self) -> list[AttachmentRow]:
-        return self.found.attachments
+        return self.submission.attachments
 
     @cached_property
     def context(self) -> MailContext:
-        return mails.context(self.found, self.site, self.attachments)
+        return mails.context(self.submission, self.site, self.attachments)
 
     @property
     def subject(self) -> str:
-        return f"submission:{self.found.row.id}"
+        return f"submission:{self.submission.row.id}"
 
 
-def announce(telling: Telling, happened: Sequence[Happened]) -> None:
+def announce(announcement: Announcement, happened: Sequence[Happened]) -> None:
     """Tell what happened, in order. The rows must already say so; what they said of an earlier moment, ``keep`` has kept."""
-    found = telling.found
-    with found.session.no_autoflush:  # the rows change with every event; they are written once
-        lines = trail.append(found, [line for one in happened if (line := _line(telling, one))], telling.now)
-        telling.receipts |= statements.confirm(found, lines, telling.now)
-        for one in happened:
-            for event in _PUBLIC.get(one.fact, ()):
-                data = telling.kept.get((event.type, one.submitter_id))
-                publish(telling, event, _data(telling, event, one) if data is None else data)
-            _hand_over(telling, one)
+    submission = announcement.submission
+    with submission.session.no_autoflush:  # the rows change with every event; they are written once
+        lines = trail.append(
+            submission, [line for happening in happened if (line := _line(announcement, happening))], announcement.now
+        )
+        announcement.receipts |= statements.confirm(submission, lines, announcement.now)
+        for happening in happened:
+            for event in _PUBLIC.get(happening.fact, ()):
+                data = announcement.kept.get((event.type, happening.submitter_id))
+                publish(announcement, event, _data(announcement, event, happening) if data is None else data)
+            _hand_over(announcement, happening)
 
 
-def keep(telling: Telling, happened: Sequence[Happened]) -> None:
+def keep(announcement: Announcement, happened: Sequence[Happened]) -> None:
     """Keep what is to be told of this, as it is now: before the rest of the transaction changes the rows further."""
-    with telling.found.session.no_autoflush:
-        for one in happened:
-            for event in _PUBLIC.get(one.fact, ()):
-                telling.kept[event.type, one.submitter_id] = _data(telling, event, one)
+    with announcement.submission.session.no_autoflush:
+        for happening in happened:
+            for event in _PUBLIC.get(happening.fact, ()):
+                announcement.kept[event.type, happening.submitter_id] = _data(announcement, event, happening)
 
 
-def publish(telling: Telling, event: Event, data: dict[str, Any]) -> None:
+def publish(announcement: Announcement, event: Event, data: dict[str, Any]) -> None:
     """One public event, with the next number."""
-    row, template = telling.found.row, telling.found.template
+    row, template = announcement.submission.row, announcement.submission.template
     row.event_sequence += 1
     public = PublicData(
         data=data,
@@ -113,119 +115,130 @@ def publish(telling: Telling, event: Event, data: dict[str, Any]) -> None:
         shared=bool(template and template.shared),
         created_by_id=row.created_by_id,
     )
-    emit(telling.found.session, event, public, subject=telling.subject, sequence=row.event_sequence)
+    emit(announcement.submission.session, event, public, subject=announcement.subject, sequence=row.event_sequence)
 
 
-def form_sent(telling: Telling, submitter_id: int) -> None:
+def form_sent(announcement: Announcement, submitter_id: int) -> None:
     """The invitation has left."""
-    publish(telling, events.FORM_SENT, _form_data(telling, submitter_id))
+    publish(announcement, events.FORM_SENT, _form_data(announcement, submitter_id))
 
 
-def wrong_recipient(telling: Telling, submitter_id: int, reason: str) -> None:
+def wrong_recipient(announcement: Announcement, submitter_id: int, reason: str) -> None:
     """The sender is told that a link has reached somebody else."""
-    found = telling.found
-    if mails.sender_wants_mail(found):
-        told = WrongRecipientMail(context=telling.context, submitter_id=submitter_id, reason=reason)
-        emit(found.session, events.WRONG_RECIPIENT_MAIL_DUE, told, subject=telling.subject)
+    submission = announcement.submission
+    if mails.sender_wants_mail(submission):
+        mail = WrongRecipientMail(context=announcement.context, submitter_id=submitter_id, reason=reason)
+        emit(submission.session, events.WRONG_RECIPIENT_MAIL_DUE, mail, subject=announcement.subject)
 
 
-def order_seal(telling: Telling) -> None:
+def order_seal(announcement: Announcement) -> None:
     """Ask rendering for the sealing that the row's ``seal_id`` names; asked twice it is done once."""
-    found = telling.found
-    lines = trail.lines_of(found.session, [found.row.id])
-    order = sealing.seal_request(found.row, found.snapshot, found.submitters, telling.attachments, lines, telling.site)
-    order = order.model_copy(update={"to_check": statements.to_check(found)})
-    emit(found.session, events.SEALING_DUE, order, subject=telling.subject)
+    submission = announcement.submission
+    lines = trail.lines_of(submission.session, [submission.row.id])
+    order = sealing.seal_request(
+        submission.row, submission.snapshot, submission.submitters, announcement.attachments, lines, announcement.site
+    )
+    order = order.model_copy(update={"to_check": statements.to_check(submission)})
+    emit(submission.session, events.SEALING_DUE, order, subject=announcement.subject)
 
 
-def preferences_given(telling: Telling, actor: Actor, preferences: dict[str, Any]) -> None:
+def preferences_given(announcement: Announcement, actor: Actor, preferences: dict[str, Any]) -> None:
     """The template keeps what was given with a submission of it (specification 2.8)."""
-    template_id = telling.found.row.template_id
+    template_id = announcement.submission.row.template_id
     if template_id is not None:
-        given = PreferencesGiven(template_id=template_id, actor=actor, preferences=preferences)
-        emit(telling.found.session, events.PREFERENCES_GIVEN, given, subject=f"template:{template_id}")
+        event = PreferencesGiven(template_id=template_id, actor=actor, preferences=preferences)
+        emit(announcement.submission.session, events.PREFERENCES_GIVEN, event, subject=f"template:{template_id}")
 
 
-def erased(telling: Telling) -> None:
+def erased(announcement: Announcement) -> None:
     emit(
-        telling.found.session,
+        announcement.submission.session,
         events.SUBMISSION_ERASED,
-        Erased(submission_id=telling.found.row.id),
-        subject=telling.subject,
+        Erased(submission_id=announcement.submission.row.id),
+        subject=announcement.subject,
     )
 
 
-def _line(telling: Telling, one: Happened) -> trail.Line | None:
-    event_type = _LINES.get(one.fact)
+def _line(announcement: Announcement, event: Happened) -> trail.Line | None:
+    event_type = _LINES.get(event.fact)
     if event_type is None:
         return None
-    if one.submitter_id is None:
-        return trail.Line(event_type, None, telling.data)
-    if one.fact is Fact.INVITED:  # their turn has come; who acted is somebody else
-        return trail.Line(event_type, one.submitter_id)
-    if one.fact is Fact.INVITED_AGAIN:
-        return trail.Line(event_type, one.submitter_id, {**telling.data, "sent_by": _ways(telling, one.submitter_id)})
-    if one.fact is Fact.COMPLETED:
-        signed = telling.signed.get(one.submitter_id, {})
-        if telling.by_api is not None:
-            return trail.Line(trail.API_COMPLETE_FORM, one.submitter_id, {**telling.by_api, **signed})
-        return trail.Line(event_type, one.submitter_id, {**telling.data, **signed})
-    return trail.Line(event_type, one.submitter_id, telling.data)
+    if event.submitter_id is None:
+        return trail.Line(event_type, None, announcement.data)
+    if event.fact is Fact.INVITED:  # their turn has come; who acted is somebody else
+        return trail.Line(event_type, event.submitter_id)
+    if event.fact is Fact.INVITED_AGAIN:
+        return trail.Line(
+            event_type, event.submitter_id, {**announcement.data, "sent_by": _ways(announcement, event.submitter_id)}
+        )
+    if event.fact is Fact.COMPLETED:
+        signed = announcement.signed.get(event.submitter_id, {})
+        if announcement.by_api is not None:
+            return trail.Line(trail.API_COMPLETE_FORM, event.submitter_id, {**announcement.by_api, **signed})
+        return trail.Line(event_type, event.submitter_id, {**announcement.data, **signed})
+    return trail.Line(event_type, event.submitter_id, announcement.data)
 
 
-def _ways(telling: Telling, submitter_id: int) -> list[str]:
+def _ways(announcement: Announcement, submitter_id: int) -> list[str]:
     """How an invitation is sent again."""
-    submitter = telling.found.submitter(submitter_id)
-    wanted = {"email": mails.wants_mail(submitter), "sms": sms.wants_sms(submitter)}
-    return [way for way, wants in wanted.items() if wants and telling.again_by.get(way)]
+    submitter = announcement.submission.submitter(submitter_id)
+    wishes = {"email": mails.wants_mail(submitter), "sms": sms.wants_sms(submitter)}
+    return [channel for channel, wants in wishes.items() if wants and announcement.again_by.get(channel)]
 
 
-def _hand_over(telling: Telling, one: Happened) -> None:
+def _hand_over(announcement: Announcement, event: Happened) -> None:
     """What the other services have to do because of it."""
-    found, session = telling.found, telling.found.session
-    if one.fact in (Fact.INVITED, Fact.INVITED_AGAIN) and one.submitter_id is not None:
-        submitter = found.submitter(one.submitter_id)
-        first = one.fact is Fact.INVITED
-        if first and found.row.source == "link" and not telling.readdressed:
+    submission, session = announcement.submission, announcement.submission.session
+    if event.fact in (Fact.INVITED, Fact.INVITED_AGAIN) and event.submitter_id is not None:
+        submitter = submission.submitter(event.submitter_id)
+        first = event.fact is Fact.INVITED
+        if first and submission.row.source == "link" and not announcement.readdressed:
             return  # they are on their way to the form, and their address may be anybody's
-        if mails.wants_mail(submitter) and (first or telling.again_by.get("email")):
-            due = mails.invitation(found, submitter, telling.context)
-            emit(session, events.INVITATION_DUE, due, subject=telling.subject)
+        if mails.wants_mail(submitter) and (first or announcement.again_by.get("email")):
+            due = mails.invitation(submission, submitter, announcement.context)
+            emit(session, events.INVITATION_DUE, due, subject=announcement.subject)
             if first or not reminders.are_planned(session, submitter):
-                reminders.plan(found, submitter, telling.now)
-        if sms.wants_sms(submitter) and (first or telling.again_by.get("sms")):
-            emit(session, events.SMS_DUE, sms.invitation(found, submitter, telling.context), subject=telling.subject)
-    elif one.fact is Fact.SEALING:
-        order_seal(telling)
-    elif one.fact is Fact.SEALED:
-        if told := mails.completion(found, telling.site, telling.context, telling.now):
-            emit(session, events.COMPLETION_MAILS_DUE, told, subject=telling.subject)
-    elif one.fact is Fact.DECLINED and one.submitter_id is not None and mails.sender_wants_mail(found):
-        told_of = mails.declined(found.submitter(one.submitter_id), telling.context)
-        emit(session, events.DECLINE_MAIL_DUE, told_of, subject=telling.subject)
+                reminders.plan(submission, submitter, announcement.now)
+        if sms.wants_sms(submitter) and (first or announcement.again_by.get("sms")):
+            emit(
+                session,
+                events.SMS_DUE,
+                sms.invitation(submission, submitter, announcement.context),
+                subject=announcement.subject,
+            )
+    elif event.fact is Fact.SEALING:
+        order_seal(announcement)
+    elif event.fact is Fact.SEALED:
+        if mails_due := mails.completion(submission, announcement.site, announcement.context, announcement.now):
+            emit(session, events.COMPLETION_MAILS_DUE, mails_due, subject=announcement.subject)
+    elif event.fact is Fact.DECLINED and event.submitter_id is not None and mails.sender_wants_mail(submission):
+        told_of = mails.declined(submission.submitter(event.submitter_id), announcement.context)
+        emit(session, events.DECLINE_MAIL_DUE, told_of, subject=announcement.subject)
 
 
-def _data(telling: Telling, event: Event, one: Happened) -> dict[str, Any]:
+def _data(announcement: Announcement, event: Event, happening: Happened) -> dict[str, Any]:
     if event.type.startswith("form."):
-        return _form_data(telling, one.submitter_id)
-    return present.submission_data(_shown(telling))
+        return _form_data(announcement, happening.submitter_id)
+    return present.submission_data(_shown(announcement))
 
 
-def _form_data(telling: Telling, submitter_id: int | None) -> dict[str, Any]:
+def _form_data(announcement: Announcement, submitter_id: int | None) -> dict[str, Any]:
     if submitter_id is None:
         raise ValueError("a form event is about a submitter")
-    page = telling.site.submission_page(telling.found.row.slug)
-    return present.form_data(_shown(telling), telling.found.submitter(submitter_id), page)
+    page = announcement.site.submission_page(announcement.submission.row.slug)
+    return present.form_data(_shown(announcement), announcement.submission.submitter(submitter_id), page)
 
 
-def _shown(telling: Telling) -> present.Shown:
+def _shown(announcement: Announcement) -> present.SubmissionView:
     """The submission as events show it: masked values crossed out, links that need an API key."""
-    found, links = telling.found, telling.site.lasting()
-    return present.Shown(
-        row=found.row,
-        template=found.template,
-        submitters=found.submitters,
-        status=found.state.status_at(telling.now),
+    submission, links = announcement.submission, announcement.site.lasting()
+    return present.SubmissionView(
+        row=submission.row,
+        template=submission.template,
+        submitters=submission.submitters,
+        status=submission.state.status_at(announcement.now),
         links=links,
-        values=present.ValuesView(found.fields, {one.uuid: one for one in telling.attachments}, links),
+        values=present.ValuesView(
+            submission.fields, {attachment.uuid: attachment for attachment in announcement.attachments}, links
+        ),
     )

@@ -18,10 +18,10 @@ from services.submissions.storage import branding
 from services.submissions.storage.store import Loaded
 
 
-def context(found: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> MailContext:
-    row, snapshot = found.row, found.snapshot
+def context(submission: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> MailContext:
+    row, snapshot = submission.row, submission.snapshot
     links = site.lasting()
-    shown = present.ValuesView(found.fields, {one.uuid: one for one in attachments}, links)
+    shown = present.ValuesView(submission.fields, {attachment.uuid: attachment for attachment in attachments}, links)
     account = Account.model_validate(snapshot.account)
     return MailContext(
         submission_id=row.id,
@@ -38,24 +38,24 @@ def context(found: Loaded, site: Site, attachments: Sequence[AttachmentRow]) -> 
         reply_to=row.details.get("reply_to"),
         parties=[
             Recipient(
-                submitter_id=one.id,
-                role=one.role,
-                name=one.name,
-                email=one.email,
-                link=site.signing_page(one.slug),
-                slug=one.slug,
-                send_email=bool(one.preferences.get("send_email")),
-                status=one.status,
-                values={**dict.fromkeys(shown.names_of(one)), **shown.of(one)},
-                **_brand(one, account),
+                submitter_id=submitter.id,
+                role=submitter.role,
+                name=submitter.name,
+                email=submitter.email,
+                link=site.signing_page(submitter.slug),
+                slug=submitter.slug,
+                send_email=bool(submitter.preferences.get("send_email")),
+                status=submitter.status,
+                values={**dict.fromkeys(shown.names_of(submitter)), **shown.of(submitter)},
+                **_brand(submitter, account),
             )
-            for one in found.submitters
+            for submitter in submission.submitters
         ],
     )
 
 
-def _brand(one: SubmitterRow, account: Account) -> dict[str, Any]:
-    brand = branding.shown(one, account)
+def _brand(submitter: SubmitterRow, account: Account) -> dict[str, Any]:
+    brand = branding.shown(submitter, account)
     return {"company_name": brand.name, "logo": brand.logo}
 
 
@@ -63,16 +63,16 @@ def wants_mail(submitter: SubmitterRow) -> bool:
     return bool(submitter.email and submitter.preferences.get("send_email"))
 
 
-def sender_wants_mail(found: Loaded) -> bool:
-    return bool(found.row.created_by_email and found.row.details.get("send_email", True))
+def sender_wants_mail(submission: Loaded) -> bool:
+    return bool(submission.row.created_by_email and submission.row.details.get("send_email", True))
 
 
-def invitation(found: Loaded, submitter: SubmitterRow, told: MailContext) -> InvitationDue:
-    message = submitter.message or found.row.details.get("message")
-    kinds = {field.type for field in found.fields_of(submitter)}
+def invitation(submission: Loaded, submitter: SubmitterRow, context: MailContext) -> InvitationDue:
+    message = submitter.message or submission.row.details.get("message")
+    kinds = {field.type for field in submission.fields_of(submitter)}
     return InvitationDue(
         invitation_id=uuid7(),
-        context=told,
+        context=context,
         submitter_id=submitter.id,
         reply_to=submitter.preferences.get("reply_to"),
         message=Message.model_validate(message) if message else None,
@@ -80,31 +80,31 @@ def invitation(found: Loaded, submitter: SubmitterRow, told: MailContext) -> Inv
     )
 
 
-def completion(found: Loaded, site: Site, told: MailContext, now: datetime) -> CompletionMails | None:
+def completion(submission: Loaded, site: Site, context: MailContext, now: datetime) -> CompletionMails | None:
     """The mails of specification 2.8, or None when nobody is to get one."""
-    row = found.row
+    row = submission.row
     chosen = preferences.mailing(
-        told.account,
+        context.account,
         row.preferences,
         send_email=bool(row.details.get("send_email", True)),
         sender=row.created_by_email,
-        copied=[str(one.email) for one in found.submitters if wants_mail(one)],
+        copied=[str(submitter.email) for submitter in submission.submitters if wants_mail(submitter)],
         bcc=row.details.get("bcc_completed"),
     )
     results, links = row.results or {}, site.mailed(now)
-    copied = chosen.copy_signers and any(wants_mail(one) for one in found.submitters)
+    copied = chosen.copy_signers and any(wants_mail(submitter) for submitter in submission.submitters)
     if not (chosen.notify_sender or chosen.bcc or copied):
         return None
-    audit_name = f"Audit Log - {present.title(row, found.template)}"
+    audit_name = f"Audit Log - {present.title(row, submission.template)}"
     audit = results["audit_trail"]
-    receipts = statements.receipts(found.session, row.id)
-    parties = [_with_receipt(one, receipts.get(one.submitter_id), site) for one in told.parties]
+    receipts = statements.receipts(submission.session, row.id)
+    parties = [_with_receipt(party, receipts.get(party.submitter_id), site) for party in context.parties]
     return CompletionMails(
-        context=told.model_copy(update={"parties": parties}),
+        context=context.model_copy(update={"parties": parties}),
         completed_at=row.completed_at or now,
         documents=[
-            MailedFile(name=link.name, file=BlobRef.model_validate(one["file"]), link=link)
-            for one, link in zip(results["documents"], present.result_links(row, links), strict=True)
+            MailedFile(name=link.name, file=BlobRef.model_validate(document["file"]), link=link)
+            for document, link in zip(results["documents"], present.result_links(row, links), strict=True)
         ],
         audit_trail=MailedFile(
             name=audit_name,
@@ -127,5 +127,5 @@ def _with_receipt(party: Recipient, receipt: str | None, site: Site) -> Recipien
     return party.model_copy(update={"receipt": receipt, "receipt_url": site.receipt_page(receipt)})
 
 
-def declined(submitter: SubmitterRow, told: MailContext) -> DeclineMail:
-    return DeclineMail(context=told, submitter_id=submitter.id, reason=submitter.decline_reason or "")
+def declined(submitter: SubmitterRow, context: MailContext) -> DeclineMail:
+    return DeclineMail(context=context, submitter_id=submitter.id, reason=submitter.decline_reason or "")

@@ -42,16 +42,16 @@ DELAYS = {
 }
 
 
-def plan(found: Loaded, submitter: SubmitterRow, now: datetime) -> None:
+def plan(submission: Loaded, submitter: SubmitterRow, now: datetime) -> None:
     """This party is sent its first mail: write down when it is to be reminded."""
     if submitter.viewer:
         return
-    wanted = Account.model_validate(found.snapshot.account).reminders
-    for number, name in enumerate((wanted.first, wanted.second, wanted.third), start=1):
+    delays = Account.model_validate(submission.snapshot.account).reminders
+    for number, name in enumerate((delays.first, delays.second, delays.third), start=1):
         if name in DELAYS:
-            row = ReminderRow(submission_id=found.row.id, submitter_id=submitter.id, number=number, created_at=now)
+            row = ReminderRow(submission_id=submission.row.id, submitter_id=submitter.id, number=number, created_at=now)
             row.next_attempt_at = now + DELAYS[name]
-            found.session.add(row)
+            submission.session.add(row)
 
 
 def are_planned(session: Session, submitter: SubmitterRow) -> bool:
@@ -68,25 +68,29 @@ def drop(session: Session, submitter: SubmitterRow) -> None:
 def remind(session: Session, reminder: ReminderRow, site: Site, now: datetime) -> bool:
     """Ask for the mail, when it is still wanted. True when it was; asked for again it is the same mail."""
     submitter_id, number = reminder.submitter_id, reminder.number
-    found = store.lock(session, reminder.submission_id)
-    submitter = next((one for one in found.submitters if one.id == submitter_id), None) if found else None
-    if found is None or submitter is None or _is_late(session, submitter_id, number, now):
+    submission = store.lock(session, reminder.submission_id)
+    submitter = (
+        next((submitter for submitter in submission.submitters if submitter.id == submitter_id), None)
+        if submission
+        else None
+    )
+    if submission is None or submitter is None or _is_late(session, submitter_id, number, now):
         return False
     if session.scalar(sa.select(ReminderRow.id).where(ReminderRow.id == reminder.id)) is None:
         return False  # it was planned for a link that has been replaced since
-    state = found.state.form_state(submitter.id, now)
+    state = submission.state.form_state(submitter.id, now)
     if state is not FormState.OPEN or submitter.invited_at is None or not mails.wants_mail(submitter):
         return False
-    kinds = {field.type for field in found.fields_of(submitter)}
+    kinds = {field.type for field in submission.fields_of(submitter)}
     due = ReminderDue(
         reminder_id=f"{submitter.id}/{number}/{reminder.id}",
         number=number,
-        context=mails.context(found, site, found.attachments),
+        context=mails.context(submission, site, submission.attachments),
         submitter_id=submitter.id,
         reply_to=submitter.preferences.get("reply_to"),
         needs_signature=bool(kinds & {FieldType.SIGNATURE, FieldType.INITIALS}),
     )
-    emit(session, events.REMINDER_DUE, due, subject=f"submission:{found.row.id}")
+    emit(session, events.REMINDER_DUE, due, subject=f"submission:{submission.row.id}")
     return True
 
 

@@ -20,15 +20,19 @@ def wishes(request: NewSubmission, reached: Sequence[bool], problems: Problems) 
 
     ``send_sms`` of the submission is for everybody who has a number; that of a submitter is about that one alone.
     """
-    asked = [request.send_sms if one.send_sms is None else one.send_sms for one in request.submitters]
-    where = [f"submitters[{index}].send_sms" for index, one in enumerate(request.submitters) if one.send_sms]
+    wishes = [
+        request.send_sms if submitter.send_sms is None else submitter.send_sms for submitter in request.submitters
+    ]
+    paths = [
+        f"submitters[{index}].send_sms" for index, submitter in enumerate(request.submitters) if submitter.send_sms
+    ]
     if request.send_sms:
-        where.append("send_sms")
+        paths.append("send_sms")
     if not request.account.sms_available:
-        for path in where:
+        for path in paths:
             problems.add(path, _NO_PROVIDER, NOT_CONFIGURED)
-    for index, (one, has_number) in enumerate(zip(request.submitters, reached, strict=True)):
-        if one.send_sms and not has_number:
+    for index, (submitter, has_number) in enumerate(zip(request.submitters, reached, strict=True)):
+        if submitter.send_sms and not has_number:
             problems.add(
                 f"submitters[{index}].phone",
                 "is required by send_sms",
@@ -36,7 +40,7 @@ def wishes(request: NewSubmission, reached: Sequence[bool], problems: Problems) 
             )
     if request.send_sms and not any(reached):
         problems.add("send_sms", _NO_PHONE, "send_sms needs a submitter with a phone.")
-    return [bool(wanted) and has_number for wanted, has_number in zip(asked, reached, strict=True)]
+    return [bool(wish) and has_number for wish, has_number in zip(wishes, reached, strict=True)]
 
 
 def check_change(command: UpdateSubmitter, problems: Problems) -> None:
@@ -47,8 +51,8 @@ def check_change(command: UpdateSubmitter, problems: Problems) -> None:
 
 def check_number(command: UpdateSubmitter, submitter: SubmitterRow, problems: Problems) -> None:
     """Require that a submitter who is invited by SMS has a number after the change; ``send_sms`` false ends that."""
-    taken = "phone" in command.model_fields_set and submitter.preferences.get("send_sms")
-    if (command.send_sms or taken) and not submitter.phone:
+    phone_taken = "phone" in command.model_fields_set and submitter.preferences.get("send_sms")
+    if (command.send_sms or phone_taken) and not submitter.phone:
         problems.add("phone", "is required by send_sms", "send_sms needs phone.")
 
 
@@ -56,11 +60,11 @@ def wants_sms(submitter: SubmitterRow) -> bool:
     return bool(submitter.phone and submitter.preferences.get("send_sms"))
 
 
-def invitation(found: Loaded, submitter: SubmitterRow, told: MailContext) -> SmsDue:
-    kinds = {field.type for field in found.fields_of(submitter)}
+def invitation(submission: Loaded, submitter: SubmitterRow, context: MailContext) -> SmsDue:
+    kinds = {field.type for field in submission.fields_of(submitter)}
     return SmsDue(
         invitation_id=uuid7(),
-        context=told,
+        context=context,
         submitter_id=submitter.id,
         phone=submitter.phone or "",
         needs_signature=bool(kinds & {FieldType.SIGNATURE, FieldType.INITIALS}),

@@ -27,37 +27,37 @@ _LONGEST = 2_000
 def of(submitter: SubmitterRow, fields: Sequence[FieldDefinition]) -> Before:
     """Describe a party so that a change can be told: by key of the API, ``fields.<name>`` and ``values.<name>`` for their
     fields. A value that a mask hides is a digest, and so is the default value of such a field."""
-    own = [field for field in fields if field.submitter_uuid == submitter.party_uuid]
-    names = naming.labels(own)
-    found: Before = {key: getattr(submitter, key) for key in _DETAILS}
-    found["metadata"] = submitter.metadata_
-    found |= {f"branding.{kind}": f"sha256:{file['sha256']}" for kind, file in submitter.branding.items()}
-    found |= {f"preferences.{key}": value for key, value in submitter.preferences.items()}
-    for field in own:
+    own_fields = [field for field in fields if field.submitter_uuid == submitter.party_uuid]
+    names = naming.labels(own_fields)
+    details: Before = {key: getattr(submitter, key) for key in _DETAILS}
+    details["metadata"] = submitter.metadata_
+    details |= {f"branding.{kind}": f"sha256:{file['sha256']}" for kind, file in submitter.branding.items()}
+    details |= {f"preferences.{key}": value for key, value in submitter.preferences.items()}
+    for field in own_fields:
         hide = _digest if formats.is_masked(field) else _as_it_is
         definition = field.model_dump(mode="json")
-        found[f"fields.{names[field.uuid]}"] = {**definition, "default_value": hide(definition["default_value"])}
-        found[f"values.{names[field.uuid]}"] = hide(submitter.values.get(field.uuid))
-    return found
+        details[f"fields.{names[field.uuid]}"] = {**definition, "default_value": hide(definition["default_value"])}
+        details[f"values.{names[field.uuid]}"] = hide(submitter.values.get(field.uuid))
+    return details
 
 
 def between(before: Before, after: Before) -> list[dict[str, Any]]:
-    """List what differs, for a line of the trail: ``what``, ``before``, ``after``. Of a field only the keys that differ."""
+    """List what differs, for a line of the trail: ``key``, ``before``, ``after``. Of a field only the keys that differ."""
     changes = []
-    for what in dict.fromkeys([*before, *after]):
-        old, new = before.get(what), after.get(what)
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
         if old == new:
             continue
-        if what.startswith("fields.") and old and new:
+        if key.startswith("fields.") and old and new:
             keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
             old, new = {key: old.get(key) for key in keys}, {key: new.get(key) for key in keys}
-        changes.append(change(what, old, new))
+        changes.append(change(key, old, new))
     return changes
 
 
-def change(what: str, before: Any, after: Any) -> dict[str, Any]:
+def change(key: str, before: Any, after: Any) -> dict[str, Any]:
     """Describe one change for a line of the trail. Of what is long it has the digest."""
-    return {"what": what, "before": _short(before), "after": _short(after)}
+    return {"what": key, "before": _short(before), "after": _short(after)}
 
 
 def _short(value: Any) -> Any:
@@ -86,21 +86,21 @@ def refuse_what_is_signed(
     """Refuse changes of what somebody else has had before their eyes when they signed: where fields are on paper, and what
     stands in those that this party cannot change, a heading with their name in it among them. ``values`` are this party's
     before the change, ``was_called`` and ``is_called`` what placeholders say of them (``filling.person``) before and after."""
-    signers = [one for one in others if one.completed_at is not None and one.id != submitter.id]
+    signers = [other for other in others if other.completed_at is not None and other.id != submitter.id]
     if not signers:
         return
-    who = ", ".join(one.name or one.email or one.role for one in signers)
-    known = {field.uuid: field for field in before}
+    signer_names = ", ".join(signer.name or signer.email or signer.role for signer in signers)
+    fields_before = {field.uuid: field for field in before}
     names = naming.labels(after)
     for field in after:
         if not field.areas or field.submitter_uuid != submitter.party_uuid:
             continue
-        was, stood = known[field.uuid], values.get(field.uuid)
+        was, stood = fields_before[field.uuid], values.get(field.uuid)
         moved = (field.areas, field.type) != (was.areas, was.type)
         # Anything else this party may still fill in as they like.
         fixed = field.readonly or was.readonly or field.type in STATIC_TYPES
         text = str(field.default_value or "") if field.type in UNTOUCHABLE else ""
         renamed = placeholders.with_person(text, was_called) != placeholders.with_person(text, is_called)
         if moved or renamed or (fixed and (field != was or submitter.values.get(field.uuid) != stood)):
-            reason = f"cannot be changed any more: {who} has signed the document with it"
+            reason = f"cannot be changed any more: {signer_names} has signed the document with it"
             problems.add(f"fields.{names[field.uuid]}", reason)

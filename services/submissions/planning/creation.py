@@ -1,6 +1,6 @@
 """What a request for a submission means (specification 4.3.1, 4.3.3), worked out before anything is done.
 
-``planned`` checks everything that can be checked without asking anybody and raises one refusal that names all faults.
+``plan_submission`` checks everything that can be checked without asking anybody and raises one refusal that names all faults.
 The plan says what has to be prepared outside (``sources``, ``texts``); then one transaction writes it all.
 """
 
@@ -28,8 +28,8 @@ from services.submissions.planning.code_requirements import (
 from services.submissions.rules import addresses, merging, preferences, roles, variables
 from services.submissions.rules.identity_requirements import check_identity_available
 from services.submissions.rules.naming import keeping_names, labels
-from services.submissions.rules.overrides import Given, Overrides, Source, template_defaults
-from services.submissions.rules.overrides import planned as planned_overrides
+from services.submissions.rules.overrides import OverrideRequest, Overrides, Source, template_defaults
+from services.submissions.rules.overrides import plan_overrides as planned_overrides
 from services.submissions.storage import branding
 from services.submissions.storage.branding import Branding
 
@@ -97,7 +97,7 @@ class Plan:
     """Where in the request which field got its value, by uuid."""
 
 
-def planned(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
+def plan_submission(request: NewSubmission, template: Basis, limits: Limits, now: datetime) -> Plan:
     """The submission that ``request`` asks for. Raises ServiceError naming each field that is wrong."""
     if request.actor.role is Role.VIEWER:
         raise ServiceError("forbidden", "Not authorized")
@@ -113,43 +113,49 @@ def planned(request: NewSubmission, template: Basis, limits: Limits, now: dateti
     inviters = invites.inviters(request.submitters, parties, problems)
     names = labels(template.fields)
     of_template = preferences.of_template(template.preferences) if isinstance(template, TemplateSnapshot) else {}
-    wished = preferences.checked(request.preferences, problems)
-    chosen = {**of_template, **wished}
-    found = [
-        _overrides(given, party, template.fields, names, f"submitters[{index}].", problems)
-        for index, (given, party) in enumerate(zip(request.submitters, parties, strict=True))
+    given_preferences = preferences.checked(request.preferences, problems)
+    chosen = {**of_template, **given_preferences}
+    overrides_of_all = [
+        _overrides(submitter, party, template.fields, names, f"submitters[{index}].", problems)
+        for index, (submitter, party) in enumerate(zip(request.submitters, parties, strict=True))
     ]
-    made = [
-        _submitter(index, given, party, overrides, template, request, chosen, problems)
-        for index, (given, party, overrides) in enumerate(zip(request.submitters, parties, found, strict=True))
+    drafts = [
+        _submitter(index, submitter, party, overrides, template, request, chosen, problems)
+        for index, (submitter, party, overrides) in enumerate(
+            zip(request.submitters, parties, overrides_of_all, strict=True)
+        )
     ]
     reached = [
-        bool(one.phone) or invites.needs_phone(one, inviter) for one, inviter in zip(made, inviters, strict=True)
+        bool(draft.phone) or invites.needs_phone(draft, inviter)
+        for draft, inviter in zip(drafts, inviters, strict=True)
     ]
     by_sms = sms.wishes(request, reached, problems)
     submitters = [
-        replace(one, preferences={**one.preferences, "send_sms": wanted}, invited_by=inviter)
-        for one, wanted, inviter in zip(made, by_sms, inviters, strict=True)
+        replace(draft, preferences={**draft.preferences, "send_sms": is_wanted}, invited_by=inviter)
+        for draft, is_wanted, inviter in zip(drafts, by_sms, inviters, strict=True)
     ]
-    _check_invitees(submitters, found, problems)
-    agreements = [consent.text_to_draw(one.preferences, index) for index, one in enumerate(submitters)]
+    _check_invitees(submitters, overrides_of_all, problems)
+    agreements = [consent.text_to_draw(submitter.preferences, index) for index, submitter in enumerate(submitters)]
     plan = Plan(
         name=checked_name(request.name, "name", problems),
         order=request.order or Order(chosen.get("submitters_order", Order.PRESERVED)),
         expire_at=checked_expiry(request.expire_at, now, problems),
         preferences=chosen,
-        given_preferences=wished,
+        given_preferences=given_preferences,
         details=_details(request, problems),
-        fields=asking_for_codes(keeping_names(_fields(template, parties, found, problems), names), request.account),
+        fields=asking_for_codes(
+            keeping_names(_fields(template, parties, overrides_of_all, problems), names), request.account
+        ),
         submitters=submitters,
-        sources=[source for overrides in found for source in overrides.sources]
-        + [source for one in submitters for source in one.branding.sources],
-        texts=[text for overrides in found for text in overrides.texts] + [one for one in agreements if one],
+        sources=[source for overrides in overrides_of_all for source in overrides.sources]
+        + [source for submitter in submitters for source in submitter.branding.sources],
+        texts=[text for overrides in overrides_of_all for text in overrides.texts]
+        + [draft for draft in agreements if draft],
         variables=variables.merged(request, limits.max_values_bytes),
-        paths={uuid: path for overrides in found for uuid, path in overrides.paths.items()},
+        paths={uuid: path for overrides in overrides_of_all for uuid, path in overrides.paths.items()},
     )
     _check_whole(plan, limits, problems)
-    numbered = [(f"submitters[{index}]", one) for index, one in enumerate(request.submitters)]
+    numbered = [(f"submitters[{index}]", submitter) for index, submitter in enumerate(request.submitters)]
     check_available(numbered, chosen, plan.fields, field_of(template), request.account, problems)
     check_identity_available(plan.fields, field_of(template), request.account, problems)
     problems.refuse()
@@ -161,9 +167,9 @@ def _check_basis(basis: Basis, limits: Limits) -> None:
     if isinstance(basis, TemplateSnapshot) and basis.archived:
         raise ServiceError("invalid", "Template has been archived", [{"field": named, "reason": "is archived"}])
     if not basis.fields or not basis.parties:
-        what = "Template does not" if isinstance(basis, TemplateSnapshot) else "The documents do not"
+        subject = "Template does not" if isinstance(basis, TemplateSnapshot) else "The documents do not"
         how = "has no fields: put tags into the document, or give `fields` with it"
-        raise ServiceError("invalid", f"{what} contain fields", [{"field": named, "reason": how}])
+        raise ServiceError("invalid", f"{subject} contain fields", [{"field": named, "reason": how}])
     if len(basis.fields) > limits.max_fields:
         reason = [{"field": named, "reason": f"has more than {limits.max_fields} fields"}]
         raise ServiceError("invalid", f"A submission can have at most {limits.max_fields} fields", reason)
@@ -182,25 +188,31 @@ def _check_count(submitters: Sequence[NewSubmitter], limits: Limits, problems: P
 
 
 def _overrides(
-    given: NewSubmitter,
+    submitter: NewSubmitter,
     party: Party,
     fields: Sequence[FieldDefinition],
     names: dict[str, str],
     path: str,
     problems: Problems,
 ) -> Overrides:
-    own = [field for field in fields if field.submitter_uuid == party.uuid]
-    found = planned_overrides(Given(given.values, given.fields, given.readonly_fields, path), own, names, (), problems)
-    for field in own:
-        template_defaults(field, found)
-    if given.name:  # It stands on the audit trail, if nowhere else.
-        found.texts.append((f"{path}name", given.name))
-    return found
+    own_fields = [field for field in fields if field.submitter_uuid == party.uuid]
+    overrides = planned_overrides(
+        OverrideRequest(submitter.values, submitter.fields, submitter.readonly_fields, path),
+        own_fields,
+        names,
+        (),
+        problems,
+    )
+    for field in own_fields:
+        template_defaults(field, overrides)
+    if submitter.name:  # It stands on the audit trail, if nowhere else.
+        overrides.texts.append((f"{path}name", submitter.name))
+    return overrides
 
 
 def _submitter(
     index: int,
-    given: NewSubmitter,
+    submitter: NewSubmitter,
     party: Party,
     overrides: Overrides,
     template: Basis,
@@ -209,48 +221,50 @@ def _submitter(
     problems: Problems,
 ) -> PlannedSubmitter:
     path = f"submitters[{index}]"
-    email, name, phone = checked_contact(given.email, given.name, given.phone, path, problems)
-    reached = (given.email or "").strip() or (given.phone or "").strip() or (given.invite_by or "").strip()
+    email, name, phone = checked_contact(submitter.email, submitter.name, submitter.phone, path, problems)
+    reached = (submitter.email or "").strip() or (submitter.phone or "").strip() or (submitter.invite_by or "").strip()
     if not reached and request.source != LINK:  # the visitor of a link is there already
         problems.add(f"{path}.email", "is required unless phone is given", f"email or phone is required in `{path}`.")
     viewer = not any(field.submitter_uuid == party.uuid for field in template.fields)
-    if viewer and given.completed:
+    if viewer and submitter.completed:
         problems.add(f"{path}.completed", f"cannot be true: {party.name} has no fields")
-    kept: dict[str, Any] = {
-        "send_email": request.send_email if given.send_email is None else given.send_email,
-        **checked_wishes(given.reply_to, given.completed_redirect_url, f"{path}.", problems),
+    preferences_kept: dict[str, Any] = {
+        "send_email": request.send_email if submitter.send_email is None else submitter.send_email,
+        **checked_wishes(submitter.reply_to, submitter.completed_redirect_url, f"{path}.", problems),
     }
-    if given.go_to_last is not None:
-        kept["go_to_last"] = given.go_to_last
-    kept |= consent.checked(given, request, f"{path}.", problems)
-    brand = branding.planned(given, request, party.uuid, f"{path}.", problems)
-    kept |= brand.preferences
-    kept |= code_requirements(given, chosen)
-    check_code_addresses(kept, email or given.invite_by, phone or given.invite_by, path, problems)
+    if submitter.go_to_last is not None:
+        preferences_kept["go_to_last"] = submitter.go_to_last
+    preferences_kept |= consent.consent_preferences(submitter, request, f"{path}.", problems)
+    brand = branding.plan_branding(submitter, request, party.uuid, f"{path}.", problems)
+    preferences_kept |= brand.preferences
+    preferences_kept |= code_requirements(submitter, chosen)
+    check_code_addresses(preferences_kept, email or submitter.invite_by, phone or submitter.invite_by, path, problems)
     return PlannedSubmitter(
         party=party,
-        group=_group(index, given.order, path, problems),
+        group=_group(index, submitter.order, path, problems),
         viewer=viewer,
-        completed=given.completed,
+        completed=submitter.completed,
         email=email,
         name=name,
         phone=phone,
-        external_id=checked_key(given.external_id, f"{path}.external_id", problems),
+        external_id=checked_key(submitter.external_id, f"{path}.external_id", problems),
         values=overrides.values,
-        metadata=given.metadata,
-        preferences=kept,
-        message=checked_message(given.message, f"{path}.message", problems),
+        metadata=submitter.metadata,
+        preferences=preferences_kept,
+        message=checked_message(submitter.message, f"{path}.message", problems),
         branding=brand,
     )
 
 
-def _check_invitees(submitters: Sequence[PlannedSubmitter], found: Sequence[Overrides], problems: Problems) -> None:
+def _check_invitees(
+    submitters: Sequence[PlannedSubmitter], overrides_of_all: Sequence[Overrides], problems: Problems
+) -> None:
     """Whoever invites must complete some day; files belong to a submitter, who is not there yet."""
-    viewers = {one.party.uuid for one in submitters if one.viewer}
-    for index, (one, overrides) in enumerate(zip(submitters, found, strict=True)):
-        if one.invited_by in viewers:
+    viewers = {submitter.party.uuid for submitter in submitters if submitter.viewer}
+    for index, (submitter, overrides) in enumerate(zip(submitters, overrides_of_all, strict=True)):
+        if submitter.invited_by in viewers:
             problems.add(f"submitters[{index}].invite_by", "must be a role with fields")
-        if one.invited_by and overrides.sources:
+        if submitter.invited_by and overrides.sources:
             problems.add(overrides.sources[0].path, "cannot be given for a party that is invited later")
 
 
@@ -275,10 +289,10 @@ def _details(request: NewSubmission, problems: Problems) -> dict[str, Any]:
 
 
 def _fields(
-    template: Basis, parties: Sequence[Party], found: Sequence[Overrides], problems: Problems
+    template: Basis, parties: Sequence[Party], overrides_of_all: Sequence[Overrides], problems: Problems
 ) -> list[FieldDefinition]:
     """The fields of the parties that take part, with what the request changes in them."""
-    by_party = dict(zip((party.uuid for party in parties), found, strict=True))
+    by_party = dict(zip((party.uuid for party in parties), overrides_of_all, strict=True))
     fields = []
     for field in template.fields:
         if (overrides := by_party.get(field.submitter_uuid)) is None:
@@ -311,39 +325,39 @@ def checked_contact(
     email: str | None, name: str | None, phone: str | None, path: str, problems: Problems
 ) -> tuple[str | None, str | None, str | None]:
     """E-mail address, name and telephone number of a submitter, cleaned; blank is None."""
-    found: list[str | None] = [None, None, None]
+    contact: list[str | None] = [None, None, None]
     if email and email.strip():
         try:
-            found[0] = addresses.email(email)
+            contact[0] = addresses.email(email)
         except addresses.BadAddress as bad:
             problems.add(f"{path}.email".lstrip("."), bad.reason, f"email is invalid{_inside(path)}")
     try:
-        found[1] = addresses.name(name)
+        contact[1] = addresses.name(name)
     except addresses.BadAddress as bad:
         problems.add(f"{path}.name".lstrip("."), bad.reason)
     if phone and phone.strip():
         try:
-            found[2] = addresses.phone(phone)
+            contact[2] = addresses.phone(phone)
         except addresses.BadAddress as bad:
             message = f"phone should start with +<country code> and contain only digits{_inside(path)}"
             problems.add(f"{path}.phone".lstrip("."), bad.reason, message)
-    return found[0], found[1], found[2]
+    return contact[0], contact[1], contact[2]
 
 
 def checked_wishes(reply_to: str | None, redirect_url: str | None, path: str, problems: Problems) -> dict[str, Any]:
     """``reply_to`` and ``completed_redirect_url``, those that were given."""
-    found: dict[str, Any] = {}
+    wishes: dict[str, Any] = {}
     try:
         if reply_to and reply_to.strip():
-            found["reply_to"] = ", ".join(addresses.emails(reply_to))
+            wishes["reply_to"] = ", ".join(addresses.emails(reply_to))
     except addresses.BadAddress as bad:
         problems.add(f"{path}reply_to", bad.reason, "reply_to email is invalid")
     try:
         if url := addresses.web_url(redirect_url):
-            found["completed_redirect_url"] = url
+            wishes["completed_redirect_url"] = url
     except addresses.BadAddress as bad:
         problems.add(f"{path}completed_redirect_url", bad.reason)
-    return found
+    return wishes
 
 
 def checked_message(message: Message | None, path: str, problems: Problems) -> dict[str, Any] | None:

@@ -30,100 +30,100 @@ _NEEDS_PHONE = REQUIRED_BY[PHONE]
 
 def inviters(submitters: Sequence[NewSubmitter], parties: Sequence[Party], problems: Problems) -> list[str | None]:
     """For each submitter of a request the uuid of the role that invites it, None for those that are there from the start."""
-    found: list[str | None] = []
+    uuids: list[str | None] = []
     for index, submitter in enumerate(submitters):
-        path, wanted = f"submitters[{index}].invite_by", (submitter.invite_by or "").strip().lower()
-        if not wanted:
-            found.append(None)
+        path, role = f"submitters[{index}].invite_by", (submitter.invite_by or "").strip().lower()
+        if not role:
+            uuids.append(None)
             continue
         before = {party.name.strip().lower(): place for place, party in enumerate(parties[:index])}
-        place = before.get(wanted)
+        place = before.get(role)
         if place is None:
-            known = ", ".join(f'"{party.name}"' for party in parties[:index])
+            roles = ", ".join(f'"{party.name}"' for party in parties[:index])
             problems.add(
-                path, f"must be the role of a submitter before it: {known}" if known else "must not be the first"
+                path, f"must be the role of a submitter before it: {roles}" if roles else "must not be the first"
             )
-            found.append(None)
+            uuids.append(None)
             continue
         if submitters[place].completed:
             problems.add(path, f"must not be {parties[place].name}, who is completed in advance")
         for key in ("email", "completed"):
             if getattr(submitter, key):
                 problems.add(f"submitters[{index}].{key}", "must not be given together with invite_by")
-        found.append(parties[place].uuid)
-    return found
+        uuids.append(parties[place].uuid)
+    return uuids
 
 
 def waiting(submitters: Sequence["PlannedSubmitter"], prepared: Sequence[Prepared]) -> list[dict[str, Any]]:
     """What is kept of the parties that are invited later: ``SubmissionRow.invitees``."""
     return [
         {
-            "party_uuid": one.party.uuid,
-            "role": one.party.name,
-            "by": one.invited_by,
+            "party_uuid": submitter.party.uuid,
+            "role": submitter.party.name,
+            "by": submitter.invited_by,
             "position": position,
-            "group": one.group,
-            "viewer": one.viewer,
-            "name": one.name,
-            "phone": one.phone,
-            "external_id": one.external_id,
-            "values": one.values,
-            "metadata": one.metadata,
-            "preferences": one.preferences,
-            "message": one.message,
+            "group": submitter.group,
+            "viewer": submitter.viewer,
+            "name": submitter.name,
+            "phone": submitter.phone,
+            "external_id": submitter.external_id,
+            "values": submitter.values,
+            "metadata": submitter.metadata,
+            "preferences": submitter.preferences,
+            "message": submitter.message,
             "branding": {
                 file.source.branding: file.file.model_dump(mode="json")
                 for file in prepared
-                if file.source.branding and file.source.party_uuid == one.party.uuid
+                if file.source.branding and file.source.party_uuid == submitter.party.uuid
             },
         }
-        for position, one in enumerate(submitters)
-        if one.invited_by
+        for position, submitter in enumerate(submitters)
+        if submitter.invited_by
     ]
 
 
-def needs_phone(planned: "PlannedSubmitter", inviter: str | None) -> bool:
+def needs_phone(submitter: "PlannedSubmitter", inviter: str | None) -> bool:
     """Whether the one who names this party has to give a telephone number: for its code, when the request has none."""
-    return inviter is not None and not planned.phone and bool(planned.preferences.get(_NEEDS_PHONE))
+    return inviter is not None and not submitter.phone and bool(submitter.preferences.get(_NEEDS_PHONE))
 
 
-def asked(row: SubmissionRow, submitter: SubmitterRow) -> list[PartyToInvite]:
+def parties_to_invite(row: SubmissionRow, submitter: SubmitterRow) -> list[PartyToInvite]:
     """The roles that this signer has yet to name somebody for."""
     return [
         PartyToInvite(
-            uuid=one["party_uuid"],
-            role=one["role"],
-            needs_phone=not one["phone"] and bool(one["preferences"].get(_NEEDS_PHONE)),
+            uuid=invitee["party_uuid"],
+            role=invitee["role"],
+            needs_phone=not invitee["phone"] and bool(invitee["preferences"].get(_NEEDS_PHONE)),
         )
-        for one in row.invitees
-        if one["by"] == submitter.party_uuid
+        for invitee in row.invitees
+        if invitee["by"] == submitter.party_uuid
     ]
 
 
-def require_none(found: Loaded, submitter: SubmitterRow) -> None:
+def require_none(submission: Loaded, submitter: SubmitterRow) -> None:
     """Refuse to complete an inviting signer by the API, which does not know whom they would name."""
-    if waiting := asked(found.row, submitter):
+    if waiting := parties_to_invite(submission.row, submitter):
         raise invalid(f"{submitter.role} has to invite {waiting[0].role} on the signing page", "completed")
 
 
-def named(found: Loaded, inviter: SubmitterRow, command: CompleteForm, now: datetime) -> list[trail.Line]:
+def name_parties(submission: Loaded, inviter: SubmitterRow, command: CompleteForm, now: datetime) -> list[trail.Line]:
     """Add the parties that this signer names. Raises ServiceError when one is missing or wrong."""
-    waiting = asked(found.row, inviter)
-    given = command.submitters if isinstance(command, InviteAndComplete) else []
-    chosen = _chosen(waiting, given)
-    known = {one["party_uuid"]: one for one in found.row.invitees}
-    rows = [_row(found, known[uuid], contact, now) for uuid, contact in chosen.items()]
+    waiting = parties_to_invite(submission.row, inviter)
+    contacts = command.submitters if isinstance(command, InviteAndComplete) else []
+    chosen = _chosen(waiting, contacts)
+    invitees = {invitee["party_uuid"]: invitee for invitee in submission.row.invitees}
+    rows = [_row(submission, invitees[uuid], contact, now) for uuid, contact in chosen.items()]
     if not rows:
         return []
-    found.session.add_all(rows)
-    found.session.flush()
-    found.row.invitees = [one for one in found.row.invitees if one["party_uuid"] not in chosen]
-    found.submitters[:] = sorted([*found.submitters, *rows], key=lambda one: one.position)
-    found.state = store.state_of(found.row, found.submitters)
-    store.index(found)
+    submission.session.add_all(rows)
+    submission.session.flush()
+    submission.row.invitees = [invitee for invitee in submission.row.invitees if invitee["party_uuid"] not in chosen]
+    submission.submitters[:] = sorted([*submission.submitters, *rows], key=lambda row: row.position)
+    submission.state = store.state_of(submission.row, submission.submitters)
+    store.index(submission)
     return [
-        trail.Line(trail.NAME_PARTY, inviter.id, {"email": one.email, "role": one.role, "named": trail.party(one)})
-        for one in rows
+        trail.Line(trail.NAME_PARTY, inviter.id, {"email": row.email, "role": row.role, "named": trail.party(row)})
+        for row in rows
     ]
 
 
@@ -134,37 +134,39 @@ class _Contact:
     phone: str | None
 
 
-def _chosen(waiting: Sequence[PartyToInvite], given: Sequence[Invited]) -> dict[str, _Contact]:
+def _chosen(waiting: Sequence[PartyToInvite], contacts: Sequence[Invited]) -> dict[str, _Contact]:
     """Who it is for each role that is waited for, and for no other."""
-    by_uuid = {one.uuid: one for one in waiting}
-    by_role = {one.role.strip().lower(): one for one in waiting}
+    by_uuid = {party.uuid: party for party in waiting}
+    by_role = {party.role.strip().lower(): party for party in waiting}
     chosen: dict[str, _Contact] = {}
-    for index, one in enumerate(given):
+    for index, field in enumerate(contacts):
         path = f"submitters[{index}]"
-        party = by_uuid.get(one.uuid or "") or (None if one.uuid else by_role.get((one.role or "").strip().lower()))
+        party = by_uuid.get(field.uuid or "") or (
+            None if field.uuid else by_role.get((field.role or "").strip().lower())
+        )
         if party is None or party.uuid in chosen:
-            raise invalid("Nobody is to be invited for this role", f"{path}.{'uuid' if one.uuid else 'role'}")
-        chosen[party.uuid] = _contact(party, one, path)
+            raise invalid("Nobody is to be invited for this role", f"{path}.{'uuid' if field.uuid else 'role'}")
+        chosen[party.uuid] = _contact(party, field, path)
     for party in waiting:
         if party.uuid not in chosen:
             raise _missing(party, "submitters")
     return chosen
 
 
-def _contact(party: PartyToInvite, given: Invited, path: str) -> _Contact:
+def _contact(party: PartyToInvite, contact: Invited, path: str) -> _Contact:
     """A number is taken only where one is asked for: the sender decides what this signer may say of others."""
-    if not (given.email or "").strip():
+    if not (contact.email or "").strip():
         raise _missing(party, f"{path}.email")
     try:
-        address, called = email(str(given.email)), name(given.name)
+        address, full_name = email(str(contact.email)), name(contact.name)
     except BadAddress as bad:
         raise invalid(f"The e-mail address of {party.role} {bad.reason}", f"{path}.email", bad.reason) from None
     if not party.needs_phone:
-        return _Contact(address, called, None)
-    if not (given.phone or "").strip():
+        return _Contact(address, full_name, None)
+    if not (contact.phone or "").strip():
         raise invalid(f"The telephone number of {party.role} is required", f"{path}.phone", "is required")
     try:
-        return _Contact(address, called, phone(str(given.phone)))
+        return _Contact(address, full_name, phone(str(contact.phone)))
     except BadAddress as bad:
         raise invalid(f"The telephone number of {party.role} {bad.reason}", f"{path}.phone", bad.reason) from None
 
@@ -173,9 +175,9 @@ def _missing(party: PartyToInvite, path: str) -> ServiceError:
     return invalid(f"The e-mail address of {party.role} is required", path, "is required")
 
 
-def _row(found: Loaded, invitee: dict[str, Any], contact: _Contact, now: datetime) -> SubmitterRow:
+def _row(submission: Loaded, invitee: dict[str, Any], contact: _Contact, now: datetime) -> SubmitterRow:
     return SubmitterRow(
-        submission_id=found.row.id,
+        submission_id=submission.row.id,
         position=invitee["position"],
         party_uuid=invitee["party_uuid"],
         role=invitee["role"],

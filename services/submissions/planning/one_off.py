@@ -23,7 +23,7 @@ def refuse_early(command: rpc.CreateOneOff) -> None:
     problems.refuse()
 
 
-def wanted(command: rpc.CreateOneOff, limits: Limits) -> ComposeDocuments:
+def compose_request(command: rpc.CreateOneOff, limits: Limits) -> ComposeDocuments:
     """What the templates service is asked for."""
     return ComposeDocuments(
         actor=command.actor,
@@ -39,18 +39,21 @@ def wanted(command: rpc.CreateOneOff, limits: Limits) -> ComposeDocuments:
     )
 
 
-def planned(command: rpc.CreateOneOff, composition: Composition, limits: Limits, now: datetime) -> Plan:
+def plan_submission(command: rpc.CreateOneOff, composition: Composition, limits: Limits, now: datetime) -> Plan:
     """As any other submission, but it is called like its first document with a name when the request gives none."""
-    plan = creation.planned(command, composition, limits, now)
+    plan = creation.plan_submission(command, composition, limits, now)
     return plan if plan.name else replace(plan, name=_called(command))
 
 
 def _called(command: rpc.CreateOneOff) -> str | None:
     """The name of the first document that was given one, without the extension that the published clients send with it."""
-    names = [*(one.name for one in command.documents), *(one.name for one in command.html_documents)]
-    given = next((name for name in names if name and name.strip()), None)
-    called = creation.checked_name(given, "name", Problems())
+    names = [
+        *(document.name for document in command.documents),
+        *(document.name for document in command.html_documents),
+    ]
+    named = next((name for name in names if name and name.strip()), None)
+    name_ = creation.checked_name(named, "name", Problems())
     for extension in (".pdf", ".docx"):
-        if called and called.lower().endswith(extension):
-            return called[: -len(extension)] or called
-    return called
+        if name_ and name_.lower().endswith(extension):
+            return name_[: -len(extension)] or name_
+    return name_

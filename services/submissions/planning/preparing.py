@@ -104,8 +104,8 @@ class Preparer:
             raise invalid(f"{source.path}: {error.message}", source.path, error.message) from error
 
     def _draw(self, files: StagedFiles, source: Source) -> Prepared:
-        drawn = self.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=source.raw.strip()))
-        return Prepared(source, f"{source.type.value}.png", files.made(drawn))
+        picture = self.bus.call(rendering.DRAW_SIGNATURE, rendering.DrawSignature(text=source.raw.strip()))
+        return Prepared(source, f"{source.type.value}.png", files.made(picture))
 
     def _encode(self, files: StagedFiles, picture: BlobRef, kind: FieldType) -> BlobRef:
         return files.made(self.bus.call(rendering.PREPARE_IMAGE, rendering.PrepareImage(file=picture, type=kind)))
@@ -116,7 +116,7 @@ class Preparer:
             raise invalid("the file is empty")
         if len(data) > self.max_bytes:
             raise invalid(f"the file is larger than {self.max_bytes} bytes")
-        media_type = next((known for magic, known in _MAGIC if data.startswith(magic)), media_type)
+        media_type = next((recognised for magic, recognised in _MAGIC if data.startswith(magic)), media_type)
         name = name or f"{source.type.value}.{extension(media_type)}"
         if source.type not in IMAGE_TYPES:
             refuse_dangerous(name)
@@ -131,22 +131,22 @@ class Preparer:
             return self._logo(raw)
         if raw[:8].lower().startswith(("http://", "https:/")):
             return self._fetched(raw, self.max_bytes)
-        if found := _DATA_URI.match(raw[:LONGEST_DATA_HEADER]):
-            rest = raw[found.end() :]
-            data = _base64(rest) if found[3] else unquote_to_bytes(rest)
-            return data, found[1] or "application/octet-stream", ""
+        if match := _DATA_URI.match(raw[:LONGEST_DATA_HEADER]):
+            rest = raw[match.end() :]
+            data = _base64(rest) if match[3] else unquote_to_bytes(rest)
+            return data, match[1] or "application/octet-stream", ""
         return _base64(raw), "application/octet-stream", ""
 
     def _logo(self, url: str) -> tuple[bytes, str, str]:
         """Fetched once in a request, however many parties have it."""
-        found = self.fetched.get(url) or self._fetched(url, min(self.max_bytes, LARGEST_LOGO))
-        if len(found[0]) <= KEPT_LOGO:
-            self.fetched[url] = found
-        return found
+        logo = self.fetched.get(url) or self._fetched(url, min(self.max_bytes, LARGEST_LOGO))
+        if len(logo[0]) <= KEPT_LOGO:
+            self.fetched[url] = logo
+        return logo
 
-    def _fetched(self, url: str, most: int) -> tuple[bytes, str, str]:
+    def _fetched(self, url: str, limit: int) -> tuple[bytes, str, str]:
         try:
-            fetched = self.outbound.fetch(url, max_bytes=most, timeout=FETCH_SECONDS)
+            fetched = self.outbound.fetch(url, max_bytes=limit, timeout=FETCH_SECONDS)
         except (OutboundRefused, OutboundFailed) as error:
             raise invalid(f"Error loading: {url[:200]}. {error.reason}") from error
         media_type = fetched.media_type.partition(";")[0].strip().lower()
@@ -171,14 +171,17 @@ def check_texts(
     ]
     if details:
         first = details[0]["field"]
-        called = labels().get(first, first) if labels else first
-        raise ServiceError("invalid", f"{called} {details[0]['reason']}", details)
+        label = labels().get(first, first) if labels else first
+        raise ServiceError("invalid", f"{label} {details[0]['reason']}", details)
 
 
 def _named(characters: str) -> str:
     """What cannot be drawn can often not be read on a screen either: each with its number and name."""
-    shown = [f"{one!r} (U+{ord(one):04X} {unicodedata.name(one, '')}".rstrip() + ")" for one in characters[:MOST_NAMED]]
-    return ", ".join(shown) + (", ..." if len(characters) > MOST_NAMED else "")
+    described = [
+        f"{character!r} (U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip() + ")"
+        for character in characters[:MOST_NAMED]
+    ]
+    return ", ".join(described) + (", ..." if len(characters) > MOST_NAMED else "")
 
 
 def texts_in(values: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -205,7 +208,7 @@ def refuse_dangerous(filename: str) -> None:
 
 def adopted(files: StagedFiles, prepared: Sequence[Prepared]) -> list[Prepared]:
     """Return the same with files that a record may name."""
-    return [replace(one, file=files.adopt(one.file)) for one in prepared]
+    return [replace(item, file=files.adopt(item.file)) for item in prepared]
 
 
 def _is_typed(source: Source) -> bool:
@@ -223,5 +226,5 @@ def _base64(text: str) -> bytes:
             return base64.urlsafe_b64decode(compact + "=" * (-len(compact) % 4))
         return base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
     except (binascii.Error, ValueError):
-        shown = text if len(text) <= 40 else f"{text[:40]}..."
-        raise invalid(f"Invalid value, url, base64 or text < 60 chars is expected: {shown}") from None
+        excerpt = text if len(text) <= 40 else f"{text[:40]}..."
+        raise invalid(f"Invalid value, url, base64 or text < 60 chars is expected: {excerpt}") from None

@@ -29,29 +29,29 @@ _IDS = ("after", "before", "template_id", "submission_id")
 def page(query: Any, read: Callable[[Span], list[Any]]) -> tuple[list[Any], bool]:
     """What ``read`` gives for a page, ascending, and whether anything follows (decisions, 'Order and cursors')."""
     limit = max(1, min(query.limit, LARGEST_PAGE))
-    given = [getattr(query, name, None) for name in _IDS]
-    if not all(-LARGEST_ID <= one <= LARGEST_ID for one in given if one is not None):
+    ids_given = [getattr(query, name, None) for name in _IDS]
+    if not all(-LARGEST_ID <= id_ <= LARGEST_ID for id_ in ids_given if id_ is not None):
         return [], False
     if query.before is not None and query.after is None:
-        found = read(Span(limit, before=query.before, backward=True))
-        return found[::-1], bool(read(Span(1, after=query.before - 1)))
-    found = read(Span(limit + 1, after=query.after, before=query.before))
-    return found[:limit], len(found) > limit
+        matches = read(Span(limit, before=query.before, backward=True))
+        return matches[::-1], bool(read(Span(1, after=query.before - 1)))
+    matches = read(Span(limit + 1, after=query.after, before=query.before))
+    return matches[:limit], len(matches) > limit
 
 
 def ids(session: Session, listings: Sequence[Listing], span: Span) -> list[int]:
     """Of all ``listings`` together. A row that passes from one to a later one meanwhile is found in one of them, or both."""
-    found = {one for each in listings for one in listing.ids(session, each, span)}
-    return sorted(found, reverse=span.backward)[: span.wanted]
+    numbers = {number for listing_ in listings for number in listing.ids(session, listing_, span)}
+    return sorted(numbers, reverse=span.backward)[: span.limit]
 
 
 def rows(session: Session, statement: sa.Select[Any], listings: Sequence[Listing], span: Span) -> list[Any]:
     """The same as rows of ``statement``; in one go where an index gives the list as it is."""
     key = listings[0].key
     if len(listings) == 1 and listings[0].plain:
-        statement = statement.where(*listings[0].exact, *span.of(key)).limit(span.wanted)
-    elif found := ids(session, listings, span):
-        statement = statement.where(key.in_(found))
+        statement = statement.where(*listings[0].exact, *span.of(key)).limit(span.limit)
+    elif numbers := ids(session, listings, span):
+        statement = statement.where(key.in_(numbers))
     else:
         return []
     return list(session.execute(statement.order_by(span.order(key))))
@@ -88,14 +88,14 @@ def of_submissions(query: rpc.ListSubmissions, now: datetime) -> list[Listing]:
 def of_submitters(query: rpc.ListSubmitters) -> Listing:
     exact: list[sa.ColumnElement[bool]] = []
     filters: list[sa.ColumnElement[bool]] = []
-    for column, wanted, conditions in (
+    for column, value, conditions in (
         (_SUBMITTER.submission_id, query.submission_id, exact),
         (_SUBMITTER.external_id, query.external_id, exact),
         (_SUBMITTER.slug, query.slug, exact),
         (_SUBMISSION.template_id, query.template_id, filters),
     ):
-        if wanted is not None:
-            conditions.append(column == wanted)
+        if value is not None:
+            conditions.append(column == value)
     completed: list[sa.ColumnElement[bool]] = []
     if query.completed_after is not None:
         completed.append(_SUBMITTER.completed_at >= store.aware(query.completed_after))
@@ -138,10 +138,10 @@ def _of_submissions(query: rpc.ListSubmissions, exact: Conditions, *, small: boo
 def _by_template(actor: Actor, folder: str | None) -> Callable[[Session, Conditions, Span], list[int]]:
     """PostgreSQL: the first submissions of each template in question, of which the page is then made."""
 
-    def found(session: Session, conditions: Conditions, span: Span) -> list[int]:
+    def first_ids(session: Session, conditions: Conditions, span: Span) -> list[int]:
         def first(*more: sa.ColumnElement[bool]) -> sa.Select[Any]:
-            wanted = sa.select(_SUBMISSION.id.label("id")).where(*more, *conditions)
-            return wanted.order_by(span.order(_SUBMISSION.id)).limit(span.wanted)
+            query = sa.select(_SUBMISSION.id.label("id")).where(*more, *conditions)
+            return query.order_by(span.order(_SUBMISSION.id)).limit(span.limit)
 
         of_one = first(_SUBMISSION.template_id == _TEMPLATE.id).correlate(_TEMPLATES).lateral()
         in_folder = [] if folder is None else [_TEMPLATE.folder_name == folder]
@@ -152,9 +152,9 @@ def _by_template(actor: Actor, folder: str | None) -> Callable[[Session, Conditi
             created = first(_SUBMISSION.created_by_id == actor.user_id, *of_folder).subquery()
             all_found = sa.select(sa.union(all_found, sa.select(created.c.id)).subquery().c.id)
         ids = all_found.subquery()
-        return list(session.scalars(sa.select(ids.c.id).order_by(span.order(ids.c.id)).limit(span.wanted)))
+        return list(session.scalars(sa.select(ids.c.id).order_by(span.order(ids.c.id)).limit(span.limit)))
 
-    return found
+    return first_ids
 
 
 def _by_completion(source: sa.FromClause, range_: Conditions, others: Conditions) -> Callable[..., list[int]]:
@@ -163,27 +163,30 @@ def _by_completion(source: sa.FromClause, range_: Conditions, others: Conditions
     group: sa.ColumnElement[int] = sa.literal_column(f"submitters.id / {COMPLETION_GROUP}")
     groups = 2
 
-    def found(session: Session, conditions: Conditions, span: Span) -> list[int]:
+    def first_ids(session: Session, conditions: Conditions, span: Span) -> list[int]:
         highest = session.scalar(sa.select(sa.func.max(_SUBMITTER.id))) or 0
         low = max(0, -1 if span.after is None else span.after) // COMPLETION_GROUP
         high = (highest if span.before is None else min(highest, span.before)) // COMPLETION_GROUP
         ids: list[int] = []
-        while low <= high and len(ids) < span.wanted:
+        while low <= high and len(ids) < span.limit:
             bounds = (sa.literal(low, sa.BigInteger), sa.literal(high, sa.BigInteger))
             series = sa.func.generate_series(*bounds).table_valued("number").render_derived(name="groups")
             number = series.c.number
             any_of = sa.select(1).select_from(_SUBMITTERS).where(group == number, *range_).correlate(series)
-            held = sa.select(number).where(any_of.exists()).order_by(span.order(number)).limit(groups)
-            numbers = list(session.scalars(held))
-            for one in numbers:
-                within = (_SUBMITTER.id >= one * COMPLETION_GROUP, _SUBMITTER.id < (one + 1) * COMPLETION_GROUP)
-                wanted = sa.select(_SUBMITTER.id).select_from(source).where(*within, *range_, *others, *conditions)
-                ids += session.scalars(wanted.order_by(span.order(_SUBMITTER.id)).limit(span.wanted - len(ids)))
-                if len(ids) >= span.wanted:
+            groups_of_matches = sa.select(number).where(any_of.exists()).order_by(span.order(number)).limit(groups)
+            numbers = list(session.scalars(groups_of_matches))
+            for group_number in numbers:
+                within = (
+                    _SUBMITTER.id >= group_number * COMPLETION_GROUP,
+                    _SUBMITTER.id < (group_number + 1) * COMPLETION_GROUP,
+                )
+                query = sa.select(_SUBMITTER.id).select_from(source).where(*within, *range_, *others, *conditions)
+                ids += session.scalars(query.order_by(span.order(_SUBMITTER.id)).limit(span.limit - len(ids)))
+                if len(ids) >= span.limit:
                     break
             if len(numbers) < groups:
                 break
             low, high = (low, numbers[-1] - 1) if span.backward else (numbers[-1] + 1, high)
         return ids
 
-    return found
+    return first_ids

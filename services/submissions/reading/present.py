@@ -42,19 +42,19 @@ class ValuesView:
 
     def of(self, submitter: Any) -> dict[str, Any]:
         """By field name. Before completion only what has a value, afterwards every field of the party."""
-        own = [field for field in self.fields if field.submitter_uuid == submitter.party_uuid]
+        own_fields = [field for field in self.fields if field.submitter_uuid == submitter.party_uuid]
         finished = submitter.status == SubmitterStatus.COMPLETED
         shown = {
             field.uuid: self._shown(field, submitter.values.get(field.uuid))
-            for field in own
+            for field in own_fields
             if field.type not in UNTOUCHABLE and (finished or submitter.values.get(field.uuid) is not None)
         }
-        return naming.by_name(own, self._names, shown)
+        return naming.by_name(own_fields, self._names, shown)
 
     def names_of(self, submitter: Any) -> list[str]:
         """Of the party's fields that can hold a value."""
-        own = (field for field in self.fields if field.submitter_uuid == submitter.party_uuid)
-        return [self._names[field.uuid] for field in own if field.type not in UNTOUCHABLE]
+        own_fields = (field for field in self.fields if field.submitter_uuid == submitter.party_uuid)
+        return [self._names[field.uuid] for field in own_fields if field.type not in UNTOUCHABLE]
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -77,7 +77,7 @@ class ValuesView:
 
 
 @dataclass(frozen=True)
-class Shown:
+class SubmissionView:
     """What belongs to one submission, loaded; what is None is not shown. ``status`` is the one of this moment.
 
     Without ``may_act`` slugs and signing links are left out: whoever has them signs as the person they belong to.
@@ -103,7 +103,7 @@ class Shown:
         return [_crossed_out(field) if formats.is_masked(field) else field for field in self.fields]
 
 
-def submission(shown: Shown) -> Submission:
+def submission(shown: SubmissionView) -> Submission:
     row = shown.row
     documents = result_links(row, shown.links)
     return as_stored(
@@ -128,7 +128,7 @@ def submission(shown: Shown) -> Submission:
         preferences=row.preferences,
         template=template_reference(shown.template),
         created_by_user=_creator(row),
-        submitters=[submitter(one, shown, documents) for one in shown.submitters],
+        submitters=[submitter(other, shown, documents) for other in shown.submitters],
         documents=documents,
         audit_log_url=audit_trail_url(row, shown.template, shown.links),
         combined_document_url=shown.links.to_pdf(shown.combined, title(row, shown.template))
@@ -139,42 +139,44 @@ def submission(shown: Shown) -> Submission:
     )
 
 
-def submitter(one: Any, shown: Shown, documents: list[SealedDocumentLink], *, alone: bool = False) -> Submitter:
+def submitter(
+    row: Any, shown: SubmissionView, documents: list[SealedDocumentLink], *, alone: bool = False
+) -> Submitter:
     """Present a submitter. ``alone``: as the submitter reads give them, with template, events and their fields."""
     return as_stored(
         Submitter,
-        id=one.id,
-        submission_id=one.submission_id,
-        uuid=one.party_uuid,
-        role=one.role,
-        email=one.email,
-        name=one.name,
-        phone=one.phone,
-        external_id=one.external_id,
-        application_key=one.external_id,
-        slug=one.slug if shown.may_act else None,
-        status=SubmitterStatus(one.status),
-        order=one.group,
-        embed_src=shown.links.site.signing_page(one.slug) if shown.may_act else None,
-        values=shown.values.of(one) if shown.values else {},
-        documents=documents if one.status == SubmitterStatus.COMPLETED else [],
-        metadata=one.metadata_,
-        preferences=one.preferences,
-        decline_reason=one.decline_reason,
-        sent_at=one.sent_at,
-        opened_at=one.opened_at,
-        completed_at=one.completed_at,
-        declined_at=one.declined_at,
-        created_at=one.created_at,
-        updated_at=one.updated_at,
+        id=row.id,
+        submission_id=row.submission_id,
+        uuid=row.party_uuid,
+        role=row.role,
+        email=row.email,
+        name=row.name,
+        phone=row.phone,
+        external_id=row.external_id,
+        application_key=row.external_id,
+        slug=row.slug if shown.may_act else None,
+        status=SubmitterStatus(row.status),
+        order=row.group,
+        embed_src=shown.links.site.signing_page(row.slug) if shown.may_act else None,
+        values=shown.values.of(row) if shown.values else {},
+        documents=documents if row.status == SubmitterStatus.COMPLETED else [],
+        metadata=row.metadata_,
+        preferences=row.preferences,
+        decline_reason=row.decline_reason,
+        sent_at=row.sent_at,
+        opened_at=row.opened_at,
+        completed_at=row.completed_at,
+        declined_at=row.declined_at,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
         template=template_reference(shown.template) if alone else None,
-        submission_events=[line for line in shown.events or [] if line.submitter_id in (one.id, None)]
+        submission_events=[line for line in shown.events or [] if line.submitter_id in (row.id, None)]
         if alone
         else None,
-        fields=[field for field in shown.definitions if field.submitter_uuid == one.party_uuid]
+        fields=[field for field in shown.definitions if field.submitter_uuid == row.party_uuid]
         if alone and shown.definitions
         else None,
-        consent=as_stored(Consent, **one.consent) if one.consent else None,
+        consent=as_stored(Consent, **row.consent) if row.consent else None,
     )
 
 
@@ -201,12 +203,12 @@ def result_links(row: Any, links: FileLinks) -> list[SealedDocumentLink]:
     return [
         as_stored(
             SealedDocumentLink,
-            name=one["name"],
-            url=links.to_pdf(one["file"], one["name"]),
-            sha256=one["file"]["sha256"],
-            conformance=one.get("conformance"),
+            name=document["name"],
+            url=links.to_pdf(document["file"], document["name"]),
+            sha256=document["file"]["sha256"],
+            conformance=document.get("conformance"),
         )
-        for one in (row.results or {}).get("documents", ())
+        for document in (row.results or {}).get("documents", ())
     ]
 
 
@@ -239,7 +241,7 @@ SECRETS_OF_SUBMITTERS = ("slug", "embed_src", "uuid")
 _ANSWERS_ONLY = ("submission_events", "fields", "document_schema", "report")
 
 
-def submission_data(shown: Shown) -> dict[str, Any]:
+def submission_data(shown: SubmissionView) -> dict[str, Any]:
     """``data`` of submission.* events."""
     hidden: Any = {"submitters": {"__all__": {*SECRETS_OF_SUBMITTERS, "submission_events", "template", "fields"}}}
     return submission(shown).model_dump(
@@ -247,15 +249,15 @@ def submission_data(shown: Shown) -> dict[str, Any]:
     )
 
 
-def form_data(shown: Shown, one: Any, submission_url: str) -> dict[str, Any]:
-    """``data`` of form.* events: the submitter ``one``, with what a receiver needs of the submission."""
+def form_data(shown: SubmissionView, submitter_row: Any, submission_url: str) -> dict[str, Any]:
+    """``data`` of form.* events: the submitter ``submitter_row``, with what a receiver needs of the submission."""
     row, template = shown.row, template_reference(shown.template)
-    model = submitter(one, shown, result_links(row, shown.links))
+    model = submitter(submitter_row, shown, result_links(row, shown.links))
     trail_url = audit_trail_url(row, shown.template, shown.links)
     return {
         **model.model_dump(mode="json", exclude={*SECRETS_OF_SUBMITTERS, "submission_events", "fields"}),
-        "ip": one.visit.get("ip"),
-        "ua": one.visit.get("user_agent"),
+        "ip": submitter_row.visit.get("ip"),
+        "ua": submitter_row.visit.get("user_agent"),
         "audit_log_url": trail_url,
         "submission_url": submission_url,
         "template": template.model_dump(mode="json") if template else None,

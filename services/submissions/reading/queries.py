@@ -45,18 +45,18 @@ def remembered(session: Session, call: Rpc[Any, Any], command: BaseModel) -> Any
 
 def submission(session: Session, query: rpc.GetSubmission, site: Site, now: datetime) -> Submission:
     """One submission with everything; ``include=fields`` adds the field definitions."""
-    row, template = found(session, query.actor, query.id)
+    row, template = visible_submission(session, query.actor, query.id)
     links = site.expiring(now)
     submitters = submitters_of(session, [row.id])
     stored = _stored_fields(session, [row.id])[row.id]
-    attachments = {one.uuid: one for one in store.attachments_of(session, [row.id])}
+    attachments = {attachment.uuid: attachment for attachment in store.attachments_of(session, [row.id])}
     lines = trail.lines_of(session, [row.id])
 
     with reading(Submission, row.id):
         fields = _shown_fields(stored)
         combined = (row.results or {}).get("merged") or only_document(row.results)
         return present.submission(
-            present.Shown(
+            present.SubmissionView(
                 row=row,
                 template=template,
                 submitters=submitters,
@@ -77,14 +77,14 @@ def submissions(session: Session, query: rpc.ListSubmissions, site: Site, now: d
     rows, following = lists.page(query, read)
     ids = [row.id for row in rows]
     by_submission: dict[int, list[Any]] = {submission_id: [] for submission_id in ids}
-    for one in session.execute(_LISTED_SUBMITTERS.where(_SUBMITTER.submission_id.in_(ids))) if ids else ():
-        by_submission[one.submission_id].append(one)
+    for submitter_row in session.execute(_LISTED_SUBMITTERS.where(_SUBMITTER.submission_id.in_(ids))) if ids else ():
+        by_submission[submitter_row.submission_id].append(submitter_row)
     fields = _stored_fields(session, ids) if "fields" in query.include else {}
     links = site.expiring(now)
 
     def presented(row: Any) -> Submission:
         return present.submission(
-            present.Shown(
+            present.SubmissionView(
                 row=row,
                 template=_template_in(row),
                 submitters=by_submission[row.id],
@@ -103,13 +103,13 @@ def is_quick(query: rpc.ListSubmissions) -> bool:
     if query.actor.role is not Role.ADMIN:
         return False
     filters = (query.q, query.template_folder, query.archived, query.status, query.template_id)
-    return query.limit <= QUICK_PAGE and all(one is None for one in filters)
+    return query.limit <= QUICK_PAGE and all(value is None for value in filters)
 
 
 def submitter(session: Session, query: rpc.GetSubmitter, site: Site, now: datetime) -> Submitter:
     """One submitter with values, documents, template and events."""
-    wanted = _joined(sa.select(SubmitterRow.id)).where(SubmitterRow.id == query.id, visible_to(query.actor))
-    if session.scalar(wanted) is None:
+    query_ = _joined(sa.select(SubmitterRow.id)).where(SubmitterRow.id == query.id, visible_to(query.actor))
+    if session.scalar(query_) is None:
         raise not_found("Submitter")
     with reading(Submitter, query.id):
         return _submitters(session, [query.id], query.actor, query.include, site, now)[0]
@@ -124,11 +124,11 @@ def submitters(session: Session, query: rpc.ListSubmitters, site: Site, now: dat
 
 def events(session: Session, query: rpc.ListEvents) -> Page[SubmissionEvent]:
     """A page of the audit trail of one submission."""
-    found(session, query.actor, query.id)
+    visible_submission(session, query.actor, query.id)
 
     def read(span: Span) -> list[TrailRow]:
-        wanted = sa.select(TrailRow).where(TrailRow.submission_id == query.id, *span.of(TrailRow.id))
-        return list(session.scalars(wanted.order_by(span.order(TrailRow.id)).limit(span.wanted)))
+        statement = sa.select(TrailRow).where(TrailRow.submission_id == query.id, *span.of(TrailRow.id))
+        return list(session.scalars(statement.order_by(span.order(TrailRow.id)).limit(span.limit)))
 
     rows, following = lists.page(query, read)
     return Page(data=trail.for_api(rows), pagination=Pagination.of([row.id for row in rows], following))
@@ -137,9 +137,9 @@ def events(session: Session, query: rpc.ListEvents) -> Page[SubmissionEvent]:
 def presented(session: Session, changed: store.Loaded, site: Site, now: datetime, *, unmasked: bool) -> Submission:
     """The answer to a command: the submission as it is now, without events."""
     links = site.expiring(now)
-    attachments = {one.uuid: one for one in changed.attachments}
+    attachments = {attachment.uuid: attachment for attachment in changed.attachments}
     return present.submission(
-        present.Shown(
+        present.SubmissionView(
             row=changed.row,
             template=changed.template,
             submitters=changed.submitters,
@@ -154,7 +154,11 @@ def presented_submitter(
     session: Session, changed: store.Loaded, row: SubmitterRow, site: Site, now: datetime
 ) -> Submitter:
     """The answer to a change of a submitter (peer facts 1.2, SubmitterUpdate)."""
-    return next(one for one in presented(session, changed, site, now, unmasked=True).submitters if one.id == row.id)
+    return next(
+        submitter
+        for submitter in presented(session, changed, site, now, unmasked=True).submitters
+        if submitter.id == row.id
+    )
 
 
 def own_fields(
@@ -170,12 +174,14 @@ def own_fields(
         raise not_found("Submitter")
     fields = fields_of(session, [row.submission_id])[row.submission_id]
     attached = {
-        one.uuid for one in store.attachments_of(session, [row.submission_id]) if one.submitter_id == submitter_id
+        attachment.uuid
+        for attachment in store.attachments_of(session, [row.submission_id])
+        if attachment.submitter_id == submitter_id
     }
     return [field for field in fields if field.submitter_uuid == row.party_uuid], fields, attached, row.party_uuid
 
 
-def found(session: Session, actor: Actor, submission_id: int) -> tuple[SubmissionRow, TemplateRow | None]:
+def visible_submission(session: Session, actor: Actor, submission_id: int) -> tuple[SubmissionRow, TemplateRow | None]:
     """The submission that the actor may see, and its template."""
     statement = sa.select(SubmissionRow, TemplateRow).outerjoin(
         TemplateRow, TemplateRow.id == SubmissionRow.template_id
@@ -192,7 +198,7 @@ def submitters_of(session: Session, submission_ids: Sequence[int]) -> list[Submi
 
 def fields_of(session: Session, submission_ids: Sequence[int]) -> dict[int, list[FieldDefinition]]:
     return {
-        submission_id: [FieldDefinition.model_validate(one) for one in fields]
+        submission_id: [FieldDefinition.model_validate(field) for field in fields]
         for submission_id, fields in _stored_fields(session, submission_ids).items()
     }
 
@@ -203,7 +209,7 @@ def _stored_fields(session: Session, submission_ids: Sequence[int]) -> dict[int,
 
 def _shown_fields(stored: Any) -> list[FieldDefinition]:
     """For answers alone: what is odd of a definition is in it as it is stored."""
-    return [as_stored(FieldDefinition, **one) for one in stored]
+    return [as_stored(FieldDefinition, **field) for field in stored]
 
 
 # Compiled once: building a statement costs more than running it.
@@ -299,16 +305,16 @@ def _submitters(
     ).all()
     submission_ids = sorted({row[1].id for row in rows})
     stored = _stored_fields(session, submission_ids)
-    attachments = {one.uuid: one for one in store.attachments_of(session, submission_ids)}
-    events: dict[int, list[TrailRow]] = {one: [] for one in submission_ids}
+    attachments = {attachment.uuid: attachment for attachment in store.attachments_of(session, submission_ids)}
+    events: dict[int, list[TrailRow]] = {id_: [] for id_ in submission_ids}
     for line in trail.lines_of(session, submission_ids):
         events[line.submission_id].append(line)
     links = site.expiring(now)
 
-    def presented(found: Any) -> Submitter:
-        row, parent, template = found
+    def presented(joined: Any) -> Submitter:
+        row, parent, template = joined
         fields = _shown_fields(stored[parent.id])
-        shown = present.Shown(
+        shown = present.SubmissionView(
             row=parent,
             template=template,
             submitters=[row],

@@ -26,9 +26,9 @@ class BadAddress(Exception):
         self.reason = reason
 
 
-def email(given: str) -> str:
+def email(raw: str) -> str:
     """One address, as it was written, without blanks around it; of ``Name <a@b.co>`` the address alone."""
-    text = given.strip()
+    text = raw.strip()
     if text.endswith(">") and "<" in text:
         text = parseaddr(text)[1]
     if not is_email(text):
@@ -42,11 +42,11 @@ def mailbox(address: str | None) -> str:
     return (address or "").strip().translate(_A_TO_Z)
 
 
-def emails(given: str) -> list[str]:
+def emails(raw: str) -> list[str]:
     """Several addresses, separated by ``,`` or ``;``, each only once whatever its case. CR and LF are refused."""
-    if re.search(r"[\r\n\x00]", given):
+    if re.search(r"[\r\n\x00]", raw):
         raise BadAddress("must be one line")
-    parts = [part for part in _SEPARATOR.split(given) if part.strip()]
+    parts = [part for part in _SEPARATOR.split(raw) if part.strip()]
     if not parts:
         raise BadAddress(NOT_AN_EMAIL)
     if len(parts) > MOST_ADDRESSES:
@@ -54,9 +54,9 @@ def emails(given: str) -> list[str]:
     return list({address.lower(): address for address in map(email, parts)}.values())
 
 
-def phone(given: str) -> str:
+def phone(raw: str) -> str:
     """E.164, such as ``+14155550123``. Blanks, dashes and brackets are dropped; whether the number is in use is not asked."""
-    digits = in_e164(given)
+    digits = in_e164(raw)
     if digits is None:
         raise BadAddress("must start with +<country code> and contain only digits")
     try:
@@ -71,11 +71,11 @@ def calling_code(phone: str) -> str:
     return f"+{phonenumbers.parse(phone).country_code}"
 
 
-def name(given: str | None) -> str | None:
+def name(raw: str | None) -> str | None:
     """A name that is shown: NFC, without control characters and those that turn the direction of text around."""
-    if given is None:
+    if raw is None:
         return None
-    text = unicodedata.normalize("NFC", _TURNING.sub("", given))
+    text = unicodedata.normalize("NFC", _TURNING.sub("", raw))
     text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text if unicodedata.category(c) != "Cs")
     text = " ".join(text.split())
     if len(text) > LONGEST_NAME:
@@ -83,19 +83,19 @@ def name(given: str | None) -> str | None:
     return text or None
 
 
-def text(given: str) -> str:
+def text(raw: str) -> str:
     """A text of several lines: as ``name``, but line breaks stay and nothing limits its length."""
-    kept = _TURNING.sub("", unicodedata.normalize("NFC", given.replace("\r\n", "\n")))
-    return "".join(c for c in kept if c == "\n" or unicodedata.category(c) not in ("Cc", "Cs")).strip()
+    cleaned = _TURNING.sub("", unicodedata.normalize("NFC", raw.replace("\r\n", "\n")))
+    return "".join(c for c in cleaned if c == "\n" or unicodedata.category(c) not in ("Cc", "Cs")).strip()
 
 
-def web_url(given: str | None) -> str | None:
+def web_url(raw: str | None) -> str | None:
     """An http or https URL, as it was written; blank is None."""
-    if not given or not given.strip():
+    if not raw or not raw.strip():
         return None
-    if not is_web_url(given.strip()):
+    if not is_web_url(raw.strip()):
         raise BadAddress(NOT_A_URL)
-    return given.strip()
+    return raw.strip()
 
 
 def searchable(*parts: str | None) -> str:

@@ -34,10 +34,10 @@ def person(submission: Any, submitter: Any) -> dict[str, Any]:
     return {"id": submission.id, **details}
 
 
-def with_defaults(own: Sequence[FieldDefinition], stored: Mapping[str, Any], signing: Signing) -> dict[str, Any]:
+def with_defaults(own_fields: Sequence[FieldDefinition], stored: Mapping[str, Any], signing: Signing) -> dict[str, Any]:
     """``stored`` and the default values of the fields that nobody has touched."""
     filled = dict(stored)
-    for field in own:
+    for field in own_fields:
         if field.uuid in filled:
             continue
         if field.type in ATTACHED and placeholders.has_placeholder(field.default_value):
@@ -52,7 +52,7 @@ def with_defaults(own: Sequence[FieldDefinition], stored: Mapping[str, Any], sig
 
 
 def merged(
-    own: Sequence[FieldDefinition],
+    own_fields: Sequence[FieldDefinition],
     stored: Mapping[str, Any],
     incoming: Mapping[str, Any],
     attached: Mapping[str, FieldType],
@@ -62,7 +62,7 @@ def merged(
 
     ``attached`` are this party's attachments with the type of field they were uploaded for.
     """
-    by_uuid = {field.uuid: field for field in own}
+    by_uuid = {field.uuid: field for field in own_fields}
     values = dict(stored)
     faults: Faults = []
     for uuid, raw in incoming.items():
@@ -84,15 +84,15 @@ def merged(
     return values
 
 
-def tried(
-    own: Sequence[FieldDefinition],
+def with_attempts(
+    own_fields: Sequence[FieldDefinition],
     stored: Mapping[str, Any],
     incoming: Mapping[str, Any],
     attached: Mapping[str, FieldType],
 ) -> dict[str, Any]:
     """``stored`` with what stands on the signing page at this moment, for showing it: half a date is none yet. Raises
     ServiceError for what is no field of this party."""
-    by_uuid = {field.uuid: field for field in own}
+    by_uuid = {field.uuid: field for field in own_fields}
     values = dict(stored)
     for uuid, raw in incoming.items():
         field = _fillable(by_uuid, uuid)
@@ -106,7 +106,7 @@ def tried(
 
 
 def finished(
-    own: Sequence[FieldDefinition],
+    own_fields: Sequence[FieldDefinition],
     everything: Sequence[FieldDefinition],
     documents: conditions.OfDocuments,
     values: Mapping[str, Any],
@@ -117,19 +117,19 @@ def finished(
     Fields that conditions hide, their own or their documents', lose their value and are not required.
     """
     hidden = conditions.hidden(everything, documents, {**of_others, **values})
-    kept = {uuid: value for uuid, value in values.items() if uuid not in hidden}
-    return kept, broken(own, kept, hidden) + [
+    visible = {uuid: value for uuid, value in values.items() if uuid not in hidden}
+    return visible, broken(own_fields, visible, hidden) + [
         (field, field.validation.get("message") or "is required")
-        for field in own
-        if field.uuid not in hidden and rules.is_missing(field, kept.get(field.uuid))
+        for field in own_fields
+        if field.uuid not in hidden and rules.is_missing(field, visible.get(field.uuid))
     ]
 
 
-def broken(own: Sequence[FieldDefinition], values: Mapping[str, Any], hidden: set[str]) -> Faults:
+def broken(own_fields: Sequence[FieldDefinition], values: Mapping[str, Any], hidden: set[str]) -> Faults:
     """The visible fields whose value breaks their own rules; read-only ones are not the signer's to mend."""
     return [
         (field, reason)
-        for field in own
+        for field in own_fields
         if field.uuid not in hidden
         and not field.readonly
         and (reason := rules.violation(field, values.get(field.uuid)))
@@ -141,7 +141,7 @@ def refuse(faults: Faults) -> None:
     if not faults:
         return
     field, reason = faults[0]
-    details = [{"field": one.uuid, "reason": why} for one, why in faults[:50]]
+    details = [{"field": faulty.uuid, "reason": why} for faulty, why in faults[:50]]
     raise ServiceError("invalid", f"{label(field)} {reason}", details)
 
 
@@ -150,8 +150,8 @@ def label(field: FieldDefinition) -> str:
     return plain_title(field.title or "") or field.name or field.type.value
 
 
-def _fillable(own: Mapping[str, FieldDefinition], uuid: str) -> FieldDefinition:
-    field = own.get(uuid)
+def _fillable(own_fields: Mapping[str, FieldDefinition], uuid: str) -> FieldDefinition:
+    field = own_fields.get(uuid)
     if field is None or field.type in STATIC_TYPES:
         raise ServiceError(
             "invalid", "Invalid field", [{"field": uuid[:64], "reason": "is not a field of this signer"}]

@@ -19,15 +19,15 @@ def check_identity_available(
     for field in fields:
         if field.type is not FieldType.VERIFICATION:
             continue
-        called = f"has the field {field.name or field.uuid} of type verification"
+        description = f"has the field {field.name or field.uuid} of type verification"
         if not account.identity_checks_available:
-            problems.add(basis, f"{called}: this installation has no identity provider", NOT_CONFIGURED)
+            problems.add(basis, f"{description}: this installation has no identity provider", NOT_CONFIGURED)
         elif field.preferences.get("method") == QUALIFIED and not account.identity_checks_qes_available:
             problems.add(
-                basis, f"{called} and method qes, which the identity provider is not set up for", NOT_CONFIGURED
+                basis, f"{description} and method qes, which the identity provider is not set up for", NOT_CONFIGURED
             )
         if field.readonly:
-            problems.add(basis, f"{called}, which {READ_ONLY}")
+            problems.add(basis, f"{description}, which {READ_ONLY}")
 
 
 def check_identity_change_available(command: UpdateSubmitter, problems: Problems) -> None:

@@ -22,21 +22,21 @@ Basis = TemplateSnapshot | Composition
 def merged(template: Basis, submitters: Sequence[NewSubmitter], problems: Problems) -> tuple[Basis, list[NewSubmitter]]:
     """The template with the merged roles, and the submitters, each with one role at most."""
     merged_into: dict[str, str] = {}
-    taken: set[str] = set()
-    found: list[NewSubmitter] = []
+    taken_names: set[str] = set()
+    results: list[NewSubmitter] = []
     for index, submitter in enumerate(submitters):
         names = list(dict.fromkeys(name.strip() for name in submitter.roles if name.strip()))
         if len(names) > 1:
-            parties = _parties(template, names, taken, f"submitters[{index}].roles", problems)
+            parties = _parties(template, names, taken_names, f"submitters[{index}].roles", problems)
             if len(parties) == len(names):
                 party = _merged_party(template, parties, submitter, f"submitters[{index}].role", problems)
                 template = _with(template, parties, party)
-                merged_into |= {one.name.strip().lower(): party.name for one in parties}
+                merged_into |= {other.name.strip().lower(): party.name for other in parties}
                 submitter = submitter.model_copy(update={"role": party.name, "uuid": party.uuid})
         elif names and not submitter.role:
             submitter = submitter.model_copy(update={"role": names[0]})
-        found.append(submitter.model_copy(update={"roles": []}))
-    return template, [_invited_by(one, merged_into) for one in found]
+        results.append(submitter.model_copy(update={"roles": []}))
+    return template, [_invited_by(submitter, merged_into) for submitter in results]
 
 
 def _invited_by(submitter: NewSubmitter, merged_into: Mapping[str, str]) -> NewSubmitter:
@@ -47,20 +47,20 @@ def _invited_by(submitter: NewSubmitter, merged_into: Mapping[str, str]) -> NewS
 
 def _parties(template: Basis, names: Sequence[str], taken: set[str], path: str, problems: Problems) -> list[Party]:
     """The template's parties of these names; shorter only when a problem was added."""
-    known = {party.name.strip().lower(): party for party in template.parties}
-    found = []
+    by_name = {party.name.strip().lower(): party for party in template.parties}
+    parties = []
     for name in names:
-        party = known.get(name.lower())
+        party = by_name.get(name.lower())
         if name.lower() in taken:
             problems.add(path, f"has {name}, which another submitter has", "role must be unique in `submitters`.")
         elif party is None:
             problems.add(path, f"has {name}, which is not a role of the template", f"{name} role doesn't exist")
-        elif party in found:
+        elif party in parties:
             continue
         else:
-            found.append(party)
+            parties.append(party)
             taken.add(name.lower())
-    return found
+    return parties
 
 
 def _merged_party(
@@ -80,14 +80,18 @@ def _merged_party(
 
 def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
     """The template with ``party`` in place of the first of ``parties``, and the fields of all of them."""
-    gone = {one.uuid for one in parties}
-    first = next(one for one in template.parties if one.uuid in gone)
-    left = [party if one is first else one for one in template.parties if one is first or one.uuid not in gone]
+    merged_uuids = {party.uuid for party in parties}
+    first = next(party for party in template.parties if party.uuid in merged_uuids)
+    remaining = [
+        party if other is first else other
+        for other in template.parties
+        if other is first or other.uuid not in merged_uuids
+    ]
     fields: list[FieldDefinition] = []
     same: dict[tuple[str, str], int] = {}
     kept_as: dict[str, str] = {}
     for field in template.fields:
-        if field.submitter_uuid not in gone:
+        if field.submitter_uuid not in merged_uuids:
             fields.append(field)
             continue
         key = (field.name.strip().lower(), field.type.value)
@@ -105,9 +109,9 @@ def _with(template: Basis, parties: Sequence[Party], party: Party) -> Basis:
         same[key] = len(fields)
         fields.append(field.model_copy(update={"submitter_uuid": party.uuid, "role": party.name}))
     changes: dict[str, Any] = {
-        "parties": left,
-        "fields": [_following(one, kept_as) for one in fields],
-        "documents": [_following(one, kept_as) for one in template.documents],
+        "parties": remaining,
+        "fields": [_following(field, kept_as) for field in fields],
+        "documents": [_following(document, kept_as) for document in template.documents],
     }
     return template.model_copy(update=changes)
 
@@ -116,18 +120,18 @@ def _stricter(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     """The preferences of the first, and of two proofs, of identity or of a telephone number, the one that asks for more. A
     number is confirmed wherever that is possible, unless its field says no."""
     stricter = {"method": "qes"} if second.get("method") == "qes" else {}
-    codes = [one.get("one_time_code") for one in (first, second)]
+    codes = [preferences_.get("one_time_code") for preferences_ in (first, second)]
     asks = True if True in codes else None if None in codes else False
-    kept = {key: value for key, value in first.items() if key != "one_time_code"}
-    return {**kept, **stricter, **({} if asks is None else {"one_time_code": asks})}
+    preferences = {key: value for key, value in first.items() if key != "one_time_code"}
+    return {**preferences, **stricter, **({} if asks is None else {"one_time_code": asks})}
 
 
-def _following(one: Conditional, kept_as: dict[str, str]) -> Conditional:
+def _following(conditional: Conditional, kept_as: dict[str, str]) -> Conditional:
     """Conditions on a field that was merged into another ask that one."""
-    if not any(condition.field_uuid in kept_as for condition in one.conditions):
-        return one
+    if not any(condition.field_uuid in kept_as for condition in conditional.conditions):
+        return conditional
     conditions = [
         condition.model_copy(update={"field_uuid": kept_as.get(condition.field_uuid, condition.field_uuid)})
-        for condition in one.conditions
+        for condition in conditional.conditions
     ]
-    return one.model_copy(update={"conditions": conditions})
+    return conditional.model_copy(update={"conditions": conditions})

@@ -11,23 +11,23 @@ from contracts.types import FieldDefinition, FieldType
 def labels(fields: Iterable[FieldDefinition]) -> dict[str, str]:
     """The name of each field by uuid; an unnamed one is called ``Text Field 2``, counted per type (peer facts 1.2)."""
     counts: Counter[FieldType] = Counter()
-    found = {}
+    names = {}
     for field in fields:
         counts[field.type] += 1
-        found[field.uuid] = field.name or f"{field.type.value.capitalize()} Field {counts[field.type]}"
-    return found
+        names[field.uuid] = field.name or f"{field.type.value.capitalize()} Field {counts[field.type]}"
+    return names
 
 
 def keeping_names(fields: Sequence[FieldDefinition], names: Mapping[str, str]) -> list[FieldDefinition]:
     """``fields`` are some of those that ``names`` were counted over: one that would be called otherwise now gets that name."""
     counted = labels(fields)
     return [
-        one if counted[one.uuid] == names[one.uuid] else one.model_copy(update={"name": names[one.uuid]})
-        for one in fields
+        field if counted[field.uuid] == names[field.uuid] else field.model_copy(update={"name": names[field.uuid]})
+        for field in fields
     ]
 
 
-class Called:
+class FieldIndex:
     """Finds fields by what a caller may call them: by uuid, by exact name, by name whatever its case, or in snake_case.
 
     Made once for many questions: a submission may have thousands of fields and as many values.
@@ -37,20 +37,20 @@ class Called:
         self._by: list[dict[str, list[FieldDefinition]]] = [defaultdict(list) for _ in range(4)]
         for field in fields:
             name = names[field.uuid]
-            for found, key in zip(self._by, (field.uuid, name, name.lower(), snake_case(name)), strict=True):
-                found[key].append(field)
+            for index, key in zip(self._by, (field.uuid, name, name.lower(), snake_case(name)), strict=True):
+                index[key].append(field)
 
     def fields(self, key: str) -> list[FieldDefinition]:
         """Those that ``key`` means; several when they have the same name."""
         by_uuid, by_name, by_lower_case, by_snake_case = self._by
-        for found, wanted in (
+        for index, name in (
             (by_uuid, key),
             (by_name, key),
             (by_lower_case, key.strip().lower()),
             (by_snake_case, key),
         ):
-            if wanted in found:
-                return found[wanted]
+            if name in index:
+                return index[name]
         return []
 
 
@@ -61,9 +61,9 @@ def snake_case(name: str) -> str:
 
 def by_name(fields: Iterable[FieldDefinition], names: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
     """``values`` by field uuid as the API shows them. Of several fields with one name the first with a value counts."""
-    found: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for field in fields:
         name = names[field.uuid]
-        if field.uuid in values and found.get(name) is None:
-            found[name] = values[field.uuid]
-    return found
+        if field.uuid in values and named.get(name) is None:
+            named[name] = values[field.uuid]
+    return named

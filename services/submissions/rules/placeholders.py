@@ -41,15 +41,15 @@ def resolve(field: FieldDefinition, details: Mapping[str, Any], at: datetime, ti
         "year": f"{local:%Y}",
         **{key: str(word) for key, word in details.items() if word is not None},
     }
-    return PLACEHOLDER.sub(lambda found: words.get(found[1], ""), value)
+    return PLACEHOLDER.sub(lambda match: words.get(match[1], ""), value)
 
 
 def with_person(text: str, details: Mapping[str, Any]) -> str:
     """``text`` with what ``details`` say of the party in place of its placeholders. Those of date and time stay: they are those
     of the moment of completing."""
 
-    def word(found: re.Match[str]) -> str:
-        return found[0] if found[1] not in details else "" if details[found[1]] is None else str(details[found[1]])
+    def word(match: re.Match[str]) -> str:
+        return match[0] if match[1] not in details else "" if details[match[1]] is None else str(details[match[1]])
 
     return PLACEHOLDER.sub(word, text)
 

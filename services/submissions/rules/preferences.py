@@ -14,40 +14,40 @@ NOT_CONFIGURED = ("certsign_sign_enabled",)
 """What must not be promised before it is there: a code that is never asked for protects nobody."""
 
 
-def checked(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+def checked(raw: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     """The known keys with their values in their types; others are dropped."""
-    found: dict[str, Any] = {}
+    checked_values: dict[str, Any] = {}
     for key in (*MAIL_TOGGLES, *CODES, *NOT_CONFIGURED, "shared_link_2fa"):
-        if given.get(key) is None:
+        if raw.get(key) is None:
             continue
-        flag = _boolean(given[key])
+        flag = _boolean(raw[key])
         if flag is None:
             problems.add(f"preferences.{key}", "must be true or false")
         elif flag and key in NOT_CONFIGURED:
             problems.add(f"preferences.{key}", "is not configured")
         else:
-            found[key] = flag
-    if given.get("submitters_order") is not None:
-        if given["submitters_order"] in tuple(Order):
-            found["submitters_order"] = str(given["submitters_order"])
+            checked_values[key] = flag
+    if raw.get("submitters_order") is not None:
+        if raw["submitters_order"] in tuple(Order):
+            checked_values["submitters_order"] = str(raw["submitters_order"])
         else:
             problems.add("preferences.submitters_order", "must be one of preserved, random")
-    if given.get("bcc_completed"):
+    if raw.get("bcc_completed"):
         try:
-            found["bcc_completed"] = ", ".join(emails(str(given["bcc_completed"])))
+            checked_values["bcc_completed"] = ", ".join(emails(str(raw["bcc_completed"])))
         except BadAddress as bad:
             problems.add("preferences.bcc_completed", bad.reason, "bcc_completed email is invalid")
-    return found
+    return checked_values
 
 
-def of_template(given: Mapping[str, Any]) -> dict[str, Any]:
+def of_template(raw: Mapping[str, Any]) -> dict[str, Any]:
     """What a submission takes over from its template: the known keys that are well-formed."""
-    found = {key: given[key] for key in (*MAIL_TOGGLES, *CODES) if isinstance(given.get(key), bool)}
-    if given.get("submitters_order") in tuple(Order):
-        found["submitters_order"] = given["submitters_order"]
-    if isinstance(given.get("bcc_completed"), str):
-        found["bcc_completed"] = given["bcc_completed"]
-    return found
+    checked_values = {key: raw[key] for key in (*MAIL_TOGGLES, *CODES) if isinstance(raw.get(key), bool)}
+    if raw.get("submitters_order") in tuple(Order):
+        checked_values["submitters_order"] = raw["submitters_order"]
+    if isinstance(raw.get("bcc_completed"), str):
+        checked_values["bcc_completed"] = raw["bcc_completed"]
+    return checked_values
 
 
 @dataclass(frozen=True)

@@ -21,33 +21,33 @@ def matched(parties: Sequence[Party], submitters: Sequence[NewSubmitter], proble
             "submitters", f"must not be more than {len(parties)}", "Defined more signing parties than in template"
         )
         return []
-    taken: list[Party] = []
+    matches: list[Party] = []
     for index, submitter in enumerate(submitters):
         party = _party(parties, submitter, index, problems)
         if party is None:
             continue
-        if party in taken:
+        if party in matches:
             problems.add(f"submitters[{index}].role", f"is {party.name} again", "role must be unique in `submitters`.")
-        taken.append(party)
-    return taken
+        matches.append(party)
+    return matches
 
 
 def _party(parties: Sequence[Party], submitter: NewSubmitter, index: int, problems: Problems) -> Party | None:
     path = f"submitters[{index}]"
     if submitter.uuid:
-        found = next((party for party in parties if party.uuid == submitter.uuid), None)
-        if found is None:
+        party = next((party for party in parties if party.uuid == submitter.uuid), None)
+        if party is None:
             problems.add(f"{path}.uuid", "is not a role of the template")
-        return found
+        return party
     if not submitter.role or not submitter.role.strip():
         return parties[index]
-    wanted = submitter.role.strip().lower()
-    found = next((party for party in parties if party.name.strip().lower() == wanted), None)
-    if found is None:
+    name = submitter.role.strip().lower()
+    party = next((party for party in parties if party.name.strip().lower() == name), None)
+    if party is None:
         roles = ", ".join(f'"{party.name}"' for party in parties)
         problems.add(
             f"{path}.role",
             f"must be one of {roles}",
             f"Unknown submitter role: {submitter.role}. Template defines [{roles}]",
         )
-    return found
+    return party

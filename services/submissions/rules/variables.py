@@ -11,16 +11,16 @@ from contracts.rpc.templates import TemplateSnapshot
 
 def merged(command: NewSubmission, most_bytes: int) -> dict[str, Any]:
     """Those of the request and of each submitter as one map; later submitters override. Raises ServiceError above the limit."""
-    found = dict(command.variables)
+    variables = dict(command.variables)
     for submitter in command.submitters:
-        found.update(submitter.variables)
-    if len(json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass")) > most_bytes:
+        variables.update(submitter.variables)
+    if len(json.dumps(variables, ensure_ascii=False).encode("utf-8", "surrogatepass")) > most_bytes:
         reason = f"must not have more than {most_bytes} bytes in all"
         raise invalid(f"variables {reason}", "variables", reason)
-    return found
+    return variables
 
 
-def asked_for(template: TemplateSnapshot) -> bool:
+def has_variables(template: TemplateSnapshot) -> bool:
     """Whether the template has documents that are filled for each submission."""
     return any(document.docx is not None for document in template.documents)
 

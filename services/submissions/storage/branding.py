@@ -31,7 +31,7 @@ class Branding:
 
 
 @dataclass(frozen=True)
-class Shown:
+class EffectiveBranding:
     """What one recipient sees."""
 
     name: str
@@ -39,24 +39,26 @@ class Shown:
     stamp: dict[str, Any] | None
 
 
-def planned(given: NewSubmitter, request: NewSubmission, party_uuid: str, path: str, problems: Problems) -> Branding:
+def plan_branding(
+    submitter: NewSubmitter, request: NewSubmission, party_uuid: str, path: str, problems: Problems
+) -> Branding:
     """Return the branding of a new submitter: their own, else that of the whole submission."""
-    found = Branding()
+    branding = Branding()
     for key in (*PICTURES, "company_name"):
-        own, of_all = getattr(given, key), getattr(request, key)
-        text, where = (own, f"{path}{key}") if own and own.strip() else (of_all, key)
-        _take(found, key, text, party_uuid, where, problems)
-    found.preferences = {key: value for key, value in found.preferences.items() if value}
-    return found
+        own_value, of_all = getattr(submitter, key), getattr(request, key)
+        text, source = (own_value, f"{path}{key}") if own_value and own_value.strip() else (of_all, key)
+        _take(branding, key, text, party_uuid, source, problems)
+    branding.preferences = {key: value for key, value in branding.preferences.items() if value}
+    return branding
 
 
-def changed(command: UpdateSubmitter, party_uuid: str, problems: Problems) -> Branding:
+def plan_branding_change(command: UpdateSubmitter, party_uuid: str, problems: Problems) -> Branding:
     """What a change of a submitter says: an empty text clears."""
-    found = Branding()
+    branding = Branding()
     for key in (*PICTURES, "company_name"):
         if key in command.model_fields_set:
-            _take(found, key, getattr(command, key), party_uuid, key, problems)
-    return found
+            _take(branding, key, getattr(command, key), party_uuid, key, problems)
+    return branding
 
 
 def blobs_of(submitter: SubmitterRow) -> list[str]:
@@ -64,12 +66,14 @@ def blobs_of(submitter: SubmitterRow) -> list[str]:
     return [file["key"] for file in submitter.branding.values()]
 
 
-def shown(submitter: SubmitterRow, account: Account) -> Shown:
+def shown(submitter: SubmitterRow, account: Account) -> EffectiveBranding:
     """Per submitter, then the account, then the service's own; the stamp falls back to the logo of the same place."""
-    own, of_account = submitter.branding, {"logo": _json(account.logo), "stamp": _json(account.stamp)}
-    logo = own.get("logo") or of_account["logo"]
-    stamp = own.get("stamp") or own.get("logo") or of_account["stamp"] or of_account["logo"]
-    return Shown(submitter.preferences.get("company_name") or account.company_name or account.name, logo, stamp)
+    of_submitter, of_account = submitter.branding, {"logo": _json(account.logo), "stamp": _json(account.stamp)}
+    logo = of_submitter.get("logo") or of_account["logo"]
+    stamp = of_submitter.get("stamp") or of_submitter.get("logo") or of_account["stamp"] or of_account["logo"]
+    return EffectiveBranding(
+        submitter.preferences.get("company_name") or account.company_name or account.name, logo, stamp
+    )
 
 
 def stamped(
@@ -77,12 +81,12 @@ def stamped(
 ) -> tuple[list[FieldValue], list[FilledAttachment]]:
     """Stamp fields that hold no picture get their party's, which go along as files."""
     files: dict[str, FilledAttachment] = {}
-    stamps = {one.id: (one, shown(one, account).stamp) for one in submitters}
+    stamps = {submitter.id: (submitter, shown(submitter, account).stamp) for submitter in submitters}
     values = []
-    for each in filled:
-        owner, stamp = stamps.get(each.submitter_id, (None, None))
-        if each.field.type is not FieldType.STAMP or each.value or stamp is None or owner is None:
-            values.append(each)
+    for entry in filled:
+        owner, stamp = stamps.get(entry.submitter_id, (None, None))
+        if entry.field.type is not FieldType.STAMP or entry.value or stamp is None or owner is None:
+            values.append(entry)
             continue
         uuid = stamp_uuid(owner)
         files[uuid] = FilledAttachment(
@@ -92,7 +96,7 @@ def stamped(
             created_at=owner.created_at,
             branding=True,
         )
-        values.append(each.model_copy(update={"value": uuid}))
+        values.append(entry.model_copy(update={"value": uuid}))
     return values, list(files.values())
 
 
@@ -101,10 +105,10 @@ def stamp_uuid(submitter: SubmitterRow) -> str:
     return f"stamp-{submitter.id}"
 
 
-def _take(found: Branding, key: str, text: str | None, party_uuid: str, path: str, problems: Problems) -> None:
+def _take(branding: Branding, key: str, text: str | None, party_uuid: str, path: str, problems: Problems) -> None:
     if key not in PICTURES:
         try:
-            found.preferences[key] = addresses.name(text)
+            branding.preferences[key] = addresses.name(text)
         except addresses.BadAddress as bad:
             problems.add(path, bad.reason)
         return
@@ -113,9 +117,9 @@ def _take(found: Branding, key: str, text: str | None, party_uuid: str, path: st
     except addresses.BadAddress as bad:
         problems.add(path, bad.reason)
         return
-    found.preferences[key] = url
+    branding.preferences[key] = url
     if url:
-        found.sources.append(Source(str(uuid4()), party_uuid, FieldType.STAMP, url, path, PICTURES[key]))
+        branding.sources.append(Source(str(uuid4()), party_uuid, FieldType.STAMP, url, path, PICTURES[key]))
 
 
 def _json(file: BlobRef | None) -> dict[str, Any] | None:

@@ -35,12 +35,14 @@ TOO_MANY = "Your identity was checked too often today. Please try again tomorrow
 NOT_PROVED = "must be verified with the identity provider"
 
 
-def begin(found: store.Loaded, submitter: SubmitterRow, command: StartIdentityCheck, now: datetime) -> IdentityCheckRow:
+def begin(
+    submission: store.Loaded, submitter: SubmitterRow, command: StartIdentityCheck, now: datetime
+) -> IdentityCheckRow:
     """A new attempt. ServiceError ``rate_limited`` when there were too many."""
-    session = found.session
+    session = submission.session
     rates.count(session, f"identity checks of submitter:{submitter.id}", STARTS, now, refusal=TOO_MANY)
     row = IdentityCheckRow(
-        submission_id=found.row.id,
+        submission_id=submission.row.id,
         submitter_id=submitter.id,
         field_uuid=command.field,
         state_digest=command.state_digest,
@@ -56,15 +58,15 @@ def begin(found: store.Loaded, submitter: SubmitterRow, command: StartIdentityCh
 
 def locked(session: Session, state_digest: str) -> tuple[store.Loaded, IdentityCheckRow]:
     """The attempt with this state, and its submission, locked. Raises ServiceError("not_found")."""
-    wanted = sa.select(IdentityCheckRow).where(IdentityCheckRow.state_digest == state_digest)
-    row = session.scalar(wanted)
-    found = store.lock(session, row.submission_id) if row is not None else None
-    if found is None:
+    query = sa.select(IdentityCheckRow).where(IdentityCheckRow.state_digest == state_digest)
+    row = session.scalar(query)
+    submission = store.lock(session, row.submission_id) if row is not None else None
+    if submission is None:
         raise not_found("Identity check")
-    again = session.scalar(wanted, execution_options={"populate_existing": True})
+    again = session.scalar(query, execution_options={"populate_existing": True})
     if again is None:  # erased while one waited for the lock
         raise not_found("Identity check")
-    return found, again
+    return submission, again
 
 
 def prove(row: IdentityCheckRow, identity: ProvedIdentity) -> None:
@@ -76,25 +78,29 @@ def verified(session: Session, submitter: SubmitterRow) -> dict[str, IdentityChe
     return {uuid: row for uuid, row in _newest(session, submitter).items() if row.proof is not None}
 
 
-def unproved(found: store.Loaded, submitter: SubmitterRow) -> filling.Faults:
+def unproved(submission: store.Loaded, submitter: SubmitterRow) -> filling.Faults:
     """The fields of this signer that say that they are verified, and that nothing proves."""
-    own = found.fields_of(submitter)
-    saying = [one for one in own if one.type is FieldType.VERIFICATION and submitter.values.get(one.uuid) is not None]
-    known = verified(found.session, submitter) if saying else {}
-    return [(one, NOT_PROVED) for one in saying if one.uuid not in known]
+    own_fields = submission.fields_of(submitter)
+    saying = [
+        field
+        for field in own_fields
+        if field.type is FieldType.VERIFICATION and submitter.values.get(field.uuid) is not None
+    ]
+    proved = verified(submission.session, submitter) if saying else {}
+    return [(field, NOT_PROVED) for field in saying if field.uuid not in proved]
 
 
 def show(session: Session, submitter: SubmitterRow, fields: Sequence[FormField]) -> None:
     """Say of each verification field of this signer whom the provider named, or why the last attempt came to nothing."""
-    own = [one for one in fields if one.mine and one.type is FieldType.VERIFICATION]
-    known = _newest(session, submitter) if own else {}
-    for one in own:
-        if (row := known.get(one.uuid)) is None:
+    own_fields = [field for field in fields if field.mine and field.type is FieldType.VERIFICATION]
+    newest = _newest(session, submitter) if own_fields else {}
+    for field in own_fields:
+        if (row := newest.get(field.uuid)) is None:
             continue
-        if row.proof is not None and one.value is not None:
-            one.verified_as = row.proof.get("name") or ""
+        if row.proof is not None and field.value is not None:
+            field.verified_as = row.proof.get("name") or ""
         else:
-            one.verification_problem = row.problem
+            field.verification_problem = row.problem
 
 
 def last_problem(session: Session, submitter: SubmitterRow, field_uuid: str) -> str | None:
@@ -103,13 +109,15 @@ def last_problem(session: Session, submitter: SubmitterRow, field_uuid: str) -> 
     return row.problem if row is not None else None
 
 
-def void(found: store.Loaded, submitter: SubmitterRow) -> None:
+def void(submission: store.Loaded, submitter: SubmitterRow) -> None:
     """Void the proofs of a submitter who is somebody else now, at another address: what was proved was not their identity."""
-    uuids = {one.uuid for one in found.fields_of(submitter) if one.type is FieldType.VERIFICATION}
+    uuids = {field.uuid for field in submission.fields_of(submitter) if field.type is FieldType.VERIFICATION}
     if not uuids:
         return
-    drop(found.session, submitter)
-    store.set_values(found, submitter, {uuid: value for uuid, value in submitter.values.items() if uuid not in uuids})
+    drop(submission.session, submitter)
+    store.set_values(
+        submission, submitter, {uuid: value for uuid, value in submitter.values.items() if uuid not in uuids}
+    )
 
 
 def drop(session: Session, submitter: SubmitterRow) -> None:
@@ -128,9 +136,9 @@ def _newest(session: Session, submitter: SubmitterRow) -> dict[str, IdentityChec
     """The attempt that counts, by field uuid: the one that succeeded, else the last."""
     mine = sa.select(IdentityCheckRow).where(IdentityCheckRow.submitter_id == submitter.id)
     rows: Iterable[IdentityCheckRow] = session.scalars(mine.order_by(IdentityCheckRow.id))
-    found: dict[str, IdentityCheckRow] = {}
+    newest: dict[str, IdentityCheckRow] = {}
     for row in rows:
-        before = found.get(row.field_uuid)
+        before = newest.get(row.field_uuid)
         if before is None or before.proof is None:
-            found[row.field_uuid] = row
-    return found
+            newest[row.field_uuid] = row
+    return newest

@@ -26,9 +26,9 @@ class TemplateNews(Tolerant):
 
 def remember(session: Session, template: TemplateSnapshot) -> TemplateRow:
     """A submission is made from it; what ``template.updated`` said of later is not overwritten."""
-    known = session.get(TemplateRow, template.id)
-    if known is not None and known.updated_at >= template.updated_at:
-        return known
+    stored = session.get(TemplateRow, template.id)
+    if stored is not None and stored.updated_at >= template.updated_at:
+        return stored
     _keep(session, template)
     return session.get_one(TemplateRow, template.id, populate_existing=True)
 

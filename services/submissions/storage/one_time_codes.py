@@ -65,7 +65,7 @@ _LONGEST_PROOF = 500
 
 
 @dataclass(frozen=True)
-class Asked:
+class Challenge:
     """A code that somebody must pass: to get in to ``subject``, sent to ``address`` by ``method``."""
 
     subject: str
@@ -100,19 +100,19 @@ class Judged:
         return proof
 
 
-def required(submitter: Any) -> list[Asked]:
+def required(submitter: Any) -> list[Challenge]:
     """The codes that this submitter must pass, in order. ``submitter``: a row of submitters."""
     address = {EMAIL: submitter.email, PHONE: submitter.phone}
     return [
-        Asked(f"submitter:{submitter.id}", method, address[method])
+        Challenge(f"submitter:{submitter.id}", method, address[method])
         for method, preference in REQUIRED_BY.items()
         if submitter.preferences.get(preference)
     ]
 
 
-def of_number(submitter: Any, phone: str) -> Asked:
+def of_number(submitter: Any, phone: str) -> Challenge:
     """The code that confirms a number which this submitter wants to put into a field."""
-    return Asked(f"submitter:{submitter.id}:number", PHONE, phone)
+    return Challenge(f"submitter:{submitter.id}:number", PHONE, phone)
 
 
 def confirmed(session: Session, submitter: Any, phones: Sequence[str], secret: str) -> set[str]:
@@ -130,37 +130,37 @@ def confirmed(session: Session, submitter: Any, phones: Sequence[str], secret: s
 
 def not_delivered(session: Session, submitter: Any, method: str, now: datetime) -> None:
     """Record that the last code of this submitter did not arrive: whoever waits for it is told."""
-    for asked in (Asked(f"submitter:{submitter.id}", method, None), of_number(submitter, "")):
-        row = _newest(session, asked) if asked.method == method else None
+    for challenge in (Challenge(f"submitter:{submitter.id}", method, None), of_number(submitter, "")):
+        row = _newest(session, challenge) if challenge.method == method else None
         if row is not None and row.passed_at is None:
             row.failed_at = now
 
 
-def next_asked(submitter: Any, proofs: Sequence[str], secret: str, now: datetime) -> Asked | None:
+def next_challenge(submitter: Any, proofs: Sequence[str], secret: str, now: datetime) -> Challenge | None:
     """The first code of this submitter that these proofs do not show to be passed; None when the way is free."""
-    for asked in required(submitter):
-        if not is_passed(asked, proofs, secret, now):
-            return asked
+    for challenge in required(submitter):
+        if not is_passed(challenge, proofs, secret, now):
+            return challenge
     return None
 
 
-def is_passed(asked: Asked, proofs: Sequence[str], secret: str, now: datetime) -> bool:
+def is_passed(challenge: Challenge, proofs: Sequence[str], secret: str, now: datetime) -> bool:
     """Does one of these proofs show that the code was passed?"""
-    return any(_proves(proof, asked, secret, now) for proof in proofs)
+    return any(_proves(proof, challenge, secret, now) for proof in proofs)
 
 
-def issue(session: Session, asked: Asked, submission_id: int | None, secret: str, now: datetime) -> Issued:
+def issue(session: Session, challenge: Challenge, submission_id: int | None, secret: str, now: datetime) -> Issued:
     """A new code, counted against what one address may get. ServiceError ``rate_limited`` when it is too early."""
-    address = address_digest(secret, asked)
+    address = address_digest(secret, challenge)
     rates.count(session, f"code to {address}", SENDS, now, refusal=TOO_SOON)
-    rates.count(session, f"codes for {_told_apart(asked)}", SENDS_OF_SUBJECT, now, refusal=TOO_MANY_SENT)
+    rates.count(session, f"codes for {_told_apart(challenge)}", SENDS_OF_SUBJECT, now, refusal=TOO_MANY_SENT)
     issued = Issued(uuid7(), new_seed(), now + LIFETIME)
     session.add(
         CodeRow(
-            subject=_told_apart(asked),
+            subject=_told_apart(challenge),
             submission_id=submission_id,
             address_digest=address,
-            code_digest=_code_digest(secret, asked, code_of(secret, issued.seed)),
+            code_digest=_code_digest(secret, challenge, code_of(secret, issued.seed)),
             created_at=now,
             expires_at=issued.expires_at,
         )
@@ -169,13 +169,13 @@ def issue(session: Session, asked: Asked, submission_id: int | None, secret: str
     return issued
 
 
-def judge(session: Session, asked: Asked, code: str, request_id: str, secret: str, now: datetime) -> Judged:
+def judge(session: Session, challenge: Challenge, code: str, request_id: str, secret: str, now: datetime) -> Judged:
     """Is that the code? Counts the guess; a right one is used up, for every request but this one."""
-    row = _newest(session, asked, lock=True)
-    if row is None or not hmac.compare_digest(row.address_digest, address_digest(secret, asked)):
+    row = _newest(session, challenge, lock=True)
+    if row is None or not hmac.compare_digest(row.address_digest, address_digest(secret, challenge)):
         return Judged("none", "Please ask for a code first.")
     request = hashlib.sha256(request_id.encode()).hexdigest()
-    right = hmac.compare_digest(row.code_digest, _code_digest(secret, asked, digits_in(code)))
+    right = hmac.compare_digest(row.code_digest, _code_digest(secret, challenge, digits_in(code)))
     if row.expires_at <= now:
         return Judged("expired", "This code has expired. Please ask for a new one.")
     if row.passed_at is not None:
@@ -184,7 +184,7 @@ def judge(session: Session, asked: Asked, code: str, request_id: str, secret: st
         return Judged("used", "This code has been used. Please ask for a new one.")
     if row.tries >= MOST_TRIES:
         return Judged("too_many", "Too many wrong codes were entered. Please ask for a new one.")
-    wrong_tries = f"wrong codes for {_told_apart(asked)}"
+    wrong_tries = f"wrong codes for {_told_apart(challenge)}"
     if rates.wait(session, wrong_tries, WRONG_TRIES, now):
         return Judged("too_many", TOO_MANY)
     row.tries += 1
@@ -201,37 +201,39 @@ def digits_in(code: str) -> str:
     return digits if len(digits) == DIGITS and digits.isascii() and digits.isdigit() else ""
 
 
-def pending(session: Session, asked: Asked, secret: str, now: datetime) -> CodeAsked:
+def pending(session: Session, challenge: Challenge, secret: str, now: datetime) -> CodeAsked:
     """What the page says of a code: is one on its way that can still be passed, when may another one be asked for?"""
-    if asked.address is None:
-        return CodeAsked(method=asked.method)
-    row = _newest(session, asked)
-    address = address_digest(secret, asked)
+    if challenge.address is None:
+        return CodeAsked(method=challenge.method)
+    row = _newest(session, challenge)
+    address = address_digest(secret, challenge)
     mine = row is not None and row.passed_at is None and hmac.compare_digest(row.address_digest, address)
     usable = row is not None and mine and row.expires_at > now and row.tries < MOST_TRIES
-    left = rates.wait(session, f"code to {address}", SENDS, now)
+    remaining = rates.wait(session, f"code to {address}", SENDS, now)
     return CodeAsked(
-        method=asked.method,
-        sent_to=masked(asked.method, asked.address),
+        method=challenge.method,
+        sent_to=masked(challenge.method, challenge.address),
         sent=usable and row is not None and row.failed_at is None,
         failed=usable and row is not None and row.failed_at is not None,
-        retry_after=ceil(left.total_seconds()),
+        retry_after=ceil(remaining.total_seconds()),
     )
 
 
-def proof_of(asked: Asked, secret: str, now: datetime) -> PassedCode:
+def proof_of(challenge: Challenge, secret: str, now: datetime) -> PassedCode:
     """What shows that this browser has passed the code."""
     expires_at = now + PROOF_LIFETIME
-    said = json.dumps([asked.subject, asked.method, address_digest(secret, asked), int(expires_at.timestamp())])
-    signed = mac(secret, "code-proof", said)[:_PROOF_MAC] + said.encode()
+    payload = json.dumps(
+        [challenge.subject, challenge.method, address_digest(secret, challenge), int(expires_at.timestamp())]
+    )
+    signed = mac(secret, "code-proof", payload)[:_PROOF_MAC] + payload.encode()
     return PassedCode(
-        method=asked.method, proof=base64.urlsafe_b64encode(signed).rstrip(b"=").decode(), expires_at=expires_at
+        method=challenge.method, proof=base64.urlsafe_b64encode(signed).rstrip(b"=").decode(), expires_at=expires_at
     )
 
 
-def address_digest(secret: str, asked: Asked) -> str:
+def address_digest(secret: str, challenge: Challenge) -> str:
     """Finds what was sent to an address, and does not say which address that is."""
-    return mac(secret, "code-address", asked.method, addresses.mailbox(asked.address)).hex()
+    return mac(secret, "code-address", challenge.method, addresses.mailbox(challenge.address)).hex()
 
 
 def masked(method: str, address: str) -> str:
@@ -244,7 +246,7 @@ def masked(method: str, address: str) -> str:
 
 def drop(session: Session, submitter: Any) -> None:
     """Drop the codes of this submitter, sent and passed, also those that confirmed a number. What was counted stays."""
-    subjects = [_told_apart(Asked(f"submitter:{submitter.id}", method, None)) for method in REQUIRED_BY]
+    subjects = [_told_apart(Challenge(f"submitter:{submitter.id}", method, None)) for method in REQUIRED_BY]
     subjects.append(_told_apart(of_number(submitter, "")))
     session.execute(sa.delete(CodeRow).where(CodeRow.subject.in_(subjects)))
 
@@ -256,31 +258,31 @@ def forget(session: Session, now: datetime) -> None:
     rates.forget(session, now)
 
 
-def _newest(session: Session, asked: Asked, *, lock: bool = False) -> CodeRow | None:
-    wanted = sa.select(CodeRow).where(CodeRow.subject == _told_apart(asked)).order_by(CodeRow.id.desc()).limit(1)
-    return session.scalar(for_update(wanted).execution_options(populate_existing=True) if lock else wanted)
+def _newest(session: Session, challenge: Challenge, *, lock: bool = False) -> CodeRow | None:
+    query = sa.select(CodeRow).where(CodeRow.subject == _told_apart(challenge)).order_by(CodeRow.id.desc()).limit(1)
+    return session.scalar(for_update(query).execution_options(populate_existing=True) if lock else query)
 
 
-def _told_apart(asked: Asked) -> str:
-    return f"{asked.subject}/{asked.method}"
+def _told_apart(challenge: Challenge) -> str:
+    return f"{challenge.subject}/{challenge.method}"
 
 
-def _code_digest(secret: str, asked: Asked, code: str) -> str:
-    return mac(secret, "code", _told_apart(asked), addresses.mailbox(asked.address), code).hex()
+def _code_digest(secret: str, challenge: Challenge, code: str) -> str:
+    return mac(secret, "code", _told_apart(challenge), addresses.mailbox(challenge.address), code).hex()
 
 
-def _proves(proof: str, asked: Asked, secret: str, now: datetime) -> bool:
-    if not 0 < len(proof) <= _LONGEST_PROOF or asked.address is None:
+def _proves(proof: str, challenge: Challenge, secret: str, now: datetime) -> bool:
+    if not 0 < len(proof) <= _LONGEST_PROOF or challenge.address is None:
         return False
     try:
         raw = base64.urlsafe_b64decode(proof + "=" * (-len(proof) % 4))
-        said = raw[_PROOF_MAC:].decode()
+        payload = raw[_PROOF_MAC:].decode()
     except ValueError:
         return False
-    if not hmac.compare_digest(raw[:_PROOF_MAC], mac(secret, "code-proof", said)[:_PROOF_MAC]):
+    if not hmac.compare_digest(raw[:_PROOF_MAC], mac(secret, "code-proof", payload)[:_PROOF_MAC]):
         return False
-    subject, method, address, until = json.loads(said)
+    subject, method, address, until = json.loads(payload)
     # Also the subject and the address are no secrets by now: they were signed.
-    return (subject, method, address) == (asked.subject, asked.method, address_digest(secret, asked)) and (
+    return (subject, method, address) == (challenge.subject, challenge.method, address_digest(secret, challenge)) and (
         now.timestamp() < until
     )

@@ -32,20 +32,20 @@ def count(session: Session, phone: str, settings: Settings, now: datetime) -> No
     ServiceError ``rate_limited`` when a cap has been reached, ``invalid`` for a country that no codes are sent to.
     """
     country = addresses.calling_code(phone)
-    most = settings.phone_codes_to(country)
-    if most == 0:
+    limit = settings.phone_codes_to(country)
+    if limit == 0:
         reason = "is in a country that no codes are sent to"
         raise invalid(f"phone {reason}", "phone", reason)
     # Always in this order: who waits for the account's counter has that of the country.
-    _count(session, "country", f"phone codes to {country}", most, now)
+    _count(session, "country", f"phone codes to {country}", limit, now)
     _count(session, "account", "phone codes", settings.phone_codes_per_day, now)
 
 
-def _count(session: Session, cap: str, key: str, most: int, now: datetime) -> None:
+def _count(session: Session, cap: str, key: str, limit: int, now: datetime) -> None:
     try:
-        rates.count(session, key, Rate(most=most, within=_DAY), now, refusal=TOO_MANY)
+        rates.count(session, key, Rate(most=limit, within=_DAY), now, refusal=TOO_MANY)
     except ServiceError as refused:
         if refused.code == "rate_limited":
             REFUSED.labels(cap).inc()
-            log.warning("phone_codes.cap_reached", counted=key, most=most)
+            log.warning("phone_codes.cap_reached", counted=key, most=limit)
         raise

@@ -45,8 +45,8 @@ def count(session: Session, key: str, rate: Rate, now: datetime, *, refusal: str
     many seconds.
     """
     row = _locked(session, key, now)
-    if left := _wait(row, rate, now):
-        raise too_early(refusal, left)
+    if remaining := _wait(row, rate, now):
+        raise too_early(refusal, remaining)
     if not _left(row.began_at, rate.within, now):
         row.began_at, row.count = now, 0
     row.count += 1
@@ -54,8 +54,8 @@ def count(session: Session, key: str, rate: Rate, now: datetime, *, refusal: str
     session.flush()
 
 
-def too_early(refusal: str, left: timedelta) -> ServiceError:
-    seconds = max(1, ceil(left.total_seconds()))
+def too_early(refusal: str, remaining: timedelta) -> ServiceError:
+    seconds = max(1, ceil(remaining.total_seconds()))
     reason = f"may be asked for again in {seconds} second{'' if seconds == 1 else 's'}"
     return ServiceError("rate_limited", refusal, [{"field": "request", "reason": reason, "retry_after": seconds}])
 
@@ -77,26 +77,26 @@ def forget(session: Session, now: datetime) -> None:
 
 
 def _wait(row: RateRow, rate: Rate, now: datetime) -> timedelta:
-    left = timedelta(0)
+    remaining = timedelta(0)
     if row.last_at is not None:
-        left = _left(row.last_at, rate.pause, now)
+        remaining = _left(row.last_at, rate.pause, now)
     if row.count >= rate.most:
-        left = max(left, _left(row.began_at, rate.within, now))
-    return left
+        remaining = max(remaining, _left(row.began_at, rate.within, now))
+    return remaining
 
 
 def _left(since: datetime, period: timedelta, now: datetime) -> timedelta:
     """Return how much is left of the period that began then. One that has yet to begin was counted by a clock that has been put
     back, and nobody waits for that; a little ahead is another machine's clock."""
-    left = since + period - now
-    return timedelta(0) if left > period + CLOCKS_DIFFER else max(timedelta(0), min(left, period))
+    remaining = since + period - now
+    return timedelta(0) if remaining > period + CLOCKS_DIFFER else max(timedelta(0), min(remaining, period))
 
 
 def _locked(session: Session, key: str, now: datetime) -> RateRow:
     fresh = insert_into(session, RateRow).values(key=key, began_at=now, last_at=None, count=0)
     session.execute(fresh.on_conflict_do_nothing())
-    wanted = for_update(sa.select(RateRow).where(RateRow.key == key))
-    row: RateRow | None = session.scalar(wanted.execution_options(populate_existing=True))
+    query = for_update(sa.select(RateRow).where(RateRow.key == key))
+    row: RateRow | None = session.scalar(query.execution_options(populate_existing=True))
     if row is None:  # forgotten between the two statements
         raise ServiceError("unavailable", "The database is busy, try again")
     return row

@@ -25,9 +25,9 @@ def once(session: Session, call: Rpc[Any, R], command: BaseModel, decide: Callab
 
 def key_of(command: BaseModel) -> str:
     """``command`` is a request with ``request_id`` and either ``slug`` or ``actor``. No secret is in the key."""
-    said: Any = command
+    request: Any = command
     if isinstance(command, Visit):
         whose = hashlib.sha256(command.slug.encode()).hexdigest()[:32]
     else:
-        whose = f"{said.actor.user_id}/{getattr(said, 'id', '')}"
-    return f"{whose}/{said.request_id}"
+        whose = f"{request.actor.user_id}/{getattr(request, 'id', '')}"
+    return f"{whose}/{request.request_id}"

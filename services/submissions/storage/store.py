@@ -61,7 +61,7 @@ class Loaded:
     @property
     def fields(self) -> list[FieldDefinition]:
         if self._fields is None:
-            self._fields = [FieldDefinition.model_validate(one) for one in self.snapshot.fields]
+            self._fields = [FieldDefinition.model_validate(field) for field in self.snapshot.fields]
         return self._fields
 
     @property
@@ -69,11 +69,11 @@ class Loaded:
         return conditions.of_documents(self.snapshot.documents)
 
     def fields_of(self, submitter: SubmitterRow) -> list[FieldDefinition]:
-        return [one for one in self.fields if one.submitter_uuid == submitter.party_uuid]
+        return [field for field in self.fields if field.submitter_uuid == submitter.party_uuid]
 
     def change_fields(self, changed: Sequence[FieldDefinition]) -> None:
         self._fields = list(changed)
-        self.snapshot.fields = [one.model_dump(mode="json") for one in changed]
+        self.snapshot.fields = [field.model_dump(mode="json") for field in changed]
 
     @property
     def values(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Loaded:
     def attachments(self) -> list[AttachmentRow]:
         """The files of all parties; no query when no field takes a file."""
         if self._attachments is None:
-            takes_files = any(one.type in ATTACHED for one in self.fields)
+            takes_files = any(field.type in ATTACHED for field in self.fields)
             self._attachments = attachments_of(self.session, [self.row.id]) if takes_files else []
         return self._attachments
 
@@ -98,7 +98,7 @@ class Loaded:
         self.session.flush()
         for row in rows:
             self.session.delete(row)
-        self._attachments = [one for one in self.attachments if one not in rows]
+        self._attachments = [attachment for attachment in self.attachments if attachment not in rows]
 
 
 def lock(session: Session, submission_id: int) -> Loaded | None:
@@ -113,9 +113,9 @@ def lock_all(session: Session, submission_ids: Sequence[int]) -> list[Loaded]:
     rows = list(session.scalars(_BY_IDS, keys, execution_options=_ANEW))
     submitters = _by_submission(session.scalars(_SUBMITTERS_OF_ALL, keys, execution_options=_ANEW))
     attachments = _by_submission(attachments_of(session, submission_ids))
-    snapshots = {one.submission_id: one for one in session.scalars(_SNAPSHOTS, keys)}
+    snapshots = {found_row.submission_id: found_row for found_row in session.scalars(_SNAPSHOTS, keys)}
     used = {row.template_id for row in rows if row.template_id is not None}
-    templates = {one.id: one for one in session.scalars(_TEMPLATES, {"keys": list(used)})}
+    templates = {found_row.id: found_row for found_row in session.scalars(_TEMPLATES, {"keys": list(used)})}
     return [
         Loaded(
             session,
@@ -131,10 +131,10 @@ def lock_all(session: Session, submission_ids: Sequence[int]) -> list[Loaded]:
 
 
 def _by_submission(rows: Iterable[R]) -> dict[int, list[R]]:
-    found: dict[int, list[R]] = defaultdict(list)
+    grouped: dict[int, list[R]] = defaultdict(list)
     for row in rows:
-        found[row.submission_id].append(row)
-    return found
+        grouped[row.submission_id].append(row)
+    return grouped
 
 
 def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
@@ -144,11 +144,11 @@ def lock_for(session: Session, actor: Actor, submission_id: int) -> Loaded:
         .outerjoin(TemplateRow, TemplateRow.id == SubmissionRow.template_id)
         .where(SubmissionRow.id == submission_id, visible_to(actor))
     )
-    found = lock(session, submission_id) if visible else None
-    if found is None:
+    submission = lock(session, submission_id) if visible else None
+    if submission is None:
         raise not_found("Submission")
     require_writer(actor)
-    return found
+    return submission
 
 
 def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tuple[Loaded, SubmitterRow]:
@@ -157,20 +157,22 @@ def lock_submitter_for(session: Session, actor: Actor, submitter_id: int) -> tup
     if submission_id is None:
         raise not_found("Submitter")
     try:
-        found = lock_for(session, actor, submission_id)
+        submission = lock_for(session, actor, submission_id)
     except ServiceError as error:
         raise not_found("Submitter") if error.code == "not_found" else error from None
-    return found, found.submitter(submitter_id)
+    return submission, submission.submitter(submitter_id)
 
 
 def lock_by_slug(session: Session, slug: str) -> tuple[Loaded, SubmitterRow]:
     """Lock the submission that the signer with this slug takes part in; return it with the signer."""
-    found = _locked(session, _BY_SLUG, slug)
+    submission = _locked(session, _BY_SLUG, slug)
     # The link may have been replaced while one waited for the lock.
-    submitter = next((one for one in found.submitters if one.slug == slug), None) if found else None
-    if found is None or submitter is None:
+    submitter = (
+        next((submitter for submitter in submission.submitters if submitter.slug == slug), None) if submission else None
+    )
+    if submission is None or submitter is None:
         raise no_such_link(session, slug)
-    return found, submitter
+    return submission, submitter
 
 
 def no_such_link(session: Session, slug: str) -> ServiceError:
@@ -228,14 +230,14 @@ def state_of(row: Any, submitters: Sequence[Any]) -> domain.Submission:
         order=Order(row.order),
         submitters=tuple(
             domain.Submitter(
-                id=one.id,
-                group=one.group,
-                viewer=one.viewer,
-                status=SubmitterStatus(one.status),
-                invited=one.invited_at is not None,
-                started=one.started_at is not None,
+                id=submitter.id,
+                group=submitter.group,
+                viewer=submitter.viewer,
+                status=SubmitterStatus(submitter.status),
+                invited=submitter.invited_at is not None,
+                started=submitter.started_at is not None,
             )
-            for one in submitters
+            for submitter in submitters
         ),
         expire_at=row.expire_at,
         status=SubmissionStatus(row.status),
@@ -245,9 +247,9 @@ def state_of(row: Any, submitters: Sequence[Any]) -> domain.Submission:
     )
 
 
-def save(found: Loaded, state: domain.Submission, now: datetime) -> None:
+def save(submission: Loaded, state: domain.Submission, now: datetime) -> None:
     """Write what the state machine decided into the rows."""
-    row, before = found.row, found.state
+    row, before = submission.row, submission.state
     row.status = state.status.value
     row.unfinished = not state.all_signed
     row.expire_at = state.expire_at
@@ -260,11 +262,11 @@ def save(found: Loaded, state: domain.Submission, now: datetime) -> None:
         row.signed_at = row.signed_at or now
     if state.status is SubmissionStatus.COMPLETED and row.completed_at is None:
         row.completed_at = row.signed_at
-    for one in state.submitters:
-        _save_submitter(found.submitter(one.id), one, now)
+    for submitter_state in state.submitters:
+        _save_submitter(submission.submitter(submitter_state.id), submitter_state, now)
     if state != before:
         row.updated_at = now
-    found.state = state
+    submission.state = state
 
 
 def _save_submitter(row: SubmitterRow, state: domain.Submitter, now: datetime) -> None:
@@ -281,9 +283,9 @@ def _save_submitter(row: SubmitterRow, state: domain.Submitter, now: datetime) -
         row.started_at = now
 
 
-def moment(found: Loaded, now: datetime) -> datetime:
+def moment(submission: Loaded, now: datetime) -> datetime:
     """``now``, but never before what was recorded last: times never decrease within a submission, whatever clocks do."""
-    return max(now, found.row.trail_at)
+    return max(now, submission.row.trail_at)
 
 
 def aware(moment: datetime) -> datetime:
@@ -291,27 +293,33 @@ def aware(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
-def set_values(found: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]) -> None:
+def set_values(submission: Loaded, submitter: SubmitterRow, values: Mapping[str, Any]) -> None:
     """Store values; drafts of the old ones are out of date."""
     if dict(values) != submitter.values:
         submitter.values = dict(values)
-        found.row.values_version += 1
+        submission.row.values_version += 1
 
 
-def set_reasons(found: Loaded, submitter: SubmitterRow, reasons: Mapping[str, str]) -> None:
+def set_reasons(submission: Loaded, submitter: SubmitterRow, reasons: Mapping[str, str]) -> None:
     """Store reasons for signing; they are on the paper as values are."""
     if dict(reasons) != submitter.reasons:
         submitter.reasons = dict(reasons)
-        found.row.values_version += 1
+        submission.row.values_version += 1
 
 
-def index(found: Loaded) -> None:
+def index(submission: Loaded) -> None:
     """Renew what searches look through."""
-    for submitter in found.submitters:
+    for submitter in submission.submitters:
         submitter.search = addresses.searchable(submitter.name, submitter.email, submitter.phone)
-    found.row.search = addresses.searchable(found.row.name, *(submitter.search for submitter in found.submitters))
+    submission.row.search = addresses.searchable(
+        submission.row.name, *(submitter.search for submitter in submission.submitters)
+    )
 
 
 def attached_types(attachments: Sequence[AttachmentRow], submitter: SubmitterRow) -> dict[str, FieldType]:
     """Return the attachments that this submitter may name in their values, with the field type they were made for."""
-    return {one.uuid: FieldType(one.type) for one in attachments if one.submitter_id == submitter.id}
+    return {
+        attachment.uuid: FieldType(attachment.type)
+        for attachment in attachments
+        if attachment.submitter_id == submitter.id
+    }

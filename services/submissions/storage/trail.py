@@ -87,20 +87,26 @@ class Line:
 
 def party(submitter: SubmitterRow) -> dict[str, Any]:
     """Say who a submitter is at this moment: ``role`` and, where they are known, ``name``, ``email``, ``phone``."""
-    known = {key: getattr(submitter, key) for key in PARTY}
-    return {key: value for key, value in known.items() if value}
+    details = {key: getattr(submitter, key) for key in PARTY}
+    return {key: value for key, value in details.items() if value}
 
 
-def by(actor: Actor) -> dict[str, Any]:
+def actor_data(actor: Actor) -> dict[str, Any]:
     """Say which API user acts: ``by`` is their e-mail address, ``ip`` where the call came from, ``key_id`` names the key."""
-    known = {"by": actor.email, "by_name": actor.name, "user_id": actor.user_id, "ip": actor.ip, "key_id": actor.key_id}
-    return {key: value for key, value in known.items() if value}
+    details = {
+        "by": actor.email,
+        "by_name": actor.name,
+        "user_id": actor.user_id,
+        "ip": actor.ip,
+        "key_id": actor.key_id,
+    }
+    return {key: value for key, value in details.items() if value}
 
 
-def made(found: Loaded) -> dict[str, Any]:
+def creation_data(submission: Loaded) -> dict[str, Any]:
     """Say what a submission was made as: its name, and the parties that there are from the start."""
-    parties = [{"submitter_id": one.id, **party(one)} for one in found.submitters]
-    return {"name": found.row.name, "parties": parties}
+    parties = [{"submitter_id": submitter.id, **party(submitter)} for submitter in submission.submitters]
+    return {"name": submission.row.name, "parties": parties}
 
 
 @dataclass(frozen=True)
@@ -114,14 +120,14 @@ class Appended:
     hash: str
 
 
-def append(found: Loaded, lines: Sequence[Line], at: datetime) -> list[Appended]:
+def append(submission: Loaded, lines: Sequence[Line], at: datetime) -> list[Appended]:
     """Add lines, all at the moment ``at``, which must not lie before the last one."""
-    row = found.row
+    row = submission.row
     rows: list[dict[str, Any]] = []
     for line in lines:
         data = {key: value for key, value in line.data.items() if value is not None}
         if line.submitter_id is not None and "party" not in data:
-            data["party"] = party(found.submitter(line.submitter_id))
+            data["party"] = party(submission.submitter(line.submitter_id))
         row.trail_hash = next_hash(
             row.trail_hash, submitter_id=line.submitter_id, event_type=line.event_type, occurred_at=at, data=data
         )
@@ -139,8 +145,8 @@ def append(found: Loaded, lines: Sequence[Line], at: datetime) -> list[Appended]
             }
         )
     if rows:
-        insert(found.session, _APPEND, rows)
-    return [Appended(one["position"], one["submitter_id"], one["event_type"], one["data"], one["hash"]) for one in rows]
+        insert(submission.session, _APPEND, rows)
+    return [Appended(row["position"], row["submitter_id"], row["event_type"], row["data"], row["hash"]) for row in rows]
 
 
 def erase(session: Session, submission_id: int) -> None:

@@ -51,14 +51,16 @@ def merge(session: Session, command: rpc.MergeTemplates, links: LinkMaker, limit
     """A new template with copies of all documents, roles and fields, in the folder of the first unless named."""
 
     def decide() -> Template:
-        made = merged(session, command, limits)
-        folder = made.first.folder if command.folder_name is None else store.folder_named(session, command.folder_name)
+        merger = merged(session, command, limits)
+        folder = (
+            merger.first.folder if command.folder_name is None else store.folder_named(session, command.folder_name)
+        )
         like = rpc.CreateTemplate(request_id="", actor=command.actor, shared_link=command.shared_link)
-        row = store.inserted(session, like, made.name, made.external_id, made.definition, now, folder=folder)
+        row = store.inserted(session, like, merger.name, merger.external_id, merger.definition, now, folder=folder)
         if row is None:
             raise queries.taken()
-        row.preferences = made.first.preferences
-        store.put_documents(row, made.documents, made.report)
+        row.preferences = merger.first.preferences
+        store.put_documents(row, merger.documents, merger.report)
         session.flush()
         return store.announced(session, TEMPLATE_CREATED, row, links, now)
 
@@ -71,7 +73,7 @@ def merged(session: Session, command: rpc.MergeTemplates, limits: Limits) -> Mer
     title, external_id = store.checked_names(command.name, command.external_id)
     if external_id is not None:
         queries.require_free(session, external_id)
-    rows = [queries.found(session, command.actor, template_id) for template_id in command.template_ids]
+    rows = [queries.visible_template(session, command.actor, template_id) for template_id in command.template_ids]
     if not rows:
         raise invalid("template_ids is required", "template_ids", "is required")
     count = sum(len(row.documents) for row in rows)
@@ -80,16 +82,18 @@ def merged(session: Session, command: rpc.MergeTemplates, limits: Limits) -> Mer
         raise invalid(f"template_ids {reason}", "template_ids", reason)
     parts, documents = [], []
     for row in rows:
-        fresh = {one.uuid: str(uuid.uuid4()) for one in row.documents}
+        fresh = {document.uuid: str(uuid.uuid4()) for document in row.documents}
         parts.append(domain.cloned(store.definition_of(row), fresh))
-        documents += [queries.stored(one).model_copy(update={"uuid": fresh[one.uuid]}) for one in row.documents]
+        documents += [
+            queries.stored(document).model_copy(update={"uuid": fresh[document.uuid]}) for document in row.documents
+        ]
     definition = combining.combined(parts, limits)
     documents = conditioned(documents, definition.conditions)
     if command.roles:
         parties = domain.with_role_names(definition.parties, command.roles, limits)
         fields = domain.with_roles_written(definition.fields, parties)
         definition = replace(definition, parties=parties, fields=fields)
-    report = [Notice.model_validate(one) for row in rows for one in row.report] + definition.notices
+    report = [Notice.model_validate(notice) for row in rows for notice in row.report] + definition.notices
     chosen = title or domain.clone_name(rows[0].name, " (Merged)")
     return Merged(chosen, external_id, definition, documents, report, rows[0])
 
@@ -97,7 +101,7 @@ def merged(session: Session, command: rpc.MergeTemplates, limits: Limits) -> Mer
 def present(session: Session, command: rpc.ChangeDocuments) -> rpc.TemplateSnapshot:
     """The template as it is now; raises ServiceError when the actor may not change its documents."""
     require_writer(command.actor)
-    require_owner(command.actor, queries.found(session, command.actor, command.id))
+    require_owner(command.actor, queries.visible_template(session, command.actor, command.id))
     return queries.snapshot(session, rpc.GetTemplate(actor=command.actor, id=command.id))
 
 
@@ -108,7 +112,7 @@ def refuse_early(command: rpc.ChangeDocuments, template: rpc.TemplateSnapshot) -
     _targets(command.documents, template.documents)
 
 
-def planned(
+def plan_exchange(
     command: rpc.ChangeDocuments,
     template: rpc.TemplateSnapshot,
     ready: Sequence[Ready | None],
@@ -119,49 +123,61 @@ def planned(
     """The documents after the change, with the fields on them. ``ready`` has what each entry of the command sends in."""
     there = template.documents
     targets = _targets(command.documents, there)
-    coming = {i: one for i, one in enumerate(ready) if one is not None}
-    gone: dict[str, Paper | None] = {}
+    coming = {i: prepared for i, prepared in enumerate(ready) if prepared is not None}
+    successors: dict[str, Paper | None] = {}
     new: dict[str, StoredDocument] = {}
     for i, target in targets.items():
-        gone[target.uuid] = None
+        successors[target.uuid] = None
         if (successor := coming.get(i)) is not None:
             named = successor.stored.model_copy(update={"name": _name(command.documents[i], successor, target)})
             new[target.uuid] = named
             if not (successor.fields.found or successor.fields.explicit):
-                gone[target.uuid] = Paper(named.uuid, named.name, named.pages)
-    kept = [new.get(one.uuid, one) for one in there if one.uuid in new or one.uuid not in gone]
-    added = [(one.stored, command.documents[i].position) for i, one in coming.items() if i not in targets]
-    documents = combining.placed(kept, added)
+                successors[target.uuid] = Paper(named.uuid, named.name, named.pages)
+    remaining = [
+        new.get(document.uuid, document)
+        for document in there
+        if document.uuid in new or document.uuid not in successors
+    ]
+    added = [(prepared.stored, command.documents[i].position) for i, prepared in coming.items() if i not in targets]
+    documents = combining.placed(remaining, added)
     if not documents:
         raise invalid("A template must keep at least one document", "documents", "must leave at least one document")
     # What takes a document's place is shown when that was.
-    kept_as = {one.uuid: new.get(one.uuid, one).uuid for one in there if one.uuid in new or one.uuid not in gone}
-    conditions = {kept_as[one.uuid]: one.conditions for one in there if one.conditions and one.uuid in kept_as}
-    left = combining.without(Definition(template.parties, template.fields, conditions=conditions), gone)
+    kept_as = {
+        document.uuid: new.get(document.uuid, document).uuid
+        for document in there
+        if document.uuid in new or document.uuid not in successors
+    }
+    conditions = {
+        kept_as[document.uuid]: document.conditions
+        for document in there
+        if document.conditions and document.uuid in kept_as
+    }
+    reduced = combining.without(Definition(template.parties, template.fields, conditions=conditions), successors)
     fields = [coming[i].fields for i in sorted(coming)]
-    definition = domain.extended(left, fields, [one.uuid for one in documents], limits, trial=trial)
+    definition = domain.extended(reduced, fields, [document.uuid for document in documents], limits, trial=trial)
     report = [
-        *(notice for one in coming.values() for notice in one.report),
-        *left.notices,
+        *(notice for prepared in coming.values() for notice in prepared.report),
+        *reduced.notices,
         *definition.notices,
     ]
     return Exchange(template, definition, conditioned(documents, definition.conditions), report)
 
 
-def in_one(exchange: Exchange, whole: StoredDocument) -> Exchange:
-    """The same when all documents have become ``whole``."""
-    papers = [Paper(one.uuid, one.name, one.pages) for one in exchange.documents]
-    fields = combining.joined(exchange.definition.fields, papers, whole.uuid)
-    return replace(exchange, definition=replace(exchange.definition, fields=fields), documents=[whole])
+def in_one(exchange: Exchange, joined: StoredDocument) -> Exchange:
+    """The same when all documents have become ``joined``."""
+    papers = [Paper(document.uuid, document.name, document.pages) for document in exchange.documents]
+    fields = combining.joined(exchange.definition.fields, papers, joined.uuid)
+    return replace(exchange, definition=replace(exchange.definition, fields=fields), documents=[joined])
 
 
 def change(
     session: Session, command: rpc.ChangeDocuments, exchange: Exchange, links: LinkMaker, now: datetime
 ) -> Template | None:
     """Store the documents as planned; None when the template is another by now, so that it must be planned anew."""
-    row = queries.found(session, command.actor, command.id, lock=True)
+    row = queries.visible_template(session, command.actor, command.id, lock=True)
     require_owner(command.actor, row)
-    unchanged = [one.uuid for one in row.documents] == [one.uuid for one in exchange.seen.documents]
+    unchanged = [document.uuid for document in row.documents] == [document.uuid for document in exchange.seen.documents]
     if not unchanged or row.updated_at != exchange.seen.updated_at:
         return None
 
@@ -177,47 +193,47 @@ def change(
 
 def report_after(row: TemplateRow, exchange: Exchange) -> list[Notice]:
     """What is said of the documents that stay, then of those that came."""
-    about = {one.name for one in row.documents} - {one.name for one in exchange.documents}
-    kept = [notice for notice in map(Notice.model_validate, row.report) if notice.document not in about]
-    return [*kept, *exchange.report]
+    about = {document.name for document in row.documents} - {document.name for document in exchange.documents}
+    notices = [notice for notice in map(Notice.model_validate, row.report) if notice.document not in about]
+    return [*notices, *exchange.report]
 
 
 def _targets(changes: Sequence[rpc.DocumentChange], there: Sequence[StoredDocument]) -> dict[int, StoredDocument]:
     """Which document each entry removes or replaces. Refuses what names none, or one that another entry names, too."""
     problems = Problems()
-    found: dict[int, StoredDocument] = {}
-    for i, one in enumerate(changes):
+    targets: dict[int, StoredDocument] = {}
+    for i, change in enumerate(changes):
         path = f"documents[{i}]"
-        if one.remove and one.replace:
+        if change.remove and change.replace:
             problems.add(f"{path}.remove", "must not be combined with replace")
-        elif one.remove and (one.file is not None or one.html is not None):
+        elif change.remove and (change.file is not None or change.html is not None):
             problems.add(f"{path}.remove", "must not be combined with file or html")
-        elif one.file is not None and one.html is not None:
+        elif change.file is not None and change.html is not None:
             problems.add(f"{path}.file", "must not be combined with html")
-        elif one.replace and one.position is None:
+        elif change.replace and change.position is None:
             problems.add(f"{path}.position", "is required to replace a document")
-        elif one.remove and one.position is None and not (one.name or "").strip():
+        elif change.remove and change.position is None and not (change.name or "").strip():
             problems.add(f"{path}.position", "is required to remove a document, unless name is given")
-        elif one.remove or one.replace:
-            if (target := _target(one, there, path, problems)) is None:
+        elif change.remove or change.replace:
+            if (target := _target(change, there, path, problems)) is None:
                 continue
-            if target in found.values():
+            if target in targets.values():
                 problems.add(path, f"is about the same document as another entry: {target.name!r}")
-            found[i] = target
+            targets[i] = target
     problems.refuse()
-    return found
+    return targets
 
 
 def _target(
-    one: rpc.DocumentChange, there: Sequence[StoredDocument], path: str, problems: Problems
+    change: rpc.DocumentChange, there: Sequence[StoredDocument], path: str, problems: Problems
 ) -> StoredDocument | None:
-    if one.position is not None:
-        if 0 <= one.position < len(there):
-            return there[one.position]
+    if change.position is not None:
+        if 0 <= change.position < len(there):
+            return there[change.position]
         problems.add(f"{path}.position", f"must be between 0 and {len(there) - 1}: no other document is there")
         return None
-    wanted = names.document((one.name or "").strip())
-    same = [document for document in there if document.name == wanted]
+    name = names.document((change.name or "").strip())
+    same = [document for document in there if document.name == name]
     if len(same) == 1:
         return same[0]
     problems.add(f"{path}.name", "is that of several documents: give position" if same else "is that of no document")

@@ -26,32 +26,32 @@ _FORM_FIELDS, _ORDER, _BCC = "link_form_fields", "submitters_order", "bcc_comple
 _LONGEST_LIST = 2_000
 
 
-def keep(session: Session, event_id: str, given: PreferencesGiven, links: LinkMaker, now: datetime) -> None:
+def keep(session: Session, event_id: str, event: PreferencesGiven, links: LinkMaker, now: datetime) -> None:
     """What was given with a submission becomes the template's, if whoever gave it may change that."""
     if not first_time(session, "preferences_given", event_id):
         return
-    wanted = sa.select(TemplateRow).where(TemplateRow.id == given.template_id, visible_to(given.actor))
-    row = session.scalar(for_update(wanted))
-    if row is None or not may_change(given.actor, row):
+    query = sa.select(TemplateRow).where(TemplateRow.id == event.template_id, visible_to(event.actor))
+    row = session.scalar(for_update(query))
+    if row is None or not may_change(event.actor, row):
         return
-    merged = {**row.preferences, **given.preferences}
+    merged = {**row.preferences, **event.preferences}
     if merged != row.preferences:
         row.preferences, row.updated_at = merged, now
         session.flush()
         store.announced(session, TEMPLATE_UPDATED, row, links, now)
 
 
-def merged(present: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merged(present: Mapping[str, Any], changes_given: Mapping[str, Any]) -> dict[str, Any]:
     """What PUT /templates/:id makes of them: ``present`` with what is given; None takes a preference away. Raises ServiceError
     naming what is wrong."""
     problems = Problems()
     changes: dict[str, Any] = {}
     for name in (*_FLAGS, _FORM_FIELDS, _ORDER, _BCC):
-        if name not in given:
+        if name not in changes_given:
             continue
-        if given[name] is not None and (reason := _wrong(name, given[name])):
+        if changes_given[name] is not None and (reason := _wrong(name, changes_given[name])):
             problems.add(f"preferences.{name}", reason)
-        changes[name] = given[name]
+        changes[name] = changes_given[name]
     problems.refuse()
     return {name: value for name, value in {**present, **changes}.items() if value is not None}
 
@@ -76,6 +76,6 @@ def _wrong(name: str, value: Any) -> str | None:
 def _are_fields(value: Any) -> bool:
     return (
         isinstance(value, list)
-        and 0 < len(value) == len({str(one) for one in value})
+        and 0 < len(value) == len({str(name) for name in value})
         and set(value) <= set(LINK_FORM_FIELDS)
     )

@@ -22,7 +22,7 @@ from services.templates.intake.preparing import Ready
 from services.templates.links import LinkMaker
 from services.templates.models import TemplateRow
 from services.templates.rules import domain, names
-from services.templates.rules.document_conditions import Asked, conditioned
+from services.templates.rules.document_conditions import DocumentConditions, conditioned
 from services.templates.rules.domain import Definition, Limits
 
 
@@ -41,7 +41,7 @@ def create(
         title, external_id = store.checked_names(command.name, command.external_id)
         row = queries.holder(session, external_id, lock=True)
         if row is None:
-            definition = domain.define([one.fields for one in ready], limits)
+            definition = domain.define([prepared.fields for prepared in ready], limits)
             chosen = title or (str(uuid.uuid4()) if command.html_documents else ready[0].name)
             row = store.inserted(session, command, chosen, external_id, definition, now)
             if row is not None:
@@ -63,7 +63,7 @@ def update(session: Session, command: rpc.UpdateTemplate, links: LinkMaker, limi
 
     def decide() -> Template:
         require_writer(command.actor)
-        row = queries.found(session, command.actor, command.id, lock=True)
+        row = queries.visible_template(session, command.actor, command.id, lock=True)
         require_owner(command.actor, row)
         was_archived = row.archived_at is not None
         if not _changed(session, row, command, limits, now):
@@ -83,7 +83,7 @@ def remove(session: Session, command: rpc.RemoveTemplate, now: datetime) -> Remo
 
     def decide() -> Removed:
         require_writer(command.actor)
-        row = queries.found(session, command.actor, command.id, lock=True)
+        row = queries.visible_template(session, command.actor, command.id, lock=True)
         require_owner(command.actor, row)
         if command.permanently:
             store.announce(session, TEMPLATE_ARCHIVED, row, {"id": row.id, "archived_at": None})
@@ -101,7 +101,7 @@ def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: d
 
     def decide() -> Template:
         require_writer(command.actor)
-        source = queries.found(session, command.actor, command.id)
+        source = queries.visible_template(session, command.actor, command.id)
         title, external_id = store.checked_names(command.name, command.external_id)
         if external_id is not None:
             queries.require_free(session, external_id)
@@ -120,12 +120,17 @@ def clone(session: Session, command: rpc.CloneTemplate, links: LinkMaker, now: d
         if copy is None:
             raise queries.taken()
         copy.preferences = source.preferences
-        documents = [one.model_copy(update={"uuid": fresh[one.uuid]}) for one in renamed(command, source)]
+        documents = [
+            document.model_copy(update={"uuid": fresh[document.uuid]}) for document in renamed(command, source)
+        ]
         documents = conditioned(documents, definition.conditions)
-        called = {old.name: new.name for old, new in zip(source.documents, documents, strict=True)}
-        report = [Notice.model_validate(one) for one in source.report]
-        told = [one.model_copy(update={"document": called.get(one.document or "", one.document)}) for one in report]
-        store.put_documents(copy, documents, told)
+        new_names = {old.name: new.name for old, new in zip(source.documents, documents, strict=True)}
+        report = [Notice.model_validate(notice) for notice in source.report]
+        notices = [
+            notice.model_copy(update={"document": new_names.get(notice.document or "", notice.document)})
+            for notice in report
+        ]
+        store.put_documents(copy, documents, notices)
         session.flush()
         return store.announced(session, TEMPLATE_CREATED, copy, links, now)
 
@@ -139,13 +144,13 @@ def renamed(command: rpc.CloneTemplate, source: TemplateRow) -> list[StoredDocum
         problems.add(
             "documents", f"must not have more than {len(source.documents)} entries, as the template has documents"
         )
-    found = []
-    for i, one in enumerate(map(queries.stored, source.documents)):
-        given = command.document_names[i] if i < len(command.document_names) else None
-        name = names.document(names.title(given or "", f"documents[{i}].name", problems))
-        found.append(one.model_copy(update={"name": name or one.name}))
+    documents = []
+    for i, document in enumerate(map(queries.stored, source.documents)):
+        title = command.document_names[i] if i < len(command.document_names) else None
+        name = names.document(names.title(title or "", f"documents[{i}].name", problems))
+        documents.append(document.model_copy(update={"name": name or document.name}))
     problems.refuse()
-    return found
+    return documents
 
 
 def _replace(
@@ -158,7 +163,7 @@ def _replace(
     now: datetime,
 ) -> None:
     require_owner(command.actor, row)
-    definition = domain.define([one.fields for one in ready], limits, store.definition_of(row))
+    definition = domain.define([prepared.fields for prepared in ready], limits, store.definition_of(row))
     store.write(row, definition)
     store.put_documents(row, _stored(ready, definition), _report(ready, definition))
     if title:
@@ -173,8 +178,8 @@ def _replace(
 
 
 def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits, now: datetime) -> bool:
-    given = {name for name in command.model_fields_set if getattr(command, name) is not None}
-    if given & {"roles", "submitters", "fields", "document_schema"}:
+    keys = {name for name in command.model_fields_set if getattr(command, name) is not None}
+    if keys & {"roles", "submitters", "fields", "document_schema"}:
         definition = _redefined(row, command, limits)
         store.write(row, definition)
         store.set_conditions(row, definition)
@@ -198,7 +203,7 @@ def _changed(session: Session, row: TemplateRow, command: rpc.UpdateTemplate, li
         row.preferences = preferences.merged(row.preferences, command.preferences)
     if command.archived is not None:
         row.archived_at = (row.archived_at or now) if command.archived else None
-    return bool(given - {"request_id", "actor", "id"}) or "external_id" in command.model_fields_set
+    return bool(keys - {"request_id", "actor", "id"}) or "external_id" in command.model_fields_set
 
 
 def _redefined(row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits) -> Definition:
@@ -208,32 +213,34 @@ def _redefined(row: TemplateRow, command: rpc.UpdateTemplate, limits: Limits) ->
         parties = domain.with_parties(parties, command.submitters, limits)
     if command.roles is not None:
         parties = domain.with_role_names(parties, command.roles, limits)
-    asked = _asked(present, command, [one.uuid for one in row.documents])
+    document_conditions = _asked(present, command, [document.uuid for document in row.documents])
     if command.fields is None:
         fields = domain.with_roles_written(present.fields, parties)
-        return domain.with_conditions(Definition(parties, fields), asked)
-    documents = {one.uuid: [PageSize.model_validate(page) for page in one.pages] for one in row.documents}
-    return domain.redefine(command.fields, parties, documents, asked, limits, present.fields)
+        return domain.with_conditions(Definition(parties, fields), document_conditions)
+    documents = {
+        document.uuid: [PageSize.model_validate(page) for page in document.pages] for document in row.documents
+    }
+    return domain.redefine(command.fields, parties, documents, document_conditions, limits, present.fields)
 
 
-def _asked(present: Definition, command: rpc.UpdateTemplate, documents: Sequence[str]) -> list[Asked]:
+def _asked(present: Definition, command: rpc.UpdateTemplate, documents: Sequence[str]) -> list[DocumentConditions]:
     """The conditions of documents after the change; those of documents that ``schema`` does not name stay."""
     problems = Problems()
-    asked = {uuid: Asked(uuid, conditions) for uuid, conditions in present.conditions.items()}
-    for i, one in enumerate(command.document_schema or ()):
-        if one.attachment_uuid not in documents:
+    by_document = {uuid: DocumentConditions(uuid, conditions) for uuid, conditions in present.conditions.items()}
+    for i, item in enumerate(command.document_schema or ()):
+        if item.attachment_uuid not in documents:
             problems.add(f"schema[{i}].attachment_uuid", "must be the uuid of one of the template's documents")
-        asked[one.attachment_uuid] = Asked(one.attachment_uuid, one.conditions, f"schema[{i}]")
+        by_document[item.attachment_uuid] = DocumentConditions(item.attachment_uuid, item.conditions, f"schema[{i}]")
     problems.refuse()
-    return list(asked.values())
+    return list(by_document.values())
 
 
 def _stored(ready: Sequence[Ready], definition: Definition) -> list[StoredDocument]:
-    return conditioned([one.stored for one in ready], definition.conditions)
+    return conditioned([prepared.stored for prepared in ready], definition.conditions)
 
 
 def _report(ready: Sequence[Ready], definition: Definition) -> list[Notice]:
-    return [*(notice for one in ready for notice in one.report), *definition.notices]
+    return [*(notice for prepared in ready for notice in prepared.report), *definition.notices]
 
 
 def _archived_data(row: TemplateRow) -> dict[str, Any]:

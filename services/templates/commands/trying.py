@@ -26,33 +26,33 @@ def create(session: Session, command: rpc.CreateTemplate, ready: Sequence[Ready]
     if row is not None:
         require_owner(command.actor, row)
     previous = store.definition_of(row) if row is not None else None
-    definition = domain.define([one.fields for one in ready], limits, previous, trial=True)
+    definition = domain.define([prepared.fields for prepared in ready], limits, previous, trial=True)
     name = title or (row.name if row is not None else None if command.html_documents else ready[0].name)
-    report = [*(notice for one in ready for notice in one.report), *definition.notices]
-    return _told(name, definition, [one.stored for one in ready], report)
+    report = [*(notice for prepared in ready for notice in prepared.report), *definition.notices]
+    return _told(name, definition, [prepared.stored for prepared in ready], report)
 
 
 def merge(session: Session, command: rpc.MergeTemplates, limits: Limits) -> DryRun:
     """POST /templates/merge."""
-    made = document_commands.merged(session, command, limits)
-    return _told(made.name, made.definition, made.documents, made.report)
+    merger = document_commands.merged(session, command, limits)
+    return _told(merger.name, merger.definition, merger.documents, merger.report)
 
 
 def clone(session: Session, command: rpc.CloneTemplate) -> DryRun:
     """POST /templates/:id/clone."""
     require_writer(command.actor)
-    source = queries.found(session, command.actor, command.id)
+    source = queries.visible_template(session, command.actor, command.id)
     title, external_id = store.checked_names(command.name, command.external_id)
     if external_id is not None:
         queries.require_free(session, external_id)
-    report = [Notice.model_validate(one) for one in source.report]
+    report = [Notice.model_validate(notice) for notice in source.report]
     definition, documents = store.definition_of(source), commands.renamed(command, source)
     return _told(title or domain.clone_name(source.name), definition, documents, report)
 
 
 def change(session: Session, command: rpc.ChangeDocuments, exchange: Exchange) -> DryRun:
     """PUT /templates/:id/documents."""
-    row = queries.found(session, command.actor, command.id)
+    row = queries.visible_template(session, command.actor, command.id)
     require_owner(command.actor, row)
     report = document_commands.report_after(row, exchange)
     return _told(row.name, exchange.definition, exchange.documents, report)
@@ -69,7 +69,9 @@ def _told(
         roles=[party.name for party in definition.parties],
         fields=definition.fields,
         documents=[
-            DryRunDocument(name=one.name, pages=one.pages, signed=one.signed, sha256=one.original.sha256)
-            for one in documents
+            DryRunDocument(
+                name=document.name, pages=document.pages, signed=document.signed, sha256=document.original.sha256
+            )
+            for document in documents
         ],
     )

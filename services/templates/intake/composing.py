@@ -42,9 +42,11 @@ class Joiner:
                 raise invalid(f"{path} {reason}", path, reason)
         files = [self._incoming(documents[0].file), *(document.file for document in documents[1:])]
         try:
-            whole = self.bus.call(rendering.COMBINE, rendering.Combine(files=files, name=name)).file
+            file = self.bus.call(rendering.COMBINE, rendering.Combine(files=files, name=name)).file
             # Its fields and tags are known; it is tried out, and its pages are counted.
-            made = self.bus.call(rendering.PREPARE_PDF, rendering.PreparePdf(name=name, file=whole, remove_tags=False))
+            prepared = self.bus.call(
+                rendering.PREPARE_PDF, rendering.PreparePdf(name=name, file=file, remove_tags=False)
+            )
         except ServiceError as error:
             if error.status >= 500:
                 raise
@@ -53,7 +55,12 @@ class Joiner:
             if files[0].key != documents[0].file.key:
                 self.blobs.delete(files[0].key)
         return StoredDocument(
-            uuid=str(uuid.uuid4()), name=name, file=made.file, original=made.original, pages=made.pages, signed=False
+            uuid=str(uuid.uuid4()),
+            name=name,
+            file=prepared.file,
+            original=prepared.original,
+            pages=prepared.pages,
+            signed=False,
         )
 
     def _incoming(self, file: BlobRef) -> BlobRef:
@@ -74,28 +81,30 @@ def composed(
 ) -> rpc.Composition:
     """What ``submissions`` makes a submission of. Roles, fields and documents of templates get uuids of their own."""
     parts, there = _copies(snapshots)
-    documents = combining.placed(there, [(one.stored, one.position) for one in ready])
-    order = [one.uuid for one in documents]
-    given = sorted((one.fields for one in ready), key=lambda one: order.index(one.uuid))
+    documents = combining.placed(there, [(prepared.stored, prepared.position) for prepared in ready])
+    order = [document.uuid for document in documents]
+    sent = sorted((prepared.fields for prepared in ready), key=lambda field_group: order.index(field_group.uuid))
     if parts:
         present = combining.combined(parts, limits)
-        definition = domain.extended(present, given, order, limits, trial=trial)
+        definition = domain.extended(present, sent, order, limits, trial=trial)
         definition = replace(definition, notices=[*present.notices, *definition.notices])
     else:
-        definition = domain.define(given, limits, trial=trial)
+        definition = domain.define(sent, limits, trial=trial)
     fields = definition.fields
     documents = conditioned(documents, definition.conditions)
     if command.merge_documents and len(documents) > 1:
         title = names.cleaned(command.name or "") or documents[0].name
-        whole = join(documents, title, "merge_documents")
-        fields = combining.joined(fields, [Paper(one.uuid, one.name, one.pages) for one in documents], whole.uuid)
-        documents = [whole]
+        joined = join(documents, title, "merge_documents")
+        fields = combining.joined(
+            fields, [Paper(document.uuid, document.name, document.pages) for document in documents], joined.uuid
+        )
+        documents = [joined]
     return rpc.Composition(
         name=command.name,
         parties=definition.parties,
         fields=fields,
         documents=documents,
-        report=[*(notice for one in ready for notice in one.report), *definition.notices],
+        report=[*(notice for prepared in ready for notice in prepared.report), *definition.notices],
         problems=definition.problems,
     )
 
@@ -106,5 +115,5 @@ def _copies(snapshots: Sequence[rpc.TemplateSnapshot]) -> tuple[list[Definition]
         fresh = {document.uuid: str(uuid.uuid4()) for document in snapshot.documents}
         present = Definition(snapshot.parties, snapshot.fields, conditions=document_conditions.of(snapshot.documents))
         parts.append(domain.cloned(present, fresh))
-        documents += [one.model_copy(update={"uuid": fresh[one.uuid]}) for one in snapshot.documents]
+        documents += [document.model_copy(update={"uuid": fresh[document.uuid]}) for document in snapshot.documents]
     return parts, documents

@@ -38,8 +38,8 @@ def renderer(bus: Bus, blobs: BlobStore, variables: Mapping[str, Any]) -> Render
             request = rendering.PrepareDocx(
                 name=document.name, file=incoming, variables=dict(variables), remove_tags=source.remove_tags
             )
-            made: rendering.PreparedDocument = bus.call(rendering.PREPARE_DOCX, request)
-            return made
+            prepared: rendering.PreparedDocument = bus.call(rendering.PREPARE_DOCX, request)
+            return prepared
         except ServiceError as error:
             if error.status >= 500:
                 raise
@@ -52,38 +52,41 @@ def renderer(bus: Bus, blobs: BlobStore, variables: Mapping[str, Any]) -> Render
 
 def filled(snapshot: TemplateSnapshot, render: Render, limits: Limits) -> TemplateSnapshot:
     """The snapshot with its DOCX documents filled; roles, fields and documents keep their uuids."""
-    sources = {one.uuid: one.docx for one in snapshot.documents if one.docx is not None}
+    sources = {document.uuid: document.docx for document in snapshot.documents if document.docx is not None}
     if not sources:
         return snapshot
-    made = {one.uuid: render(one) for one in snapshot.documents if one.uuid in sources}
-    documents = [_document(one, made[one.uuid]) if one.uuid in made else one for one in snapshot.documents]
-    writings = {uuid: _Writing(uuid, source, snapshot) for uuid, source in sources.items()}
-    by_hand = [_by_hand(one, writings.values()) for one in snapshot.fields]
-    _check_pages(by_hand, documents)
-    found = [
-        DocumentFields(
-            uuid=one.uuid,
-            name=one.name,
-            path="variables",
-            part=one.name,
-            pages=one.pages,
-            explicit=(),
-            found=writings[one.uuid].of_template(made[one.uuid].fields),
-        )
-        for one in documents
-        if one.uuid in made
+    rendered = {document.uuid: render(document) for document in snapshot.documents if document.uuid in sources}
+    documents = [
+        _document(document, rendered[document.uuid]) if document.uuid in rendered else document
+        for document in snapshot.documents
     ]
-    order = [one.uuid for one in documents]
-    definition = domain.extended(Definition(snapshot.parties, by_hand), found, order, limits)
-    before = {one.uuid for one in snapshot.fields if one.areas}
-    gone = {one.uuid for one in definition.fields if not one.areas and one.uuid in before}
-    fields = [_without(one, gone) for one in definition.fields if one.uuid not in gone]
-    documents = [_without(one, gone) for one in documents]
+    writings = {uuid: _Writing(uuid, source, snapshot) for uuid, source in sources.items()}
+    by_hand = [_by_hand(field, writings.values()) for field in snapshot.fields]
+    _check_pages(by_hand, documents)
+    new_fields = [
+        DocumentFields(
+            uuid=document.uuid,
+            name=document.name,
+            path="variables",
+            part=document.name,
+            pages=document.pages,
+            explicit=(),
+            found=writings[document.uuid].of_template(rendered[document.uuid].fields),
+        )
+        for document in documents
+        if document.uuid in rendered
+    ]
+    order = [document.uuid for document in documents]
+    definition = domain.extended(Definition(snapshot.parties, by_hand), new_fields, order, limits)
+    before = {field.uuid for field in snapshot.fields if field.areas}
+    vanished = {field.uuid for field in definition.fields if not field.areas and field.uuid in before}
+    fields = [_without(field, vanished) for field in definition.fields if field.uuid not in vanished]
+    documents = [_without(document, vanished) for document in documents]
     return snapshot.model_copy(update={"documents": documents, "parties": definition.parties, "fields": fields})
 
 
-def _document(document: StoredDocument, made: rendering.PreparedDocument) -> StoredDocument:
-    return document.model_copy(update={"file": made.file, "pages": made.pages, "docx": None})
+def _document(document: StoredDocument, rendered: rendering.PreparedDocument) -> StoredDocument:
+    return document.model_copy(update={"file": rendered.file, "pages": rendered.pages, "docx": None})
 
 
 class _Writing:
@@ -93,25 +96,25 @@ class _Writing:
     def __init__(self, document: str, source: DocxSource, snapshot: TemplateSnapshot) -> None:
         self.document = document
         self._first = snapshot.parties[0].name if snapshot.parties else ""
-        self._known = {_key(one.name, one.role): self._field(one, snapshot.fields) for one in source.written}
+        self._known = {_key(field.name, field.role): self._field(field, snapshot.fields) for field in source.written}
         self._roles = {
-            one.role.casefold(): field.role
-            for one in source.written
-            if one.role and (field := self._known[_key(one.name, one.role)]) is not None
+            other.role.casefold(): field.role
+            for other in source.written
+            if other.role and (field := self._known[_key(other.name, other.role)]) is not None
         }
         self.uuids = {field.uuid for field in self._known.values() if field is not None}
 
-    def of_template(self, found: Sequence[TagField]) -> list[TagField]:
+    def of_template(self, tags: Sequence[TagField]) -> list[TagField]:
         """What was found in the filled document, called as the template calls it."""
         fields = []
-        for one in found:
-            key = _key(one.name, one.role)
+        for tag in tags:
+            key = _key(tag.name, tag.role)
             field = self._known.get(key)
             if field is not None:
-                fields.append(one.model_copy(update={"name": field.name, "role": field.role}))
+                fields.append(tag.model_copy(update={"name": field.name, "role": field.role}))
             elif key not in self._known:
-                role = self._roles.get(one.role.casefold(), one.role) if one.role else None
-                fields.append(one.model_copy(update={"role": role}))
+                role = self._roles.get(tag.role.casefold(), tag.role) if tag.role else None
+                fields.append(tag.model_copy(update={"role": role}))
         return fields
 
     def _field(self, written: WrittenField, fields: Sequence[FieldDefinition]) -> FieldDefinition | None:
@@ -121,7 +124,9 @@ class _Writing:
             if any(_is_at(area, place) for area in self._here(field) for place in written.areas):
                 return field
         role = (written.role or self._first).casefold()
-        return next((one for one in there if one.name == written.name and one.role.casefold() == role), None)
+        return next(
+            (document for document in there if document.name == written.name and document.role.casefold() == role), None
+        )
 
     def _here(self, field: FieldDefinition) -> list[Area]:
         return [area for area in field.areas if area.attachment_uuid == self.document]
@@ -137,13 +142,13 @@ def _is_at(area: Area, place: Area) -> bool:
 
 def _by_hand(field: FieldDefinition, writings: Iterable[_Writing]) -> FieldDefinition:
     """The field without its places in the documents that it is written into."""
-    written = {one.document for one in writings if field.uuid in one.uuids}
-    areas = [area for area in field.areas if area.attachment_uuid not in written]
+    written_into = {writing.document for writing in writings if field.uuid in writing.uuids}
+    areas = [area for area in field.areas if area.attachment_uuid not in written_into]
     return field if len(areas) == len(field.areas) else field.model_copy(update={"areas": areas})
 
 
 def _check_pages(fields: Sequence[FieldDefinition], documents: Sequence[StoredDocument]) -> None:
-    pages = {one.uuid: (len(one.pages), one.name) for one in documents}
+    pages = {document.uuid: (len(document.pages), document.name) for document in documents}
     for field in fields:
         for area in field.areas:
             count, name = pages[area.attachment_uuid]
@@ -152,7 +157,11 @@ def _check_pages(fields: Sequence[FieldDefinition], documents: Sequence[StoredDo
                 raise invalid(f"variables {reason}", "variables", reason)
 
 
-def _without(one: Conditional, gone: set[str]) -> Conditional:
+def _without(conditional: Conditional, vanished: set[str]) -> Conditional:
     """Without conditions on fields that are not there."""
-    kept = [condition for condition in one.conditions if condition.field_uuid not in gone]
-    return one if len(kept) == len(one.conditions) else one.model_copy(update={"conditions": kept})
+    remaining = [condition for condition in conditional.conditions if condition.field_uuid not in vanished]
+    return (
+        conditional
+        if len(remaining) == len(conditional.conditions)
+        else conditional.model_copy(update={"conditions": remaining})
+    )

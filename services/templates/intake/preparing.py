@@ -89,29 +89,29 @@ class Bus(Protocol):
 def sources(intake: Intake) -> list[Source]:
     """The documents of a request, in order."""
     problems = Problems()
-    found = [_of_file(document, f"documents[{i}]", intake, problems) for i, document in enumerate(intake.documents)]
-    found += [_of_html(page, f"documents[{i}]", problems) for i, page in enumerate(intake.html_documents)]
+    results = [_of_file(document, f"documents[{i}]", intake, problems) for i, document in enumerate(intake.documents)]
+    results += [_of_html(page, f"documents[{i}]", problems) for i, page in enumerate(intake.html_documents)]
     problems.refuse()
-    return found
+    return results
 
 
 def sources_of_changes(changes: Sequence[DocumentChange]) -> list[Source | None]:
     """What PUT /templates/:id/documents sends in, entry by entry; None where nothing is: a document is removed."""
     problems = Problems()
-    found: list[Source | None] = []
+    results: list[Source | None] = []
     for i, change in enumerate(changes):
         path = f"documents[{i}]"
         if change.remove:
-            found.append(None)
+            results.append(None)
         elif change.html is not None:
-            found.append(_of_html(HtmlDocumentInput(html=change.html, name=change.name), path, problems))
+            results.append(_of_html(HtmlDocumentInput(html=change.html, name=change.name), path, problems))
         elif change.file is not None:
             document = DocumentInput(name=change.name or "", file=change.file)
-            found.append(_of_file(document, path, Intake(docx=True), problems))
+            results.append(_of_file(document, path, Intake(docx=True), problems))
         else:
             problems.add(f"{path}.file", "is required, unless html is given or the document is removed")
     problems.refuse()
-    return found
+    return results
 
 
 def _of_file(document: DocumentInput, path: str, intake: Intake, problems: Problems) -> Source:
@@ -147,8 +147,8 @@ def prepare(bus: Bus, documents: Sequence[Source], *, concurrency: int, seconds:
         for future in running:
             future.cancel()
     _refuse(documents, running)
-    made = [_ready(source, future.result()) for source, future in zip(documents, running, strict=True)]
-    return _with_undrawable(bus, made)
+    ready = [_ready(source, future.result()) for source, future in zip(documents, running, strict=True)]
+    return _with_undrawable(bus, ready)
 
 
 def _asks(
@@ -219,14 +219,14 @@ def _docx_source(source: Source, prepared: rendering.PreparedDocument) -> DocxSo
     return DocxSource(
         variables=prepared.variables,
         remove_tags=source.remove_tags,
-        written=[WrittenField(name=one.name, role=one.role, areas=one.areas) for one in prepared.fields],
+        written=[WrittenField(name=field.name, role=field.role, areas=field.areas) for field in prepared.fields],
     )
 
 
 def _with_undrawable(bus: Bus, documents: Sequence[Ready]) -> list[Ready]:
     """With a notice for each field that has a text with characters that no font can draw: whoever makes the template can mend
     it, who signs cannot. Rendering is asked for the characters, each once."""
-    doubtful = [[(one.name, _doubtful(one)) for one in (*r.fields.explicit, *r.fields.found)] for r in documents]
+    doubtful = [[(field.name, _doubtful(field)) for field in (*r.fields.explicit, *r.fields.found)] for r in documents]
     all_of_them = sorted({character for fields in doubtful for _, characters in fields for character in characters})
     if not all_of_them:
         return list(documents)
@@ -250,24 +250,24 @@ def _undrawable(fields: Sequence[tuple[str, set[str]]], without_font: set[str], 
     ]
 
 
-def _doubtful(one: FieldContent) -> set[str]:
+def _doubtful(content: FieldContent) -> set[str]:
     """The characters of its texts that not every font has for certain."""
     return {
         character
-        for text in _printed(one)
+        for text in _printed(content)
         if not _DRAWABLE.fullmatch(text)
         for character in unicodedata.normalize("NFC", text)
         if not _DRAWABLE.fullmatch(character)
     }
 
 
-def _printed(one: FieldContent) -> list[str]:
+def _printed(content: FieldContent) -> list[str]:
     """The texts of a field that end up on paper, whoever fills it in."""
-    reasons = one.preferences.get("reasons")
-    texts = [one.default_value, *one.options, *(reasons if isinstance(reasons, list) else ())]
+    reasons = content.preferences.get("reasons")
+    texts = [content.default_value, *content.options, *(reasons if isinstance(reasons, list) else ())]
     return [text for text in texts if isinstance(text, str) and len(text) <= LONGEST_TEXT]
 
 
 def _shown(characters: Sequence[str]) -> str:
-    named = [f"{one!r} (U+{ord(one):04X})" for one in characters[:_MOST_NAMED]]
+    named = [f"{character!r} (U+{ord(character):04X})" for character in characters[:_MOST_NAMED]]
     return ", ".join(named) + (", ..." if len(characters) > _MOST_NAMED else "")

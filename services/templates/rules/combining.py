@@ -33,35 +33,38 @@ def combined(parts: Sequence[Definition], limits: Limits) -> Definition:
     instead: dict[str, str] = {}
     notices: list[Notice] = []
     for part in parts:
-        roles = {one.uuid: parties.setdefault(one.name.casefold(), one) for one in part.parties}
-        for one in part.fields:
-            party = roles[one.submitter_uuid]
-            kept = one.model_copy(update={"submitter_uuid": party.uuid, "role": party.name})
-            same = named.setdefault((party.uuid, one.name), kept) if one.name else kept
-            if same is not kept and same.type == kept.type:
-                add_areas(same, kept)
-                instead[kept.uuid] = same.uuid
+        roles = {party.uuid: parties.setdefault(party.name.casefold(), party) for party in part.parties}
+        for condition in part.fields:
+            party = roles[condition.submitter_uuid]
+            moved_field = condition.model_copy(update={"submitter_uuid": party.uuid, "role": party.name})
+            same = named.setdefault((party.uuid, condition.name), moved_field) if condition.name else moved_field
+            if same is not moved_field and same.type == moved_field.type:
+                add_areas(same, moved_field)
+                instead[moved_field.uuid] = same.uuid
                 continue
-            if same is not kept:
-                message = f"two fields are called {one.name!r}: one of type {same.type}, one of type {one.type}"
+            if same is not moved_field:
+                message = (
+                    f"two fields are called {condition.name!r}: one of type {same.type}, one of type {condition.type}"
+                )
                 notices.append(Notice(code="name_used_twice", message=message))
-            fields.append(kept)
+            fields.append(moved_field)
 
     def following(conditions: Iterable[Condition]) -> list[Condition]:
         return [
-            one.model_copy(update={"field_uuid": instead.get(one.field_uuid, one.field_uuid)}) for one in conditions
+            condition.model_copy(update={"field_uuid": instead.get(condition.field_uuid, condition.field_uuid)})
+            for condition in conditions
         ]
 
-    for one in fields:
-        one.conditions = following(one.conditions)
+    for condition in fields:
+        condition.conditions = following(condition.conditions)
     of_documents = {document: following(of) for part in parts for document, of in part.conditions.items()}
     domain.check_size("template_ids", fields, limits)
     domain.check_roles("template_ids", list(parties.values()), limits)
     return Definition(list(parties.values()), fields, notices, conditions=of_documents)
 
 
-def joined(fields: Iterable[FieldDefinition], papers: Sequence[Paper], whole: str) -> list[FieldDefinition]:
-    """The fields when all documents have become one, called ``whole``, one after the other."""
+def joined(fields: Iterable[FieldDefinition], papers: Sequence[Paper], joined_uuid: str) -> list[FieldDefinition]:
+    """The fields when all documents have become one, called ``joined_uuid``, one after the other."""
     before: dict[str, int] = {}
     count = 0
     for paper in papers:
@@ -69,32 +72,36 @@ def joined(fields: Iterable[FieldDefinition], papers: Sequence[Paper], whole: st
         count += len(paper.pages)
 
     def moved(area: Area) -> Area:
-        return area.model_copy(update={"attachment_uuid": whole, "page": area.page + before[area.attachment_uuid]})
+        return area.model_copy(
+            update={"attachment_uuid": joined_uuid, "page": area.page + before[area.attachment_uuid]}
+        )
 
-    return [one.model_copy(update={"areas": [moved(area) for area in one.areas]}) for one in fields]
+    return [field.model_copy(update={"areas": [moved(area) for area in field.areas]}) for field in fields]
 
 
-def without(definition: Definition, gone: Mapping[str, Paper | None]) -> Definition:
+def without(definition: Definition, successors: Mapping[str, Paper | None]) -> Definition:
     """What is left when documents go. One that has a successor (not None) leaves its areas to it, as far as that has such
     pages. A field that loses its last area goes too, and so do conditions that name it; roles stay."""
     fields: list[FieldDefinition] = []
     notices: list[Notice] = []
-    for one in definition.fields:
-        areas = [area for area in (_moved(one, area, gone, notices) for area in one.areas) if area is not None]
-        if areas or not one.areas:
-            fields.append(one.model_copy(update={"areas": areas}))
-    left = {one.uuid for one in fields}
-    for one in fields:
-        kept = [condition for condition in one.conditions if condition.field_uuid in left]
-        if len(kept) < len(one.conditions):
+    for field in definition.fields:
+        areas = [
+            area for area in (_moved(field, area, successors, notices) for area in field.areas) if area is not None
+        ]
+        if areas or not field.areas:
+            fields.append(field.model_copy(update={"areas": areas}))
+    uuids_left = {field.uuid for field in fields}
+    for field in fields:
+        remaining = [condition for condition in field.conditions if condition.field_uuid in uuids_left]
+        if len(remaining) < len(field.conditions):
             message = (
-                f"field {one.name!r} was shown under a condition on a field that is gone; that condition is gone, too"
+                f"field {field.name!r} was shown under a condition on a field that is gone; that condition is gone, too"
             )
             notices.append(Notice(code="condition_dropped", message=message))
-        one.conditions = kept
+        field.conditions = remaining
     conditions = {}
     for document, of_document in definition.conditions.items():
-        conditions[document] = [condition for condition in of_document if condition.field_uuid in left]
+        conditions[document] = [condition for condition in of_document if condition.field_uuid in uuids_left]
         if len(conditions[document]) < len(of_document):
             message = "a document was shown under a condition on a field that is gone; that condition is gone, too"
             notices.append(Notice(code="condition_dropped", message=message))
@@ -103,28 +110,28 @@ def without(definition: Definition, gone: Mapping[str, Paper | None]) -> Definit
 
 def placed(there: Sequence[T], coming: Sequence[tuple[T, int | None]]) -> list[T]:
     """What is there, then what comes, in order; what names its position (from 0) is there in the end, if it can be."""
-    result = [*there, *(one for one, position in coming if position is None)]
-    for position, one in sorted(((at, one) for one, at in coming if at is not None), key=lambda pair: pair[0]):
-        result.insert(position, one)
+    result = [*there, *(item for item, position in coming if position is None)]
+    for position, item in sorted(((at, item) for item, at in coming if at is not None), key=lambda pair: pair[0]):
+        result.insert(position, item)
     return result
 
 
-def _moved(one: FieldDefinition, area: Area, gone: Mapping[str, Paper | None], notices: list[Notice]) -> Area | None:
-    if area.attachment_uuid not in gone:
+def _moved(
+    field: FieldDefinition, area: Area, successors: Mapping[str, Paper | None], notices: list[Notice]
+) -> Area | None:
+    if area.attachment_uuid not in successors:
         return area
-    successor = gone[area.attachment_uuid]
+    successor = successors[area.attachment_uuid]
     if successor is None:
         return None
     if area.page <= len(successor.pages) and successor.pages[area.page - 1].takes(area):
         return area.model_copy(update={"attachment_uuid": successor.uuid})
     if area.page <= len(successor.pages):
         message = (
-            f"field {one.name!r} was on page {area.page} where the new document has no form field, and its signatures "
+            f"field {field.name!r} was on page {area.page} where the new document has no form field, and its signatures "
             "allow nothing else to be filled in; it was left out there"
         )
     else:
-        message = (
-            f"field {one.name!r} was on page {area.page}, which the new document does not have, and was left out there"
-        )
+        message = f"field {field.name!r} was on page {area.page}, which the new document does not have, and was left out there"
     notices.append(Notice(code="area_off_page", message=message, document=successor.name, page=area.page))
     return None

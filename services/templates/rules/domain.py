@@ -14,7 +14,7 @@ from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Condition, FieldDefinition, Notice, PageSize, Party
 from services.templates.rules import document_conditions, names
-from services.templates.rules.document_conditions import Asked
+from services.templates.rules.document_conditions import DocumentConditions
 from services.templates.rules.field_list import FieldList, Origin, Place, PlaceOf
 from services.templates.rules.roles import Roles, own_uuid
 
@@ -89,15 +89,17 @@ def extended(
     is there is that one at another place.
     """
     check_documents(len(order), limits)
-    made = _defined(documents, Roles((), present.parties), (), present.fields, limits, trial=trial)
-    there = {one.uuid for one in present.fields}
+    defined = _defined(documents, Roles((), present.parties), (), present.fields, limits, trial=trial)
+    there = {entry.uuid for entry in present.fields}
     place = {document: number for number, document in enumerate(order)}
-    of_field = {one.uuid: place.get(one.areas[0].attachment_uuid if one.areas else "", -1) for one in made.fields}
-    fields = [one for one in made.fields if one.uuid in there]
-    for new in (one for one in made.fields if one.uuid not in there):
-        later = (i for i, one in enumerate(fields) if of_field[one.uuid] > of_field[new.uuid])
+    of_field = {
+        entry.uuid: place.get(entry.areas[0].attachment_uuid if entry.areas else "", -1) for entry in defined.fields
+    }
+    fields = [entry for entry in defined.fields if entry.uuid in there]
+    for new in (entry for entry in defined.fields if entry.uuid not in there):
+        later = (i for i, entry in enumerate(fields) if of_field[entry.uuid] > of_field[new.uuid])
         fields.insert(next(later, len(fields)), new)
-    return replace(made, fields=fields, conditions={**present.conditions, **made.conditions})
+    return replace(defined, fields=fields, conditions={**present.conditions, **defined.conditions})
 
 
 def _defined(
@@ -109,119 +111,119 @@ def _defined(
     *,
     trial: bool,
 ) -> Definition:
-    explicit = [given for document in documents for given in document.explicit]
-    found = [tag for document in documents for tag in document.found]
-    check_size("documents", [*present, *explicit, *found], limits)
+    explicit = [field_input for document in documents for field_input in document.explicit]
+    tags = [tag for document in documents for tag in document.found]
+    check_size("documents", [*present, *explicit, *tags], limits)
     problems = Problems()
     for document in documents:
-        for i, given in enumerate(document.explicit):
-            roles.learn(names.key(given.role or "", f"{document.path}.fields[{i}].role", problems))
-    for tag in found:
+        for i, field_input in enumerate(document.explicit):
+            roles.learn(names.key(field_input.role or "", f"{document.path}.fields[{i}].role", problems))
+    for tag in tags:
         roles.learn(names.cleaned(tag.role or ""))
     fields = FieldList(roles, problems, previous)
-    for kept in present:
-        fields.add_present(kept)
+    for field_there in present:
+        fields.add_present(field_there)
     for document in documents:
-        where = _on_document(document)
-        for i, given in enumerate(document.explicit):
-            fields.add_explicit(given, f"{document.path}.fields[{i}]", where, document.uuid)
+        place_of = _on_document(document)
+        for i, field_input in enumerate(document.explicit):
+            fields.add_explicit(field_input, f"{document.path}.fields[{i}]", place_of, document.uuid)
     for document in documents:
         for tag in document.found:
             fields.add_found(
                 tag, Origin(document.uuid, document.name, f"{document.path}.{document.part}", document.pages)
             )
     order = ["", *(document.uuid for document in documents)]
-    asked = [Asked(one.uuid, one.conditions, one.path) for one in documents]
-    definition = _finished(roles, fields, order, "documents", problems, limits, asked)
+    entries = [DocumentConditions(document.uuid, document.conditions, document.path) for document in documents]
+    definition = _finished(roles, fields, order, "documents", problems, limits, entries)
     if not trial:
         problems.refuse()
     return definition
 
 
 def redefine(
-    given: Sequence[FieldInput],
+    inputs: Sequence[FieldInput],
     parties: list[Party],
     documents: Mapping[str, list[PageSize]],
-    asked: Sequence[Asked],
+    entries: Sequence[DocumentConditions],
     limits: Limits,
     stored: Sequence[FieldDefinition] = (),
 ) -> Definition:
     """The whole list of fields, as PUT gives it: fields keep the uuid they come with, roles not there yet are appended.
 
     ``documents`` maps the uuid of each document to its pages. An area of a template with one document need not name it.
-    ``asked`` are the conditions of documents, ``stored`` the fields before: what stays as it was is not judged again.
+    ``entries`` are the conditions of documents, ``stored`` the fields before: what stays as it was is not judged again.
     """
-    check_size("fields", given, limits)
+    check_size("fields", inputs, limits)
     problems = Problems()
     roles = Roles((), parties)
-    for i, one in enumerate(given):
-        if not roles.has(one.submitter_uuid):
-            roles.learn(names.key(one.role or "", f"fields[{i}].role", problems))
+    for i, field_input in enumerate(inputs):
+        if not roles.has(field_input.submitter_uuid):
+            roles.learn(names.key(field_input.role or "", f"fields[{i}].role", problems))
     fields = FieldList(roles, problems, (), stored)
-    where = _on_documents(documents, problems)
-    for i, one in enumerate(given):
-        fields.add_explicit(one, f"fields[{i}]", where, "")
-    definition = _finished(roles, fields, [""], "fields", problems, limits, asked)
+    place_of = _on_documents(documents, problems)
+    for i, field_input in enumerate(inputs):
+        fields.add_explicit(field_input, f"fields[{i}]", place_of, "")
+    definition = _finished(roles, fields, [""], "fields", problems, limits, entries)
     problems.refuse()
     return definition
 
 
-def with_conditions(present: Definition, asked: Sequence[Asked]) -> Definition:
+def with_conditions(present: Definition, entries: Sequence[DocumentConditions]) -> Definition:
     """The same with these conditions of its documents."""
     problems = Problems()
-    conditions = document_conditions.checked(asked, present.fields, problems)
+    conditions = document_conditions.checked(entries, present.fields, problems)
     problems.refuse()
     return replace(present, conditions=conditions)
 
 
-def with_role_names(parties: Sequence[Party], given: Sequence[str], limits: Limits) -> list[Party]:
+def with_role_names(parties: Sequence[Party], new_names: Sequence[str], limits: Limits) -> list[Party]:
     """Roles renamed by position, further ones appended; none is ever taken away."""
     problems = Problems()
-    chosen = [names.key(name, f"roles[{i}]", problems) for i, name in enumerate(given)]
+    chosen = [names.key(name, f"roles[{i}]", problems) for i, name in enumerate(new_names)]
     uuids = [party.uuid for party in parties] + [str(uuid.uuid4()) for _ in chosen[len(parties) :]]
-    kept = [party.name for party in parties[len(chosen) :]]
-    return _parties(uuids, chosen + kept, "roles", problems, limits)
+    remaining = [party.name for party in parties[len(chosen) :]]
+    return _parties(uuids, chosen + remaining, "roles", problems, limits)
 
 
-def with_parties(parties: Sequence[Party], given: Sequence[Party], limits: Limits) -> list[Party]:
+def with_parties(parties: Sequence[Party], changed: Sequence[Party], limits: Limits) -> list[Party]:
     """Roles renamed by uuid (the peer's ``submitters`` array), unknown ones appended; none is ever taken away."""
     problems = Problems()
     renamed = {party.uuid: party.name for party in parties}
-    for i, one in enumerate(given):
-        known = one.uuid if one.uuid in renamed else own_uuid(one.uuid, f"submitters[{i}].uuid", problems)
-        renamed[known] = names.key(one.name, f"submitters[{i}].name", problems)
+    for i, party in enumerate(changed):
+        party_uuid = party.uuid if party.uuid in renamed else own_uuid(party.uuid, f"submitters[{i}].uuid", problems)
+        renamed[party_uuid] = names.key(party.name, f"submitters[{i}].name", problems)
     return _parties(list(renamed), list(renamed.values()), "submitters", problems, limits)
 
 
 def with_roles_written(fields: Iterable[FieldDefinition], parties: Sequence[Party]) -> list[FieldDefinition]:
     """The fields with the present name of their role in ``role``."""
-    called = {party.uuid: party.name for party in parties}
-    return [one.model_copy(update={"role": called[one.submitter_uuid]}) for one in fields]
+    role_names = {party.uuid: party.name for party in parties}
+    return [field.model_copy(update={"role": role_names[field.submitter_uuid]}) for field in fields]
 
 
 def cloned(definition: Definition, documents: Mapping[str, str]) -> Definition:
     """The same with fresh uuids everywhere; ``documents`` maps old uuids of documents to new ones."""
-    old = [party.uuid for party in definition.parties] + [one.uuid for one in definition.fields]
-    fresh = {one: str(uuid.uuid4()) for one in old}
+    old = [party.uuid for party in definition.parties] + [field.uuid for field in definition.fields]
+    fresh = {old_uuid: str(uuid.uuid4()) for old_uuid in old}
 
     def moved(conditions: Iterable[Condition]) -> list[Condition]:
-        return [one.model_copy(update={"field_uuid": fresh[one.field_uuid]}) for one in conditions]
+        return [condition.model_copy(update={"field_uuid": fresh[condition.field_uuid]}) for condition in conditions]
 
     return Definition(
         parties=[Party(uuid=fresh[party.uuid], name=party.name) for party in definition.parties],
         fields=[
-            one.model_copy(
+            field.model_copy(
                 update={
-                    "uuid": fresh[one.uuid],
-                    "submitter_uuid": fresh[one.submitter_uuid],
+                    "uuid": fresh[field.uuid],
+                    "submitter_uuid": fresh[field.submitter_uuid],
                     "areas": [
                         area.model_copy(update={"attachment_uuid": documents[area.attachment_uuid]})
-                        for area in one.areas
+                        for area in field.areas
                     ],
-                    "conditions": moved(one.conditions),
+                    "conditions": moved(field.conditions),
                 }
             )
-            for one in definition.fields
+            for field in definition.fields
         ],
         conditions={documents[document]: moved(conditions) for document, conditions in definition.conditions.items()},
     )
@@ -243,10 +245,13 @@ def check_documents(count: int, limits: Limits) -> None:
 
 def check_size(path: str, fields: Sequence[FieldInput | TagField | FieldDefinition], limits: Limits) -> None:
     """Refuses more fields, or more areas of fields, than a template may have."""
-    counts = (("fields", len(fields), limits.fields), ("areas", sum(len(one.areas) for one in fields), limits.areas))
-    for what, count, most in counts:
-        if count > most:
-            reason = f"must not have more than {most} {what} in all (there are {count})"
+    counts = (
+        ("fields", len(fields), limits.fields),
+        ("areas", sum(len(field.areas) for field in fields), limits.areas),
+    )
+    for noun, count, limit in counts:
+        if count > limit:
+            reason = f"must not have more than {limit} {noun} in all (there are {count})"
             raise invalid(f"{path} {reason}", path, reason)
 
 
@@ -264,14 +269,14 @@ def _finished(
     path: str,
     problems: Problems,
     limits: Limits,
-    asked: Sequence[Asked],
+    entries: Sequence[DocumentConditions],
 ) -> Definition:
-    found = fields.in_order(order)
-    conditions = document_conditions.checked(asked, found, problems)
+    ordered = fields.in_order(order)
+    conditions = document_conditions.checked(entries, ordered, problems)
     parties = roles.all()
     if not problems.found:
         check_roles(path, parties, limits)
-    return Definition(parties, found, fields.notices, problems.found, conditions)
+    return Definition(parties, ordered, fields.notices, problems.found, conditions)
 
 
 def _on_document(document: DocumentFields) -> PlaceOf:
@@ -303,4 +308,4 @@ def _parties(uuids: list[str], chosen: list[str], path: str, problems: Problems,
     if len(chosen) > limits.roles:
         problems.add(path, f"must not have more than {limits.roles} entries")
     problems.refuse()
-    return [Party(uuid=one, name=name) for one, name in zip(uuids, chosen, strict=True)]
+    return [Party(uuid=party_uuid, name=name) for party_uuid, name in zip(uuids, chosen, strict=True)]

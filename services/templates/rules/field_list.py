@@ -66,8 +66,8 @@ class FieldList:
         self.notices: list[Notice] = []
         self._roles = roles
         self._problems = problems
-        self._stored = {one.uuid: one for one in stored}
-        self._previous = {_identity(one): one.uuid for one in previous if one.name}
+        self._stored = {field.uuid: field for field in stored}
+        self._previous = {_identity(field): field.uuid for field in previous if field.name}
         self._explicit: dict[str, list[FieldDefinition]] = {}
         self._found: dict[str, list[FieldDefinition]] = {}
         self._named: dict[tuple[str, str], FieldDefinition] = {}
@@ -75,45 +75,47 @@ class FieldList:
         self._references: list[tuple[str, str]] = []
         self._conditions: list[tuple[FieldDefinition, str, str]] = []
 
-    def add_present(self, one: FieldDefinition) -> None:
+    def add_present(self, field: FieldDefinition) -> None:
         """A field that is there already and stays: what comes later with its name and role adds areas to it."""
-        self._uuids.add(one.uuid)
-        self._stored[one.uuid] = one
-        self._keep(one.model_copy(), self._explicit.setdefault("", []))
+        self._uuids.add(field.uuid)
+        self._stored[field.uuid] = field
+        self._keep(field.model_copy(), self._explicit.setdefault("", []))
 
-    def add_explicit(self, given: FieldInput, path: str, place_of: PlaceOf, document_uuid: str) -> None:
+    def add_explicit(self, field_input: FieldInput, path: str, place_of: PlaceOf, document_uuid: str) -> None:
         """A field as the API user wrote it. ``document_uuid`` groups it with what is found in that document."""
         problems = self._problems
         areas = []
-        for i, area in enumerate(given.areas):
-            where = place_of(area, f"{path}.areas[{i}]")
-            placed = where and geometry.placed(area, where.pages, where.document_uuid, f"{path}.areas[{i}]", problems)
+        for i, area in enumerate(field_input.areas):
+            place = place_of(area, f"{path}.areas[{i}]")
+            placed = place and geometry.placed(area, place.pages, place.document_uuid, f"{path}.areas[{i}]", problems)
             areas += [placed] if placed else []
-        one = self._definition(given, names.key(given.name, f"{path}.name", problems), areas, path, problems)
-        one.conditions = self._checked_conditions(given.conditions, path)
-        for i, area in enumerate(given.areas):
-            if area.option and one.options and area.option not in one.options:
-                problems.add(f"{path}.areas[{i}].option", f"must be one of the options {', '.join(one.options[:20])}")
-        same = self._named.get((one.submitter_uuid, one.name)) if given.uuid is None else None
+        field = self._definition(
+            field_input, names.key(field_input.name, f"{path}.name", problems), areas, path, problems
+        )
+        field.conditions = self._checked_conditions(field_input.conditions, path)
+        for i, area in enumerate(field_input.areas):
+            if area.option and field.options and area.option not in field.options:
+                problems.add(f"{path}.areas[{i}].option", f"must be one of the options {', '.join(field.options[:20])}")
+        same = self._named.get((field.submitter_uuid, field.name)) if field_input.uuid is None else None
         if same is None:
-            one.uuid = self._uuid_of(one, given.uuid, path)
-            self._keep(one, self._explicit.setdefault(document_uuid, []))
-        elif same.type != one.type:
+            field.uuid = self._uuid_of(field, field_input.uuid, path)
+            self._keep(field, self._explicit.setdefault(document_uuid, []))
+        elif same.type != field.type:
             problems.add(f"{path}.type", f"must be {same.type}, like the other field with this name and role")
         else:
-            add_areas(same, one)
+            add_areas(same, field)
 
     def add_found(self, tag: TagField, origin: Origin) -> None:
         """A tag or form field. Its name and geometry are repaired; a look that is not known and a default that does not fit are
         left out; each with a notice. What would keep the field from being filled in is refused."""
         name = names.cleaned(tag.name)
-        areas, notices = geometry.found(tag.areas, origin.pages, origin.uuid, name)
+        areas, notices = geometry.place_found(tag.areas, origin.pages, origin.uuid, name)
         self.notices += [notice.model_copy(update={"document": origin.name}) for notice in notices]
         mistakes = Problems()
-        one = self._definition(tag, name, areas, "", mistakes)
-        same = self._named.get((one.submitter_uuid, one.name))
-        if same is not None and same.uuid in self._stored and one.type in (same.type, FieldType.TEXT):
-            add_areas(same, one)  # what the field is was said before
+        field = self._definition(tag, name, areas, "", mistakes)
+        same = self._named.get((field.submitter_uuid, field.name))
+        if same is not None and same.uuid in self._stored and field.type in (same.type, FieldType.TEXT):
+            add_areas(same, field)  # what the field is was said before
             return
         for mistake in mistakes.found:
             reason = f"{mistake['field'].lstrip('.')} {mistake['reason']}"
@@ -124,87 +126,87 @@ class FieldList:
                 self.notices.append(Notice(code="default_left_out", message=message, document=origin.name))
             else:
                 self._problems.add(origin.path, f"has a field {name!r} whose {reason}")
-        if same is not None and one.type in (same.type, FieldType.TEXT):
-            add_areas(same, one)
+        if same is not None and field.type in (same.type, FieldType.TEXT):
+            add_areas(same, field)
             return
         if same is not None:
-            message = f"two fields are called {name!r}: one of type {same.type}, one of type {one.type}"
+            message = f"two fields are called {name!r}: one of type {same.type}, one of type {field.type}"
             self.notices.append(Notice(code="name_used_twice", message=message, document=origin.name))
-        one.uuid = self._uuid_of(one, None, "")
-        self._keep(one, self._found.setdefault(origin.uuid, []))
+        field.uuid = self._uuid_of(field, None, "")
+        self._keep(field, self._found.setdefault(origin.uuid, []))
         if tag.condition:
-            self._conditions.append((one, tag.condition, origin.path))
+            self._conditions.append((field, tag.condition, origin.path))
 
     def in_order(self, documents: Sequence[str]) -> list[FieldDefinition]:
         """All fields, document by document, the explicit ones first; what is still wrong with any of them is noted."""
-        fields = [one for key in documents for one in (*self._explicit.get(key, ()), *self._found.get(key, ()))]
+        fields = [field for key in documents for field in (*self._explicit.get(key, ()), *self._found.get(key, ()))]
         for field_uuid, path in self._references:
             if field_uuid not in self._uuids:
                 self._problems.add(path, "must be the uuid of another field of the template")
-        for one, condition, path in self._conditions:
-            self._resolve(one, condition, path, fields)
+        for field, condition, path in self._conditions:
+            self._resolve(field, condition, path, fields)
         return fields
 
     def _definition(
-        self, given: FieldInput | TagField, name: str, areas: list[Area], path: str, problems: Problems
+        self, source: FieldInput | TagField, name: str, areas: list[Area], path: str, problems: Problems
     ) -> FieldDefinition:
-        party = self._roles.of(given.role, getattr(given, "submitter_uuid", None))
-        area_options = [area.option for area in given.areas if area.option]
+        party = self._roles.of(source.role, getattr(source, "submitter_uuid", None))
+        area_options = [area.option for area in source.areas if area.option]
         field = FieldDefinition(
             uuid="",
             submitter_uuid=party.uuid,
             role=party.name,
             name=name,
-            type=given.type,
-            required=given.required,
-            readonly=given.readonly,
-            title=checker.shown_text(given.title, f"{path}.title", problems),
-            description=checker.shown_text(given.description, f"{path}.description", problems),
+            type=source.type,
+            required=source.required,
+            readonly=source.readonly,
+            title=checker.shown_text(source.title, f"{path}.title", problems),
+            description=checker.shown_text(source.description, f"{path}.description", problems),
             areas=areas,
         )
-        stored = self._stored.get(getattr(given, "uuid", None) or "")
-        if stored is not None and _settings(stored) == _settings(given):
+        stored = self._stored.get(getattr(source, "uuid", None) or "")
+        if stored is not None and _settings(stored) == _settings(source):
             return field.model_copy(update={key: getattr(stored, key) for key in _SETTINGS})
-        field.options = checker.options(given.options, area_options, given.type, path, problems)
-        field.preferences = checker.preferences(given.preferences, given.type, path, problems)
-        field.validation = checker.validation(given.validation, field, path, problems)
-        field.default_value = checker.default_value(given.default_value, field, path, problems)
+        field.options = checker.options(source.options, area_options, source.type, path, problems)
+        field.preferences = checker.preferences(source.preferences, source.type, path, problems)
+        field.validation = checker.validation(source.validation, field, path, problems)
+        field.default_value = checker.default_value(source.default_value, field, path, problems)
         return field
 
-    def _keep(self, one: FieldDefinition, among: list[FieldDefinition]) -> None:
-        among.append(one)
-        if one.name:
-            self._named.setdefault((one.submitter_uuid, one.name), one)
+    def _keep(self, field: FieldDefinition, among: list[FieldDefinition]) -> None:
+        among.append(field)
+        if field.name:
+            self._named.setdefault((field.submitter_uuid, field.name), field)
 
-    def _uuid_of(self, one: FieldDefinition, given: str | None, path: str) -> str:
-        if given is not None:
-            chosen = own_uuid(given, f"{path}.uuid", self._problems)
+    def _uuid_of(self, field: FieldDefinition, given_uuid: str | None, path: str) -> str:
+        if given_uuid is not None:
+            chosen = own_uuid(given_uuid, f"{path}.uuid", self._problems)
             if chosen in self._uuids:
                 self._problems.add(f"{path}.uuid", "must not be that of another field")
         else:
-            chosen = self._previous.pop(_identity(one), "") or str(uuid.uuid4())
+            chosen = self._previous.pop(_identity(field), "") or str(uuid.uuid4())
         self._uuids.add(chosen)
         return chosen
 
-    def _checked_conditions(self, given: Sequence[Condition], path: str) -> list[Condition]:
-        for i, condition in enumerate(given):
+    def _checked_conditions(self, conditions: Sequence[Condition], path: str) -> list[Condition]:
+        for i, condition in enumerate(conditions):
             self._references.append((condition.field_uuid, f"{path}.conditions[{i}].field_uuid"))
-        check_actions(given, path, self._problems)
-        return list(given)
+        check_actions(conditions, path, self._problems)
+        return list(conditions)
 
-    def _resolve(self, one: FieldDefinition, condition: str, path: str, fields: list[FieldDefinition]) -> None:
+    def _resolve(self, field: FieldDefinition, condition: str, path: str, fields: list[FieldDefinition]) -> None:
         """``Field:value`` is shown when equal, ``Field`` when not empty. Names may have colons in them: the longest wins."""
-        others = {other.name: other.uuid for other in reversed(fields) if other.name and other is not one}
+        other_fields = {other.name: other.uuid for other in reversed(fields) if other.name and other is not field}
         words = condition.split(":")
         for length in range(len(words), 0, -1):
-            uuid_of_other = others.get(":".join(words[:length]).strip())
+            uuid_of_other = other_fields.get(":".join(words[:length]).strip())
             if uuid_of_other is not None:
                 value = ":".join(words[length:]) if length < len(words) else None
                 action = "not_empty" if value is None else "equal"
-                one.conditions = [Condition(field_uuid=uuid_of_other, action=action, value=value)]
+                field.conditions = [Condition(field_uuid=uuid_of_other, action=action, value=value)]
                 return
         self._problems.add(
-            path, f"has a field {one.name!r} with the condition {condition!r}, which names no other field"
+            path, f"has a field {field.name!r} with the condition {condition!r}, which names no other field"
         )
 
 
@@ -223,11 +225,11 @@ def _settings(field: FieldInput | TagField | FieldDefinition) -> str:
     return json.dumps({key: getattr(field, key) for key in _SETTINGS}, sort_keys=True)
 
 
-def _identity(one: FieldDefinition) -> tuple[str, str, str]:
-    return one.role.casefold(), one.name, one.type
+def _identity(field: FieldDefinition) -> tuple[str, str, str]:
+    return field.role.casefold(), field.name, field.type
 
 
-def add_areas(kept: FieldDefinition, other: FieldDefinition) -> None:
+def add_areas(field: FieldDefinition, other: FieldDefinition) -> None:
     """``other`` is the same field somewhere else."""
-    kept.areas = [*kept.areas, *other.areas]
-    kept.options = list(dict.fromkeys([*kept.options, *other.options]))
+    field.areas = [*field.areas, *other.areas]
+    field.options = list(dict.fromkeys([*field.options, *other.options]))

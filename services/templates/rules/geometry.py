@@ -43,11 +43,11 @@ def placed(area: AreaInput, pages: list[PageSize], document_uuid: str, path: str
         if start + length > side * (1 + OVERHANG):
             problems.add(f"{path}.{names[1]}", f"reaches beyond the edge of page {area.page} ({size})")
             return None
-    made = _placed(area, across, down, document_uuid)
-    if not page.takes(made):
+    result = _placed(area, across, down, document_uuid)
+    if not page.takes(result):
         problems.add(path, _NOT_IN_FORM)
         return None
-    return made
+    return result
 
 
 def _placed(area: AreaInput, across: float, down: float, document_uuid: str) -> Area:
@@ -57,11 +57,11 @@ def _placed(area: AreaInput, across: float, down: float, document_uuid: str) -> 
     )
 
 
-def found(
+def place_found(
     areas: Iterable[Area], pages: list[PageSize], document_uuid: str, name: str
 ) -> tuple[list[Area], list[Notice]]:
     """Areas of a tag or form field, cut to the page; those that lie off it are left out and reported."""
-    kept, notices = [], []
+    on_pages, notices = [], []
     for area in areas:
         off = (
             not all(math.isfinite(value) for value in (area.x, area.y, area.w, area.h))
@@ -76,8 +76,8 @@ def found(
             message = f"field {name!r} lies off the page and was left out there"
             notices.append(Notice(code="area_off_page", message=message, page=area.page))
             continue
-        kept.append(_on_page(area.x, area.y, area.w, area.h, area.page, document_uuid, area.option, area.cell_w))
-    return kept, notices
+        on_pages.append(_on_page(area.x, area.y, area.w, area.h, area.page, document_uuid, area.option, area.cell_w))
+    return on_pages, notices
 
 
 def _on_page(

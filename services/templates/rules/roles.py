@@ -43,10 +43,10 @@ class Roles:
         return list(self._by_name.values())
 
 
-def own_uuid(given: str, path: str, problems: Problems) -> str:
+def own_uuid(raw: str, path: str, problems: Problems) -> str:
     """A uuid that the API user chose, in its usual form."""
     try:
-        return str(uuid.UUID(given))
+        return str(uuid.UUID(raw))
     except ValueError:
         problems.add(path, "must be a UUID")
         return str(uuid.uuid4())

@@ -23,7 +23,7 @@ from services.rendering import background, checking, commands, queries, results,
 from services.rendering.children.pool import JobCrashed, JobFailed, JobTimedOut
 from services.rendering.jobs.sealing import certificates
 from services.rendering.models import Result, ResultSource, SealedFile, SealJob
-from services.rendering.results import Made, Results
+from services.rendering.results import FreshResult, Results
 from services.rendering.rules import domain
 from services.rendering.sealing.seal_jobs import SealWork
 from services.rendering.sealing.workshop import Workshop
@@ -470,8 +470,8 @@ def test_an_erased_submission_leaves_nothing(
     sealed = sealed_event(database)
     kept = Results(database, blobs, timedelta(hours=1))
     files = [blobs.put(b"made", "image/png", "rendering/") for _ in range(2)]
-    kept.get("page", "p", lambda: Made({"n": 1}, [files[0].key]), sources=[sealed.documents[0].file.sha256])
-    kept.get("page", "other", lambda: Made({"n": 3}, [files[1].key]), sources=["0" * 64])
+    kept.get("page", "p", lambda: FreshResult({"n": 1}, [files[0].key]), sources=[sealed.documents[0].file.sha256])
+    kept.get("page", "other", lambda: FreshResult({"n": 3}, [files[1].key]), sources=["0" * 64])
     erase(database, blobs)
     assert [blobs.exists(file.key) for file in files] == [False, True]
     assert count(database, SealedFile) == 0

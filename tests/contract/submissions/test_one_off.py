@@ -42,7 +42,7 @@ def command(**more: Any) -> rpc.CreateOneOff:
 
 def create(desk: Desk, found: Composition | None = None, wanted: rpc.CreateOneOff | None = None) -> Submission:
     found, wanted = found or composition(), wanted or command()
-    plan = one_off.planned(wanted, found, desk.limits, desk.now)
+    plan = one_off.plan_submission(wanted, found, desk.limits, desk.now)
     return desk.database.write(submissions.create, wanted, found, plan, [], SITE, desk.now)
 
 

@@ -62,7 +62,7 @@ def planned(
 ) -> document_commands.Exchange:
     present = database.read(document_commands.present, command)
     document_commands.refuse_early(command, present)
-    return document_commands.planned(command, present, sent, limits)
+    return document_commands.plan_exchange(command, present, sent, limits)
 
 
 def change(database: Database, command: rpc.ChangeDocuments, sent: list[Ready | None]) -> Template | None:

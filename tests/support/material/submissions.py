@@ -122,7 +122,7 @@ class Desk:
         return self.run_create(create_command(found, *(submitters or ({}, {})), **more), found)
 
     def run_create(self, command: rpc.api.CreateSubmission, found: TemplateSnapshot) -> Submission:
-        plan = creation.planned(command, found, self.limits, self.now)
+        plan = creation.plan_submission(command, found, self.limits, self.now)
         assert not plan.sources
         return self.database.write(submissions.create, command, found, plan, [], SITE, self.now)
 
@@ -168,7 +168,7 @@ class Desk:
     def update_submitter(self, submitter_id: int, actor: Actor = ADMIN, **changes: Any) -> Any:
         command = rpc.api.UpdateSubmitter(request_id=uuid7(), actor=actor, id=submitter_id, **changes)
         known = self.database.read(queries.own_fields, actor, submitter_id)
-        change = submitter_commands.planned(command, *known)
+        change = submitter_commands.plan_change(command, *known)
         assert not change.overrides.sources
         return self.database.write(submitter_commands.update, command, change, [], self.limits, SITE, self.now)
 

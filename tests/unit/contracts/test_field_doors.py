@@ -248,8 +248,8 @@ def at_template(said: Mapping[str, Any], kind: str) -> Answer:
 
 def at_override(said: Mapping[str, Any], kind: str) -> Answer:
     problems, before = Problems(), definition(kind)
-    given = overrides.Given({}, [FieldOverride(name="F", **said)], [], "")
-    found = overrides.planned(given, [before], {"f": "F"}, (), problems)
+    given = overrides.OverrideRequest({}, [FieldOverride(name="F", **said)], [], "")
+    found = overrides.plan_overrides(given, [before], {"f": "F"}, (), problems)
     if problems:
         return [(one["field"].removeprefix("fields[0]."), one["reason"]) for one in problems.found]
     return settings(found.apply(before))
@@ -279,8 +279,10 @@ def test_an_override_is_judged_with_what_the_template_says() -> None:
     problems, before = Problems(), definition("number")
     before.validation = {"min": 1, "max": 5}
     for index, (key, bound) in enumerate([("min", 6), ("max", 0), ("min", 5), ("max", 1)]):
-        given = overrides.Given({}, [FieldOverride(name="F", validation={key: bound})], [], f"submitters[{index}].")
-        overrides.planned(given, [before], {"f": "F"}, (), problems)
+        given = overrides.OverrideRequest(
+            {}, [FieldOverride(name="F", validation={key: bound})], [], f"submitters[{index}]."
+        )
+        overrides.plan_overrides(given, [before], {"f": "F"}, (), problems)
     assert problems.found == [
         {"field": "submitters[0].fields[0].validation.min", "reason": "must not be above max"},
         {"field": "submitters[1].fields[0].validation.max", "reason": "must not be below min"},

@@ -111,7 +111,7 @@ def test_a_tag_of_a_field_that_is_there_does_not_say_again_what_it_is() -> None:
 def planned(definition: FieldDefinition, **override: Any) -> creation.Plan:
     found = template(definition)
     given = [{"name": definition.name, **override}] if override else []
-    return creation.planned(create_command(found, {"fields": given}), found, SubmissionLimits(), NOW)
+    return creation.plan_submission(create_command(found, {"fields": given}), found, SubmissionLimits(), NOW)
 
 
 @pytest.mark.parametrize("said", OLDER, ids=as_id)
@@ -146,7 +146,9 @@ def test_a_picture_is_never_what_a_placeholder_stands_for(kind: str, default: st
 @pytest.mark.parametrize("said", [*OLDER, *(one for one, _ in UNSATISFIABLE)], ids=as_id)
 def test_an_override_of_something_else_is_taken(said: dict[str, Any]) -> None:
     before, problems = stored(**said), Problems()
-    given = overrides.Given({}, [overrides.FieldOverride(name="F", validation={"message": "x"}, title="T")], [], "")
-    changed = overrides.planned(given, [before], {"f-1": "F"}, (), problems).apply(before)
+    given = overrides.OverrideRequest(
+        {}, [overrides.FieldOverride(name="F", validation={"message": "x"}, title="T")], [], ""
+    )
+    changed = overrides.plan_overrides(given, [before], {"f-1": "F"}, (), problems).apply(before)
     assert problems.found == []
     assert changed.validation == {**before.validation, "message": "x"}

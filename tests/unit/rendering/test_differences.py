@@ -20,7 +20,7 @@ from contracts.rpc.rendering import (
 )
 from contracts.stored_documents import StoredDocument
 from contracts.types import Account, Area, FieldDefinition, FieldType
-from services.rendering.rules.differences import ROLLOUT, Known, _is_defined, accepted_in, found
+from services.rendering.rules.differences import ROLLOUT, Known, _is_defined, accepted_in, unaccepted
 from tests.support.material.stated import WITNESS, changed, confirmed, of, stated
 from tests.support.rendering.drawing import area as area_at
 from tests.support.rendering.drawing import field_value
@@ -202,7 +202,7 @@ CONFIRMED = known(order())
 
 def told(request: SealRequest, statements: list[Known] = CONFIRMED, since: timedelta = -ROLLOUT) -> list[str]:
     """Without the digests of what is there, in which each ends."""
-    sentences = found(request, statements, BEGAN + since)
+    sentences = unaccepted(request, statements, BEGAN + since)
     assert [one for one in sentences if not THERE.search(one)] == []
     return [THERE.sub("", one) for one in sentences]
 
@@ -574,21 +574,21 @@ def test_each_sentence_ends_in_what_is_there() -> None:
     """Of a line its hash; of a completion its line and what that party has given."""
     request = order()
     rechained(request, note="more")
-    (sentence,) = found(request, CONFIRMED, BEGAN)
+    (sentence,) = unaccepted(request, CONFIRMED, BEGAN)
     assert sentence.endswith(f"(now {request.trail[3].hash[:16]})")
     del request.trail[4:]
-    assert found(request, CONFIRMED, BEGAN) == [sentence], "the last line has a hash as well"
+    assert unaccepted(request, CONFIRMED, BEGAN) == [sentence], "the last line has a hash as well"
     del request.trail[3:]
-    assert found(request, CONFIRMED, BEGAN)[1].endswith("(now gone)")
+    assert unaccepted(request, CONFIRMED, BEGAN)[1].endswith("(now gone)")
 
-    unconfirmed = found(order(), [], BEGAN - ROLLOUT)
+    unconfirmed = unaccepted(order(), [], BEGAN - ROLLOUT)
     mine, others = order(), order()
     given(full="Mallory")(mine)
     of(others, WITNESS).values["seen"] = False
-    assert found(mine, [], BEGAN - ROLLOUT)[0] != unconfirmed[0]
-    assert found(mine, [], BEGAN - ROLLOUT)[1] == unconfirmed[1]
-    assert found(others, [], BEGAN - ROLLOUT)[0] == unconfirmed[0]
-    assert found(others, [], BEGAN - ROLLOUT)[1] != unconfirmed[1]
+    assert unaccepted(mine, [], BEGAN - ROLLOUT)[0] != unconfirmed[0]
+    assert unaccepted(mine, [], BEGAN - ROLLOUT)[1] == unconfirmed[1]
+    assert unaccepted(others, [], BEGAN - ROLLOUT)[0] == unconfirmed[0]
+    assert unaccepted(others, [], BEGAN - ROLLOUT)[1] != unconfirmed[1]
 
 
 def test_what_nobody_fills_in_has_no_value_for_conditions() -> None:
@@ -614,18 +614,18 @@ def test_an_order_of_an_older_version_compares_with_nothing() -> None:
 def test_only_an_admin_accepts() -> None:
     request = order()
     given(full="Mallory")(request)
-    sentences = found(request, CONFIRMED, BEGAN)
+    sentences = unaccepted(request, CONFIRMED, BEGAN)
     accepting(request, sentences).trail[-1].event_type = "view_form"
     rechained(request)
     assert accepted_in(request.trail) == []
-    assert found(request, CONFIRMED, BEGAN) == sentences
+    assert unaccepted(request, CONFIRMED, BEGAN) == sentences
 
 
 def test_what_an_admin_accepted_is_that_and_nothing_that_comes_later() -> None:
     mallory, eve = order(), order()
     set_("values[0].value", "Mallory")(mallory)
     set_("values[0].value", "Eve")(eve)
-    sentences = found(mallory, CONFIRMED, BEGAN)
+    sentences = unaccepted(mallory, CONFIRMED, BEGAN)
     assert len(sentences) == 1
     assert accepted_in(accepting(mallory, sentences).trail) == sentences
     assert told(mallory) == []

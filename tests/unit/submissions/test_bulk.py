@@ -36,8 +36,8 @@ def many(found: TemplateSnapshot, *submissions: list[dict[str, Any]], **common: 
 
 
 def planned(command: rpc.CreateSubmissions, found: TemplateSnapshot, limits: Limits | None = None) -> list[Plan]:
-    asked = bulk.each(command)
-    return bulk.planned(command, asked, [found] * len(asked), limits or Limits(), NOW)
+    asked = bulk.single_requests(command)
+    return bulk.plan_all(command, asked, [found] * len(asked), limits or Limits(), NOW)
 
 
 def refused(work: Any) -> ServiceError:
@@ -62,14 +62,14 @@ def test_one_refusal_names_the_faults_of_all() -> None:
 
 
 def test_each_has_an_id_of_its_own_that_follows_from_the_whole() -> None:
-    asked = bulk.each(many(two_signers(), [{}, {}], [{}, {}]))
+    asked = bulk.single_requests(many(two_signers(), [{}, {}], [{}, {}]))
     assert [one.request_id for one in asked] == ["whole/0", "whole/1"]
 
 
 @pytest.mark.parametrize(("count", "people"), [(0, 1), (101, 1), (41, 25)])
 def test_so_many_and_no_more(count: int, people: int) -> None:
     command = many(two_signers(), *[[{}] * people] * count)
-    assert refused(lambda: bulk.each(command)).details[0]["field"] == "submissions"
+    assert refused(lambda: bulk.single_requests(command)).details[0]["field"] == "submissions"
 
 
 def test_files_of_all_submissions_are_counted_together() -> None:
@@ -89,7 +89,7 @@ def test_documents_are_filled_once_for_the_same_variables() -> None:
         return snapshot.model_copy(update={"name": f"filled {len(filled)}"})
 
     def bases(command: rpc.CreateSubmissions) -> list[str]:
-        asked = bulk.each(command)
+        asked = bulk.single_requests(command)
         return [one.name for one in bulk.bases(command, asked, Limits(), lambda _: found, fill)]
 
     rents = ({"rent": 1, "who": "a"}, {"who": "a", "rent": 1}, {"rent": 2})

@@ -15,7 +15,7 @@ THREE = template(*(field(role, f"Of {role}") for role in ("First Party", "Second
 
 def planned(*submitters: dict[str, Any], found: Any = None, **more: Any) -> creation.Plan:
     found = found or two_signers()
-    return creation.planned(create_command(found, *submitters, **more), found, Limits(), NOW)
+    return creation.plan_submission(create_command(found, *submitters, **more), found, Limits(), NOW)
 
 
 def refused(*submitters: dict[str, Any], found: Any = None, **more: Any) -> ServiceError:

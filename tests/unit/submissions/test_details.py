@@ -299,7 +299,7 @@ def test_names_that_callers_write() -> None:
         field(uuid="d", name="Full Name"),
         field(uuid="e", name="Größe (cm)"),
     ]
-    called = naming.Called(fields, naming.labels(fields))
+    called = naming.FieldIndex(fields, naming.labels(fields))
 
     def meant(key: str) -> list[str]:
         return [one.uuid for one in called.fields(key)]

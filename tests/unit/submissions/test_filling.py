@@ -113,13 +113,13 @@ def test_a_proof_that_is_there_may_come_back_as_it_is() -> None:
 
 def test_half_a_value_is_none_yet() -> None:
     stored = {"text": "before", "fixed": "12"}
-    shown = filling.tried(
+    shown = filling.with_attempts(
         OWN, stored, {"number": "1.", "when": "2026-0", "text": "a", "fixed": "9", "proof": "x"}, ATTACHED
     )
     assert shown == {"text": "a", "fixed": "12", "number": 1, "when": None}
-    assert filling.tried(OWN, stored, {"sign": "elsewhere"}, ATTACHED)["sign"] is None
+    assert filling.with_attempts(OWN, stored, {"sign": "elsewhere"}, ATTACHED)["sign"] is None
     with pytest.raises(ServiceError, match="Invalid field"):
-        filling.tried(OWN, stored, {"nobody's": 1}, ATTACHED)
+        filling.with_attempts(OWN, stored, {"nobody's": 1}, ATTACHED)
 
 
 def finished(own: list[FieldDefinition], values: dict[str, Any], of_others: Any = None, documents: Any = None) -> Any:

@@ -161,7 +161,7 @@ def test_a_proof_must_fit_before_anybody_has_proved_anything() -> None:
         where = area(0.1, 0.1, width, height)
         found = template(form_field(name="Identity", type="verification", required=False, areas=[where]))
         where.attachment_uuid = found.documents[0].uuid
-        plan = creation.planned(create_command(found, {}, account=account), found, Limits(), NOW)
+        plan = creation.plan_submission(create_command(found, {}, account=account), found, Limits(), NOW)
         return fitting.of_plan(plan, found, account, NOW)
 
     fitting.refuse(Rendering(), asked(0.3, 0.03))

@@ -14,7 +14,7 @@ from tests.support.material.submissions import NOW, Limits, create_command, fiel
 
 
 def plan(found: Any, *submitters: dict[str, Any]) -> creation.Plan:
-    return creation.planned(create_command(found, *submitters), found, Limits(), NOW)
+    return creation.plan_submission(create_command(found, *submitters), found, Limits(), NOW)
 
 
 def area(page: int) -> Area:
@@ -59,7 +59,9 @@ def test_the_stricter_proof_of_identity_is_asked_for() -> None:
             for role, method in zip("AB", methods, strict=True)
         ]
         found = template(*fields)
-        made = creation.planned(create_command(found, {"roles": ["A", "B"]}, account=account), found, Limits(), NOW)
+        made = creation.plan_submission(
+            create_command(found, {"roles": ["A", "B"]}, account=account), found, Limits(), NOW
+        )
         assert [one.preferences for one in made.fields] == [{"method": "qes"}]
 
 
@@ -82,7 +84,7 @@ def test_a_number_that_one_of_the_roles_must_confirm_is_confirmed(
         for role, wanted in zip("AB", (first, second), strict=True)
     ]
     found, account = template(*fields), Account(phone_codes_available=True)
-    made = creation.planned(create_command(found, {"roles": ["A", "B"]}, account=account), found, Limits(), NOW)
+    made = creation.plan_submission(create_command(found, {"roles": ["A", "B"]}, account=account), found, Limits(), NOW)
     assert [one.preferences for one in made.fields] == [{"one_time_code": asks}]
 
 

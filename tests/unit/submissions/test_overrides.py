@@ -39,8 +39,8 @@ def planned(
     own: list[FieldDefinition] = OWN,
 ) -> tuple[overrides.Overrides, list[tuple[str, str]]]:
     problems = Problems()
-    given = overrides.Given(values or {}, [FieldOverride(**one) for one in fields], readonly, "s.")
-    found = overrides.planned(given, own, naming.labels(own), [THERE], problems)
+    given = overrides.OverrideRequest(values or {}, [FieldOverride(**one) for one in fields], readonly, "s.")
+    found = overrides.plan_overrides(given, own, naming.labels(own), [THERE], problems)
     return found, [(one["field"], one["reason"]) for one in problems.found]
 
 

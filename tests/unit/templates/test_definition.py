@@ -12,7 +12,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.rendering import TagField
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Area, Condition, FieldDefinition, PageSize, Party
-from services.templates.rules.document_conditions import Asked
+from services.templates.rules.document_conditions import DocumentConditions
 from services.templates.rules.domain import (
     Definition,
     DocumentFields,
@@ -212,7 +212,7 @@ def test_as_many_of_everything_as_the_limits_say() -> None:
 
 
 def test_a_document_cannot_depend_on_what_is_not_there() -> None:
-    asked = [Asked("doc-0", [Condition(field_uuid="gone", action="checked")], "schema[0]")]
+    asked = [DocumentConditions("doc-0", [Condition(field_uuid="gone", action="checked")], "schema[0]")]
     with pytest.raises(ServiceError):
         with_conditions(made(document(0, [FieldInput(name="x")])), asked)
 

@@ -8,7 +8,7 @@ from contracts.errors import ServiceError
 from contracts.rpc.templates import AreaInput, FieldInput
 from contracts.types import Condition, PageSize
 from services.templates.rules.combining import combined, without
-from services.templates.rules.document_conditions import Asked
+from services.templates.rules.document_conditions import DocumentConditions
 from services.templates.rules.domain import (
     Definition,
     DocumentFields,
@@ -70,13 +70,15 @@ def test_what_can_never_hold_is_refused(condition: Condition, path: str, reason:
 
 def test_fields_that_are_put_must_keep_what_a_document_depends_on() -> None:
     pages = {"a": [LETTER], "b": [LETTER]}
-    kept = [Asked("b", [when()])]
+    kept = [DocumentConditions("b", [when()])]
     name = given("Other", EXTRA).model_copy(update={"areas": []})
     with pytest.raises(ServiceError) as refused:
         redefine([name], made().parties, pages, kept, LIMITS)
     assert details(refused.value) == [("fields", f"must keep the field {KIND}, which a document's condition names")]
     assert redefine([name], made().parties, pages, [], LIMITS).conditions == {}
-    changed = with_conditions(made(), [Asked("a", [when(EXTRA)], "schema[0]"), Asked("b", [])])
+    changed = with_conditions(
+        made(), [DocumentConditions("a", [when(EXTRA)], "schema[0]"), DocumentConditions("b", [])]
+    )
     assert changed.conditions == {"a": [when(EXTRA)]}
 
 

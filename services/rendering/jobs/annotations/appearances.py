@@ -128,7 +128,7 @@ class _Drawing:
     def inner(self) -> Rectangle:
         """The rectangle without its margins (/RD) and half of the border."""
         left, bottom, right, top = self.rectangle
-        margins = [max(number_of(one), 0) for one in items_of(self.annotation.get("/RD"))] or [0.0] * 4
+        margins = [max(number_of(margin), 0) for margin in items_of(self.annotation.get("/RD"))] or [0.0] * 4
         half = self.width / 2
         if len(margins) == 4 and margins[0] + margins[2] < right - left and margins[1] + margins[3] < top - bottom:
             left, bottom, right, top = left + margins[0], bottom + margins[1], right - margins[2], top - margins[3]
@@ -151,8 +151,8 @@ class _Drawing:
 
     def color(self, key: str, default: Color | None) -> Color | None:
         """None: it is transparent."""
-        given = self.annotation.get(key)
-        return rgb_of(given) if isinstance(given, pikepdf.Array) else default
+        value = self.annotation.get(key)
+        return rgb_of(value) if isinstance(value, pikepdf.Array) else default
 
     def quadrilaterals(self) -> Iterator[tuple[Point, Point, Point, Point]]:
         """Top left, top right, bottom left, bottom right of each run of text: in the order in which all producers write
@@ -162,9 +162,13 @@ class _Drawing:
             left, bottom, right, top = self.rectangle
             points = [(left, top), (right, top), (left, bottom), (right, bottom)]
         for at in range(0, len(points) - 3, 4):
-            one, two, three, four = points[at : at + 4]
+            first, two, three, four = points[at : at + 4]
             # Some go around instead: then the third lies below the second.
-            yield (one, two, four, three) if math.dist(one, three) > math.dist(one, four) else (one, two, three, four)
+            yield (
+                (first, two, four, three)
+                if math.dist(first, three) > math.dist(first, four)
+                else (first, two, three, four)
+            )
 
     # Operators
 
@@ -214,8 +218,8 @@ def _highlight(drawing: _Drawing) -> None:
         return
     drawing.blend = Name.Multiply
     drawing.add(f"{numbers(*color)} rg")
-    for one, two, three, four in drawing.quadrilaterals():
-        drawing.path([one, two, four, three], closed=True)
+    for first, two, three, four in drawing.quadrilaterals():
+        drawing.path([first, two, four, three], closed=True)
         drawing.add("f")
 
 
@@ -223,22 +227,22 @@ def _across(share: float) -> Draw:
     """A line through the text, ``share`` of its height above its lower edge."""
 
     def draw_lines(drawing: _Drawing) -> None:
-        for one, two, three, four in drawing.quadrilaterals():
-            if drawing.line_style(drawing.color("/C", BLACK), _thickness(one, three)):
-                drawing.path([_between(three, one, share), _between(four, two, share)])
+        for first, two, three, four in drawing.quadrilaterals():
+            if drawing.line_style(drawing.color("/C", BLACK), _thickness(first, three)):
+                drawing.path([_between(three, first, share), _between(four, two, share)])
                 drawing.add("S")
 
     return draw_lines
 
 
 def _squiggly(drawing: _Drawing) -> None:
-    for one, two, three, four in drawing.quadrilaterals():
-        if not drawing.line_style(drawing.color("/C", BLACK), _thickness(one, three)):
+    for first, two, three, four in drawing.quadrilaterals():
+        if not drawing.line_style(drawing.color("/C", BLACK), _thickness(first, three)):
             continue
-        teeth = min(max(round(8 * math.dist(three, four) / max(math.dist(one, three), 1.0)), 2), 1000)
+        teeth = min(max(round(8 * math.dist(three, four) / max(math.dist(first, three), 1.0)), 2), 1000)
         points = []
         for index in range(teeth + 1):
-            low, high = _between(three, four, index / teeth), _between(one, two, index / teeth)
+            low, high = _between(three, four, index / teeth), _between(first, two, index / teeth)
             points.append(_between(low, high, 0.02 + 0.14 * (index % 2)))
         drawing.path(points)
         drawing.add("S")
@@ -322,8 +326,8 @@ _ENDS: dict[str, tuple[Sequence[Point], bool]] = {
 
 
 def _ends(drawing: _Drawing, points: Sequence[Point]) -> None:
-    given = drawing.annotation.get("/LE")
-    styles = [name_of(one) for one in items_of(given)] if isinstance(given, pikepdf.Array) else ["", name_of(given)]
+    ends = drawing.annotation.get("/LE")
+    styles = [name_of(end) for end in items_of(ends)] if isinstance(ends, pikepdf.Array) else ["", name_of(ends)]
     for style, tip, before in zip(styles, (points[0], points[-1]), (points[1], points[-2]), strict=False):
         length = math.dist(tip, before)
         if style not in _ENDS or not length:
@@ -407,9 +411,9 @@ def _note(drawing: _Drawing) -> None:
 def _redaction(drawing: _Drawing) -> None:
     """It is marked, not yet removed: what is below stays legible."""
     color = drawing.color("/OC", None) or drawing.color("/C", (1.0, 0.0, 0.0))
-    for one, two, three, four in drawing.quadrilaterals():
+    for first, two, three, four in drawing.quadrilaterals():
         if drawing.line_style(color):
-            drawing.path([one, two, four, three], closed=True)
+            drawing.path([first, two, four, three], closed=True)
             drawing.add("S")
 
 
@@ -433,11 +437,11 @@ _KINDS: dict[str, Draw] = {
 
 
 def _points(array: Any) -> list[Point]:
-    numbers = [number_of(one, math.nan) for one in items_of(array)[: 2 * _MOST_POINTS]]
-    if not all(abs(one) <= _FARTHEST for one in numbers):  # not a number is not below anything
+    numbers = [number_of(number, math.nan) for number in items_of(array)[: 2 * _MOST_POINTS]]
+    if not all(abs(number) <= _FARTHEST for number in numbers):  # not a number is not below anything
         return []
     return list(zip(numbers[::2], numbers[1::2], strict=False))
 
 
-def _between(one: Point, other: Point, share: float) -> Point:
-    return one[0] + (other[0] - one[0]) * share, one[1] + (other[1] - one[1]) * share
+def _between(start: Point, other: Point, share: float) -> Point:
+    return start[0] + (other[0] - start[0]) * share, start[1] + (other[1] - start[1]) * share

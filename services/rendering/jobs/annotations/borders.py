@@ -42,5 +42,5 @@ def _width(value: object) -> float:
 
 
 def _lengths(dashes: Sequence[object]) -> tuple[float, ...]:
-    lengths = tuple(number_of(one) for one in dashes[:_MOST_DASHES])
-    return lengths if all(0 <= one < 1000 for one in lengths) and any(lengths) else ()
+    lengths = tuple(number_of(length) for length in dashes[:_MOST_DASHES])
+    return lengths if all(0 <= length < 1000 for length in lengths) and any(lengths) else ()

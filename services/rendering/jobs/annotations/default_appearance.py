@@ -10,7 +10,7 @@ def default_appearance(text: str) -> tuple[str, float, Color]:
     words = text.split()
     family, size, color = "Helvetica", 0.0, BLACK
     for index, word in enumerate(words):
-        numbers = [_number(one) for one in words[max(index - 3, 0) : index]]
+        numbers = [_number(word) for word in words[max(index - 3, 0) : index]]
         if word == "Tf" and index >= 2:
             name = words[index - 2].lower()
             family = "Times" if "ti" in name[:3] else "Courier" if "cour" in name else "Helvetica"

@@ -19,26 +19,26 @@ def hide_annotations_of_hidden_layers(pdf: pikepdf.Pdf) -> list[tuple[int, pikep
     properties = pdf.Root.get("/OCProperties")
     if not isinstance(properties, Dictionary):
         return []
-    layers, found = _Layers(properties), []
+    layers, hidden = _Layers(properties), []
     for number, page in enumerate(pdf.pages, 1):
-        for one in items_of(page.obj.get("/Annots")):
-            if not isinstance(one, Dictionary) or "/OC" not in one or layers.is_on(one.OC):
+        for annotation in items_of(page.obj.get("/Annots")):
+            if not isinstance(annotation, Dictionary) or "/OC" not in annotation or layers.is_on(annotation.OC):
                 continue
-            if not (flags := whole_of(one.get("/F"))) & _HIDDEN:
-                one.F = flags | _HIDDEN
-                found.append((number, one))
-    return found
+            if not (flags := whole_of(annotation.get("/F"))) & _HIDDEN:
+                annotation.F = flags | _HIDDEN
+                hidden.append((number, annotation))
+    return hidden
 
 
 class _Layers:
     """The state of each layer when the document is opened (ISO 32000-2, 8.11.4.3)."""
 
     def __init__(self, properties: pikepdf.Dictionary) -> None:
-        shown = properties.get("/D")
-        shown = shown if isinstance(shown, Dictionary) else Dictionary()
-        self._usually = shown.get("/BaseState") != Name.OFF
+        defaults = properties.get("/D")
+        defaults = defaults if isinstance(defaults, Dictionary) else Dictionary()
+        self._usually = defaults.get("/BaseState") != Name.OFF
         key = "/OFF" if self._usually else "/ON"
-        self._others = {one.objgen for one in items_of(shown.get(key)) if isinstance(one, Dictionary)}
+        self._others = {layer.objgen for layer in items_of(defaults.get(key)) if isinstance(layer, Dictionary)}
 
     def is_on(self, content: object) -> bool:
         """Of a layer or of a condition on layers (8.11.2); what says nothing hides nothing."""
@@ -49,7 +49,7 @@ class _Layers:
         if isinstance(expression := content.get("/VE"), Array):
             return self._holds(expression, _DEEPEST)
         layers = content.get("/OCGs")
-        states = [self.is_on(one) for one in ([layers] if isinstance(layers, Dictionary) else items_of(layers))]
+        states = [self.is_on(layer) for layer in ([layers] if isinstance(layers, Dictionary) else items_of(layers))]
         if not states:
             return True
         policy = name_of(content.get("/P")) or "/AnyOn"
@@ -59,7 +59,7 @@ class _Layers:
         if not isinstance(expression, Array) or not deepest:
             return self.is_on(expression)
         operator, *operands = list(expression) or [None]
-        states = [self._holds(one, deepest - 1) for one in operands]
+        states = [self._holds(operand, deepest - 1) for operand in operands]
         if operator == Name.Not:
             return not any(states)
         return all(states) if operator == Name.And else any(states)

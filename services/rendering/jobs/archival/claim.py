@@ -74,12 +74,12 @@ def sealed_claim(pdf: pikepdf.Pdf) -> Claim:
     if claim == NOTHING:
         return NOTHING
     annotations = [
-        one
+        annotation
         for page in pdf.pages
-        for one in items_of(page.obj.get("/Annots"))
-        if isinstance(one, pikepdf.Dictionary) and one.get("/Subtype") != pikepdf.Name.Link
+        for annotation in items_of(page.obj.get("/Annots"))
+        if isinstance(annotation, pikepdf.Dictionary) and annotation.get("/Subtype") != pikepdf.Name.Link
     ]
-    is_ours = any(is_without_appearance(one) or _is_field_to_draw(one) for one in annotations)
+    is_ours = any(is_without_appearance(annotation) or _is_field_to_draw(annotation) for annotation in annotations)
     stays_tagged = is_tagged(pdf) and not annotations
     if is_ours or not (level in _LEVELS[part] if part in _LEVELS and level else part == 4 and not level):
         part, level = 0, ""
@@ -93,7 +93,7 @@ def rules_for(pdf: pikepdf.Pdf, claim: Claim) -> DrawingRules:
     if not claim.part:
         return DrawingRules()
     intents = items_of(pdf.Root.get("/OutputIntents"))
-    blends = any(isinstance(one, pikepdf.Dictionary) and "/DestOutputProfile" in one for one in intents)
+    blends = any(isinstance(intent, pikepdf.Dictionary) and "/DestOutputProfile" in intent for intent in intents)
     colors = pikepdf.Object.parse(_COLORS)
     return DrawingRules(transparency=claim.part > 1 and blends, cid_sets=claim.part == 1, colors=colors)
 
@@ -141,8 +141,8 @@ def _without(xmp: bytes, prefix: bytes) -> bytes:
 
 
 def _stated(xmp: bytes, prefix: bytes, name: bytes) -> str:
-    found = re.search(_VALUE % (re.escape(prefix), name), xmp)
-    return (found[1] or found[2]).decode("ascii", "replace") if found else ""
+    match = re.search(_VALUE % (re.escape(prefix), name), xmp)
+    return (match[1] or match[2]).decode("ascii", "replace") if match else ""
 
 
 def _xmp(pdf: pikepdf.Pdf) -> bytes:

@@ -55,7 +55,7 @@ class Tagging:
         """Tag the marked parts of ``form``, which this page alone draws."""
         if not marks:
             return
-        made = []
+        elements = []
         for number, mark in enumerate(marks):
             element = self._element(page, "P" if not mark.alternative else "Figure")
             element.K = Dictionary(Type=Name.MCR, Pg=page.obj, Stm=form, MCID=number)
@@ -64,8 +64,8 @@ class Tagging:
                 element.Alt = String(mark.alternative)
                 box = Array([round(value, 3) for value in mark.box])
                 element.A = Dictionary(O=Name.Layout, BBox=box, Placement=Name.Block)
-            made.append(element)
-        form.StructParents = self._number(self._pdf.make_indirect(Array(made)))
+            elements.append(element)
+        form.StructParents = self._number(self._pdf.make_indirect(Array(elements)))
 
     def annotation(self, page: pikepdf.Page, annotation: pikepdf.Object, role: str) -> None:
         """Tag an annotation of the page; ``role``: ``Link`` or ``Form``. Its ``/Contents`` or ``/TU`` says what it is."""

@@ -163,8 +163,8 @@ class _KnownCMap(_CMap):
     """One of the predefined CMaps. Their tables are not here: only where ASCII lies and which bytes begin a longer code;
     ideographs have the default width in practice."""
 
-    def __init__(self, known: PredefinedCMap) -> None:
-        self._known = known
+    def __init__(self, predefined: PredefinedCMap) -> None:
+        self._known = predefined
 
     def split(self, text: bytes) -> Iterator[tuple[int, int, int]]:
         start = 0
@@ -215,8 +215,8 @@ class _EmbeddedCMap(_CMap):
         """A code is in a range when each of its bytes is (9.7.6.2)."""
         if len(code) < length:
             return False
-        for known, low, high in self._spaces:
-            if known == length:
+        for code_length, low, high in self._spaces:
+            if code_length == length:
                 lows, highs = low.to_bytes(length, "big"), high.to_bytes(length, "big")
                 if all(a <= byte <= b for a, byte, b in zip(lows, code, highs, strict=True)):
                     return True
@@ -226,8 +226,8 @@ class _EmbeddedCMap(_CMap):
         if self._identity:
             return code
         if code not in self._chars:
-            found = (first + code - low for low, high, first in self._ranges if low <= code <= high)
-            self._chars[code] = next(found, 0)
+            candidates = (first + code - low for low, high, first in self._ranges if low <= code <= high)
+            self._chars[code] = next(candidates, 0)
         return self._chars[code]
 
 
@@ -293,12 +293,12 @@ def _standard_name(name: str) -> str:
 @functools.cache
 def _standard_metrics(name: str) -> dict[str, float]:
     """Widths of pdfium's own copy of a standard font, by character."""
-    wanted = {character for table in _TABLES.values() for character in table if character}
+    characters = {character for table in _TABLES.values() for character in table if character}
     width = ctypes.c_float()
     metrics = {}
     document = pdfium.PdfDocument.new()
     font = pdfium_raw.FPDFText_LoadStandardFont(document.raw, name.encode())
-    for character in wanted:
+    for character in characters:
         if pdfium_raw.FPDFFont_GetGlyphWidth(font, ord(character), ctypes.c_float(1), width):
             metrics[character] = width.value
     pdfium_raw.FPDFFont_Close(font)

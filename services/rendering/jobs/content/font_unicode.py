@@ -73,8 +73,8 @@ def mend_fonts(pdf: pikepdf.Pdf, *, document: str) -> list[Notice]:
         message = "A font did not say which characters it draws; that was added, so that its text can be found."
         notices.append(Notice(code="font_mended", message=message, document=document))
     for name in list(unknown)[:10]:
-        which = f"The font “{name}”" if name else "A font without a name"
-        message = f"{which} does not say which characters it draws: field tags in it are not found."
+        subject = f"The font “{name}”" if name else "A font without a name"
+        message = f"{subject} does not say which characters it draws: field tags in it are not found."
         notices.append(Notice(code="unreadable_font", message=message, document=document))
     return notices
 
@@ -131,31 +131,31 @@ def _mend(pdf: pikepdf.Pdf, font: pikepdf.Dictionary) -> bool | None:
     source = source.read_bytes() if isinstance(source, pikepdf.Stream) else b""
     if len(source) > _LARGEST_MAP:
         return None
-    said = _said(source)
-    is_useless = bool(said) and all(map(_says_nothing, said.values()))
+    stated = _said(source)
+    is_useless = bool(stated) and all(map(_says_nothing, stated.values()))
     if font.get("/Subtype") != "/Type0":
         # What a simple font draws is in its encoding; only a map into nothing, or to other letters, is in the way of that.
         named = _named(font)
-        if said and (is_useless or (_contradicts(said, named) and not {"{", "}"} <= set(said.values()))):
+        if stated and (is_useless or (_contradicts(stated, named) and not {"{", "}"} <= set(stated.values()))):
             if font.get("/Encoding") is None:
                 return None
             if is_useless and named and not any(named.values()):
                 return False if len(named) >= _FEWEST else None
             del font["/ToUnicode"]
             return True
-        return False if not said and len(named) >= _FEWEST and not any(named.values()) else None
+        return False if not stated and len(named) >= _FEWEST and not any(named.values()) else None
     descendant = items_of(font.get("/DescendantFonts"))[0]
     collection = descendant.get("/CIDSystemInfo", pikepdf.Dictionary())
     if font.get("/Encoding") != "/Identity-H" or text_of(collection.get("/Ordering")) in _KNOWN_COLLECTIONS:
         return None
-    if said and not is_useless and (len(said) < _FEWEST or {"{", "}"} <= set(said.values())):
+    if stated and not is_useless and (len(stated) < _FEWEST or {"{", "}"} <= set(stated.values())):
         return None  # Maps are wrong as a whole: one that knows braces is believed.
-    known = _known(descendant, _LARGEST_DOUBTED if said and not is_useless else _LARGEST_PROGRAM)
-    if not known:
-        return None if said else False
-    if said and not is_useless and not _contradicts(said, known):
+    drawn_letters = _known(descendant, _LARGEST_DOUBTED if stated and not is_useless else _LARGEST_PROGRAM)
+    if not drawn_letters:
+        return None if stated else False
+    if stated and not is_useless and not _contradicts(stated, drawn_letters):
         return None
-    font["/ToUnicode"] = pdf.make_stream(_written(known))
+    font["/ToUnicode"] = pdf.make_stream(_written(drawn_letters))
     return True
 
 
@@ -177,9 +177,9 @@ def _named(font: pikepdf.Dictionary) -> dict[int, str]:
     return named
 
 
-def _contradicts(said: Mapping[int, str], known: Mapping[int, str]) -> bool:
-    both = [code for code in said if known.get(code)]
-    wrong = sum(_says_nothing(said[code]) or _letter(said[code]) != _letter(known[code]) for code in both)
+def _contradicts(stated: Mapping[int, str], drawn_letters: Mapping[int, str]) -> bool:
+    both = [code for code in stated if drawn_letters.get(code)]
+    wrong = sum(_says_nothing(stated[code]) or _letter(stated[code]) != _letter(drawn_letters[code]) for code in both)
     return wrong >= _FEWEST and wrong >= _NEARLY_ALL * len(both)
 
 
@@ -194,10 +194,10 @@ def _says_nothing(text: str) -> bool:
 
 def _said(source: bytes) -> dict[int, str]:
     """What a /ToUnicode says, by code."""
-    said: dict[int, str] = {}
+    stated: dict[int, str] = {}
     for kind, body in _MAP_BLOCK.findall(source):
         if kind == b"bfchar":
-            said |= {_number(code): _text(text) for code, text in _MAP_CHAR.findall(body)}
+            stated |= {_number(code): _text(text) for code, text in _MAP_CHAR.findall(body)}
             continue
         for low, high, first, several in _MAP_RANGE.findall(body):
             start = _number(low)
@@ -211,8 +211,8 @@ def _said(source: bytes) -> dict[int, str]:
                     if begin
                     else []
                 )
-            said |= dict(zip(codes, texts, strict=False))
-    return said
+            stated |= dict(zip(codes, texts, strict=False))
+    return stated
 
 
 def _number(digits: bytes) -> int:
@@ -250,23 +250,23 @@ def _characters_of_glyphs(font: TTFont) -> dict[int, str]:
     """By glyph number: from the font's own character map, else from the names of its glyphs."""
     order = font.getGlyphOrder()
     numbers = {name: number for number, name in enumerate(order)}
-    found: dict[int, str] = {}
+    characters: dict[int, str] = {}
     if "cmap" in font:
         for code, name in sorted((font.getBestCmap() or {}).items(), reverse=True):
             if name in numbers and not _says_nothing(chr(code)):
-                found[numbers[name]] = _plain(code)
-    if not found:
-        found = {number: toUnicode(name)[:1] for number, name in enumerate(order) if toUnicode(name)[:1]}
-    return found
+                characters[numbers[name]] = _plain(code)
+    if not characters:
+        characters = {number: toUnicode(name)[:1] for number, name in enumerate(order) if toUnicode(name)[:1]}
+    return characters
 
 
 def _plain(code: int) -> str:
     return unicodedata.normalize("NFKC", chr(code)) if code in _PRESENTATION_FORMS else chr(code)
 
 
-def _written(known: Mapping[int, str]) -> bytes:
+def _written(characters: Mapping[int, str]) -> bytes:
     blocks = []
-    items = sorted((code, text) for code, text in known.items() if 0 <= code <= 0xFFFF)
+    items = sorted((code, text) for code, text in characters.items() if 0 <= code <= 0xFFFF)
     for start in range(0, len(items), 100):
         block = items[start : start + 100]
         rows = "\n".join(f"<{code:04x}> <{text.encode('utf-16-be').hex()}>" for code, text in block)

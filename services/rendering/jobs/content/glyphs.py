@@ -120,11 +120,13 @@ class _Reader:
             return None
         if depth >= _DEEPEST_FORM or form.objgen in self._open_forms:
             return None
-        own = form.get("/Resources")
+        own_resources = form.get("/Resources")
         self._open_forms.append(form.objgen)
         try:
             inner = replace(state, ctm=state.ctm.after(_matrix(form.get("/Matrix"))))
-            return self.read(form, own if isinstance(own, pikepdf.Dictionary) else resources, inner, depth + 1)
+            return self.read(
+                form, own_resources if isinstance(own_resources, pikepdf.Dictionary) else resources, inner, depth + 1
+            )
         finally:
             self._open_forms.pop()
 
@@ -256,8 +258,8 @@ class _Run:
         em = _shorter_side(place, size * scale, size)
         a, b = place.a, place.b
         left, bottom = place.apply(0, state.rise)
-        found = Glyphs(font, em, [], [], [], [], [], [], [], bytearray())
-        add_x, add_y, add_advance = found.x.append, found.y.append, found.advance.append
+        glyphs = Glyphs(font, em, [], [], [], [], [], [], [], bytearray())
+        add_x, add_y, add_advance = glyphs.x.append, glyphs.y.append, glyphs.advance.append
         for number, part in enumerate(parts):
             if isinstance(part, float):
                 along -= part / 1000 * size * scale
@@ -269,13 +271,13 @@ class _Run:
                 if code == 32 and font.is_word_space(code, end - start):
                     advance += state.word_spacing
                 add_advance(advance / size if size else 0.0)
-                found.start.append(start)
-                found.end.append(end)
-                found.code.append(code)
+                glyphs.start.append(start)
+                glyphs.end.append(end)
+                glyphs.code.append(code)
                 along += advance * scale
-            found.element += [number] * (len(found.x) - len(found.element))
-        found.removed = bytearray(len(found.x))
-        return found
+            glyphs.element += [number] * (len(glyphs.x) - len(glyphs.element))
+        glyphs.removed = bytearray(len(glyphs.x))
+        return glyphs
 
     def draw(self, index: int, operands: Any) -> None:
         form = self._reader.form(self._content.resources, operands[0], self._state, self._depth)

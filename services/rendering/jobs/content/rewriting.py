@@ -49,25 +49,29 @@ def drop_spoken_text(pdf: pikepdf.Pdf, data: bytes, tags: Sequence[str]) -> bool
     when there were any. ``data``: the document as it was saved."""
     if not any(braces in data for braces in _WRITTEN_BRACES):
         return False
-    wanted = {_squeezed(tag) for tag in tags}
-    found = False
+    squeezed = {_squeezed(tag) for tag in tags}
+    dropped = False
     for item in pdf.objects:
         if not isinstance(item, pikepdf.Dictionary):
             continue
         for key in (*_SPOKEN, "/T", "/Title"):
             words = text_of(item.get(key))
             if "{{" in words:
-                kept = _TAG.sub(lambda match: "" if _squeezed(match.group()) in wanted else match.group(), words)
-                if kept != words:
-                    item[key] = pikepdf.String(" ".join(kept.split()))
-                    found = True
-    return found
+                remaining = _TAG.sub(lambda match: "" if _squeezed(match.group()) in squeezed else match.group(), words)
+                if remaining != words:
+                    item[key] = pikepdf.String(" ".join(remaining.split()))
+                    dropped = True
+    return dropped
 
 
 def _without_unused(resources: pikepdf.Dictionary, forms: set[Any], instructions: Sequence[Any]) -> pikepdf.Dictionary:
     """Forms that gave way to copies and are drawn no more would keep the tags' text in the file. ``resources`` is a copy as
     soon as there is one."""
-    drawn = {one.operands[0] for one in instructions if str(one.operator) == "Do" and len(one.operands)}
+    drawn = {
+        instruction.operands[0]
+        for instruction in instructions
+        if str(instruction.operator) == "Do" and len(instruction.operands)
+    }
     for name in forms - drawn:
         del resources["/XObject"][name]
     return resources
@@ -116,10 +120,10 @@ def _without_removed(instruction: Any, glyphs: Glyphs) -> list[Any]:
 def _write(line: "_Line", text: bytes, glyphs: Glyphs, first: int, behind: int) -> None:
     """The string ``text``, whose glyphs are those from ``first`` to ``behind``: what stays is shown, what goes is a move."""
     while first < behind:
-        gone = glyphs.removed[first]
-        end = glyphs.removed.find(1 - gone, first, behind)
+        is_removed = glyphs.removed[first]
+        end = glyphs.removed.find(1 - is_removed, first, behind)
         end = behind if end < 0 else end
-        if gone:
+        if is_removed:
             line.move(-1000 * sum(glyphs.advance[first:end]))
         else:
             line.show(text[glyphs.start[first] : glyphs.end[end - 1]])
@@ -157,11 +161,11 @@ def _without_spoken_text(instruction: Any, resources: pikepdf.Dictionary) -> Any
     tag, properties = instruction.operands[0], instruction.operands[1]
     if isinstance(properties, pikepdf.Name):
         properties = resources["/Properties"][properties]
-    kept = copy.copy(properties)
+    reduced = copy.copy(properties)
     for key in _SPOKEN:
-        if key in kept:
-            del kept[key]
-    return pikepdf.ContentStreamInstruction([tag, kept], instruction.operator)
+        if key in reduced:
+            del reduced[key]
+    return pikepdf.ContentStreamInstruction([tag, reduced], instruction.operator)
 
 
 def _copied_form(pdf: pikepdf.Pdf, form: Content) -> pikepdf.Stream:

@@ -71,11 +71,11 @@ class Sections:
             _append(self.before, result[0])
 
 
-def matched(found: Sequence[Any]) -> list[Block]:
+def matched(tokens: Sequence[Any]) -> list[Block]:
     """The outermost blocks of these tokens, in order. Raises Refused for what is not closed or not opened."""
     blocks: list[Block] = []
     open_: list[tuple[Any, Any | None]] = []
-    for token in found:
+    for token in tokens:
         meant = placeholder(token)
         if meant.kind in (IF, FOR):
             open_.append((token, None))
@@ -129,11 +129,11 @@ def _rows(block: Block, table: Any, children: list[Any], marks: list[Any]) -> Se
         raise _crossing(block, "[[else]] between rows must stand in a row of its own")
     middle = places[1] if block.otherwise is not None else None
     parts = [rows[first:last]] if middle is None else [rows[first:middle], rows[middle + 1 : last]]
-    found = _sections(table, parts, at=rows[places[0]])
+    sections = _sections(table, parts, at=rows[places[0]])
     for child, goes in zip(children, bare, strict=True):
         if goes and child.getparent() is table:
             table.remove(child)
-    return found
+    return sections
 
 
 def _runs(block: Block, container: Any, children: list[Any]) -> Sections:
@@ -142,10 +142,10 @@ def _runs(block: Block, container: Any, children: list[Any]) -> Sections:
     siblings = list(container)
     places = [siblings.index(child) for child in children]
     parts = [siblings[first + 1 : second] for first, second in itertools.pairwise(places)]
-    found = _sections(container, parts, at=children[0])
+    sections = _sections(container, parts, at=children[0])
     for child in children:
         container.remove(child)
-    return found
+    return sections
 
 
 def _paragraphs(block: Block, container: Any, marks: list[Any]) -> Sections:
@@ -155,7 +155,7 @@ def _paragraphs(block: Block, container: Any, marks: list[Any]) -> Sections:
     before, rest = cut(marks[0].getparent())
     anchor = container.makeelement(f"{W}proofErr")
     before.addnext(anchor)
-    found = Sections(container, [], anchor, mark=str(next(_numbers)))
+    sections = Sections(container, [], anchor, mark=str(next(_numbers)))
     open_ends = []
     for token in marks[1:]:
         ending, following = cut(token.getparent())
@@ -164,16 +164,16 @@ def _paragraphs(block: Block, container: Any, marks: list[Any]) -> Sections:
         nodes = [rest, *between] if ending is rest else [rest, *between, ending]
         for piece, side in ((rest, "first"), (ending, "last")):
             if not is_bare(piece):
-                piece.set(f"{_MARKS}{side}-{found.mark}", "1")
+                piece.set(f"{_MARKS}{side}-{sections.mark}", "1")
         open_ends += [not is_bare(rest), not is_bare(ending)]
         for piece in {rest, ending}:
             if is_bare(piece) and not _ends_section(piece):
                 container.remove(piece)
                 nodes.remove(piece)
-        found.parts.append(nodes)
+        sections.parts.append(nodes)
         rest = following
-    found.before, found.after, found.whole = remaining(before), remaining(rest), all(open_ends)
-    return found
+    sections.before, sections.after, sections.whole = remaining(before), remaining(rest), all(open_ends)
+    return sections
 
 
 def cut(run: Any) -> tuple[Any, Any]:
@@ -241,7 +241,7 @@ def is_bare(element: Any) -> bool:
     """Nothing that is drawn is in it."""
     if next(element.iter(*_DRAWN_TOO), None) is not None:
         return False
-    return not any(found.tag != f"{W}t" or (found.text or "").strip() for found in element.iter(*_DRAWN))
+    return not any(drawn.tag != f"{W}t" or (drawn.text or "").strip() for drawn in element.iter(*_DRAWN))
 
 
 def _crossing(block: Block, reason: str) -> Refused:

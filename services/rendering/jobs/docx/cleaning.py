@@ -97,7 +97,7 @@ def _include(package: Package, name: str) -> None:
 
 def _accept_revisions(root: Any) -> bool:
     """What was deleted goes, what was inserted stays. True when there was anything."""
-    found = False
+    changed = False
     joined = [
         mark.getparent().getparent().getparent()
         for mark in root.iter(*_DELETED)
@@ -107,7 +107,7 @@ def _accept_revisions(root: Any) -> bool:
         parent = element.getparent()
         if parent is None:
             continue
-        found = True
+        changed = True
         if parent.tag in _PROPERTIES:
             if (parent.tag, element.tag) in _DELETED_CELLS:
                 _remove(parent.getparent())
@@ -119,9 +119,9 @@ def _accept_revisions(root: Any) -> bool:
             parent.remove(element)
     for paragraph in joined:
         _join(paragraph)
-    if found:
+    if changed:
         mend(root)
-    return found
+    return changed
 
 
 def _join(paragraph: Any) -> None:
@@ -200,10 +200,10 @@ def _drop_references(package: Package) -> None:
 
 def _remove_all(root: Any, names: tuple[str, ...]) -> bool:
     """True when there were any."""
-    found = list(root.iter(*names)) if names else []
-    for element in found:
+    elements = list(root.iter(*names)) if names else []
+    for element in elements:
         _remove(element)
-    return bool(found)
+    return bool(elements)
 
 
 def _remove(element: Any) -> None:

@@ -46,17 +46,17 @@ def asked_fonts(package: Package, stories: Sequence[Any]) -> list[str]:
         kinds.append("eastAsia")
     if any(unicodedata.bidirectional(character) in ("R", "AL") for character in text):
         kinds.append("cs")
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for root in [*stories, *_used_styles(package, stories)]:
         for fonts in root.iter(f"{W}rFonts"):
-            found |= dict.fromkeys(name for kind in kinds if (name := fonts.get(f"{W}{kind}")))
+            names |= dict.fromkeys(name for kind in kinds if (name := fonts.get(f"{W}{kind}")))
             if fonts.get(f"{W}asciiTheme"):
-                found |= dict.fromkeys(_theme_fonts(package))
-    return [shown for name in found if (shown := clean(name, 60))]
+                names |= dict.fromkeys(_theme_fonts(package))
+    return [cleaned for name in names if (cleaned := clean(name, 60))]
 
 
 def _used_styles(package: Package, stories: Sequence[Any]) -> Iterator[Any]:
-    used = {one.get(VALUE) for root in stories for one in root.iter(*_STYLES)}
+    used = {element.get(VALUE) for root in stories for element in root.iter(*_STYLES)}
     for styles in (part.element for part in package.of_kind("styles")):
         yield from styles.findall(f"{W}docDefaults")
         for style in styles.iter(f"{W}style"):
@@ -68,22 +68,22 @@ def _theme_fonts(package: Package) -> Iterator[str]:
     for relationship in package.document.part.rels.values():
         if relationship.reltype.endswith("/theme") and not relationship.is_external:
             theme = parse_xml(relationship.target_part.blob)
-            yield from (name for one in theme.iter(_THEME_FONT) if (name := one.get("typeface")))
+            yield from (name for element in theme.iter(_THEME_FONT) if (name := element.get("typeface")))
 
 
-def font_notices(pdf: pikepdf.Pdf, asked: Sequence[str], *, document: str) -> Iterator[Notice]:
+def font_notices(pdf: pikepdf.Pdf, requested: Sequence[str], *, document: str) -> Iterator[Notice]:
     """What the report says, seeing which fonts LibreOffice has taken."""
-    taken = {name for page in pdf.pages for name in _fonts(page)}
-    missing = [name for name in asked if not _is_among(name, taken)]
-    as_wide = [(name, AS_WIDE[name]) for name in missing if name in AS_WIDE and _is_among(AS_WIDE[name], taken)]
+    used = {name for page in pdf.pages for name in _fonts(page)}
+    missing = [name for name in requested if not _is_among(name, used)]
+    as_wide = [(name, AS_WIDE[name]) for name in missing if name in AS_WIDE and _is_among(AS_WIDE[name], used)]
     if as_wide:
         pairs = ", ".join(f"{name} in {instead}" for name, instead in as_wide)
         message = (
             f"Fonts that are not here are set in others of the same widths: {pairs}. Lines end where they do in Word."
         )
         yield Notice(code="fonts_substituted", message=message, document=document)
-    expected = {_BULLETS, *(_plain(name) for name in [*asked, *(instead for _, instead in as_wide)])}
-    others = sorted(name for name in taken if not any(_plain(name).startswith(one) for one in expected))
+    expected = {_BULLETS, *(_plain(name) for name in [*requested, *(instead for _, instead in as_wide)])}
+    others = sorted(name for name in used if not any(_plain(name).startswith(prefix) for prefix in expected))
     unknown = [name for name in missing if name not in AS_WIDE and not name.startswith(_INSTALLED)]
     if others and unknown:
         message = (
@@ -100,8 +100,8 @@ def _fonts(page: pikepdf.Page) -> Iterator[str]:
             yield name.partition("-")[0]
 
 
-def _is_among(name: str, taken: set[str]) -> bool:
-    return any(_plain(one) == _plain(name) for one in taken)
+def _is_among(name: str, used: set[str]) -> bool:
+    return any(_plain(other) == _plain(name) for other in used)
 
 
 def _plain(name: str) -> str:

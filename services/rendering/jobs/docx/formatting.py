@@ -30,14 +30,14 @@ def tag_key(text: str) -> str:
 def docx_tags(package: Package, roots: Sequence[Any]) -> list[DocxTag]:
     """The field tags in the order of the text."""
     styles = _Styles(package)
-    found = []
+    tags = []
     for root in roots:
         for paragraph in root.iter(PARAGRAPH):
             text = "".join(piece for _, piece in own_texts(paragraph))
             if "{{" in text:
                 align, mirrored = styles.alignment(paragraph)
-                found += [DocxTag(_BLANKS.sub(" ", tag[1]), align, mirrored) for tag in _TAG.finditer(text)]
-    return found
+                tags += [DocxTag(_BLANKS.sub(" ", tag[1]), align, mirrored) for tag in _TAG.finditer(text)]
+    return tags
 
 
 class _Styles:
@@ -55,17 +55,17 @@ class _Styles:
     def alignment(self, paragraph: Any) -> tuple[str, bool]:
         """Left, center or right, and whether it is written from right to left."""
         levels = list(self._levels(paragraph))
-        value = next((one for level in levels if (one := _value(level, "jc")) is not None), "left")
-        reversed_ = next((one for level in levels if (one := _value(level, "bidi")) is not None), "off")
+        value = next((setting for level in levels if (setting := _value(level, "jc")) is not None), "left")
+        reversed_ = next((setting for level in levels if (setting := _value(level, "bidi")) is not None), "off")
         align = _ALIGN.get(value, "left")
         # In a paragraph that is written from right to left, "left" is where its lines begin.
         mirrored = reversed_ not in ("off", "0", "false")
         return _SWAPPED[align] if mirrored else align, mirrored
 
     def _levels(self, paragraph: Any) -> list[Any]:
-        own = paragraph.find(PARAGRAPH_PROPERTIES)
-        levels = [own]
-        name = _value(own, "pStyle") if own is not None else None
+        own_properties = paragraph.find(PARAGRAPH_PROPERTIES)
+        levels = [own_properties]
+        name = _value(own_properties, "pStyle") if own_properties is not None else None
         style = self._by_id.get(name or "", self._default)
         for _ in range(_MOST_STYLES):
             if style is None:
@@ -77,5 +77,5 @@ class _Styles:
 
 
 def _value(properties: Any, name: str) -> str | None:
-    found = properties.find(f"{W}{name}")
-    return None if found is None else str(found.get(VALUE, "on"))
+    element = properties.find(f"{W}{name}")
+    return None if element is None else str(element.get(VALUE, "on"))

@@ -83,8 +83,8 @@ def insert_document(data: bytes, run: Any, *, is_html: bool) -> None:
         text = data.decode(encoding)
     except UnicodeDecodeError:
         text = data.decode("cp1252", "replace")
-    for made in text_runs(run, as_text(text), is_value=False):
-        run.addprevious(made)
+    for new_run in text_runs(run, as_text(text), is_value=False):
+        run.addprevious(new_run)
     run.getparent().remove(run)
 
 
@@ -105,17 +105,21 @@ class HtmlValue:
         writing = _Writing()
         self._write(self._body, _Look(), writing, 1)
         self._flush(writing)
-        made = sum(1 for block in writing.blocks for _ in block.iter())
+        count = sum(1 for block in writing.blocks for _ in block.iter())
         alone = len(writing.blocks) <= 1 and all(block.tag == PARAGRAPH for block in writing.blocks)
         if alone or self._run.getparent() is not self._paragraph:
             self._insert_inline(writing.blocks)
         else:
             self._insert_blocks(writing.blocks)
-        return made
+        return count
 
     def _insert_inline(self, blocks: list[Any]) -> None:
         """Where blocks cannot stand (inside a link), they are lines."""
-        paragraphs = [one for block in blocks for one in ([block] if block.tag == PARAGRAPH else block.iter(PARAGRAPH))]
+        paragraphs = [
+            paragraph
+            for block in blocks
+            for paragraph in ([block] if block.tag == PARAGRAPH else block.iter(PARAGRAPH))
+        ]
         run, host = self._run, self._paragraph
         for number, paragraph in enumerate(paragraphs):
             if number:
@@ -228,8 +232,8 @@ class HtmlValue:
 
     def _new_paragraph(self, look: _Look, *, marked: bool) -> Any:
         paragraph = self._paragraph.makeelement(PARAGRAPH)
-        if (known := self._paragraph.pPr) is not None:
-            paragraph.append(copy.deepcopy(known))
+        if (properties := self._paragraph.pPr) is not None:
+            paragraph.append(copy.deepcopy(properties))
             for section in paragraph.pPr.findall(f"{W}sectPr"):
                 paragraph.pPr.remove(section)
         shape = ParagraphFormat(paragraph)
@@ -274,10 +278,10 @@ class HtmlValue:
             _borders(table.tblPr, f"{W}tblBorders", outline)
         inner = replace(_looks(element, look), indent=0)
         for cells, row in zip(rows, table.tr_lst, strict=True):
-            made = row.tc_lst
-            for spare in made[len(made) - sum(_span(cell) - 1 for cell in cells) :]:
+            row_cells = row.tc_lst
+            for spare in row_cells[len(row_cells) - sum(_span(cell) - 1 for cell in cells) :]:
                 row.remove(spare)
-            for cell, place in zip(cells, made, strict=False):
+            for cell, place in zip(cells, row_cells, strict=False):
                 self._fill(place, cell, inner, depth + 2)
         return table
 
@@ -329,12 +333,12 @@ def _looks(element: Any, look: _Look) -> _Look:
 
 
 def _styles(element: Any) -> Mapping[str, str]:
-    found = {}
+    styles = {}
     for declaration in (element.get("style") or "").split(";")[:50]:
         name, colon, value = declaration.partition(":")
         if colon:
-            found[name.strip().lower()] = value.replace("!important", "").strip().lower()
-    return found
+            styles[name.strip().lower()] = value.replace("!important", "").strip().lower()
+    return styles
 
 
 def _color(value: str) -> RGBColor | None:
@@ -408,6 +412,6 @@ def _span(cell: Any) -> int:
 
 
 def _set(properties: Any, name: str, attributes: Mapping[str, str]) -> None:
-    for known in properties.findall(name):
-        properties.remove(known)
+    for present in properties.findall(name):
+        properties.remove(present)
     properties.append(properties.makeelement(name, dict(attributes)))

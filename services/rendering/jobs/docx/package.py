@@ -216,9 +216,9 @@ class _Check:
         """What may be opened, as a package of its own."""
         if _TYPES not in self._parts:
             raise Refused("The file is not a DOCX.")
-        for one in self._parsed(_TYPES):
-            key = one.get("PartName") or one.get("Extension", "")
-            self._types[key.lstrip("/").lower()] = one.get("ContentType", "")
+        for entry in self._parsed(_TYPES):
+            key = entry.get("PartName") or entry.get("Extension", "")
+            self._types[key.lstrip("/").lower()] = entry.get("ContentType", "")
         main = self._main_part()
         waiting = [_ROOT]
         while waiting:
@@ -245,8 +245,10 @@ class _Check:
 
     def _main_part(self) -> str:
         root = self._parsed("_rels/.rels") if "_rels/.rels" in self._parts else ()
-        found = [self._target(_ROOT, one) for one in root if _kind(one) == "officeDocument"]
-        main = next((name for name in found if name), None)
+        targets = [
+            self._target(_ROOT, relationship) for relationship in root if _kind(relationship) == "officeDocument"
+        ]
+        main = next((name for name in targets if name), None)
         if main is None:
             raise Refused("The file is not a DOCX.")
         kind = self._types.get(main.lower(), "")
@@ -261,26 +263,26 @@ class _Check:
         name = self._names.get(_relationships_of(source).lower())
         if name is None:
             return []
-        found = []
+        targets = []
         relationships = self._parsed(name)
-        for one in list(relationships):
-            if _kind(one) == "aFChunk":
-                self.chunks[source, one.get("Id", "")] = self._chunk(source, one)
-            target = self._kept(source, one)
+        for relationship in list(relationships):
+            if _kind(relationship) == "aFChunk":
+                self.chunks[source, relationship.get("Id", "")] = self._chunk(source, relationship)
+            target = self._kept(source, relationship)
             if target is None:
-                relationships.remove(one)
+                relationships.remove(relationship)
             elif target:
                 self._links += 1
                 if self._links > MOST_LINKS:
                     raise Refused(f"The parts of the DOCX refer to each other more than {MOST_LINKS:,} times.")
-                one.set("Target", f"/{target}")
+                relationship.set("Target", f"/{target}")
                 if target not in self._kinds:
-                    self._keep(target, _kind(one))
-                    found.append(target)
+                    self._keep(target, _kind(relationship))
+                    targets.append(target)
             else:
-                one.set("TargetMode", "External")
+                relationship.set("TargetMode", "External")
         self._checked[_relationships_of(source)] = etree.tostring(relationships)
-        return found
+        return targets
 
     def _kept(self, source: str, relationship: Any) -> str | None:
         """The part that it leads to, empty for a link to the web, None when it goes."""

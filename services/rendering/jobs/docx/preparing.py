@@ -46,7 +46,7 @@ def _prepare(data: bytes, variables: Mapping[str, Any] | None, name: str, most_b
     clean(package, name=name)
     roots = package.stories()
     odd = [text for root in roots for text in isolate(root)]
-    wanted = docx_variables.schema(roots)
+    schema = docx_variables.schema(roots)
     if variables is None:
         docx_variables.restore(roots)
     else:
@@ -57,4 +57,4 @@ def _prepare(data: bytes, variables: Mapping[str, Any] | None, name: str, most_b
         )
         for text in list(dict.fromkeys(odd))[:LONGEST_REPORT]
     ]
-    return ReadyDocx(package.save(), wanted, docx_tags(package, roots), asked_fonts(package, roots), report)
+    return ReadyDocx(package.save(), schema, docx_tags(package, roots), asked_fonts(package, roots), report)

@@ -82,15 +82,15 @@ class Wanted:
         for key in path:
             if step.kind != "array":
                 step.kind = "object"
-            known = step.inner.setdefault(key, Wanted("boolean"))
-            step = known
+            inner = step.inner.setdefault(key, Wanted("boolean"))
+            step = inner
         if step.kind == "boolean" or (step.kind == "string" and kind == "array"):
             step.kind = kind
         return step
 
     def schema(self) -> dict[str, Any]:
         """In the words of JSON Schema."""
-        properties = {name: wanted.schema() for name, wanted in self.inner.items()}
+        properties = {name: variable.schema() for name, variable in self.inner.items()}
         if self.kind == "array":
             items = {"type": "object", "properties": properties} if properties else {"type": "string"}
             return {"type": "array", "items": items}
@@ -105,16 +105,16 @@ class Loops:
 
     def want(self, root: Wanted, name: str, kind: str) -> Wanted | None:
         """Note that ``name`` is used; what is an element itself is None."""
-        for names, wanted in reversed(self.open):
-            for own in sorted(names, key=len, reverse=True):
-                if name == own:
+        for names, variable in reversed(self.open):
+            for own_name in sorted(names, key=len, reverse=True):
+                if name == own_name:
                     return None
-                if name.startswith(f"{own}."):
-                    return wanted.add(name[len(own) + 1 :].split("."), kind)
+                if name.startswith(f"{own_name}."):
+                    return variable.add(name[len(own_name) + 1 :].split("."), kind)
         return root.add(name.split("."), kind)
 
 
 def dotted(names: Iterator[str]) -> str:
     """For a sentence, at most ten of them."""
-    found = list(dict.fromkeys(names))
-    return ", ".join(found[:10]) + (f" and {len(found) - 10} more" if len(found) > 10 else "")
+    distinct = list(dict.fromkeys(names))
+    return ", ".join(distinct[:10]) + (f" and {len(distinct) - 10} more" if len(distinct) > 10 else "")

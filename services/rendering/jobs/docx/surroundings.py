@@ -42,8 +42,8 @@ class DocxSurroundings:
 
     def original(self, shown: str) -> str | None:
         """A tag as it was typed, which lines and directions of writing may have broken up."""
-        known = self._tags.get(tag_key(shown))
-        return known[0].text if known else None
+        tags = self._tags.get(tag_key(shown))
+        return tags[0].text if tags else None
 
     def is_inert(self, text: ReadText, start: int, end: int) -> bool:
         """A brace there came with a value of a variable."""
@@ -64,10 +64,10 @@ class DocxSurroundings:
         for tag in tags:
             by_key.setdefault(tag_key(tag.text), []).append(tag)
         for key, same in by_key.items():
-            known = [tag.align for tag in self._tags.get(key, ())]
-            if not known:
+            alignments = [tag.align for tag in self._tags.get(key, ())]
+            if not alignments:
                 continue
-            chosen = known if len(known) == len(same) else [max(known, key=known.count)] * len(same)
+            chosen = alignments if len(alignments) == len(same) else [max(alignments, key=alignments.count)] * len(same)
             for tag, align in zip(same, chosen, strict=True):
                 if align != "left":
                     tag.parsed.tag.preferences.setdefault("align", align)

@@ -43,10 +43,14 @@ def isolate(root: Any) -> list[str]:
     return odd
 
 
-def own(root: Any, name: str) -> list[Any]:
+def tokens_of(root: Any, name: str) -> list[Any]:
     """The elements of this name below ``root`` in the order of the text, without those in text boxes inside."""
     box = root if root.tag == TEXT_BOX else next(root.iterancestors(TEXT_BOX), None)
-    return [one for one in root.iter(name) if one is not root and next(one.iterancestors(TEXT_BOX), None) is box]
+    return [
+        element
+        for element in root.iter(name)
+        if element is not root and next(element.iterancestors(TEXT_BOX), None) is box
+    ]
 
 
 def placeholder(token: Any) -> Placeholder:
@@ -82,13 +86,13 @@ def _isolate_in(paragraph: Any) -> list[str]:
         return []
     tags = _tag_spans(text)
     odd = []
-    for found in reversed(list(_PLACEHOLDER.finditer(text))):
-        meant = read(found[1], found[0])
+    for match in reversed(list(_PLACEHOLDER.finditer(text))):
+        meant = read(match[1], match[0])
         if meant is None:
-            odd.append(found[0])
+            odd.append(match[0])
         else:
-            in_tag = any(start < found.start() and found.end() < end for start, end in tags)
-            _replace(paragraph, found.start(), found.end(), meant, in_tag=in_tag)
+            in_tag = any(start < match.start() and match.end() < end for start, end in tags)
+            _replace(paragraph, match.start(), match.end(), meant, in_tag=in_tag)
     return odd
 
 

@@ -13,7 +13,7 @@ from services.rendering.jobs.docx.blocks import Block, matched, mend, sections
 from services.rendering.jobs.docx.html import HtmlValue, is_html
 from services.rendering.jobs.docx.names import TEXT, TEXT_BOX
 from services.rendering.jobs.docx.scope import MISSING, Loops, Scope, Wanted, dotted, holds, loop_names
-from services.rendering.jobs.docx.tokens import END, FOR, IF, TOKEN, VARIABLE, own, placeholder, set_text
+from services.rendering.jobs.docx.tokens import END, FOR, IF, TOKEN, VARIABLE, placeholder, set_text, tokens_of
 from services.rendering.jobs.docx.values import as_text, text_runs
 from services.rendering.jobs.pdf.refused import Refused
 
@@ -26,31 +26,31 @@ _TAG_SYNTAX = re.compile(r"[{};=\s]+")
 
 def schema(stories: Sequence[Any]) -> dict[str, Any]:
     """What the document asks for, by name, in the words of JSON Schema. Raises Refused when blocks are badly nested."""
-    wanted = Wanted("object")
+    variables = Wanted("object")
     count = 0
     for root in stories:
         for part in [root, *root.iter(TEXT_BOX)]:
-            found = own(part, TOKEN)
-            count += len(found)
+            tokens = tokens_of(part, TOKEN)
+            count += len(tokens)
             if count > MOST_PLACEHOLDERS:
                 raise Refused(f"The DOCX has more than {MOST_PLACEHOLDERS:,} placeholders.")
-            matched(found)
-            _collect(found, wanted)
-    return {name: inner.schema() for name, inner in wanted.inner.items()}
+            matched(tokens)
+            _collect(tokens, variables)
+    return {name: inner.schema() for name, inner in variables.inner.items()}
 
 
-def _collect(found: Sequence[Any], wanted: Wanted) -> None:
+def _collect(tokens: Sequence[Any], variables: Wanted) -> None:
     loops = Loops()
     blocks: list[bool] = []
-    for token in found:
+    for token in tokens:
         meant = placeholder(token)
         if meant.kind == VARIABLE:
-            loops.want(wanted, meant.name, "string")
+            loops.want(variables, meant.name, "string")
         elif meant.kind == IF:
-            loops.want(wanted, meant.name, "boolean")
+            loops.want(variables, meant.name, "boolean")
             blocks.append(False)
         elif meant.kind == FOR:
-            inner = loops.want(wanted, meant.name, "array")
+            inner = loops.want(variables, meant.name, "array")
             loops.open.append((loop_names(meant.name), inner or Wanted("array")))
             blocks.append(True)
         elif meant.kind == END and blocks.pop():
@@ -74,7 +74,7 @@ def restore(stories: Sequence[Any]) -> None:
     """Placeholders become the text that they were."""
     for root in stories:
         for part in [root, *root.iter(TEXT_BOX)]:
-            for token in own(part, TOKEN):
+            for token in tokens_of(part, TOKEN):
                 run = token.getparent()
                 text = run.makeelement(TEXT)
                 set_text(text, placeholder(token).text)
@@ -88,30 +88,36 @@ class _Filling:
 
     def expand(self, root: Any, scope: Scope) -> None:
         """Blocks from the outside in, then variables, then the text boxes inside."""
-        while blocks := matched(own(root, TOKEN)):
+        while blocks := matched(tokens_of(root, TOKEN)):
             for block in blocks:
                 self._resolve(block, scope)
-        for token in own(root, TOKEN):
+        for token in tokens_of(root, TOKEN):
             self._put(token, scope)
-        for box in own(root, TEXT_BOX):
+        for box in tokens_of(root, TEXT_BOX):
             self.expand(box, scope)
 
     def _resolve(self, block: Block, scope: Scope) -> None:
         meant = block.meant
         value = scope.find(meant.name)
-        found = sections(block)
+        sections_found = sections(block)
         if meant.kind == IF:
-            chosen = found.parts[0] if holds(value) else found.parts[1] if len(found.parts) > 1 else []
-            found.replace(chosen)
+            chosen = (
+                sections_found.parts[0]
+                if holds(value)
+                else sections_found.parts[1]
+                if len(sections_found.parts) > 1
+                else []
+            )
+            sections_found.replace(chosen)
             return
         result: list[Any] = []
         for item in _listed(value, meant.text):
-            copies = found.container.makeelement(found.container.tag)
-            copies.extend(copy.deepcopy(node) for node in found.parts[0])
+            copies = sections_found.container.makeelement(sections_found.container.tag)
+            copies.extend(copy.deepcopy(node) for node in sections_found.parts[0])
             self._count(sum(1 for _ in copies.iter()))
             self.expand(copies, scope.inside(meant.name, item))
             result += list(copies)
-        found.replace(result)
+        sections_found.replace(result)
 
     def _put(self, token: Any, scope: Scope) -> None:
         meant = placeholder(token)
@@ -138,8 +144,8 @@ class _Filling:
 
 
 def _put_text(run: Any, text: str) -> None:
-    for made in text_runs(run, text):
-        run.addprevious(made)
+    for new_run in text_runs(run, text):
+        run.addprevious(new_run)
     run.getparent().remove(run)
 
 

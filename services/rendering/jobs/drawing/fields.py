@@ -96,7 +96,7 @@ def _choices(place: Place) -> Shown | None:
         return _text(place)
     value = place.item.value
     chosen = value if isinstance(value, list) else [value]
-    labels = {str(one) for one in chosen if one is not None}
+    labels = {str(option) for option in chosen if option is not None}
     is_chosen = option in labels or values.option_text(place.field, option) in labels
     return _tick(place) if is_chosen else None
 
@@ -121,10 +121,10 @@ def _cells(place: Place) -> Shown | None:
     width = _cell_width(place, len(characters))
     style = replace(style_of(place), align="center", wrap=False)
     placed = [layout(character, style, width, box.height) for character in characters]
-    size = min(one.size for one in placed)
-    if not all(one.fits for one in placed):
+    size = min(place.size for place in placed)
+    if not all(place.fits for place in placed):
         raise _too_long(place, text, lambda part: _fits_into_cells(place, part, style))
-    if any(one.size != size for one in placed):
+    if any(place.size != size for place in placed):
         style = replace(style, size=size)
         placed = [layout(character, style, width, box.height) for character in characters]
     background(place)
@@ -152,9 +152,9 @@ def _cell_width(place: Place, count: int) -> float:
 
 
 def _draw_cells(place: Place, placed: list[Layout], start: float, width: float) -> None:
-    for index, one in enumerate(placed):
-        if one.lines and one.lines[0].clusters:
-            place.canvas.text(one, start + index * width, place.box.bottom)
+    for index, cell_place in enumerate(placed):
+        if cell_place.lines and cell_place.lines[0].clusters:
+            place.canvas.text(cell_place, start + index * width, place.box.bottom)
 
 
 def _picture(place: Place) -> Shown | None:
@@ -184,11 +184,11 @@ def _files(place: Place) -> Shown | None:
     def placed(text: str) -> Layout:
         return layout(text, style, box.width, box.height)
 
-    text = _file_lines([legible(one.filename) for one in files], lambda text: placed(text).fits)
+    text = _file_lines([legible(file.filename) for file in files], lambda text: placed(text).fits)
     lines = text.split("\n")
-    if len(files) == len(lines) and all(one.url for one in files):
-        for band, one in zip(_bands(placed(text), lines, place.box), files, strict=True):
-            place.canvas.link(band, one.url)
+    if len(files) == len(lines) and all(file.url for file in files):
+        for band, file in zip(_bands(placed(text), lines, place.box), files, strict=True):
+            place.canvas.link(band, file.url)
     elif place.filling.link:
         place.canvas.link(place.box, place.filling.link)
     return draw_text(place, text) if text else Shown()

@@ -136,19 +136,19 @@ def additions(
             for item, area, widget in widgets:
                 if (widget is not None) is not of_form:
                     continue
-                for one in _draw_all(canvas, number, [(item, area)], filling):
-                    shown.append(one)
-                    values += [_form_value(widget, one, item)] if widget else []
+                for drawing_ in _draw_all(canvas, number, [(item, area)], filling):
+                    shown.append(drawing_)
+                    values += [_form_value(widget, drawing_, item)] if widget else []
             drawn += shown
             if not canvas.is_empty:
-                box = _around([one.rectangle for one in shown], canvas.page.box)
+                box = _around([drawn.rectangle for drawn in shown], canvas.page.box)
                 overlays.append(Overlay(number, _sheet(sheet, canvas), box, tuple(values)))
     return overlays, drawn
 
 
 def _widget_at(widgets: Sequence[Widget], area: Area) -> Widget | None:
-    boxes = ((one, Box(x=one.area.x, y=one.area.y, w=one.area.w, h=one.area.h)) for one in widgets)
-    return next((one for one, box in boxes if box.is_at(area)), None)
+    boxes = ((widget, Box(x=widget.area.x, y=widget.area.y, w=widget.area.w, h=widget.area.h)) for widget in widgets)
+    return next((widget_ for widget_, box in boxes if box.is_at(area)), None)
 
 
 def _form_value(widget: Widget, drawn: Drawn, item: FieldValue) -> FormValue:
@@ -156,7 +156,7 @@ def _form_value(widget: Widget, drawn: Drawn, item: FieldValue) -> FormValue:
     if widget.kind == "/Btn":
         value = on_state(widget.annotation) or "/Yes"
     elif widget.kind == "/Ch" and isinstance(item.value, list):
-        value = [export_value(widget, str(one)) for one in item.value]
+        value = [export_value(widget, str(choice)) for choice in item.value]
     elif widget.kind == "/Ch":
         value = export_value(widget, str(item.value))
     return FormValue(widget.annotation.objgen, widget.kind, drawn.rectangle, value)
@@ -179,21 +179,21 @@ def faults(request: FillRequest) -> dict[str, str]:
     filling = filling_of(request, {})
     scratch = pikepdf.new()
     fonts, pictures = FontEmbedder(scratch), PictureEmbedder(scratch)
-    found: dict[str, str] = {}
+    faults: dict[str, str] = {}
     for document in request.documents:
         for number, items in sorted(_by_page(document, request).items()):
             size = document.pages[number - 1] if 1 <= number <= len(document.pages) else None
             for item, area in items:
-                if item.field.uuid in found or (item.field.type in IMAGE_TYPES and item.value):
+                if item.field.uuid in faults or (item.field.type in IMAGE_TYPES and item.value):
                     continue
                 if size is None:
-                    found[item.field.uuid] = f"has an area on page {number}, which the document does not have"
+                    faults[item.field.uuid] = f"has an area on page {number}, which the document does not have"
                     continue
                 try:
                     draw_field(Canvas(upright_page(size.width, size.height), fonts, pictures), item, area, filling)
                 except FieldRefused as refused:
-                    found[item.field.uuid] = refused.reason
-    return found
+                    faults[item.field.uuid] = refused.reason
+    return faults
 
 
 def filling_of(request: FillRequest, attachments: Mapping[str, bytes]) -> Filling:
@@ -265,17 +265,17 @@ def _lay_over(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas, tagging: Tag
 def _own_resources(page: pikepdf.Page) -> pikepdf.Dictionary:
     """The page's resources as a dictionary that no other page shares, with a place for XObjects."""
     resources = Dictionary(page.resources)
-    found = resources.get("/XObject")
-    resources.XObject = Dictionary(found) if isinstance(found, pikepdf.Dictionary) else Dictionary()
+    objects = resources.get("/XObject")
+    resources.XObject = Dictionary(objects) if isinstance(objects, pikepdf.Dictionary) else Dictionary()
     page.obj.Resources = resources
     return page.obj.Resources
 
 
 def _annotate(pdf: pikepdf.Pdf, page: pikepdf.Page, canvas: Canvas, tagging: Tagging | None) -> None:
     present = page.obj.get("/Annots")
-    kept = list(present) if isinstance(present, pikepdf.Array) else []
+    annotations = list(present) if isinstance(present, pikepdf.Array) else []
     links = canvas.annotations(pdf)
-    page.obj.Annots = Array([*kept, *links])
+    page.obj.Annots = Array([*annotations, *links])
     if tagging:
         for link in links:
             tagging.annotation(page, link, "Link")

@@ -83,16 +83,18 @@ def flatten(pdf: pikepdf.Pdf) -> None:
     form = pdf.Root.get("/AcroForm")
     has_form = isinstance(form, pikepdf.Dictionary)
     annotated = [(page, _annotations(page)) for page in pdf.pages if "/Annots" in page.obj]
-    if not has_form and not any(one.get("/Subtype") != Name.Link for _, found in annotated for one in found):
+    if not has_form and not any(
+        annotation.get("/Subtype") != Name.Link for _, page_annotations in annotated for annotation in page_annotations
+    ):
         return
     # Fields of which no form knows have their value all the same.
     _complete_appearances(pdf, form if has_form else Dictionary(), annotated)
     if has_form:
         form["/NeedAppearances"] = False
-    for page, found in annotated:
-        for annotation in found:
+    for page, page_annotations in annotated:
+        for annotation in page_annotations:
             _as_readers_show_it(annotation)
-        if any(annotation.get("/Subtype") != Name.Link for annotation in found):
+        if any(annotation.get("/Subtype") != Name.Link for annotation in page_annotations):
             isolate(pdf, page)  # qpdf's own brackets do not hold content that closes more than it opened
     hide_annotations_of_hidden_layers(pdf)  # of documents that came in before intake did it, as what follows
     draw_missing_appearances(pdf)
@@ -122,17 +124,17 @@ def _as_readers_show_it(annotation: pikepdf.Dictionary) -> None:
 
 
 def _annotations(page: pikepdf.Page) -> list[pikepdf.Dictionary]:
-    found = page.obj.get("/Annots")
-    if not isinstance(found, pikepdf.Array):
+    entries = page.obj.get("/Annots")
+    if not isinstance(entries, pikepdf.Array):
         return []
-    return [annotation for annotation in found if isinstance(annotation, pikepdf.Dictionary)]
+    return [annotation for annotation in entries if isinstance(annotation, pikepdf.Dictionary)]
 
 
 def _keep_links(page: pikepdf.Page) -> None:
     """What is left on the page: links, which no one can burn in."""
-    kept = [annotation for annotation in _annotations(page) if annotation.get("/Subtype") == Name.Link]
-    if kept:
-        page.obj.Annots = Array(kept)
+    links = [annotation for annotation in _annotations(page) if annotation.get("/Subtype") == Name.Link]
+    if links:
+        page.obj.Annots = Array(links)
     elif "/Annots" in page.obj:
         del page.obj["/Annots"]
 
@@ -144,8 +146,8 @@ def _complete_appearances(
 ) -> None:
     outdated = bool(form.get("/NeedAppearances", False))
     tools = _Tools(pdf, form)
-    for _, found in annotated:
-        for widget in found:
+    for _, page_annotations in annotated:
+        for widget in page_annotations:
             if widget.get("/Subtype") == Name.Widget:
                 _Widget(tools, widget).complete(outdated)
     if "fonts" in vars(tools):
@@ -259,20 +261,21 @@ class _Widget:
     def _draw_list(self, canvas: Canvas, style: Style, border: float) -> bool:
         """A list box shows its options, the chosen ones marked. False when one of these has no room: then they stand alone."""
         values = [
-            one[0] if isinstance(one, Array) and len(one) == 2 else one for one in items_of(self._inherited("/Opt"))
+            option[0] if isinstance(option, Array) and len(option) == 2 else option
+            for option in items_of(self._inherited("/Opt"))
         ]
         value = self._inherited("/V")
-        chosen = {str(one) for one in (value if isinstance(value, Array) else [value]) if one is not None}
+        chosen = {str(option) for option in (value if isinstance(value, Array) else [value]) if option is not None}
         first, line = max(whole_of(self._inherited("/TI")), 0), style.size * style.leading
         width, height = canvas.page.width, canvas.page.height
-        shown = [str(one) for one in values[first : first + int((height - 2 * border) / line)]]
+        shown = [str(option) for option in values[first : first + int((height - 2 * border) / line)]]
         if not shown or not chosen <= set(shown):
             return False
-        for index, one in enumerate(shown):
+        for index, option in enumerate(shown):
             bottom = height - border - (index + 1) * line
-            if one in chosen:
+            if option in chosen:
                 canvas.fill(Rectangle(border, bottom, width - border, bottom + line), _CHOSEN)
-            named = legible(self._option(one))
+            named = legible(self._option(option))
             placed = layout(named, replace(style, wrap=False, valign="center"), max(width - 2 * border - 4, 1), line)
             canvas.text(placed, border + 2, bottom)
         return True
@@ -288,8 +291,8 @@ class _Widget:
         self._set_appearance(canvas)
 
     def _characteristics(self) -> pikepdf.Dictionary:
-        found = self.widget.get("/MK")
-        return found if isinstance(found, pikepdf.Dictionary) else Dictionary()
+        characteristics = self.widget.get("/MK")
+        return characteristics if isinstance(characteristics, pikepdf.Dictionary) else Dictionary()
 
     def _draw_cells(self, canvas: Canvas, text: str, style: Style, cell: float, height: float, cells: int) -> None:
         """A comb: each character in the middle of its cell."""
@@ -312,7 +315,7 @@ class _Widget:
         value = self._inherited("/V")
         if choice:
             chosen = list(value) if isinstance(value, pikepdf.Array) else [value]
-            return "\n".join(self._option(one) for one in chosen if one is not None)
+            return "\n".join(self._option(option) for option in chosen if option is not None)
         if isinstance(value, Stream):
             return _decoded(value.read_bytes())
         text = str(value) if isinstance(value, pikepdf.String | str) else ""

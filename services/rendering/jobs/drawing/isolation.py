@@ -49,10 +49,10 @@ def _plain_operators(streams: list[Stream]) -> list[str] | None:
     words = _ARRAYS.sub(b" ", _OPERANDS.sub(b" ", content))
     if _UNUSUAL.search(words) is not None:
         return None
-    found = words.split()
-    if b"BI" in found or b"ID" in found:
+    operators = words.split()
+    if b"BI" in operators or b"ID" in operators:
         return None
-    return [_COUNTED[word] for word in found if word in _COUNTED]
+    return [_COUNTED[word] for word in operators if word in _COUNTED]
 
 
 def _operators(page: pikepdf.Page) -> list[str]:
@@ -74,8 +74,8 @@ def _wrapped(pdf: pikepdf.Pdf, page: pikepdf.Page, streams: list[Stream]) -> Str
     form.stream_dict.update(
         Dictionary(Type=Name.XObject, Subtype=Name.Form, BBox=Array(page.mediabox), Resources=Dictionary(resources))
     )
-    found = resources.get("/XObject")
-    objects = Dictionary(found) if isinstance(found, Dictionary) else Dictionary()
+    entry = resources.get("/XObject")
+    objects = Dictionary(entry) if isinstance(entry, Dictionary) else Dictionary()
     name = next(name for number in range(len(objects) + 1) if (name := f"/CountersignPage{number}") not in objects)
     objects[name] = form
     resources.XObject = objects

@@ -47,16 +47,16 @@ def readable(text: object, longest: int = LONGEST_TEXT) -> str:
     direction of what follows (they make ``exe.pdf`` out of ``fdp.exe``), normalised, cut off when endless. What no font
     can draw becomes a question mark, because the rest must still be printed."""
     normal = unicodedata.normalize("NFC", str(text)[: longest * 2])
-    kept = "".join(
+    cleaned = "".join(
         character
         for character in normal
         if character == "\n" or (unicodedata.category(character) not in {"Cc", "Cs", "Co"} and not _turns(character))
     )
-    if len(kept) > longest:
-        kept = f"{kept[: longest - 1]}…"
-    for character in () if kept.isascii() else undrawable(kept):
-        kept = kept.replace(character, "?")
-    return kept
+    if len(cleaned) > longest:
+        cleaned = f"{cleaned[: longest - 1]}…"
+    for character in () if cleaned.isascii() else undrawable(cleaned):
+        cleaned = cleaned.replace(character, "?")
+    return cleaned
 
 
 def _turns(character: str) -> bool:

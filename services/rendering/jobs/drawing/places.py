@@ -78,29 +78,29 @@ def style_of(place: Place, size: float | None = None) -> Style:
     preferences = place.preferences
     page = place.canvas.page
     default = size or max(_TEXT_SIZE * min(page.width, page.height) // _A4_WIDTH, READABLE)
-    asked = _number(preferences.get("font_size"))
+    font_size = _number(preferences.get("font_size"))
     font_type = str(preferences.get("font_type") or "").lower()
     return Style(
         family=_family(preferences.get("font")),
-        size=min(asked, _LARGEST_SIZE) if asked and asked > 0 else default,
+        size=min(font_size, _LARGEST_SIZE) if font_size and font_size > 0 else default,
         bold="bold" in font_type,
         italic="italic" in font_type,
         color=color_of(preferences.get("color")) or BLACK,
         align=choice(preferences.get("align"), "left", "center", "right"),
         valign=choice(preferences.get("valign"), "top", "center", "bottom") or "center",
-        exact_size=bool(asked),
+        exact_size=bool(font_size),
         language=place.filling.account.locale,
     )
 
 
 def _family(name: Any) -> str:
-    wanted = str(name or "").lower()
-    return next((family for family in FAMILIES if wanted.startswith(family.lower())), "Helvetica")
+    lowered = str(name or "").lower()
+    return next((family for family in FAMILIES if lowered.startswith(family.lower())), "Helvetica")
 
 
 def choice(value: Any, *choices: str) -> str | None:
-    wanted = str(value or "").lower()
-    return wanted if wanted in choices else None
+    lowered = str(value or "").lower()
+    return lowered if lowered in choices else None
 
 
 def _number(value: Any) -> float | None:

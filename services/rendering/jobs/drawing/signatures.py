@@ -95,17 +95,17 @@ def _note(place: Place, uuid: str) -> list[str]:
     """ID, reason or signer, time; empty when nothing is to be printed beside the picture. Who has not completed has not signed
     yet, whatever they have drawn."""
     reason = place.filling.reasons.get(place.field.uuid)
-    wanted = (
+    has_id = (
         place.filling.account.with_signature_id or str(place.preferences.get("with_signature_id", "")).lower() == "true"
     )
-    if place.field.type != FieldType.SIGNATURE or not (reason or wanted):
+    if place.field.type != FieldType.SIGNATURE or not (reason or has_id):
         return []
     party = place.filling.parties.get(place.item.submitter_id)
-    who = " ".join(_names(party)) if party else ""
+    signer = " ".join(_names(party)) if party else ""
     signed = party is None or party.completed_at is not None
-    said = f"Reason: {legible(reason)}" if reason else "Digitally signed by" if signed else ""
+    introduction = f"Reason: {legible(reason)}" if reason else "Digitally signed by" if signed else ""
     lines = [f"ID: {uuid.upper()}"]
-    lines += [line] if (line := f"{said} {who}".strip()) else []
+    lines += [line] if (line := f"{introduction} {signer}".strip()) else []
     attachment = place.filling.attachments.get(uuid)
     if attachment is not None:
         lines.append(_time(place, party, attachment.created_at))

@@ -32,7 +32,7 @@ class ExistingSignatures:
     usage_rights: bool
 
     def locks(self, name: str) -> bool:
-        return any(name == one or name.startswith(f"{one}.") for one in self.locked)
+        return any(name == lock or name.startswith(f"{lock}.") for lock in self.locked)
 
 
 def existing_signatures(pdf: pikepdf.Pdf) -> ExistingSignatures:

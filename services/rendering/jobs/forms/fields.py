@@ -68,22 +68,22 @@ def form_fields(
     """The empty fields of the form that are seen on a page, as fields of ours (peer facts 3.4). A field that holds a value
     stays what it is; buttons that only run scripts are left out, and so is what the file's ``signatures`` keep closed.
     ``report`` gets what became of all of them."""
-    told = _Told(document)
+    imported = _ImportReport(document)
     fields: list[TagField] = []
-    for widgets in _by_field(_widgets(pdf, pages, told)):
+    for widgets in _by_field(_widgets(pdf, pages, imported)):
         if holds_value(widgets):
-            told.add("form_field_kept", widgets[0])
+            imported.add("form_field_kept", widgets[0])
         elif signatures and _is_closed(widgets, signatures):
-            told.add("form_field_closed", widgets[0])
+            imported.add("form_field_closed", widgets[0])
         elif (field := field_of(widgets)) is None:
-            told.add("form_field_skipped", widgets[0])
+            imported.add("form_field_skipped", widgets[0])
         else:
             fields.append(field)
             for widget in widgets:
                 _clear(widget)
             if any(widget.turned for widget in widgets):
-                told.add("form_field_turned", widgets[0])
-    report += told.notices(fields)
+                imported.add("form_field_turned", widgets[0])
+    report += imported.notices(fields)
     return fields
 
 
@@ -94,14 +94,14 @@ def fillable_widgets(
     their fields: who compares versions of a signed file does not follow those that have several. Adobe's software shows
     nothing of what is in the fields of a form that has an XFA part."""
     form = pdf.Root.get("/AcroForm")
-    found: dict[int, list[Widget]] = {}
+    by_page: dict[int, list[Widget]] = {}
     if not isinstance(form, pikepdf.Dictionary) or "/XFA" in form:
-        return found
-    for widgets in _by_field(_widgets(pdf, pages, _Told(""))):
+        return by_page
+    for widgets in _by_field(_widgets(pdf, pages, _ImportReport(""))):
         widget = widgets[0]
         if len(widgets) == 1 and _is_writable(widget, signatures) and not holds_value(widgets) and field_of(widgets):
-            found.setdefault(widget.area.page, []).append(widget)
-    return found
+            by_page.setdefault(widget.area.page, []).append(widget)
+    return by_page
 
 
 def _is_closed(widgets: Sequence[Widget], signatures: ExistingSignatures) -> bool:
@@ -127,7 +127,7 @@ def has_fields(pdf: pikepdf.Pdf) -> bool:
     return any(not _is_signature(widget) for widget in widgets)
 
 
-class _Told:
+class _ImportReport:
     """What the report says: one line for each thing that became of form fields, with their names."""
 
     def __init__(self, document: str) -> None:
@@ -138,7 +138,7 @@ class _Told:
         self._names[code].append((widget.name, widget.area.page))
 
     def notices(self, fields: Sequence[TagField]) -> list[Notice]:
-        told = []
+        notices = []
         if fields:
             kinds = Counter(field.type.value for field in fields)
             counted = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
@@ -146,18 +146,18 @@ class _Told:
                 "form fields of the PDF became fields" if len(fields) > 1 else "form field of the PDF became a field"
             )
             message = f"{len(fields):,} {became}: {counted}."
-            told.append(Notice(code="form_fields_imported", message=message, document=self._document))
-        for code, found in self._names.items():
-            if found:
-                told.append(self._notice(code, list(dict.fromkeys(found))))
-        return told
+            notices.append(Notice(code="form_fields_imported", message=message, document=self._document))
+        for code, places in self._names.items():
+            if places:
+                notices.append(self._notice(code, list(dict.fromkeys(places))))
+        return notices
 
-    def _notice(self, code: str, found: list[tuple[str, int]]) -> Notice:
+    def _notice(self, code: str, places: list[tuple[str, int]]) -> Notice:
         one, several = _LEFT[code]
-        pages = {page for _, page in found}
-        names = [f"“{clean(name, 60)}”" for name, _ in found[:_MOST_NAMED]]
-        if len(found) > _MOST_NAMED:
-            names.append(f"{len(found) - _MOST_NAMED:,} more")
+        pages = {page for _, page in places}
+        names = [f"“{clean(name, 60)}”" for name, _ in places[:_MOST_NAMED]]
+        if len(places) > _MOST_NAMED:
+            names.append(f"{len(places) - _MOST_NAMED:,} more")
         if len(names) == 1:
             message = f"The form field {names[0]} {one}."
         else:
@@ -177,7 +177,7 @@ def _by_field(widgets: Iterator[Widget]) -> list[list[Widget]]:
     return list(groups.values())
 
 
-def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], told: _Told) -> Iterator[Widget]:
+def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], report: _ImportReport) -> Iterator[Widget]:
     """The widgets that are seen, page by page."""
     form = pdf.Root.get("/AcroForm")
     kids: dict[Any, dict[Any, int]] = {}
@@ -194,9 +194,9 @@ def _widgets(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], told: _Told) -> Ite
             widget.area.page = number
             if not shown or whole_of(annotation.get("/F")) & _HIDDEN:
                 if widget.kind != "/Sig" or "/V" not in widget.inherited:  # Most signatures are not meant to be seen.
-                    told.add("form_field_hidden" if shown else "form_field_off_page", widget)
+                    report.add("form_field_hidden" if shown else "form_field_off_page", widget)
             elif min(shown.width, shown.height) < _SMALLEST:
-                told.add("form_field_too_small", widget)
+                report.add("form_field_too_small", widget)
             else:
                 shown = _with_room(shown, visible) if widget.kind in ("/Tx", "/Ch") else shown
                 widget.area, widget.width = rectangle_to_area(shown, visible, page=number), shown.width
@@ -221,8 +221,8 @@ def _widget(
     key = field.objgen if field.objgen != (0, 0) else place
     names = [text_of(node["/T"]) for node in reversed(chain) if isinstance(node.get("/T"), pikepdf.String)]
     if key not in kids:
-        own = [kid.objgen for kid in items_of(field.get("/Kids")) if isinstance(kid, pikepdf.Dictionary)]
-        kids[key] = {kid: index for index, kid in enumerate(own)}
+        own_kids = [kid.objgen for kid in items_of(field.get("/Kids")) if isinstance(kid, pikepdf.Dictionary)]
+        kids[key] = {kid: index for index, kid in enumerate(own_kids)}
     kid = kids[key].get(annotation.objgen, len(kids[key]))
     path = ".".join(names)
     return Widget(annotation, key, _name(path), inherited, _NOWHERE.model_copy(), kid=kid, path=path)

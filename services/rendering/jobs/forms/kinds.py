@@ -62,7 +62,7 @@ def holds_value(widgets: Sequence[Widget]) -> bool:
             return any(isinstance(mark, pikepdf.Name) and mark not in ("/Off", "/") for mark in marks)
         case "/Ch":
             chosen = items_of(value) if isinstance(value, pikepdf.Array) else [value]
-            return any(text_of(one).strip() and not is_placeholder(_label(first, one)) for one in chosen)
+            return any(text_of(option).strip() and not is_placeholder(_label(first, option)) for option in chosen)
     return value is not None and bool(text_of(value).strip() if isinstance(value, pikepdf.String) else value)
 
 

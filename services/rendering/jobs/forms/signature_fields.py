@@ -69,14 +69,14 @@ def _opened(data: bytes) -> pikepdf.Pdf:
     return pdf
 
 
-def removed(data: bytes, kept: Iterable[SignatureField]) -> Iterator[tuple[SignatureField, bytes]]:
+def removed(data: bytes, remaining: Iterable[SignatureField]) -> Iterator[tuple[SignatureField, bytes]]:
     """The signatures that an earlier version of the file carries and this one does not, each with that version of the file.
 
     A signature says itself where the version ends that it was made for, and an update leaves those bytes where they are.
     """
-    held = {entry.byte_range for entry in kept}
+    ranges = {entry.byte_range for entry in remaining}
     named = {tuple(map(int, match.groups())) for match in _BYTE_RANGE.finditer(data)}
-    for end in sorted({sum(numbers[-2:]) for numbers in named - held}):
+    for end in sorted({sum(numbers[-2:]) for numbers in named - ranges}):
         if end >= len(data) or b"%%EOF" not in data[max(0, end - _LARGEST_TAIL - 5) : end]:
             continue
         earlier = data[:end]
@@ -84,7 +84,7 @@ def removed(data: bytes, kept: Iterable[SignatureField]) -> Iterator[tuple[Signa
             entries, _ = read(earlier)
         except Refused:
             continue  # what looks like a signature there is a text or an attachment
-        yield from ((entry, earlier) for entry in entries if entry.end == end and entry.byte_range not in held)
+        yield from ((entry, earlier) for entry in entries if entry.end == end and entry.byte_range not in ranges)
 
 
 def structure_problem(data: bytes, warnings: Iterable[str]) -> str | None:
@@ -129,8 +129,8 @@ def fields_of(pdf: pikepdf.Pdf) -> Iterator[SignatureField]:
         if not isinstance(node, pikepdf.Dictionary) or (node.is_indirect and node.objgen in seen):
             continue
         seen.add(node.objgen)
-        own = _text(node.get("/T"))
-        name = f"{parent}.{own}" if parent and own else own or parent
+        own_name = _text(node.get("/T"))
+        name = f"{parent}.{own_name}" if parent and own_name else own_name or parent
         kind = node.get("/FT", kind)
         value = node.get("/V")
         if kind == "/Sig" and isinstance(value, pikepdf.Dictionary):

@@ -37,7 +37,7 @@ def external_urls(html: str, assets: Mapping[str, bytes] | None = None) -> list[
     assets = assets or {}
     root = tinyhtml5.parse(html, namespace_html_elements=False)
     base = next((element.get("href", "") for element in root.iter("base")), "")
-    found: dict[str, None] = {}
+    urls: dict[str, None] = {}
     waiting = [_joined(base, url.strip()) for url in _urls_of(root)]
     seen = set()
     while waiting:
@@ -50,10 +50,10 @@ def external_urls(html: str, assets: Mapping[str, bytes] | None = None) -> list[
         if url in assets:
             waiting += [_joined(url, other) for other in _css_urls(assets[url][:2_000_000].decode("utf-8", "ignore"))]
         else:
-            found[url] = None
-    if len(found) > MOST_URLS:
+            urls[url] = None
+    if len(urls) > MOST_URLS:
         raise Refused(f"The HTML loads more than {MOST_URLS} files.")
-    return list(found)
+    return list(urls)
 
 
 def _joined(base: str, url: str) -> str:

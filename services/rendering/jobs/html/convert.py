@@ -185,12 +185,12 @@ def _part(source: str, place: str) -> Any:
     root = _parse(source)
     part = root.makeelement("div", {"class": f"countersign-{place}"})
     for section in ("head", "body"):
-        found = root.find(section)
-        if found is None:
+        element = root.find(section)
+        if element is None:
             continue
         if section == "body":
-            part.text = found.text
-        part.extend([child for child in found if section == "body" or child.tag in ("style", "link")])
+            part.text = element.text
+        part.extend([child for child in element if section == "body" or child.tag in ("style", "link")])
     return part
 
 
@@ -229,8 +229,8 @@ def _render(root: Any, style: str, fetcher: ClosedFetcher) -> Any:
     document.base_url = next((element.get("href") for element in root.iter("base")), None)
     sheet = CSS(string=style, url_fetcher=fetcher, font_config=fonts)
     if _shows_emoji("".join(root.itertext())):
-        own = ClosedFetcher({_EMOJI_URL: (OWN_FOLDER / "NotoColorEmoji.ttf").read_bytes()})
-        CSS(string=_EMOJI_FACE, url_fetcher=own, font_config=fonts)
+        own_fetcher = ClosedFetcher({_EMOJI_URL: (OWN_FOLDER / "NotoColorEmoji.ttf").read_bytes()})
+        CSS(string=_EMOJI_FACE, url_fetcher=own_fetcher, font_config=fonts)
     return document.render(font_config=fonts, stylesheets=[sheet], presentational_hints=False, pdf_forms=False)
 
 

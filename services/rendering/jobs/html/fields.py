@@ -68,11 +68,11 @@ class HtmlFields:
 def close_field_tags(html: str) -> str:
     """HTML knows no self-closing elements: ``<text-field/>``, or a tag that its author did not close, would swallow all
     that follows."""
-    found = list(_FIELD_TAG.finditer(html))
+    tags = list(_FIELD_TAG.finditer(html))
     closed_next: dict[str, bool] = {}
     parts: list[str] = []
     end = len(html)
-    for tag in reversed(found):
+    for tag in reversed(tags):
         name = tag[2].lower()
         if not tag[1] and (tag[3].endswith("/") or not closed_next.get(name, False)):
             parts += [html[tag.end() : end], f"<{tag[2]}{tag[3].removesuffix('/')}></{tag[2]}>"]

@@ -115,7 +115,7 @@ def _clean_annotations(page: pikepdf.Dictionary, removed: Counter[str]) -> None:
     annotations = page.get("/Annots")
     if not isinstance(annotations, pikepdf.Array):
         return
-    kept = []
+    remaining = []
     for annotation in annotations:
         if not isinstance(annotation, pikepdf.Dictionary):
             continue
@@ -127,8 +127,8 @@ def _clean_annotations(page: pikepdf.Dictionary, removed: Counter[str]) -> None:
             if subtype == "/FileAttachment" or not isinstance(annotation.get("/AP"), pikepdf.Dictionary):
                 continue
             annotation["/Subtype"] = pikepdf.Name.Stamp
-        kept.append(annotation)
-    page["/Annots"] = pikepdf.Array(kept)
+        remaining.append(annotation)
+    page["/Annots"] = pikepdf.Array(remaining)
 
 
 def _sweep(item: Any, removed: Counter[str]) -> None:
@@ -155,10 +155,10 @@ def _inside(values: Any) -> Iterator[Any]:
 def _clean_array(key: str, value: pikepdf.Array, removed: Counter[str]) -> None:
     """``key`` of its holder: an array of actions is only where actions are. Elsewhere an element with /S is the range of page
     labels, an output intent or a structure element, and goes only when it is an action that does harm."""
-    kept = [child for child in value if not _is_dropped(key, child)]
-    if len(kept) < len(value):
-        removed["action"] += len(value) - len(kept)
-        value[:] = kept
+    remaining = [child for child in value if not _is_dropped(key, child)]
+    if len(remaining) < len(value):
+        removed["action"] += len(value) - len(remaining)
+        value[:] = remaining
 
 
 def _clean_dictionary(value: Any, removed: Counter[str]) -> None:

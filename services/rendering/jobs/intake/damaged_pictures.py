@@ -12,7 +12,7 @@ _START_OF_JPEG = b"\xff\xd8"
 
 def damaged_pictures(pdf: pikepdf.Pdf) -> list[pikepdf.Stream]:
     """JPEG pictures in whose data no JPEG begins; masks of other pictures are not among them."""
-    masks, found = set(), []
+    masks, damaged = set(), []
     for item in pdf.objects:
         if not isinstance(item, pikepdf.Stream) or item.get("/Subtype") != "/Image":
             continue
@@ -20,8 +20,8 @@ def damaged_pictures(pdf: pikepdf.Pdf) -> list[pikepdf.Stream]:
             masks.add(item.SMask.objgen)
         filters = items_of(item.get("/Filter")) or [item.get("/Filter")]
         if len(filters) == 1 and filters[0] in _JPEG and _START_OF_JPEG not in item.read_raw_bytes():
-            found.append(item)
-    return [item for item in found if item.objgen not in masks]
+            damaged.append(item)
+    return [item for item in damaged if item.objgen not in masks]
 
 
 def blank(pictures: list[pikepdf.Stream]) -> None:

@@ -112,16 +112,16 @@ def _picture(page: pdfium.PdfPage, scale: float) -> Image.Image:
     return picture
 
 
-def _differing(one: Image.Image, other: Image.Image) -> Image.Image:
+def _differing(picture: Image.Image, other: Image.Image) -> Image.Image:
     """White where they differ."""
-    return _white(ImageChops.difference(one, other), 20)
+    return _white(ImageChops.difference(picture, other), 20)
 
 
-def _differing_beyond_edges(one: Image.Image, other: Image.Image) -> Image.Image:
+def _differing_beyond_edges(picture: Image.Image, other: Image.Image) -> Image.Image:
     """White where a pixel differs from all of its neighbours in the other picture."""
     differences = [
         ImageChops.lighter(ImageChops.subtract(a, b.filter(_LIGHTEST)), ImageChops.subtract(b.filter(_DARKEST), a))
-        for a, b in ((one, other), (other, one))
+        for a, b in ((picture, other), (other, picture))
     ]
     return _white(ImageChops.lighter(*differences), 24)
 
@@ -132,9 +132,9 @@ def _white(difference: Image.Image, seen: int) -> Image.Image:
     return strongest.point([0] * seen + [255] * (256 - seen))
 
 
-def _is_lost(one: Image.Image, other: Image.Image, box: Box) -> bool:
-    """Something is to be seen there in ``one``, and nothing in ``other``; both are gray."""
-    return _contrast(one.crop(box)) > 64 and _contrast(other.crop(box)) <= 8
+def _is_lost(picture: Image.Image, other: Image.Image, box: Box) -> bool:
+    """Something is to be seen there in ``picture``, and nothing in ``other``; both are gray."""
+    return _contrast(picture.crop(box)) > 64 and _contrast(other.crop(box)) <= 8
 
 
 def _contrast(picture: Image.Image) -> int:

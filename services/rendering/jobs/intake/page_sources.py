@@ -48,8 +48,8 @@ class _Sources:
             at = waiting.pop()
             if at not in seen:
                 seen.add(at)
-                one, references = self._known.get(at) or self._look_at(at)
-                digest.update(one)
+                part, references = self._known.get(at) or self._look_at(at)
+                digest.update(part)
                 waiting += references
         return digest.digest()
 
@@ -62,8 +62,8 @@ class _Sources:
             text = item.unparse(resolved=True)
         else:
             text = repr(item).encode()
-        found = self._known[at] = blake2b(text + b"\0" + data, digest_size=16).digest(), _references(text)
-        return found
+        entry = self._known[at] = blake2b(text + b"\0" + data, digest_size=16).digest(), _references(text)
+        return entry
 
 
 def _references(text: bytes) -> list[Number]:

@@ -48,8 +48,10 @@ def picture_document(data: bytes, kind: str, *, name: str, most_pages: int) -> P
         if picture.width * picture.height > most:
             raise Refused(f"The {kind} picture has more than {most // 1_000_000} million pixels.")
         frames = int(getattr(picture, "n_frames", 1))
-        made = [_add_page(pdf, embed(pdf, frame, data, kind)) for frame in _frames(picture, frames, kind, most_pages)]
-    report = [_converted(kind, made, name)]
+        embedded = [
+            _add_page(pdf, embed(pdf, frame, data, kind)) for frame in _frames(picture, frames, kind, most_pages)
+        ]
+    report = [_converted(kind, embedded, name)]
     if frames > 1 and kind in _MOVING:
         message = f"The {kind} picture moves; the page shows the first of its {frames:,} frames."
         report.append(Notice(code="picture_frames_dropped", message=message, document=name))
@@ -103,12 +105,12 @@ def _placed(orientation: int, width: float, height: float) -> tuple[float, float
     }.get(orientation, (width, 0, 0, height, 0, 0))
 
 
-def _converted(kind: str, made: list[Embedded], name: str) -> Notice:
-    if len(made) == 1:
-        width, height = made[0].upright_size
-        message = f"The {kind} picture of {width:,} x {height:,} pixels became a page; it was {made[0].way}."
+def _converted(kind: str, pictures: list[Embedded], name: str) -> Notice:
+    if len(pictures) == 1:
+        width, height = pictures[0].upright_size
+        message = f"The {kind} picture of {width:,} x {height:,} pixels became a page; it was {pictures[0].way}."
     else:
-        ways = " or ".join(dict.fromkeys(one.way for one in made))
-        message = f"The {len(made):,} pictures of the {kind} file became a page each; they were {ways}."
+        ways = " or ".join(dict.fromkeys(picture.way for picture in pictures))
+        message = f"The {len(pictures):,} pictures of the {kind} file became a page each; they were {ways}."
     message += " What the file says of camera, place and time is left out."
     return Notice(code="picture_converted", message=message, document=name)

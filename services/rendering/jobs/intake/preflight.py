@@ -50,12 +50,12 @@ def page_notices(pdf: pikepdf.Pdf, pages: Sequence[VisiblePage], *, document: st
         for number, (page, visible) in enumerate(zip(pdf.pages, pages, strict=True), 1)
         if _is_cropped(media_box(page), visible.box)
     ]
-    found = {"pages_turned": turned, "pages_cropped": cropped, "pages_scaled": scaled}
-    return [_of_pages(code, numbers, document) for code, numbers in found.items() if numbers]
+    by_code = {"pages_turned": turned, "pages_cropped": cropped, "pages_scaled": scaled}
+    return [_of_pages(code, numbers, document) for code, numbers in by_code.items() if numbers]
 
 
 def _is_cropped(media: Rectangle, box: Rectangle) -> bool:
-    return any(abs(one - other) > 1 for one, other in zip(media, box, strict=True))
+    return any(abs(edge - other) > 1 for edge, other in zip(media, box, strict=True))
 
 
 def _of_pages(code: str, numbers: Sequence[int], document: str) -> Notice:

@@ -147,7 +147,9 @@ def _prepare_unsigned(
     redrawn = _places(left_to_readers, pages)
     report += draw_missing_appearances(pdf, document=name)
     redrawn += _places(left_to_readers, pages)
-    arrows = _places([(number, one) for number, one in left_to_readers if _is_empty_choice(one)], pages)
+    arrows = _places(
+        [(number, annotation) for number, annotation in left_to_readers if _is_empty_choice(annotation)], pages
+    )
     if flatten:
         if has_form(pdf):
             report.append(Notice(code="flattened", message="The form fields became part of the pages.", document=name))
@@ -158,12 +160,12 @@ def _prepare_unsigned(
     _normalise(pdf, pages)
     report += mend_fonts(pdf, document=name)
     file = saved(pdf)
-    found = find_tags(file, pages, document=name, surroundings=surroundings)
-    report += content_notices(pdf, found.textless, document=name)
-    if remove_tags and found.tags:
-        file, kept = remove_tag_text(pdf, file, found.tags, document=name)
-        found.report += kept
-    fields = tag_fields(found.tags, document=name, report=found.report) + fields
+    tags_found = find_tags(file, pages, document=name, surroundings=surroundings)
+    report += content_notices(pdf, tags_found.textless, document=name)
+    if remove_tags and tags_found.tags:
+        file, unremoved = remove_tag_text(pdf, file, tags_found.tags, document=name)
+        tags_found.report += unremoved
+    fields = tag_fields(tags_found.tags, document=name, report=tags_found.report) + fields
     if len(fields) > MOST_FIELDS:
         raise Refused(f"The document has more than {MOST_FIELDS:,} fields.")
     sealed = file
@@ -178,11 +180,11 @@ def _prepare_unsigned(
     free = (
         arrows
         + hidden
-        + [area for one in fields for area in one.areas]
-        + [area for tag in found.tags for area in tag_areas(tag)]
+        + [area for field in fields for area in field.areas]
+        + [area for tag in tags_found.tags for area in tag_areas(tag)]
     )
     report += compare_pages(data, sealed, doubtful, LeftOut(free, redrawn), document=name)
-    return Prepared(file, _sizes(pages), fields, signed=False, report=report + found.report)
+    return Prepared(file, _sizes(pages), fields, signed=False, report=report + tags_found.report)
 
 
 def _claimed(pdf: pikepdf.Pdf, name: str) -> list[Notice]:
@@ -201,19 +203,20 @@ def _annotated(pdf: pikepdf.Pdf) -> set[int]:
     return {
         number
         for number, page in enumerate(pdf.pages, 1)
-        for one in items_of(page.obj.get("/Annots"))
-        if isinstance(one, pikepdf.Dictionary) and (one.get("/Subtype") != pikepdf.Name.Link or "/AP" in one)
+        for annotation in items_of(page.obj.get("/Annots"))
+        if isinstance(annotation, pikepdf.Dictionary)
+        and (annotation.get("/Subtype") != pikepdf.Name.Link or "/AP" in annotation)
     }
 
 
 def _left_to_readers(pdf: pikepdf.Pdf) -> list[tuple[int, pikepdf.Dictionary]]:
     """What each reader draws in its own way, with its page (from 1): form fields, and annotations without an appearance."""
     return [
-        (number, one)
+        (number, annotation)
         for number, page in enumerate(pdf.pages, 1)
-        for one in items_of(page.obj.get("/Annots"))
-        if isinstance(one, pikepdf.Dictionary)
-        and (one.get("/Subtype") == pikepdf.Name.Widget or is_without_appearance(one))
+        for annotation in items_of(page.obj.get("/Annots"))
+        if isinstance(annotation, pikepdf.Dictionary)
+        and (annotation.get("/Subtype") == pikepdf.Name.Widget or is_without_appearance(annotation))
     ]
 
 
@@ -226,15 +229,15 @@ def _is_empty_choice(widget: pikepdf.Dictionary) -> bool:
 
 
 def _places(annotations: Sequence[tuple[int, pikepdf.Dictionary]], pages: Sequence[VisiblePage]) -> list[Area]:
-    found = []
+    areas = []
     for number, annotation in annotations:
-        corners = [number_of(one, math.nan) for one in items_of(annotation.get("/Rect"))]
-        if len(corners) == 4 and all(abs(one) <= _FARTHEST for one in corners):
+        corners = [number_of(coordinate, math.nan) for coordinate in items_of(annotation.get("/Rect"))]
+        if len(corners) == 4 and all(abs(coordinate) <= _FARTHEST for coordinate in corners):
             x0, y0, x1, y1 = corners
             rectangle = Rectangle(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
             visible = pages[number - 1]
-            found.append(rectangle_to_area(visible.from_default_space(rectangle), visible, page=number))
-    return found
+            areas.append(rectangle_to_area(visible.from_default_space(rectangle), visible, page=number))
+    return areas
 
 
 def _mended_notices(pdf: pikepdf.Pdf, signatures: ExistingSignatures, *, damaged: bool, name: str) -> list[Notice]:
@@ -289,14 +292,14 @@ def _prepare_signed(
     # `pdf` is thrown away: its fonts are mended to read the tags.
     fonts = mend_fonts(pdf, document=name)
     report += [notice for notice in fonts if notice.code != "font_mended"]
-    found = find_tags(saved(pdf) if fonts else data, pages, document=name)
-    report += content_notices(pdf, found.textless, document=name, signed=True)
-    tags = tag_fields(found.tags, document=name, report=found.report)
+    tags_found = find_tags(saved(pdf) if fonts else data, pages, document=name)
+    report += content_notices(pdf, tags_found.textless, document=name, signed=True)
+    tags = tag_fields(tags_found.tags, document=name, report=tags_found.report)
     if signatures.form_only:
         for tag in tags:
             tag.areas = []
     fields = tags + fields
-    if found.tags:
+    if tags_found.tags:
         message = "The text of the field tags stays visible, because removing it would break the signatures."
         report.append(Notice(code="tags_kept", message=message, document=name))
     if flatten and has_form(pdf):
@@ -305,7 +308,7 @@ def _prepare_signed(
     if remove_active_content(pdf):  # `pdf` is thrown away: this only tells what there is.
         message = "Scripts, actions or attachments stay in the PDF, because removing them would break the signatures."
         report.append(Notice(code="active_content_kept", message=message, document=name))
-    return Prepared(data, sizes, fields, signed=True, report=report + found.report)
+    return Prepared(data, sizes, fields, signed=True, report=report + tags_found.report)
 
 
 def _form_only(name: str) -> Notice:

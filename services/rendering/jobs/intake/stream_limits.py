@@ -131,7 +131,7 @@ def _flate(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def _lzw_lengths(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """As many zero bytes as LZW would give: only the lengths of the table's entries are kept (ISO 32000-2, 7.4.4)."""
     lengths = [1] * 256 + [0, 0]
-    bits = value = previous = made = 0
+    bits = value = previous = produced = 0
     width = 9
     for byte in b"".join(chunks):
         value = (value << 8 | byte) & 0xFFFFFF
@@ -151,11 +151,11 @@ def _lzw_lengths(chunks: Iterable[bytes]) -> Iterator[bytes]:
             lengths.append(previous + 1)
         previous = length
         width = min(12, max(9, (len(lengths) + 1).bit_length()))
-        made += length
-        if made >= _CHUNK:
-            yield bytes(made)
-            made = 0
-    yield bytes(made)
+        produced += length
+        if produced >= _CHUNK:
+            yield bytes(produced)
+            produced = 0
+    yield bytes(produced)
 
 
 def _run_length(chunks: Iterable[bytes]) -> Iterator[bytes]:

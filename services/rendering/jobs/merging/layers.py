@@ -28,24 +28,24 @@ class Layers:
         properties = source.Root.get("/OCProperties")
         if not isinstance(properties, Dictionary):
             return
-        layers = [one for one in items_of(properties.get("/OCGs"))[:_MOST_LAYERS] if isinstance(one, Dictionary)]
-        layers = [one for one in layers if one.is_indirect]
-        shown = properties.get("/D")
-        shown = shown if isinstance(shown, Dictionary) else Dictionary()
-        on = {one.objgen for one in items_of(shown.get("/ON")) if isinstance(one, Dictionary)}
-        off = {one.objgen for one in items_of(shown.get("/OFF")) if isinstance(one, Dictionary)}
-        if name_of(shown.get("/BaseState")) == "/OFF":
-            off |= {one.objgen for one in layers} - on
+        layers = [layer for layer in items_of(properties.get("/OCGs"))[:_MOST_LAYERS] if isinstance(layer, Dictionary)]
+        layers = [layer for layer in layers if layer.is_indirect]
+        defaults = properties.get("/D")
+        defaults = defaults if isinstance(defaults, Dictionary) else Dictionary()
+        on = {layer.objgen for layer in items_of(defaults.get("/ON")) if isinstance(layer, Dictionary)}
+        off = {layer.objgen for layer in items_of(defaults.get("/OFF")) if isinstance(layer, Dictionary)}
+        if name_of(defaults.get("/BaseState")) == "/OFF":
+            off |= {layer.objgen for layer in layers} - on
         for layer in layers:
             copy = self._target.copy_foreign(layer)
             self._all.append(copy)
             if layer.objgen in off:
                 self._off.append(copy)
-        for key, found in self._lists.items():
-            items = shown.get(key)
+        for key, merged in self._lists.items():
+            items = defaults.get(key)
             if isinstance(items, Array) and len(items):
                 copied = self._target.copy_foreign(source.make_indirect(items))
-                found += list(copied)
+                merged += list(copied)
 
     def write(self) -> None:
         if not self._all:

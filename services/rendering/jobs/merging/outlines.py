@@ -52,8 +52,8 @@ def bookmarks(source: pikepdf.Pdf, first_page: int) -> list[Bookmark]:
         return []
     pages = {page.obj.objgen: first_page + index for index, page in enumerate(source.pages)}
     named = dict(_destinations(source))
-    found: list[Bookmark] = []
-    waiting: list[tuple[Any, list[Bookmark], int]] = [(outlines.get("/First"), found, 0)]
+    bookmarks: list[Bookmark] = []
+    waiting: list[tuple[Any, list[Bookmark], int]] = [(outlines.get("/First"), bookmarks, 0)]
     seen: set[tuple[int, int]] = set()
     while waiting and len(seen) < _MOST_BOOKMARKS:
         item, among, depth = waiting.pop()
@@ -64,7 +64,7 @@ def bookmarks(source: pikepdf.Pdf, first_page: int) -> list[Bookmark]:
         waiting.append((item.get("/Next"), among, depth))
         if depth < _DEEPEST:
             waiting.append((item.get("/First"), among[-1].kids, depth + 1))
-    return found
+    return bookmarks
 
 
 def write_bookmarks(target: pikepdf.Pdf, all_of_them: list[Bookmark]) -> None:
@@ -76,26 +76,26 @@ def write_bookmarks(target: pikepdf.Pdf, all_of_them: list[Bookmark]) -> None:
 
 def labels(source: pikepdf.Pdf, first_page: int) -> list[Label]:
     """Those of a file; empty when it has none."""
-    found = {}
+    by_page = {}
     for number, label in entries(source.Root.get("/PageLabels"), "/Nums"):
         page = whole_of(number, -1)
         if isinstance(label, Dictionary) and 0 <= page < len(source.pages):
             style = name_of(label.get("/S"))
             start = max(whole_of(label.get("/St"), 1), 1)
             prefix = text_of(label.get("/P"))[:_LONGEST_TITLE]
-            found[page] = Label(first_page + page, style if style in _STYLES else None, prefix, start)
-    return [found[page] for page in sorted(found)]
+            by_page[page] = Label(first_page + page, style if style in _STYLES else None, prefix, start)
+    return [by_page[page] for page in sorted(by_page)]
 
 
 def write_labels(target: pikepdf.Pdf, of_files: list[tuple[int, list[Label]]]) -> None:
     """``of_files``: index of the first page, labels. A file without labels counts from 1, as it does alone."""
-    if not any(found for _, found in of_files):
+    if not any(file_labels for _, file_labels in of_files):
         return
     numbers = Array()
-    for first_page, found in of_files:
-        if not found or found[0].page != first_page:
-            found = [Label(first_page, "/D", "", 1), *found]
-        for label in found:
+    for first_page, file_labels in of_files:
+        if not file_labels or file_labels[0].page != first_page:
+            file_labels = [Label(first_page, "/D", "", 1), *file_labels]
+        for label in file_labels:
             entry = Dictionary(St=label.start)
             if label.style:
                 entry.S = Name(label.style)
@@ -107,12 +107,12 @@ def write_labels(target: pikepdf.Pdf, of_files: list[tuple[int, list[Label]]]) -
 
 
 def _bookmark(item: pikepdf.Dictionary, pages: Mapping[Any, int], named: Mapping[str, Any]) -> Bookmark:
-    made = Bookmark(text_of(item.get("/Title"))[:_LONGEST_TITLE], is_open=whole_of(item.get("/Count"), 0) >= 0)
+    bookmark = Bookmark(text_of(item.get("/Title"))[:_LONGEST_TITLE], is_open=whole_of(item.get("/Count"), 0) >= 0)
     destination, action = item.get("/Dest"), item.get("/A")
     if destination is None and isinstance(action, Dictionary):
         if action.get("/S") == "/URI":
             url = text_of(action.get("/URI"))
-            made.url = url if url.lower().startswith(("http://", "https://", "mailto:")) else None
+            bookmark.url = url if url.lower().startswith(("http://", "https://", "mailto:")) else None
         elif action.get("/S") == "/GoTo":
             destination = action.get("/D")
     if isinstance(destination, String | Name):
@@ -121,10 +121,10 @@ def _bookmark(item: pikepdf.Dictionary, pages: Mapping[Any, int], named: Mapping
         destination = destination.get("/D")
     parts = items_of(destination)
     if parts and isinstance(parts[0], Dictionary) and parts[0].objgen in pages:
-        made.page = pages[parts[0].objgen]
+        bookmark.page = pages[parts[0].objgen]
         fit = name_of(parts[1]) if len(parts) > 1 else ""
-        made.view = [Name(fit), *map(_number, parts[2 : 2 + _FITS[fit]])] if fit in _FITS else [Name.Fit]
-    return made
+        bookmark.view = [Name(fit), *map(_number, parts[2 : 2 + _FITS[fit]])] if fit in _FITS else [Name.Fit]
+    return bookmark
 
 
 def _destinations(source: pikepdf.Pdf) -> Iterator[tuple[str, Any]]:
@@ -151,18 +151,18 @@ def _number(value: Any) -> Any:
 
 def _write_level(target: pikepdf.Pdf, parent: pikepdf.Object, level: list[Bookmark]) -> int:
     """Returns how many are seen when ``parent`` is open. As deep as ``_DEEPEST``, so it may call itself."""
-    items = [target.make_indirect(Dictionary(Title=String(one.title), Parent=parent)) for one in level]
+    items = [target.make_indirect(Dictionary(Title=String(bookmark.title), Parent=parent)) for bookmark in level]
     seen = len(items)
-    for number, (one, item) in enumerate(zip(level, items, strict=True)):
-        if one.page is not None:
-            item.Dest = Array([target.pages[one.page].obj, *one.view])
-        elif one.url:
-            item.A = Dictionary(S=Name.URI, URI=String(one.url))
+    for number, (bookmark, item) in enumerate(zip(level, items, strict=True)):
+        if bookmark.page is not None:
+            item.Dest = Array([target.pages[bookmark.page].obj, *bookmark.view])
+        elif bookmark.url:
+            item.A = Dictionary(S=Name.URI, URI=String(bookmark.url))
         if number:
             item.Prev, items[number - 1].Next = items[number - 1], item
-        if one.kids:
-            inside = _write_level(target, item, one.kids)
-            item.Count = inside if one.is_open else -inside
-            seen += inside if one.is_open else 0
+        if bookmark.kids:
+            inside = _write_level(target, item, bookmark.kids)
+            item.Count = inside if bookmark.is_open else -inside
+            seen += inside if bookmark.is_open else 0
     parent.First, parent.Last = items[0], items[-1]
     return seen

@@ -183,26 +183,26 @@ def state_plainly(page: pikepdf.Page, visible: VisiblePage) -> None:
 
 def _matrix(box: Rectangle, rotation: int, unit: float) -> Matrix:
     """``/Rotate`` turns the page clockwise, so the way back to default user space turns counter-clockwise."""
-    one = 1 / unit
+    scale = 1 / unit
     match rotation:
         case 90:
-            return Matrix(0, one, -one, 0, box.right, box.bottom)
+            return Matrix(0, scale, -scale, 0, box.right, box.bottom)
         case 180:
-            return Matrix(-one, 0, 0, -one, box.right, box.top)
+            return Matrix(-scale, 0, 0, -scale, box.right, box.top)
         case 270:
-            return Matrix(0, -one, one, 0, box.left, box.top)
+            return Matrix(0, -scale, scale, 0, box.left, box.top)
         case _:
-            return Matrix(one, 0, 0, one, box.left, box.bottom)
+            return Matrix(scale, 0, 0, scale, box.left, box.bottom)
 
 
 def _inherited(page: pikepdf.Dictionary) -> dict[str, Any]:
     """MediaBox, CropBox and Rotate, from the page or the nearest ancestor that has them (ISO 32000-2, 7.7.3.4)."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for node in _with_ancestors(page):
         for key in ("/MediaBox", "/CropBox", "/Rotate"):
-            if key not in found and key in node:
-                found[key] = node[key]
-    return found
+            if key not in attributes and key in node:
+                attributes[key] = node[key]
+    return attributes
 
 
 def _with_ancestors(node: Any) -> Iterator[pikepdf.Dictionary]:
@@ -226,9 +226,9 @@ def _box(value: Any) -> Rectangle | None:
     return box if box.width > 0 and box.height > 0 else None
 
 
-def _intersection(one: Rectangle, other: Rectangle) -> Rectangle | None:
+def _intersection(box: Rectangle, other: Rectangle) -> Rectangle | None:
     both = Rectangle(
-        max(one.left, other.left), max(one.bottom, other.bottom), min(one.right, other.right), min(one.top, other.top)
+        max(box.left, other.left), max(box.bottom, other.bottom), min(box.right, other.right), min(box.top, other.top)
     )
     return both if both.width > 0 and both.height > 0 else None
 

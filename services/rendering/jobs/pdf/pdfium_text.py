@@ -168,22 +168,22 @@ class PageText:
         """Both ends included."""
         x, y = ctypes.c_double(), ctypes.c_double()
         to_x, to_y = ctypes.byref(x), ctypes.byref(y)
-        found = []
+        characters = []
         for index in range(first, last + 1):
             pdfium_raw.FPDFText_GetCharOrigin(self._text_page, index, to_x, to_y)
             code = pdfium_raw.FPDFText_GetUnicode(self._text_page, index)
-            found.append(Character(chr(code), x.value, y.value, self.is_generated(index)))
-        return found
+            characters.append(Character(chr(code), x.value, y.value, self.is_generated(index)))
+        return characters
 
     def origins(self, first: int, last: int) -> list[tuple[float, float]]:
         """Where the glyphs start on their baselines; both ends included."""
         numbers, page = self._numbers, self._address
         x, y, *_ = self._places
-        found = []
+        origins = []
         for index in range(first, last + 1):
             _get_origin(page, index, x, y)
-            found.append((numbers[0], numbers[1]))
-        return found
+            origins.append((numbers[0], numbers[1]))
+        return origins
 
     def is_continuous(self, first: int, last: int) -> bool:
         """Whether each character from ``first`` to ``last`` stands where the one before it on its line ends."""
@@ -230,12 +230,12 @@ class PageText:
         numbers = (ctypes.c_float * 4)()
         places = range(ctypes.addressof(numbers), ctypes.addressof(numbers) + 16, 4)
         page = ctypes.cast(self._page, ctypes.c_void_p).value
-        found: list[Box] = []
+        boxes: list[Box] = []
         for index in range(min(pdfium_raw.FPDFPage_CountObjects(self._page), _MOST_BOXES)):
-            drawn = _get_object(page, index)
-            if _get_type(drawn) != pdfium_raw.FPDF_PAGEOBJ_TEXT and _get_bounds(drawn, *places):
-                found.append((numbers[0], numbers[1], numbers[2], numbers[3]))
-        return found
+            is_drawn = _get_object(page, index)
+            if _get_type(is_drawn) != pdfium_raw.FPDF_PAGEOBJ_TEXT and _get_bounds(is_drawn, *places):
+                boxes.append((numbers[0], numbers[1], numbers[2], numbers[3]))
+        return boxes
 
 
 def page_texts(data: bytes, expected: int) -> Iterator[PageText]:

@@ -28,7 +28,7 @@ def whole_of(value: Any, default: int = 0) -> int:
 
 def rgb_of(value: Any) -> tuple[float, float, float] | None:
     """Of an array of 1, 3 or 4 components (gray, RGB, CMYK); None when it is none, or empty, which is transparent."""
-    parts = [min(max(number_of(one), 0.0), 1.0) for one in items_of(value)]
+    parts = [min(max(number_of(component), 0.0), 1.0) for component in items_of(value)]
     if len(parts) == 1:
         return parts[0], parts[0], parts[0]
     if len(parts) == 3:

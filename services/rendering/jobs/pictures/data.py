@@ -47,12 +47,12 @@ def embed(pdf: pikepdf.Pdf, picture: Image.Image, data: bytes, kind: str) -> Emb
     """``picture`` is opened and not decoded yet, ``data`` is its file, ``kind`` as ``picture_kind`` says. Pillow's errors come
     through."""
     profile = picture.info.get("icc_profile")
-    kept = None
+    embedded = None
     if kind == "JPEG":
-        kept = _kept_jpeg(pdf, picture, data, profile)
+        embedded = _kept_jpeg(pdf, picture, data, profile)
     elif kind == "PNG":
-        kept = _kept_png(pdf, picture, data, profile)
-    return kept or _encoded(pdf, picture, profile, lossy=_is_lossy(picture, data, kind))
+        embedded = _kept_png(pdf, picture, data, profile)
+    return embedded or _encoded(pdf, picture, profile, lossy=_is_lossy(picture, data, kind))
 
 
 # --- taken over

@@ -39,7 +39,7 @@ def bare_jpeg(data: bytes) -> JpegData | None:
 
 def _bare(data: bytes) -> JpegData | None:
     """Raises IndexError or ValueError where the file ends too early."""
-    kept = [_START]
+    segments = [_START]
     frame = b""
     adobe = False
     position = len(_START)
@@ -55,22 +55,22 @@ def _bare(data: bytes) -> JpegData | None:
             return None
         if marker == _SCAN:
             end = _end_of_scan(data, end)
-            kept.append(data[position - 2 : end])
+            segments.append(data[position - 2 : end])
         elif marker == _JFIF and content.startswith(b"JFIF\0"):
-            kept.append(_PLAIN_JFIF)
+            segments.append(_PLAIN_JFIF)
         elif marker == _ADOBE and content.startswith(b"Adobe"):
             adobe = True
-            kept.append(_ADOBE_HEADER + content[:12])
+            segments.append(_ADOBE_HEADER + content[:12])
         elif marker in _FRAMES or marker in _TABLES:
             frame = content if marker in _FRAMES else frame
             if marker in _FRAMES - _FRAMES_IN_PDF:
                 return None
-            kept.append(segment)
+            segments.append(segment)
         position = end
     if len(frame) < 6 or frame[0] != 8 or frame[5] not in (1, 3, 4):
         return None
     height, width = int.from_bytes(frame[1:3], "big"), int.from_bytes(frame[3:5], "big")
-    return JpegData(b"".join([*kept, b"\xff\xd9"]), width, height, frame[5], adobe)
+    return JpegData(b"".join([*segments, b"\xff\xd9"]), width, height, frame[5], adobe)
 
 
 def _next_marker(data: bytes, position: int) -> tuple[int, int]:

@@ -53,8 +53,8 @@ def _in_form(form: Stream, depth: int) -> Iterator[str]:
 
 def _named(resources: object, name: bytes) -> Stream | None:
     objects = resources.get("/XObject") if isinstance(resources, pikepdf.Dictionary) else None
-    found = objects.get("/" + name.decode("ascii", "replace")) if isinstance(objects, pikepdf.Dictionary) else None
-    return found if isinstance(found, Stream) else None
+    entry = objects.get("/" + name.decode("ascii", "replace")) if isinstance(objects, pikepdf.Dictionary) else None
+    return entry if isinstance(entry, Stream) else None
 
 
 def _places(page: pdfium.PdfPage) -> Iterator[Rectangle]:
@@ -63,15 +63,15 @@ def _places(page: pdfium.PdfPage) -> Iterator[Rectangle]:
         yield from _places_in(page, forms[-1], _matrix(forms[-1]), 0)
 
 
-def _places_in(page: pdfium.PdfPage, form: pdfium.PdfObject, way: Matrix, depth: int) -> Iterator[Rectangle]:
+def _places_in(page: pdfium.PdfPage, form: pdfium.PdfObject, matrix: Matrix, depth: int) -> Iterator[Rectangle]:
     if depth >= _DEEPEST:
         return
-    for one in page.get_objects(max_depth=1, form=form):
-        if one.type == raw.FPDF_PAGEOBJ_IMAGE:
-            yield way.after(_matrix(one)).bounds(_UNIT_SQUARE)
-        elif one.type == raw.FPDF_PAGEOBJ_FORM:
-            yield from _places_in(page, one, way.after(_matrix(one)), depth + 1)
+    for object_ in page.get_objects(max_depth=1, form=form):
+        if object_.type == raw.FPDF_PAGEOBJ_IMAGE:
+            yield matrix.after(_matrix(object_)).bounds(_UNIT_SQUARE)
+        elif object_.type == raw.FPDF_PAGEOBJ_FORM:
+            yield from _places_in(page, object_, matrix.after(_matrix(object_)), depth + 1)
 
 
-def _matrix(one: pdfium.PdfObject) -> Matrix:
-    return Matrix(*one.get_matrix().get())
+def _matrix(object_: pdfium.PdfObject) -> Matrix:
+    return Matrix(*object_.get_matrix().get())

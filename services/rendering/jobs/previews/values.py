@@ -62,10 +62,10 @@ def draw_values(
     until = clock() + _SECONDS
     paper = _Paper(request, attachments)
     answers: list[tuple[DrawnArea, _Sheet | None]] = []
-    for wanted in request.areas:
+    for requested in request.areas:
         if answers and clock() > until - _SECONDS / 2:
             break
-        answers.append(paper.add(wanted))
+        answers.append(paper.add(requested))
     drawn: list[DrawnArea] = []
     size = 0
     with open_document(paper.saved()) as document:
@@ -92,12 +92,12 @@ class _Paper:
         self._pages: dict[str, list[PageSize]] = {document.uuid: document.pages for document in request.documents}
         self._first = request.documents[0].uuid if request.documents else ""
 
-    def add(self, wanted: AreaToDraw) -> tuple[DrawnArea, _Sheet | None]:
-        answer = DrawnArea(field_uuid=wanted.field_uuid, area=wanted.area)
-        item = self._items.get(wanted.field_uuid)
-        if item is None or wanted.area >= len(item.field.areas):
+    def add(self, requested: AreaToDraw) -> tuple[DrawnArea, _Sheet | None]:
+        answer = DrawnArea(field_uuid=requested.field_uuid, area=requested.area)
+        item = self._items.get(requested.field_uuid)
+        if item is None or requested.area >= len(item.field.areas):
             return answer, None
-        area = item.field.areas[wanted.area]
+        area = item.field.areas[requested.area]
         pages = self._pages.get(area.attachment_uuid or self._first, [])
         if not 1 <= area.page <= len(pages):
             return answer, None

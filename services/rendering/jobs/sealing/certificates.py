@@ -123,16 +123,16 @@ def forget_root_key(directory: Path, now: datetime) -> bool:
     is there, and what is left to do is done the next time. Several processes may do it at once. Raises OSError where the
     folder cannot be written to, UnusableCertificate.
     """
-    path, found = directory / FILE, False
+    path, forgotten = directory / FILE, False
     if path.exists() and _holds_root_key(path):
         _put(path, _pem(_read(path, now)), os.replace)
-        found = True
+        forgotten = True
     for left in directory.glob(f"{_TEMPORARY}*"):  # of a process that was killed while it made the chain
         with contextlib.suppress(FileNotFoundError):
             if _holds_root_key(left):
                 left.unlink()
-                found = True
-    return found
+                forgotten = True
+    return forgotten
 
 
 def make(names: Names, key_type: KeyType, now: datetime) -> bytes:
@@ -180,14 +180,14 @@ def read_anchors(directory: Path | None) -> list[bytes]:
             continue
         data = path.read_bytes()
         try:
-            found = (
+            certificates = (
                 x509.load_pem_x509_certificates(data)
                 if b"-----BEGIN" in data
                 else [x509.load_der_x509_certificate(data)]
             )
         except ValueError as error:
             raise UnusableCertificate(f"{path} is not a certificate: {error}") from error
-        anchors.extend(certificate.public_bytes(serialization.Encoding.DER) for certificate in found)
+        anchors.extend(certificate.public_bytes(serialization.Encoding.DER) for certificate in certificates)
     return anchors
 
 

@@ -29,12 +29,16 @@ def material(data: bytes, signatures: Sequence[bytes]) -> SealMaterial:
 def _chain(encoded: bytes) -> list[x509.Certificate]:
     """The certificates of a CMS, the signer's first, each followed by its issuer."""
     content = cms.ContentInfo.load(encoded)["content"]
-    known = [one.chosen for one in content["certificates"] if one.name == "certificate"]
+    certificates = [certificate.chosen for certificate in content["certificates"] if certificate.name == "certificate"]
     serial = content["signer_infos"][0]["sid"].chosen["serial_number"].native
-    found = [one for one in known if one.serial_number == serial][:1]
-    while found and not found[-1].self_issued:
-        issuers = [one for one in known if one.subject == found[-1].issuer and one not in found]
+    chain = [certificate for certificate in certificates if certificate.serial_number == serial][:1]
+    while chain and not chain[-1].self_issued:
+        issuers = [
+            certificate
+            for certificate in certificates
+            if certificate.subject == chain[-1].issuer and certificate not in chain
+        ]
         if not issuers:
             break
-        found.append(issuers[0])
-    return found
+        chain.append(issuers[0])
+    return chain

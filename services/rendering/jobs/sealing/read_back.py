@@ -69,74 +69,76 @@ def check(
 def check_values(data: bytes, drawn: Sequence[Drawn], names: dict[str, str]) -> None:
     """Raises SealBroken naming the first field whose text or picture is not found in its place."""
     by_page: dict[int, list[Drawn]] = defaultdict(list)
-    for one in drawn:
-        if one.picture is not None or (one.text and one.text.strip()):
-            by_page[one.page].append(one)
+    for entry in drawn:
+        if entry.picture is not None or (entry.text and entry.text.strip()):
+            by_page[entry.page].append(entry)
     if not by_page:
         return
     readable = _with_annotations_on_pages(data)
     with open_document(readable) as document:
-        for page, wanted in sorted(by_page.items()):
-            _check_page(document, page, wanted, names)
-        pictured = {page: wanted for page, wanted in by_page.items() if any(one.picture for one in wanted)}
+        for page, expected in sorted(by_page.items()):
+            _check_page(document, page, expected, names)
+        pictured = {page: expected for page, expected in by_page.items() if any(entry.picture for entry in expected)}
         if pictured:
             with pikepdf.open(io.BytesIO(readable)) as pdf:
-                for page, wanted in sorted(pictured.items()):
+                for page, expected in sorted(pictured.items()):
                     opened = document[page - 1]
-                    _check_pictures(placed_pictures(pdf.pages[page - 1], opened), page, wanted, names)
+                    _check_pictures(placed_pictures(pdf.pages[page - 1], opened), page, expected, names)
                     opened.close()
 
 
-def _check_page(document: pdfium.PdfDocument, page: int, wanted: Sequence[Drawn], names: dict[str, str]) -> None:
+def _check_page(document: pdfium.PdfDocument, page: int, expected: Sequence[Drawn], names: dict[str, str]) -> None:
     opened = document[page - 1]
     try:
         text = opened.get_textpage()
         turned = _right_to_left(text.get_text_range(errors="ignore"))
-        for one in wanted:
-            if one.text and not is_shown(one.text, reading.text_in(text, one.rectangle, _SLACK), turned=turned):
-                raise _not_found(one, names)
+        for entry in expected:
+            if entry.text and not is_shown(entry.text, reading.text_in(text, entry.rectangle, _SLACK), turned=turned):
+                raise _not_found(entry, names)
         text.close()
     finally:
         opened.close()
 
 
 def _check_pictures(
-    there: list[tuple[str, Rectangle]], page: int, wanted: Sequence[Drawn], names: dict[str, str]
+    there: list[tuple[str, Rectangle]], page: int, expected: Sequence[Drawn], names: dict[str, str]
 ) -> None:
-    for one in wanted:
-        if one.picture is None:
+    for entry in expected:
+        if entry.picture is None:
             continue
-        digest, place = one.picture
+        digest, place = entry.picture
         slack = _MOVED * max(1.0, place.width, place.height)
         if not any(
-            found == digest and all(abs(a - b) <= slack for a, b in zip(where, place, strict=True))
-            for found, where in there
+            digest_found == digest and all(abs(a - b) <= slack for a, b in zip(place_found, place, strict=True))
+            for digest_found, place_found in there
         ):
-            raise _not_found(one, names)
+            raise _not_found(entry, names)
 
 
-def _not_found(one: Drawn, names: dict[str, str]) -> ValueMissing:
-    return ValueMissing(names.get(one.field_uuid, one.field_uuid), one.page)
+def _not_found(entry: Drawn, names: dict[str, str]) -> ValueMissing:
+    return ValueMissing(names.get(entry.field_uuid, entry.field_uuid), entry.page)
 
 
-def is_shown(drawn: str, found: str, *, turned: bool = False) -> bool:
+def is_shown(drawn: str, read: str, *, turned: bool = False) -> bool:
     """Nothing of the text is missing, and its letters and digits come in their order; those of a label underneath may stand
     between them. Where right-to-left text is near, extractors have an order of their own: pdfium turns a whole row of fields
     around (``turned``: there is such text on the page)."""
-    if not reading.is_found(drawn, found):
+    if not reading.is_found(drawn, read):
         return False
-    return turned or _right_to_left(drawn + found) or _in_order(_telling(drawn), _telling(found))
+    return turned or _right_to_left(drawn + read) or _in_order(_telling(drawn), _telling(read))
 
 
-def _in_order(wanted: str, there: str) -> bool:
+def _in_order(expected: str, there: str) -> bool:
     rest = iter(there)
-    return all(character in rest for character in wanted)
+    return all(character in rest for character in expected)
 
 
 def _telling(text: str) -> str:
     """Without marks and signs, of which readers have their own opinions."""
     normal = unicodedata.normalize("NFKD", text)
-    return "".join(one for one in normal if (kind := unicodedata.category(one))[0] == "L" or kind in {"Nd", "Sc"})
+    return "".join(
+        character for character in normal if (kind := unicodedata.category(character))[0] == "L" or kind in {"Nd", "Sc"}
+    )
 
 
 def _right_to_left(text: str) -> bool:
@@ -162,13 +164,17 @@ def _shown_fields(page: pikepdf.Page) -> list[pikepdf.Object]:
     annotations = page.obj.get("/Annots")
     if not isinstance(annotations, pikepdf.Array):
         return []
-    found = [one for one in annotations if isinstance(one, pikepdf.Dictionary) and one.get("/Subtype") == "/Widget"]
-    return [one for one in found if "/AP" in one and _has_room(one)]
+    widgets = [
+        annotation
+        for annotation in annotations
+        if isinstance(annotation, pikepdf.Dictionary) and annotation.get("/Subtype") == "/Widget"
+    ]
+    return [annotation for annotation in widgets if "/AP" in annotation and _has_room(annotation)]
 
 
 def _has_room(widget: pikepdf.Dictionary) -> bool:
     """Whether anything of it can be seen: a seal without a look has a place without a size."""
-    left, bottom, right, top = (float(one) for one in widget.Rect.as_list())
+    left, bottom, right, top = (float(edge) for edge in widget.Rect.as_list())
     return left != right and bottom != top
 
 
@@ -179,11 +185,13 @@ def _open(data: bytes) -> tuple[pikepdf.Dictionary, dict[str, list[bytes]], int]
     """Our signature (the last one), the validation material, the number of pages."""
     try:
         with pikepdf.open(io.BytesIO(data)) as pdf:
-            found = [field for field in pdf.Root.AcroForm.Fields if field.get("/FT") == "/Sig" and "/V" in field]
+            signed_fields = [
+                field for field in pdf.Root.AcroForm.Fields if field.get("/FT") == "/Sig" and "/V" in field
+            ]
             signature = {
-                "ByteRange": [int(number) for number in found[-1].V.ByteRange],
-                "Contents": bytes(found[-1].V.Contents),
-                "SubFilter": str(found[-1].V.SubFilter),
+                "ByteRange": [int(number) for number in signed_fields[-1].V.ByteRange],
+                "Contents": bytes(signed_fields[-1].V.Contents),
+                "SubFilter": str(signed_fields[-1].V.SubFilter),
             }
             store = pdf.Root.get("/DSS", {})
             material = {
@@ -238,11 +246,11 @@ def _level(signed: asn1_cms.SignedData, store: dict[str, list[bytes]]) -> str:
     if not tokens:
         return "B-B"
     stamp = tokens[0]["content"]
-    known = [asn1_x509.Certificate.load(data) for data in store["/Certs"]]
-    known += [choice.chosen for source in (signed, stamp) for choice in source["certificates"]]
+    certificates = [asn1_x509.Certificate.load(data) for data in store["/Certs"]]
+    certificates += [choice.chosen for source in (signed, stamp) for choice in source["certificates"]]
     leaves = [_signer_of(source) for source in (signed, stamp)]
-    needed = revocation.needing_proof([leaf for leaf in leaves if leaf is not None], known, set())
-    proven = all(revocation.proven(one, store["/CRLs"], store["/OCSPs"]) for one in needed)
+    needed = revocation.needing_proof([leaf for leaf in leaves if leaf is not None], certificates, set())
+    proven = all(revocation.proven(certificate, store["/CRLs"], store["/OCSPs"]) for certificate in needed)
     return "B-LT" if proven and None not in leaves and (store["/CRLs"] or store["/OCSPs"]) else "B-T"
 
 

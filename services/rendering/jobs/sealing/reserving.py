@@ -123,8 +123,8 @@ def _add_signature_field(pdf: pikepdf.Pdf, signature: pikepdf.Object) -> None:
 
 
 def _free_name(form: pikepdf.Object) -> str:
-    taken = {str(item.get("/T", "")) for item in _items(form.get("/Fields")) if isinstance(item, Dictionary)}
-    return next(name for number in range(1, len(taken) + 2) if (name := f"Seal {number}") not in taken)
+    names_taken = {str(item.get("/T", "")) for item in _items(form.get("/Fields")) if isinstance(item, Dictionary)}
+    return next(name for number in range(1, len(names_taken) + 2) if (name := f"Seal {number}") not in names_taken)
 
 
 def _items(value: Any) -> list[Any]:
@@ -173,7 +173,7 @@ def _measure(buffer: memoryview, token: bytes, gap: list[int], size: int) -> Res
 
 
 def _only(data: bytearray, needle: bytes) -> int:
-    found = data.find(needle)
-    assert found >= 0
-    assert data.find(needle, found + 1) < 0
-    return found
+    position = data.find(needle)
+    assert position >= 0
+    assert data.find(needle, position + 1) < 0
+    return position

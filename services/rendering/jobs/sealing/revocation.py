@@ -33,16 +33,17 @@ class Revoked(Refused):
 
 
 def needing_proof(
-    leaves: Iterable[asn1_x509.Certificate], known: Sequence[asn1_x509.Certificate], trusted: set[bytes]
+    leaves: Iterable[asn1_x509.Certificate], certificates: Sequence[asn1_x509.Certificate], trusted: set[bytes]
 ) -> list[asn1_x509.Certificate]:
-    """The chains of ``leaves`` as far as ``known`` has their issuers, without roots: whom one trusts one does not ask."""
+    """The chains of ``leaves`` as far as ``certificates`` has their issuers, without roots: whom one trusts
+    one does not ask."""
     needed: dict[bytes, asn1_x509.Certificate] = {}
     for leaf in leaves:
         certificate: asn1_x509.Certificate | None = leaf
         while certificate is not None and not _final(certificate, trusted) and certificate.dump() not in needed:
             needed[certificate.dump()] = certificate
             issuer = certificate.issuer
-            certificate = next((candidate for candidate in known if candidate.subject == issuer), None)
+            certificate = next((candidate for candidate in certificates if candidate.subject == issuer), None)
     return list(needed.values())
 
 
@@ -55,11 +56,11 @@ def proven(certificate: asn1_x509.Certificate, crls: Iterable[bytes], ocsps: Ite
 
 
 def revoked_since(
-    certificate: bytes, known: Sequence[bytes], crls: Iterable[bytes], ocsps: Iterable[bytes]
+    certificate: bytes, certificates_known: Sequence[bytes], crls: Iterable[bytes], ocsps: Iterable[bytes]
 ) -> datetime | None:
     """When, according to a genuine list or answer, the certificate (DER) was revoked; None when none says so."""
     serial = x509.load_der_x509_certificate(certificate).serial_number
-    issuers = [x509.load_der_x509_certificate(data) for data in known]
+    issuers = [x509.load_der_x509_certificate(data) for data in certificates_known]
     for data in crls:
         listed = _load_list(data)
         if listed is not None and any(listed.issuer == one.subject and _list_signed(listed, one) for one in issuers):
@@ -73,7 +74,7 @@ def revoked_since(
         except (ValueError, StopIteration):
             continue
         if single.revocation_time_utc is not None and any(
-            _signed(response, key) for key in _responders(response, known)
+            _signed(response, key) for key in _responders(response, certificates_known)
         ):
             return single.revocation_time_utc
     return None
@@ -93,15 +94,15 @@ def _list_signed(listed: x509.CertificateRevocationList, by: x509.Certificate) -
         return False
 
 
-def questions(leaves: Sequence[bytes], known: Sequence[bytes]) -> list[Question]:
-    """For each certificate (DER) in the chains of ``leaves`` that needs a proof; ``known`` has the issuers."""
-    certificates = [asn1_x509.Certificate.load(data) for data in known]
+def questions(leaves: Sequence[bytes], certificates_known: Sequence[bytes]) -> list[Question]:
+    """For each certificate (DER) in the chains of ``leaves`` that needs a proof; ``certificates_known`` has the issuers."""
+    certificates = [asn1_x509.Certificate.load(data) for data in certificates_known]
     needed = needing_proof([asn1_x509.Certificate.load(data) for data in leaves], certificates, set())
-    found = []
+    questions = []
     for certificate in needed:
         issuer = next((other for other in certificates if other.subject == certificate.issuer), None)
         points = [point.url for point in certificate.crl_distribution_points]
-        found.append(
+        questions.append(
             Question(
                 subject=certificate.subject.human_friendly,
                 serial=f"{certificate.serial_number:x}",
@@ -109,19 +110,19 @@ def questions(leaves: Sequence[bytes], known: Sequence[bytes]) -> list[Question]
                 crl=[url for url in points if url and _is_http(url)],
             )
         )
-    return found
+    return questions
 
 
-def check_ocsp(answer: bytes, serial: int, known: Sequence[bytes], now: datetime) -> datetime:
+def check_ocsp(answer: bytes, serial: int, certificates: Sequence[bytes], now: datetime) -> datetime:
     """Until when the answer may be used. Raises Refused when it does not prove anything, Revoked when the contrary."""
     try:
         response = ocsp.load_der_ocsp_response(answer)
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
             raise Refused(f"the OCSP responder answers {response.response_status.name.lower()}")
-        single = next((one for one in response.responses if one.serial_number == serial), None)
+        single = next((single for single in response.responses if single.serial_number == serial), None)
         if single is None:
             raise Refused("the OCSP answer is about another certificate")
-        if not any(_signed(response, key) for key in _responders(response, known)):
+        if not any(_signed(response, key) for key in _responders(response, certificates)):
             raise Refused("the OCSP answer is not signed by somebody who may")
         if single.certificate_status == ocsp.OCSPCertStatus.REVOKED:
             raise Revoked("the certificate was revoked")
@@ -132,11 +133,15 @@ def check_ocsp(answer: bytes, serial: int, known: Sequence[bytes], now: datetime
         raise Refused("the answer is not an OCSP response") from error
 
 
-def check_list(answer: bytes, serial: int, known: Sequence[bytes], now: datetime) -> datetime:
+def check_list(answer: bytes, serial: int, certificates: Sequence[bytes], now: datetime) -> datetime:
     """The same for a certificate revocation list (RFC 5280, section 5)."""
     try:
         listed = x509.load_der_x509_crl(answer)
-        issuers = [one for one in map(x509.load_der_x509_certificate, known) if one.subject == listed.issuer]
+        issuers = [
+            certificate
+            for certificate in map(x509.load_der_x509_certificate, certificates)
+            if certificate.subject == listed.issuer
+        ]
         if not any(_list_signed(listed, issuer) for issuer in issuers):
             raise Refused("the revocation list is not signed by the certificate's issuer")
         if listed.get_revoked_certificate_by_serial_number(serial) is not None:
@@ -167,10 +172,14 @@ def _ocsp_urls(certificate: asn1_x509.Certificate, issuer: asn1_x509.Certificate
     return [f"{url.rstrip('/')}/{quote(request, safe='')}" for url in certificate.ocsp_urls if _is_http(url)]
 
 
-def _responders(response: ocsp.OCSPResponse, known: Sequence[bytes]) -> list[x509.Certificate]:
+def _responders(response: ocsp.OCSPResponse, certificates: Sequence[bytes]) -> list[x509.Certificate]:
     """The issuers, and those whom an issuer certified for it (RFC 6960, 4.2.2.2)."""
-    issuers = [x509.load_der_x509_certificate(data) for data in known]
-    delegates = [one for one in response.certificates if _is_responder(one) and any(_issued(one, by) for by in issuers)]
+    issuers = [x509.load_der_x509_certificate(data) for data in certificates]
+    delegates = [
+        certificate
+        for certificate in response.certificates
+        if _is_responder(certificate) and any(_issued(certificate, by) for by in issuers)
+    ]
     return [*issuers, *delegates]
 
 

@@ -119,7 +119,7 @@ def _looks_of(button: Any) -> dict[Any, Any]:
 
 def _text(value: str | list[str]) -> Any:
     if isinstance(value, list):
-        return generic.ArrayObject(generic.pdf_string(one) for one in value)
+        return generic.ArrayObject(generic.pdf_string(item) for item in value)
     return generic.pdf_string(value)
 
 
@@ -145,10 +145,10 @@ def _reserve(
     """``signed``: fields of the file that show our signature, too."""
     name = _free_name(writer)
     steps = PdfCMSEmbedder(_field(name, *looks[0][:2]) if looks else SigFieldSpec(name)).write_cms(name, writer)
-    own = next(steps).get_object()
+    own_field = next(steps).get_object()
     others = list(signed)
     if looks:
-        _show(own, looks[0][2])
+        _show(own_field, looks[0][2])
     for page, area, look in looks[1:]:
         field = _own_field(writer, page, area)
         _show(field, look)
@@ -175,7 +175,7 @@ def _reserve(
 def _own_field(writer: IncrementalPdfFileWriter, page: int, area: Rectangle) -> Any:
     name = _free_name(writer)
     append_signature_field(writer, _field(name, page, area))
-    return next(field.get_object() for found, _value, field in enumerate_sig_fields(writer) if found == name)
+    return next(field.get_object() for field_name, _value, field in enumerate_sig_fields(writer) if field_name == name)
 
 
 def _field(name: str, page: int, area: Rectangle) -> SigFieldSpec:
@@ -189,5 +189,5 @@ def _show(field: Any, look: Any) -> None:
 
 
 def _free_name(writer: IncrementalPdfFileWriter) -> str:
-    taken = {name for name, _value, _field in enumerate_sig_fields(writer)}
-    return next(name for number in range(1, len(taken) + 2) if (name := f"Seal {number}") not in taken)
+    names_taken = {name for name, _value, _field in enumerate_sig_fields(writer)}
+    return next(name for number in range(1, len(names_taken) + 2) if (name := f"Seal {number}") not in names_taken)

@@ -123,9 +123,9 @@ def level(
         return "B-B"
     if trust.store is None:
         return "B-T"
-    known = [status.signing_cert, *embedded.other_embedded_certs, stamp.signing_cert, *trust.store.load_certs()]
+    certificates = [status.signing_cert, *embedded.other_embedded_certs, stamp.signing_cert, *trust.store.load_certs()]
     roots = {bytes(anchor) for anchor in trust.anchors}
-    needed = revocation.needing_proof([status.signing_cert, stamp.signing_cert], known, roots)
+    needed = revocation.needing_proof([status.signing_cert, stamp.signing_cert], certificates, roots)
     return "B-LT" if all(revocation.proven(certificate, *trust.proofs) for certificate in needed) else "B-T"
 
 
@@ -133,7 +133,7 @@ def _revoked(embedded: EmbeddedPdfSignature, certificate: x509.Certificate, trus
     """By a proof in the file. pyHanko asks only those whom the certificate itself names."""
     if trust.store is None:
         return False
-    known = [*trust.anchors, *(one.dump() for one in embedded.other_embedded_certs)]
-    known += [one.dump() for one in trust.store.load_certs()]
-    since = revocation.revoked_since(certificate.dump(), known, *trust.proofs)
+    certificates = [*trust.anchors, *(issuer.dump() for issuer in embedded.other_embedded_certs)]
+    certificates += [issuer.dump() for issuer in trust.store.load_certs()]
+    since = revocation.revoked_since(certificate.dump(), certificates, *trust.proofs)
     return since is not None and since <= moment

@@ -118,9 +118,12 @@ def _status(signatures: Sequence[VerifiedSignature], *, sealed_here: bool) -> st
     """The worst that is said of any of them: what is known to be wrong counts for more than what could not be checked."""
     if not signatures:
         return "unsigned"
-    if any(one.integrity == "invalid" or (one.changed_after_signing and not sealed_here) for one in signatures):
+    if any(
+        signature.integrity == "invalid" or (signature.changed_after_signing and not sealed_here)
+        for signature in signatures
+    ):
         return "invalid"
-    return "valid" if all(one.integrity == "valid" for one in signatures) else "unknown"
+    return "valid" if all(signature.integrity == "valid" for signature in signatures) else "unknown"
 
 
 # --- one signature ------------------------------------------------------------------------------------------------------
@@ -159,9 +162,9 @@ def _removed(data: bytes, entries: list[SignatureField], anchors: Sequence[bytes
     """What the signatures are worth in the version of the file that they were made for."""
     for entry, earlier in signature_fields.removed(data, entries):
         for finding in _check_all(_open(earlier), [entry], anchors, now, None):
-            gone = "This signature was removed from the document by a later change"
+            message = "This signature was removed from the document by a later change"
             answer = finding.answer.model_copy(update={"covers_whole_document": False, "changed_after_signing": True})
-            yield replace(finding, answer=answer, covers_file=False, tampered=gone)
+            yield replace(finding, answer=answer, covers_file=False, tampered=message)
 
 
 def _embedded(view: _View, entry: SignatureField) -> EmbeddedPdfSignature:
@@ -229,9 +232,9 @@ def _validate(
 def _drop_time_stamps(embedded: EmbeddedPdfSignature) -> bool:
     """Leave the time-stamps of the signature out of account, which it does not cover; False when there are none."""
     attributes = embedded.signer_info["unsigned_attrs"] or ()
-    kept = [one for one in attributes if one["type"].native != "signature_time_stamp_token"]
-    embedded.signer_info["unsigned_attrs"] = kept
-    return len(kept) < len(attributes)
+    remaining = [attribute for attribute in attributes if attribute["type"].native != "signature_time_stamp_token"]
+    embedded.signer_info["unsigned_attrs"] = remaining
+    return len(remaining) < len(attributes)
 
 
 def _finding(
@@ -324,16 +327,18 @@ def _failed(entry: SignatureField, number: int, view: _View, error: Exception) -
     if entry.sub_filter is not None and entry.sub_filter not in _SUPPORTED:
         return _unsupported(entry, number)
     why = error.ades_subindication if isinstance(error, SignatureValidationError) else None
-    said = error.failure_message if isinstance(error, SignatureValidationError) else f"{type(error).__name__}: {error}"
+    message = (
+        error.failure_message if isinstance(error, SignatureValidationError) else f"{type(error).__name__}: {error}"
+    )
     fault = str(error) if isinstance(error, _Malformed) else _fault(entry, view)
     if fault or isinstance(why, AdESFailure):
         if why is None or fault == _NO_CMS:
             why = AdESFailure.FORMAT_FAILURE
         answer = _stated(entry, indication_of(why), why.standard_name, "invalid")
-        content = f"The signature is malformed ({fault or said})"
+        content = f"The signature is malformed ({fault or message})"
     else:
         answer = _stated(entry, INDETERMINATE, why.standard_name if why else "GENERIC", "unknown")
-        content = f"The signature could not be checked ({said[:200]})"
+        content = f"The signature could not be checked ({message[:200]})"
     return _Finding(answer, order=number, notes=[note("error", content)])
 
 
@@ -351,7 +356,11 @@ def _fault(entry: SignatureField, view: _View) -> str | None:
     signers, certificates = message["content"]["signer_infos"], message["content"]["certificates"]
     if len(signers) != 1:
         return "it has not one signer"
-    if not any(_named(signers[0]["sid"], one.chosen) for one in certificates if one.name == "certificate"):
+    if not any(
+        _named(signers[0]["sid"], certificate.chosen)
+        for certificate in certificates
+        if certificate.name == "certificate"
+    ):
         return "the certificate of its signer is not in it"
     return None
 
@@ -390,8 +399,8 @@ def _certificate_in(contents: bytes) -> str | None:
     try:
         message = cms.ContentInfo.load(contents)["content"]
         (signer,) = message["signer_infos"]
-        found = [one.chosen for one in message["certificates"] if one.name == "certificate"]
-        return next((one.sha256.hex() for one in found if _named(signer["sid"], one)), None)
+        certificates = [choice.chosen for choice in message["certificates"] if choice.name == "certificate"]
+        return next((choice.sha256.hex() for choice in certificates if _named(signer["sid"], choice)), None)
     except Exception:  # hostile contents raise about anything
         return None
 

@@ -68,13 +68,13 @@ def field_box(
     """Where the field goes, in upright points; None when the tag is not on the visible page. ``lines`` are the boxes of the
     tag's text: one that is broken over lines is where most of it is, one that runs up or down the page is all of it."""
     tag = parsed.tag
-    line = _column(lines) or max(lines, key=lambda one: one.width)
+    line = _column(lines) or max(lines, key=lambda line_: line_.width)
     pixel = visible.width / TAG_PIXELS
     width = parsed.width * pixel if parsed.width else line.width
     height = parsed.height * pixel if parsed.height else line.height
     box = Rectangle(line.left, line.top - height, line.left + width, line.top)
     if not parsed.height and tag.type in _WANTED_HEIGHT:
-        box = _grow(box, _WANTED_HEIGHT[tag.type] * visible.height, visible, neighbours, own=lines)
+        box = _grow(box, _WANTED_HEIGHT[tag.type] * visible.height, visible, neighbours, own_lines=lines)
     elif not parsed.width and not parsed.height and _is_mark(parsed):
         side = max(line.height, _SMALLEST_MARK)
         middle = (line.top + line.bottom) / 2
@@ -88,9 +88,9 @@ def field_box(
 
 def _column(lines: Sequence[Rectangle]) -> Rectangle | None:
     """All of a tag whose letters stand one below the other, each in a box of its own: vertical and turned text."""
-    left, right = min(one.left for one in lines), max(one.right for one in lines)
-    bottom, top = min(one.bottom for one in lines), max(one.top for one in lines)
-    widest = max(one.width for one in lines)
+    left, right = min(line.left for line in lines), max(line.right for line in lines)
+    bottom, top = min(line.bottom for line in lines), max(line.top for line in lines)
+    widest = max(line.width for line in lines)
     if len(lines) > 2 and right - left < 2 * widest < top - bottom:
         return Rectangle(left, bottom, right, top)
     return None
@@ -102,18 +102,18 @@ def _is_mark(parsed: ParsedTag) -> bool:
 
 
 def _grow(
-    box: Rectangle, wanted: float, visible: VisiblePage, neighbours: Neighbours, own: Sequence[Rectangle]
+    box: Rectangle, height: float, visible: VisiblePage, neighbours: Neighbours, own_lines: Sequence[Rectangle]
 ) -> Rectangle:
-    """To a height of ``wanted``: upwards as far as there is room, then downwards. The tag's ``own`` lines are room."""
+    """To a height of ``height``: upwards as far as there is room, then downwards. The tag's ``own_lines`` lines are room."""
     texts = neighbours.texts
-    if len(own) > 1:
-        texts = [other for other in texts if not any(_is_inside(other, line) for line in own)]
+    if len(own_lines) > 1:
+        texts = [other for other in texts if not any(_is_inside(other, line) for line in own_lines)]
     floor, ceiling = _free_space(box, texts, (0.0, visible.height))
     if ceiling > box.top + _LITTLE or floor < box.bottom - _LITTLE:
         floor, ceiling = _free_space(box, neighbours.drawn, (floor, ceiling))
         floor, ceiling = _inside_frames(box, neighbours.drawn, (floor, ceiling))
-    top = max(box.top, min(ceiling, box.bottom + wanted))
-    bottom = min(box.bottom, max(floor, top - wanted))
+    top = max(box.top, min(ceiling, box.bottom + height))
+    bottom = min(box.bottom, max(floor, top - height))
     return Rectangle(box.left, bottom, box.right, top)
 
 

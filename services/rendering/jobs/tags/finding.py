@@ -98,15 +98,15 @@ def find_tags(
 
     ``surroundings`` of a PDF that was a DOCX: fields take over what their tags look like, and braces of values are none.
     """
-    found = FoundTags()
+    result = FoundTags()
     for number, text in enumerate(page_texts(data, len(pages)), 1):
         if _MAYBE.search(text.text):
-            _read_page(text, pages[number - 1], number, document, found, surroundings)
+            _read_page(text, pages[number - 1], number, document, result, surroundings)
         elif not text.text.strip():
-            found.textless.append(number)
+            result.textless.append(number)
     if surroundings is not None:
-        surroundings.align(found.tags)
-    return found
+        surroundings.align(result.tags)
+    return result
 
 
 def _read_page(
@@ -114,11 +114,11 @@ def _read_page(
     visible: VisiblePage,
     page: int,
     document: str,
-    found: FoundTags,
+    result: FoundTags,
     surroundings: Surroundings | None,
 ) -> None:
     def notice(code: str, message: str) -> None:
-        found.note(Notice(code=code, message=message, document=document, page=page))
+        result.note(Notice(code=code, message=message, document=document, page=page))
 
     neighbours = Neighbours(drawn, visible)
     text, spans = tag_spans(drawn, visible, surroundings)
@@ -145,14 +145,14 @@ def _read_page(
         if not box:
             notice("tag_outside_page", f"“{shown}” lies outside the visible part of page {page}.")
             continue
-        if len(found.tags) >= MOST_FIELDS:
+        if len(result.tags) >= MOST_FIELDS:
             raise Refused(f"The document has more than {MOST_FIELDS:,} field tags.")
         neighbours.add_field(box)
         lines = [line for start, end in ranges for line in _lines(drawn, start, end)] if text is drawn else []
         behind = _behind(drawn, span) if text is drawn else None
-        found.tags.append(FoundTag(page, whole, ranges, characters, lines, boxes, behind, parsed, box, visible))
+        result.tags.append(FoundTag(page, whole, ranges, characters, lines, boxes, behind, parsed, box, visible))
         if surroundings is not None:
-            surroundings.take_over(drawn, found.tags[-1])
+            surroundings.take_over(drawn, result.tags[-1])
         for remark in parsed.remarks:
             notice("tag_attribute", f"In “{shown}” on page {page} {remark}.")
 

@@ -119,8 +119,8 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
     if len(role) > LONGEST_ROLE or "\n" in role or _BRACE.search(role):
         raise NotATag(f"its role is more than a line of {LONGEST_ROLE} characters without braces")
     named = clean(attributes.get("name", name), LONGEST_NAME + 1)
-    said = {"type": word} if "type" in attributes else {}
-    parsed = ParsedTag(Tag(name=named[:LONGEST_NAME].rstrip(), type=TAG_WORDS[word]), said=said)
+    stated = {"type": word} if "type" in attributes else {}
+    parsed = ParsedTag(Tag(name=named[:LONGEST_NAME].rstrip(), type=TAG_WORDS[word]), said=stated)
     if len(named) > LONGEST_NAME:
         parsed.remarks.append(f"the name is cut to {LONGEST_NAME} characters")
     for key in sorted(attributes, key=lambda key: key in checker.RULES):  # bounds are read as the field's format says
@@ -146,10 +146,10 @@ def tag_from_attributes(attributes: Mapping[str, str], *, name: str, options: Se
 def as_type(parsed: ParsedTag, word: str) -> ParsedTag:
     """A tag that does not say its type, read as one of that type: another tag of the same field says it."""
     options = [option for option in parsed.tag.options if option != parsed.option]
-    known = tag_from_attributes({**parsed.said, "type": word}, name=parsed.tag.name, options=options)
+    reread = tag_from_attributes({**parsed.said, "type": word}, name=parsed.tag.name, options=options)
     for key, value in parsed.tag.preferences.items():
-        known.tag.preferences.setdefault(key, value)
-    return known
+        reread.tag.preferences.setdefault(key, value)
+    return reread
 
 
 def _finish(parsed: ParsedTag, word: str) -> None:
@@ -187,8 +187,8 @@ def leave_out_contradiction(validation: dict[str, Any], kind: FieldType) -> str 
 def _default(tag: Tag, value: str) -> Any:
     """Options may be named by other tags of the field, and patterns are for RE2: whoever makes the template judges these."""
     rules = {key: rule for key, rule in tag.validation.items() if key in ("min", "max", "step")}
-    given = values.text_list(value) if tag.type is FieldType.MULTIPLE else value
-    return checker.default(given, replace(tag, validation=rules, options=[]))
+    raw = values.text_list(value) if tag.type is FieldType.MULTIPLE else value
+    return checker.default(raw, replace(tag, validation=rules, options=[]))
 
 
 def _set(key: str, read: Callable[[str], Any]) -> Callable[[ParsedTag, str], None]:

@@ -32,7 +32,7 @@ def _one_field(group: list[FoundTag], document: str, report: list[Notice]) -> Ta
     kind = _settle_type(group, document, report)
     first = group[0].parsed
     field = first.tag.to_field(group[0].area)
-    said = dict(first.said)
+    stated = dict(first.said)
     differing: set[str] = set()
     for tag in group[1:]:
         if not _is_drawn_there_already(tag.area, field.areas):
@@ -41,10 +41,10 @@ def _one_field(group: list[FoundTag], document: str, report: list[Notice]) -> Ta
         for attribute, value in tag.parsed.said.items():
             if attribute in _OF_THE_PLACE or attribute == "options":
                 continue
-            if attribute not in said:
-                said[attribute] = value
+            if attribute not in stated:
+                stated[attribute] = value
                 _take_over(field, tag.parsed.tag, _NAMES.get(attribute, attribute))
-            elif said[attribute] != value and attribute not in differing:
+            elif stated[attribute] != value and attribute not in differing:
                 differing.add(attribute)
                 message = f"The tags of the field “{field.name}” contradict each other about {attribute}; the first one counts."
                 report.append(Notice(code="tag_differs", message=message, document=document, page=tag.page))
@@ -79,9 +79,9 @@ def _settle_type(group: list[FoundTag], document: str, report: list[Notice]) -> 
 
 
 def _read_as(parsed: ParsedTag, word: str) -> ParsedTag:
-    known = as_type(parsed, word)
-    del known.said["type"]
-    return known
+    reread = as_type(parsed, word)
+    del reread.said["type"]
+    return reread
 
 
 def _take_over(field: TagField, tag: Tag, name: str) -> None:
@@ -101,8 +101,8 @@ def _is_drawn_there_already(area: Area, others: Sequence[Area]) -> bool:
     )
 
 
-def _shared(one: Area, other: Area) -> float:
-    width = min(one.x + one.w, other.x + other.w) - max(one.x, other.x)
-    height = min(one.y + one.h, other.y + other.h) - max(one.y, other.y)
-    larger = max(one.w * one.h, other.w * other.h)
+def _shared(area: Area, other: Area) -> float:
+    width = min(area.x + area.w, other.x + other.w) - max(area.x, other.x)
+    height = min(area.y + area.h, other.y + other.h) - max(area.y, other.y)
+    larger = max(area.w * area.h, other.w * other.h)
     return width * height / larger if width > 0 and height > 0 and larger > 0 else 0.0

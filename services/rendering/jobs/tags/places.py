@@ -72,18 +72,18 @@ class Places:
 
     def mark(self, origins: Sequence[Place], text: str) -> bool:
         """Marks all glyphs of a tag as removed, copies of it too; False, and nothing is marked, when one is not found."""
-        found: list[_Glyph] = []
+        glyphs_found: list[_Glyph] = []
         for x, y in origins:
             glyphs = self._all_at(x, y)
             if not glyphs:
                 return False
-            found += glyphs
-        found += self._shadows(found)
+            glyphs_found += glyphs
+        glyphs_found += self._shadows(glyphs_found)
         # Of glyphs that have a text of their own, pdfium gives that text, all of it where the first glyph stands.
         for spoken, shows in self._spoken:
-            if spoken in text and any(shown is shows[0] and index == 0 for shown, index in found):
-                found += [(shown, index) for shown in shows for index in range(len(shown.x))]
-        _remove(found)
+            if spoken in text and any(shown is shows[0] and index == 0 for shown, index in glyphs_found):
+                glyphs_found += [(shown, index) for shown in shows for index in range(len(shown.x))]
+        _remove(glyphs_found)
         return True
 
     def rounding(self) -> float:
@@ -93,27 +93,27 @@ class Places:
 
     def _has_others_inside(self, run: list["_Run"]) -> bool:
         """Glyphs of other operators where the tag stood: a copy of it, a shadow, a label that overlaps."""
-        own = {id(shown) for shown, _, _ in run}
+        own_shows = {id(shown) for shown, _, _ in run}
         left, bottom, right, top = _around(run)
         for shown in self._shows:
-            if id(shown) in own or _is_elsewhere(shown, bottom, top):
+            if id(shown) in own_shows or _is_elsewhere(shown, bottom, top):
                 continue
             for x, y, removed in zip(shown.x, shown.y, shown.removed, strict=True):
                 if left < x < right and bottom < y < top and not removed:
                     return True
         return False
 
-    def _shadows(self, found: Sequence["_Glyph"]) -> list["_Glyph"]:
+    def _shadows(self, glyphs: Sequence["_Glyph"]) -> list["_Glyph"]:
         """The whole tag once more, a little beside itself: pdfium takes text and shadow for one."""
-        if not found:
+        if not glyphs:
             return []
-        (first, start), known = found[0], {(id(shown), index) for shown, index in found}
+        (first, start), seen = glyphs[0], {(id(shown), index) for shown, index in glyphs}
         x, y = first.x[start], first.y[start]
         shadows: list[_Glyph] = []
         for other, index in self._near(x, y, _SHADOW * first.em):
-            if (id(other), index) in known or not other.is_like(index, first, start):
+            if (id(other), index) in seen or not other.is_like(index, first, start):
                 continue
-            copy = [self._copy(glyph, other.x[index] - x, other.y[index] - y) for glyph in found]
+            copy = [self._copy(glyph, other.x[index] - x, other.y[index] - y) for glyph in glyphs]
             if all(copy):
                 shadows += [glyph for glyph in copy if glyph]
         return shadows
@@ -169,17 +169,17 @@ def _is_elsewhere(shown: Glyphs, bottom: float, top: float) -> bool:
     return (first < bottom or first > top) and first == shown.y[-1]
 
 
-def _remove(found: list[_Glyph]) -> None:
+def _remove(glyphs: list[_Glyph]) -> None:
     """Also the blanks of the tag, which pdfium leaves out or which stand nowhere: what lies between two of its glyphs."""
     ranges: dict[int, tuple[Glyphs, int, int]] = {}
-    for shown, index in found:
-        known = ranges.get(id(shown))
-        if known is None:
+    for shown, index in glyphs:
+        range_ = ranges.get(id(shown))
+        if range_ is None:
             ranges[id(shown)] = shown, index, index
-        elif index > known[2]:
-            ranges[id(shown)] = shown, known[1], index
-        elif index < known[1]:
-            ranges[id(shown)] = shown, index, known[2]
+        elif index > range_[2]:
+            ranges[id(shown)] = shown, range_[1], index
+        elif index < range_[1]:
+            ranges[id(shown)] = shown, index, range_[2]
     for shown, low, high in ranges.values():
         shown.removed[low : high + 1] = b"\1" * (high + 1 - low)
 

@@ -50,13 +50,13 @@ class OrderedText:
     def __init__(self, page: PageText, positions: Sequence[int | str]) -> None:
         """``positions`` in the text of ``page``, or characters between them that are made up."""
         self._page = page
-        self._positions = [_MADE_UP if isinstance(one, str) else one for one in positions]
-        self.text = "".join(one if isinstance(one, str) else page.text[one] for one in positions)
+        self._positions = [_MADE_UP if isinstance(position, str) else position for position in positions]
+        self.text = "".join(position if isinstance(position, str) else page.text[position] for position in positions)
 
     def character_index(self, position: int) -> int:
         """-1 for a character that is nowhere on the page."""
-        known = self._positions[position]
-        return known if known == _MADE_UP else self._page.character_index(known)
+        index = self._positions[position]
+        return index if index == _MADE_UP else self._page.character_index(index)
 
     def is_generated(self, index: int) -> bool:
         return index == _MADE_UP or self._page.is_generated(index)
@@ -69,16 +69,16 @@ class OrderedText:
 
     def drawn(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         """The same text as ranges of the page's own text, in the order of reading."""
-        found: list[tuple[int, int]] = []
+        drawn_ranges: list[tuple[int, int]] = []
         for start, end in ranges:
-            for known in self._positions[start:end]:
-                if known == _MADE_UP:
+            for index in self._positions[start:end]:
+                if index == _MADE_UP:
                     continue
-                if found and found[-1][1] == known:
-                    found[-1] = (found[-1][0], known + 1)
+                if drawn_ranges and drawn_ranges[-1][1] == index:
+                    drawn_ranges[-1] = (drawn_ranges[-1][0], index + 1)
                 else:
-                    found.append((known, known + 1))
-        return found
+                    drawn_ranges.append((index, index + 1))
+        return drawn_ranges
 
 
 ReadText = PageText | OrderedText
@@ -89,7 +89,7 @@ def in_order(page: PageText, right_to_left: Callable[[str, str], bool]) -> Order
     one from right to left."""
     positions: list[int | str] = []
     previous: list[_Glyph] = []
-    for stretch in sorted(_stretches(page), key=lambda one: min(glyph.position for glyph in one)):
+    for stretch in sorted(_stretches(page), key=lambda glyphs: min(glyph.position for glyph in glyphs)):
         if positions and page.text[previous[-1].position] not in _HYPHEN:
             positions += " " if abs(stretch[0].across - previous[0].across) < _SAME_LINE * stretch[0].size else "\r\n"
         positions += _written(page, stretch, right_to_left)
@@ -105,10 +105,10 @@ def _stretches(page: PageText) -> Iterator[list[_Glyph]]:
     for glyphs in by_angle.values():
         for line in _lines(glyphs):
             # The letters of a ligature all stand in the same place, in the order of the line.
-            line = sorted(_with_marks(line), key=lambda one: (round(one.along, 1), one.position))
+            line = sorted(_with_marks(line), key=lambda glyph_: (round(glyph_.along, 1), glyph_.position))
             stretch = [line[0]]
             for glyph in line[1:]:
-                if glyph.along - max(one.along + one.width for one in stretch[-2:]) > _GAP * glyph.size:
+                if glyph.along - max(glyph_.along + glyph_.width for glyph_ in stretch[-2:]) > _GAP * glyph.size:
                     yield stretch
                     stretch = []
                 stretch.append(glyph)
@@ -134,7 +134,7 @@ def _with_marks(line: list[_Glyph]) -> list[_Glyph]:
         return line
     for mark in line:
         if unicodedata.combining(mark.text):
-            letter = min(letters, key=lambda one: abs(one.along + one.width / 2 - mark.along))
+            letter = min(letters, key=lambda letter_: abs(letter_.along + letter_.width / 2 - mark.along))
             letter.marks.append(mark.position)
     return [glyph for glyph in line if not unicodedata.combining(glyph.text)]
 
@@ -173,17 +173,19 @@ def _written(
         if number and _has_blank(page, stretch[number - 1], glyph):
             shown.append(" ")
         shown.append(glyph)
-    text = "".join(one if isinstance(one, str) else one.text for one in shown)
+    text = "".join(piece if isinstance(piece, str) else piece.text for piece in shown)
     if RIGHT_TO_LEFT.search(text):
-        orders = {way: bidi.logical_indexes(text, right_to_left=way) for way in (False, True)}
-        readings = {way: "".join(text[index] for index in order) for way, order in orders.items()}
+        orders = {
+            right_to_left: bidi.logical_indexes(text, right_to_left=right_to_left) for right_to_left in (False, True)
+        }
+        readings = {right_to_left: "".join(text[index] for index in order) for right_to_left, order in orders.items()}
         shown = [shown[index] for index in orders[right_to_left(readings[False], readings[True])]]
-    for one in shown:
-        if isinstance(one, str):
-            yield one
+    for piece in shown:
+        if isinstance(piece, str):
+            yield piece
         else:
-            yield one.position
-            yield from one.marks
+            yield piece.position
+            yield from piece.marks
 
 
 def _has_blank(page: PageText, glyph: _Glyph, following: _Glyph) -> bool:

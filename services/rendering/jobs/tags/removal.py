@@ -167,9 +167,11 @@ class _Page:
         """Of all its glyphs."""
         if id(tag) not in self._known_origins:
             with self._before.page(self._number) as text:
-                found = [one for first, last in tag.characters for one in text.characters(first, last)]
+                characters = [character for first, last in tag.characters for character in text.characters(first, last)]
             self._known_origins[id(tag)] = [
-                (one.x, one.y) for one in found if not one.generated and not one.text.isspace()
+                (character.x, character.y)
+                for character in characters
+                if not character.generated and not character.text.isspace()
             ]
         return self._known_origins[id(tag)]
 

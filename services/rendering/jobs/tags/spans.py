@@ -128,10 +128,10 @@ def is_wrapped(text: ReadText, span: Span, visible: VisiblePage) -> bool:
     ]
     if len(boxes) < len(lines):
         return True
-    said = ""
+    inside = ""
     for number, (start, end) in enumerate(lines[:-1]):
-        said += text.text[start:end]
-        if not _IN_NAME_OR_ROLE.search(said):
+        inside += text.text[start:end]
+        if not _IN_NAME_OR_ROLE.search(inside):
             continue
         following, _ = lines[number + 1]
         word = _WORD.match(text.text, following)
@@ -263,19 +263,19 @@ def _is_broken(text: ReadText, span: Span) -> bool:
 def _in_columns(text: ReadText, visible: VisiblePage, spans: list[Span], surroundings: Inert | None) -> list[Span]:
     """Those that the order of drawing breaks, read down their column; what has been read so, no other tag has."""
     columns = Columns(text, visible)
-    taken: set[int] = set()
+    positions_taken: set[int] = set()
     for span in sorted(spans, key=lambda one: one.problem is None):
         start, end = span.ranges[0]
         if span.problem is None and not (_is_broken(text, span) and columns.leaves_column(start, end)):
-            if not taken.intersection(range(start, end)):
+            if not positions_taken.intersection(range(start, end)):
                 continue
             span.problem = "is not closed"
-        found = _down_the_column(text, columns, start)
-        if found is None or (surroundings is not None and surroundings.is_inert(text, *found.closing)):
+        column_span = _down_the_column(text, columns, start)
+        if column_span is None or (surroundings is not None and surroundings.is_inert(text, *column_span.closing)):
             continue
-        if not taken.intersection(_positions(found.ranges)):
-            span.ranges, span.inside, span.problem = found.ranges, found.inside, None
-            taken.update(_positions(found.ranges))
+        if not positions_taken.intersection(_positions(column_span.ranges)):
+            span.ranges, span.inside, span.problem = column_span.ranges, column_span.inside, None
+            positions_taken.update(_positions(column_span.ranges))
     return spans
 
 
@@ -321,11 +321,17 @@ def _readings(text: ReadText, span: Span) -> Iterator[str]:
             pieces = _LINE_BREAK.split(_HYPHEN.sub(hyphen, inside))
             yield from _joined(pieces)
     positions = list(_positions(span.inside))
-    made = [one for one in positions if text.text[one].isspace() and text.is_generated(text.character_index(one))]
-    dropped = set(made)
+    generated = [
+        position
+        for position in positions
+        if text.text[position].isspace() and text.is_generated(text.character_index(position))
+    ]
+    dropped = set(generated)
     if loose:
-        yield "".join(text.text[one] for one in positions if one not in dropped - _between_words(text, made))
-    yield "".join(text.text[one] for one in positions if one not in dropped)
+        yield "".join(
+            text.text[position] for position in positions if position not in dropped - _between_words(text, generated)
+        )
+    yield "".join(text.text[position] for position in positions if position not in dropped)
     if loose:
         yield inside
 
@@ -352,5 +358,7 @@ def _joined(pieces: list[str]) -> Iterator[str]:
         yield " ".join(pieces)
         yield "".join(pieces)
         return
-    for between in sorted(itertools.product((" ", ""), repeat=len(pieces) - 1), key=lambda way: way.count("")):
+    for between in sorted(
+        itertools.product((" ", ""), repeat=len(pieces) - 1), key=lambda separators: separators.count("")
+    ):
         yield "".join(piece + glue for piece, glue in zip(pieces, (*between, ""), strict=True))

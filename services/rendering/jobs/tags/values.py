@@ -71,10 +71,10 @@ def text_list(value: str) -> list[str]:
 
 def options(texts: Sequence[str]) -> list[str]:
     """Each once, without blank ones."""
-    found = list(dict.fromkeys(option for option in map(option_text, texts) if option))
-    if len(found) > MOST_OPTIONS:
+    distinct = list(dict.fromkeys(option for option in map(option_text, texts) if option))
+    if len(distinct) > MOST_OPTIONS:
         raise BadValue(f"must not have more than {MOST_OPTIONS} entries")
-    return found
+    return distinct
 
 
 def font(value: str) -> str:

@@ -132,10 +132,10 @@ class _Sequence:
 
 def _sequences(types: list[str], depths: list[int], partners: dict[int, int], base: int) -> list[_Sequence]:
     """Rule X10."""
-    kept = [index for index, kind in enumerate(types) if kind not in _IGNORED]
+    remaining = [index for index, kind in enumerate(types) if kind not in _IGNORED]
     runs: list[list[int]] = []
-    for position, index in enumerate(kept):
-        if position and depths[kept[position - 1]] == depths[index]:
+    for position, index in enumerate(remaining):
+        if position and depths[remaining[position - 1]] == depths[index]:
             runs[-1].append(index)
         else:
             runs.append([index])
@@ -148,11 +148,11 @@ def _sequences(types: list[str], depths: list[int], partners: dict[int, int], ba
         while types[indexes[-1]] in _INITIATORS and partners[indexes[-1]] in starting_with:
             indexes += starting_with[partners[indexes[-1]]]
         level = depths[indexes[0]]
-        place = {index: position for position, index in enumerate(kept)}
+        place = {index: position for position, index in enumerate(remaining)}
         first, last = place[indexes[0]], place[indexes[-1]]
-        previous = depths[kept[first - 1]] if first else base
+        previous = depths[remaining[first - 1]] if first else base
         ends_open = types[indexes[-1]] in _INITIATORS
-        following = base if ends_open or last + 1 == len(kept) else depths[kept[last + 1]]
+        following = base if ends_open or last + 1 == len(remaining) else depths[remaining[last + 1]]
         result.append(_Sequence(indexes, level, _side(level, previous), _side(level, following)))
     return result
 
@@ -214,11 +214,11 @@ def _brackets(text: str, types: list[str], kinds: list[str], sequence: _Sequence
     """Rule N0: a pair of brackets takes one direction."""
     inside = sequence.direction
     for opening, closing in _pairs(text, kinds, sequence.indexes):
-        found = {_number_is_right(kind) for kind in kinds[opening + 1 : closing]} & {"L", "R"}
-        if inside in found:
+        directions = {_number_is_right(kind) for kind in kinds[opening + 1 : closing]} & {"L", "R"}
+        if inside in directions:
             direction = inside
-        elif found:
-            other = found.pop()
+        elif directions:
+            other = directions.pop()
             context = next(
                 (strong for kind in reversed(kinds[:opening]) if (strong := _number_is_right(kind)) in {"L", "R"}),
                 sequence.before,
@@ -237,7 +237,7 @@ def _brackets(text: str, types: list[str], kinds: list[str], sequence: _Sequence
 def _pairs(text: str, kinds: list[str], indexes: list[int]) -> list[tuple[int, int]]:
     """BD16: positions of opening and closing brackets, sorted by the opening one."""
     open_: list[tuple[str, int]] = []
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for position, index in enumerate(indexes):
         character = _SAME_BRACKET.get(text[index], text[index])
         if kinds[position] != "ON" or character not in MIRRORED:
@@ -250,10 +250,10 @@ def _pairs(text: str, kinds: list[str], indexes: list[int]) -> list[tuple[int, i
         elif category == "Pe":
             for depth in range(len(open_) - 1, -1, -1):
                 if open_[depth][0] == character:
-                    found.append((open_[depth][1], position))
+                    pairs.append((open_[depth][1], position))
                     del open_[depth:]
                     break
-    return sorted(found)
+    return sorted(pairs)
 
 
 def _number_is_right(kind: str) -> str:

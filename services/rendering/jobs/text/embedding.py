@@ -94,7 +94,7 @@ class FontEmbedder:
             first
             and right_to_left is None
             and not (first.is_cff or first.has_pictures)
-            and all(one.font is first for one in clusters)
+            and all(cluster.font is first for cluster in clusters)
         ):
             used = self._used.get(first) or self._use(first)
             return [f"/{used.name} {size:g} Tf", _forward_codes(used, clusters)]  # most lines of most forms
@@ -125,7 +125,9 @@ class FontEmbedder:
     def _picture(self, cluster: Cluster, is_backward: bool, size: float) -> list[str]:
         """Operators for one emoji: in the font that has it already, or else in the last one, or in another when it is full."""
         current = self._used.get(cluster.font) or self._use(cluster.font)
-        used = next((one for one in (*self._full, current) if cluster.key in _table(one, cluster, is_backward)), None)
+        used = next(
+            (used_ for used_ in (*self._full, current) if cluster.key in _table(used_, cluster, is_backward)), None
+        )
         if used is None and len(current.texts) == _MOST_PICTURES:
             self._full.append(current)
             current = self._use(cluster.font)
@@ -153,7 +155,7 @@ def _codes(used: _Used, run: Iterable[tuple[Cluster, bool]]) -> str:
 
 def _forward_codes(used: _Used, clusters: Sequence[Cluster]) -> str:
     seen = used.seen
-    numbers = [code if (code := seen.get(one)) is not None else _code(used, one, False) for one in clusters]
+    numbers = [code if (code := seen.get(cluster)) is not None else _code(used, cluster, False) for cluster in clusters]
     return "<" + "".join([f"{number:04X}" for number in numbers]) + "> Tj"
 
 
@@ -227,12 +229,12 @@ def _write_truetype(pdf: pikepdf.Pdf, used: _Used) -> None:
     program, places = _subset(used.font, needed)
     composites = {code: glyphs for code, glyphs in used.glyphs.items() if len(glyphs) != 1 or glyphs[0][1:] != (0, 0)}
     if composites:
-        program, made = _with_composites(program, places, composites, used.widths, used.font.units)
+        program, composites_made = _with_composites(program, places, composites, used.widths, used.font.units)
     else:
-        made = {}
+        composites_made = {}
     to_glyph = bytearray(2 * (len(used.glyphs) + 1))
     for code, glyphs in used.glyphs.items():
-        number = made[code] if code in made else places[glyphs[0][0]]
+        number = composites_made[code] if code in composites_made else places[glyphs[0][0]]
         to_glyph[2 * code : 2 * code + 2] = number.to_bytes(2, "big")
     file = _compressed(pdf, program)
     file.Length1 = len(program)
@@ -364,19 +366,19 @@ def _with_composites(
     font = TTFont(io.BytesIO(program), recalcTimestamp=False)
     order = list(font.getGlyphOrder())
     outlines, metrics = font["glyf"], font["hmtx"]
-    made = {}
+    numbers_made = {}
     for code, glyphs in composites.items():
         glyph = Glyph()
         glyph.numberOfContours = -1 if glyphs else 0
         if glyphs:
             glyph.components = [_component(order[places[number]], x, y) for number, x, y in glyphs]
-        made[code] = len(outlines.glyphOrder)
+        numbers_made[code] = len(outlines.glyphOrder)
         name = f"cluster{code}"
         outlines[name] = glyph
         metrics[name] = (round(widths[code] * units / 1000), 0)
     buffer = io.BytesIO()
     font.save(buffer)
-    return buffer.getvalue(), made
+    return buffer.getvalue(), numbers_made
 
 
 def _component(name: str, x: int, y: int) -> GlyphComponent:

@@ -190,11 +190,11 @@ def western_font(text: str, face: Face) -> Font:
 def undrawable(text: str) -> list[str]:
     """The characters of ``text`` that cannot be drawn, each once, in the order of appearance: what no font has, and
     control characters other than line breaks and tabs. Invisible format characters (joiners, direction marks) pass."""
-    found: dict[str, None] = {}
+    characters: dict[str, None] = {}
     for character in unicodedata.normalize("NFC", text):
-        if character not in found and not _can_draw(character):
-            found[character] = None
-    return list(found)
+        if character not in characters and not _can_draw(character):
+            characters[character] = None
+    return list(characters)
 
 
 def is_invisible(character: str) -> bool:
@@ -302,10 +302,10 @@ def _western(family: str, bold: bool, italic: bool) -> tuple[Font, ...]:
 def _primary(family: str, bold: bool, italic: bool) -> Font:
     if family == SCRIPT_FAMILY:
         return _western(family, bold, italic)[0]
-    found = list(_named(f"{FAMILIES[family]}-{_style(bold, italic)}"))
-    if not found:
+    candidates = list(_named(f"{FAMILIES[family]}-{_style(bold, italic)}"))
+    if not candidates:
         raise FontsMissing(f"the fonts for {family} are missing: install the package fonts-liberation or set FONT_DIRS")
-    return found[0]
+    return candidates[0]
 
 
 def _style(bold: bool, italic: bool) -> str:
@@ -333,9 +333,9 @@ def _others() -> tuple[Font, ...]:
 def _files() -> dict[str, Path]:
     """Font files by lower-case name without suffix. A file in an earlier folder wins."""
     folders = [folder for folder in os.environ.get("FONT_DIRS", "").split(":") if folder] or DIRECTORIES
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for folder in (OWN_FOLDER, *folders):
         for path in sorted(Path(folder).rglob("*")):
             if path.suffix.lower() in {".ttf", ".otf", ".ttc"}:
-                found.setdefault(path.stem.lower(), path)
-    return found
+                files.setdefault(path.stem.lower(), path)
+    return files

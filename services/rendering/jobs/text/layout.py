@@ -141,13 +141,13 @@ def legible(text: str) -> str:
 
 def _fitted(shaped: list[Paragraph], style: Style, width: float | None, height: float | None) -> tuple[_Shape, bool]:
     """The largest size at which the text goes into the box; see the module's first lines for the order of attempts."""
-    asked = _broken(shaped, style.size, width if style.wrap and (height is None or style.exact_size) else None)
+    requested = _broken(shaped, style.size, width if style.wrap and (height is None or style.exact_size) else None)
     if width is None and height is None:
-        return asked, True
+        return requested, True
     if height is None:
-        return asked, not _too_wide(asked, width)
-    if _goes_into(asked, style, width, height):
-        return asked, True
+        return requested, not _too_wide(requested, width)
+    if _goes_into(requested, style, width, height):
+        return requested, True
     smallest = min(style.min_size, style.size)
 
     def single(size: float) -> _Shape:

@@ -106,8 +106,8 @@ def describe(character: str) -> str:
 
 def _paragraph(text: str, face: Face, western: Font) -> Paragraph:
     try:
-        known = western.simple_clusters
-        return Paragraph([known[character] for character in text], None, False)
+        simple_clusters = western.simple_clusters
+        return Paragraph([simple_clusters[character] for character in text], None, False)
     except KeyError:
         if _IS_SIMPLE(text) and western.has(text):
             return Paragraph([_simple(western, character) for character in text], None, False)

@@ -86,7 +86,7 @@ class AuditTrail:
         pdf = self._sheet.save(title=f"Audit trail - {self._name}", language="en")
         # For programs, in plain text: what is printed binds the evidence to this trail, and so to its seal.
         pdf.docinfo["/CountersignEvents"] = f"{len(self._trail)} {self._trail[-1].hash if self._trail else START}"
-        pdf.docinfo["/CountersignSealed"] = " ".join(one.sealed_sha256 for one in documents)
+        pdf.docinfo["/CountersignSealed"] = " ".join(document.sealed_sha256 for document in documents)
         return pdf
 
 
@@ -105,7 +105,7 @@ class _Sections:
     def __init__(self, request: SealRequest, sheet: Paper, attachments: Mapping[str, bytes], seal: Seal) -> None:
         self._request, self._sheet, self._attachments, self._seal = request, sheet, attachments, seal
         self._width = sheet.width
-        self._files: dict[str, FilledAttachment] = {one.uuid: one for one in request.attachments}
+        self._files: dict[str, FilledAttachment] = {attachment.uuid: attachment for attachment in request.attachments}
         self._parties = {party.id: party for party in request.parties}
         self._reasons = {note.field_uuid: note.reason for note in request.notes if note.reason}
 
@@ -181,14 +181,14 @@ class _Sections:
         header = paper.row([(x, self._text(title.upper(), _LABEL, 120)) for title, x in titles])
         blocks += [paper.keep_with_next(header), paper.keep_with_next(paper.space(4))]
         for event in self._request.trail:
-            what = [self._text(self._what(event), _BODY, widths[2] - widths[1] - 12, longest=300)]
+            column = [self._text(self._what(event), _BODY, widths[2] - widths[1] - 12, longest=300)]
             # Each has a line of its own: nobody whose name is "Ana · IP 192.0.2.1" says what another column should.
             about = (*self._whom(event), self._about(event), *self._changes(event), *self._accepted(event))
-            what += [self._text(one, _QUIET, widths[2] - widths[1] - 12, longest=600) for one in about if one]
+            column += [self._text(entry, _QUIET, widths[2] - widths[1] - 12, longest=600) for entry in about if entry]
             line = paper.row(
                 [
                     (widths[0], self._text(self._time(event.occurred_at), _BODY, widths[1] - 10)),
-                    (widths[1], paper.stack(what, gap=1)),
+                    (widths[1], paper.stack(column, gap=1)),
                     (widths[2], self._text(f"{event.hash[:_SHORT_HASH]}…", _SMALL_HASH, 92)),
                 ]
             )
@@ -220,13 +220,13 @@ class _Sections:
         address = f"{self._request.base_url}/verify?submission={self._request.submission_id}"
         code = qr_code(address, _CODE_SIDE)
         beside = width - _CODE_SIDE - 14
-        said = [
+        blocks = [
             self._text("The page", _STRONG, beside),
             paper.linked(self._text(address, _HASH, beside), beside, address),
             paper.space(3),
             self._text(words.PAGE_STEP, _BODY, beside),
         ]
-        return [paper.row([(0, code), (_CODE_SIDE + 14, paper.stack(said, gap=1))]), paper.space(11)]
+        return [paper.row([(0, code), (_CODE_SIDE + 14, paper.stack(blocks, gap=1))]), paper.space(11)]
 
     def _section(self, title: str) -> list[Block]:
         heading = paper.stack([paper.space(20), self._text(title, _SECTION), paper.space(8)])
@@ -235,7 +235,7 @@ class _Sections:
     def _evidence(self, party: PartySummary) -> list[tuple[str, str]]:
         consent = party.consent or {}
         invited = party.invited_at or party.sent_at
-        given = _moment(consent.get("agreed_at") or consent.get("time"))
+        agreed_at = _moment(consent.get("agreed_at") or consent.get("time"))
         facts = [
             ("Invited", self._time(invited) if invited else ""),
             ("Invitation sent", self._time(party.sent_at) if party.sent_at and party.invited_at else ""),
@@ -246,7 +246,7 @@ class _Sections:
             ("Phone number verified", self._verified(party, "phone_verified")),
             *(("Identity verified", proof) for proof in self._proofs(party)),
             ("Let in by", self._let_in_by(party)),
-            ("Consent given", self._time(given) if given else ""),
+            ("Consent given", self._time(agreed_at) if agreed_at else ""),
             ("Consent text", str(consent.get("text") or "")),
             ("Consent to what is at", str(consent.get("url") or "")),
             ("Words above the Complete button", self._statement(party)),
@@ -255,44 +255,44 @@ class _Sections:
         return [(label, value) for label, value in facts if value]
 
     def _completion(self, party: PartySummary) -> TrailEvent | None:
-        done = (one for one in self._request.trail if one.event_type in differences.COMPLETIONS)
-        return next((one for one in done if one.submitter_id == party.id), None)
+        done = (line for line in self._request.trail if line.event_type in differences.COMPLETIONS)
+        return next((line for line in done if line.submitter_id == party.id), None)
 
     def _let_in_by(self, party: PartySummary) -> str:
         """How this party was let in to the form that it completed. Lines of older versions do not say it."""
         done = self._completion(party)
-        said = done.data.get("let_in_by") if done else None
-        return ", ".join(filter(None, map(_way, said))) if isinstance(said, list) else ""
+        ways = done.data.get("let_in_by") if done else None
+        return ", ".join(filter(None, map(_way, ways))) if isinstance(ways, list) else ""
 
     def _statement(self, party: PartySummary) -> str:
         done = self._completion(party)
-        said = done.data.get("statement") if done else None
-        return str(said.get("words") or "") if isinstance(said, dict) else ""
+        statement = done.data.get("statement") if done else None
+        return str(statement.get("words") or "") if isinstance(statement, dict) else ""
 
     def _verified(self, party: PartySummary, event_type: str) -> str:
         """When this party passed a one-time code last before it was done; the event log has every time."""
         done = party.completed_at
         moments = [
-            one.occurred_at
-            for one in self._request.trail
-            if (one.submitter_id, one.event_type) == (party.id, event_type)
-            and (done is None or one.occurred_at <= done)
+            line.occurred_at
+            for line in self._request.trail
+            if (line.submitter_id, line.event_type) == (party.id, event_type)
+            and (done is None or line.occurred_at <= done)
         ]
         return f"by one-time code, {self._time(max(moments))}" if moments else ""
 
     def _proofs(self, party: PartySummary) -> list[str]:
         """Whom identity providers named when this party proved who it is, and how they were asked. What was proved before its
         address was another one fills no field any more."""
-        values = [one for one in self._request.values if one.submitter_id == party.id and one.value]
-        fields = sum(one.field.type is FieldType.VERIFICATION for one in values)
-        found = []
-        for one in self._request.trail:
-            if (one.submitter_id, one.event_type) != (party.id, "complete_verification"):
+        values = [entry for entry in self._request.values if entry.submitter_id == party.id and entry.value]
+        fields = sum(entry.field.type is FieldType.VERIFICATION for entry in values)
+        proofs = []
+        for line in self._request.trail:
+            if (line.submitter_id, line.event_type) != (party.id, "complete_verification"):
                 continue
-            who = [str(one.data[key]) for key in ("identified_as", "subject") if one.data.get(key)]
-            how = f", assurance {one.data['acr']}" if one.data.get("acr") else ""
-            found.append(f"{' · '.join(who)}, by {one.data.get('issuer')}{how}, {self._time(one.occurred_at)}")
-        return list(dict.fromkeys(found[-fields:])) if fields else []
+            names = [str(line.data[key]) for key in ("identified_as", "subject") if line.data.get(key)]
+            how = f", assurance {line.data['acr']}" if line.data.get("acr") else ""
+            proofs.append(f"{' · '.join(names)}, by {line.data.get('issuer')}{how}, {self._time(line.occurred_at)}")
+        return list(dict.fromkeys(proofs[-fields:])) if fields else []
 
     def _facts(self, facts: Sequence[tuple[str, str]]) -> Block:
         """Label and value, two pairs beside each other while they are short."""
@@ -311,16 +311,20 @@ class _Sections:
 
     def _values(self, party: PartySummary) -> list[Block]:
         """What the party filled in, two fields beside each other; pictures small, files by name and hash."""
-        own = [one for one in self._request.values if one.submitter_id == party.id and one.field.type not in _NO_VALUE]
+        own_values = [
+            entry
+            for entry in self._request.values
+            if entry.submitter_id == party.id and entry.field.type not in _NO_VALUE
+        ]
         counts: dict[str, int] = {}
         cells = []
-        for one in own:
-            counts[one.field.type] = counts.get(one.field.type, 0) + 1
-            if (shown := self._shown(one)) is not None:
+        for entry in own_values:
+            counts[entry.field.type] = counts.get(entry.field.type, 0) + 1
+            if (shown := self._shown(entry)) is not None:
                 title = (
-                    plain_title(one.field.title or "")
-                    or one.field.name
-                    or f"{one.field.type.value} field {counts[one.field.type]}"
+                    plain_title(entry.field.title or "")
+                    or entry.field.name
+                    or f"{entry.field.type.value} field {counts[entry.field.type]}"
                 )
                 label = self._text(title.upper(), _LABEL, self._width / 2 - 14, longest=120)
                 cells.append(paper.stack([label, shown], gap=2))
@@ -332,20 +336,20 @@ class _Sections:
             blocks.append(paper.barred(paper.stack([line, paper.space(7)]), FAINT))
         return [paper.space(4), *blocks]
 
-    def _shown(self, one: FieldValue) -> Block | None:
+    def _shown(self, entry: FieldValue) -> Block | None:
         width = self._width / 2 - 14
-        uuids = one.value if isinstance(one.value, list) else [one.value]
+        uuids = entry.value if isinstance(entry.value, list) else [entry.value]
         if any(uuid in self._files and self._files[uuid].branding for uuid in uuids if isinstance(uuid, str)):
             return None
-        if one.field.type in _PICTURES:
-            data = self._attachments.get(str(one.value))
+        if entry.field.type in _PICTURES:
+            data = self._attachments.get(str(entry.value))
             picture = self._sheet.picture(data, 170, _PICTURE_HEIGHT) if data else None
-            picture = picture or (self._text("Picture", _BODY, width) if one.value else None)
-            reason = self._reasons.get(one.field.uuid)
+            picture = picture or (self._text("Picture", _BODY, width) if entry.value else None)
+            reason = self._reasons.get(entry.field.uuid)
             if picture is None or reason is None:
                 return picture
             return paper.stack([picture, self._text(f"Reason: {reason}", _BODY, width, longest=300)], gap=3)
-        if one.field.type == FieldType.FILE:
+        if entry.field.type == FieldType.FILE:
             files = [self._files[uuid] for uuid in uuids if uuid in self._files]
             lines = [
                 paper.stack(
@@ -357,9 +361,9 @@ class _Sections:
                 for file in files
             ]
             return paper.stack(lines, gap=3) if lines else None
-        if one.field.type == FieldType.CHECKBOX:
-            return self._text("Checked", _BODY, width) if one.value else None
-        text = values.display(one.field, one.value, self._request.account)
+        if entry.field.type == FieldType.CHECKBOX:
+            return self._text("Checked", _BODY, width) if entry.value else None
+        text = values.display(entry.field, entry.value, self._request.account)
         return self._text(text, _BODY, width) if text else None
 
     def _outcome(self, party: PartySummary) -> str:
@@ -378,22 +382,22 @@ class _Sections:
     def _whom(self, event: TrailEvent) -> list[str]:
         """Whom a line is about, as it says itself, and which API user acted. Lines of older versions do not say the former: of
         them it is what the parties are called today."""
-        said = event.data.get("party")
-        found: list[str] = []
-        if isinstance(said, dict):
+        party = event.data.get("party")
+        sentences: list[str] = []
+        if isinstance(party, dict):
             sent_to = ("to", "email", "phone")  # a message says for itself where it went
-            known = ["name"] if any(event.data.get(key) for key in sent_to) else ["name", "email", "phone"]
-            found = [str(said[key]) for key in known if said.get(key)] or [str(said.get("role") or "")]
+            keys = ["name"] if any(event.data.get(key) for key in sent_to) else ["name", "email", "phone"]
+            sentences = [str(party[key]) for key in keys if party.get(key)] or [str(party.get("role") or "")]
         elif event.submitter_id is not None and event.submitter_id in self._parties:
-            found = [_called(self._parties[event.submitter_id])]
+            sentences = [_called(self._parties[event.submitter_id])]
         if event.data.get("by"):
             name = f"{event.data['by_name']}, " if event.data.get("by_name") else ""
-            found.append(f"by {name}{event.data['by']}")
+            sentences.append(f"by {name}{event.data['by']}")
         if event.event_type == "create_submission" and isinstance(parties := event.data.get("parties"), list):
-            found += [_listed(one) for one in parties if isinstance(one, dict)]
+            sentences += [_listed(party_named) for party_named in parties if isinstance(party_named, dict)]
         if isinstance(named := event.data.get("named"), dict):
-            found.append(_listed(named))
-        return found
+            sentences.append(_listed(named))
+        return sentences
 
     def _about(self, event: TrailEvent) -> str:
         details = [
@@ -408,20 +412,20 @@ class _Sections:
     def _changes(self, event: TrailEvent) -> list[str]:
         """What a line of a change says, each change in words."""
         changes = event.data.get("changes")
-        named = [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
-        told = [sentence for one in named for sentence in self._change(one)]
-        if len(told) > _MOST_CHANGES:
-            told = [*told[:_MOST_CHANGES], f"and {len(told) - _MOST_CHANGES} more"]
-        return told
+        named = [change for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
+        sentences = [sentence for change in named for sentence in self._change(change)]
+        if len(sentences) > _MOST_CHANGES:
+            sentences = [*sentences[:_MOST_CHANGES], f"and {len(sentences) - _MOST_CHANGES} more"]
+        return sentences
 
     def _accepted(self, event: TrailEvent) -> list[str]:
         """The differences that somebody has taken upon themselves, all of them."""
         return differences.accepted_in([event])
 
-    def _change(self, one: Mapping[str, object]) -> list[str]:
-        what, before, after = str(one.get("what") or ""), one.get("before"), one.get("after")
-        prefix = next((group for group in words.CHANGED_GROUPS if what.startswith(group)), "")
-        label = words.CHANGED.get(what) or f"{words.CHANGED_GROUPS.get(prefix, '')} {what.removeprefix(prefix)}".strip()
+    def _change(self, change: Mapping[str, object]) -> list[str]:
+        key, before, after = str(change.get("what") or ""), change.get("before"), change.get("after")
+        prefix = next((group for group in words.CHANGED_GROUPS if key.startswith(group)), "")
+        label = words.CHANGED.get(key) or f"{words.CHANGED_GROUPS.get(prefix, '')} {key.removeprefix(prefix)}".strip()
         label = readable(label, 120)
         if prefix == "fields." and isinstance(before, dict) and isinstance(after, dict):  # the keys that differ
             return [
@@ -472,22 +476,22 @@ def _furniture(name: str, submission_id: int, canvas: Canvas, number: int, pages
     canvas.text(page, width - margin - page.width, 13)
 
 
-def _way(said: object) -> str:
+def _way(entry: object) -> str:
     """How somebody was let in, in words."""
-    if not isinstance(said, Mapping):
+    if not isinstance(entry, Mapping):
         return ""
-    way = str(said.get("way"))
-    if way == "code":
-        return f"{words.CODES.get(str(said.get('method')), 'a code sent to')} {said.get('to')}"
-    if way == "identity_provider":
-        return f"the identity provider {said.get('issuer')}"
-    return words.WAYS.get(way, way)
+    kind = str(entry.get("way"))
+    if kind == "code":
+        return f"{words.CODES.get(str(entry.get('method')), 'a code sent to')} {entry.get('to')}"
+    if kind == "identity_provider":
+        return f"the identity provider {entry.get('issuer')}"
+    return words.WAYS.get(kind, kind)
 
 
 def _listed(party: Mapping[str, object]) -> str:
     """A party as a list of parties has it."""
-    role, *known = [str(party[key]) for key in ("role", "name", "email", "phone") if party.get(key)] or [""]
-    return f"{role}: {', '.join(known)}" if known else role
+    role, *details = [str(party[key]) for key in ("role", "name", "email", "phone") if party.get(key)] or [""]
+    return f"{role}: {', '.join(details)}" if details else role
 
 
 def _called(party: PartySummary) -> str:

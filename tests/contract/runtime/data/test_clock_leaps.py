@@ -129,7 +129,7 @@ def test_what_was_due_does_not_wait_for_a_clock_that_was_put_back(database: Data
         wait_until(lambda: jobs(database)[later].state == "done", what="what comes now")
     assert attempts == [fresh, failing, later]
     planned = database.write(add, next_attempt_at=now() + timedelta(minutes=30))
-    with running(work(database, attempt, planned=True)):
+    with running(work(database, attempt, scheduled=True)):
         later = database.write(add)
         wait_until(lambda: jobs(database)[later].state == "done", what="what comes now")
     assert planned not in attempts

@@ -49,9 +49,9 @@ class Door(Desk):
         }
         command = rpc.links.StartFromLink(slug=found.slug, **(facts | more))
         party, contact = shared_links.party_of(found), shared_links.contact_of(command, found)
-        shared_links.require_code(command, shared_links.asked_code(found, contact), SITE, self.now)
-        creating = shared_links.wanted(command, found, party, contact)
-        plan = creation.planned(creating, found, self.limits, self.now)
+        shared_links.require_code(command, shared_links.link_challenge(found, contact), SITE, self.now)
+        creating = shared_links.request_of_visitor(command, found, party, contact)
+        plan = creation.plan_submission(creating, found, self.limits, self.now)
         arguments = (command, creating, found, plan, [], self.settings, SITE, self.now)
         return self.database.write(shared_links.start, *arguments)
 

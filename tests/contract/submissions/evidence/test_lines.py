@@ -207,7 +207,7 @@ def test_a_request_that_comes_again_writes_its_lines_once(desk: Desk) -> None:
         request_id=uuid7(), actor=ADMIN, id=made.submitters[0].id, name="Sam", send_email=True
     )
     for _ in range(2):
-        change = submitters.planned(command, *known)
+        change = submitters.plan_change(command, *known)
         desk.database.write(submitters.update, command, change, [], desk.limits, SITE, desk.now)
     renamed = submissions.rpc.UpdateSubmission(request_id=uuid7(), actor=ADMIN, id=made.id, name="Lease")
     for _ in range(2):

@@ -47,7 +47,7 @@ def compared(desk: Desk) -> list[str]:
     """What rendering finds, which has had all statements."""
     (event,) = desk.events("sealing.due")
     known = [Known(Statement.model_validate(one["statement"])) for one in due(desk)]
-    return differences.found(SealRequest.model_validate(event["data"]), known, NOW)
+    return differences.unaccepted(SealRequest.model_validate(event["data"]), known, NOW)
 
 
 def test_each_completion_is_stated_once_with_its_line(desk: Desk) -> None:

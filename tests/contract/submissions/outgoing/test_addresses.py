@@ -121,7 +121,7 @@ def test_the_old_link_neither_shows_nor_signs_and_the_trail_names_whom_it_reache
     assert replaced["data"] == {"submission_id": made.id, "submitter_id": old.id, "slug": old.slug}
     mallory = {"role": "First Party", "name": "Mallory Typo", "email": "mallory@example.com"}
     assert desk.said(made.id, "replace_link") == {
-        **trail.by(ADMIN),
+        **trail.actor_data(ADMIN),
         "party": mallory,
         "named": {"role": "First Party", "name": "Bob Right", "email": "bob@example.com"},
     }
@@ -298,7 +298,7 @@ def test_a_request_that_comes_again_gets_the_same_new_link(desk: AddressDesk) ->
     old = for_mallory(desk).submitters[0]
     command = rpc.api.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=old.id, email="bob@example.com")
     known = desk.database.read(queries.own_fields, command.actor, old.id)
-    plan = submitters.planned(command, *known)
+    plan = submitters.plan_change(command, *known)
 
     def update() -> Any:
         return desk.database.write(submitters.update, command, plan, [], desk.limits, SITE, desk.now)
@@ -342,7 +342,7 @@ def test_who_waited_for_the_row_while_the_address_was_changed_signs_nothing(desk
     made = for_mallory(desk, field(name="Name", uuid="name"))
     old = made.submitters[0]
     command = rpc.api.UpdateSubmitter(request_id=uuid7(), actor=ADMIN, id=old.id, email="bob@example.com")
-    plan = submitters.planned(command, *desk.database.read(queries.own_fields, ADMIN, old.id))
+    plan = submitters.plan_change(command, *desk.database.read(queries.own_fields, ADMIN, old.id))
     waits = sa.text(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     )
@@ -490,7 +490,7 @@ def test_a_picture_that_the_sender_gave_stays_and_is_signed(desk: AddressDesk) -
     command = rpc.api.UpdateSubmitter(
         request_id=uuid7(), actor=ADMIN, id=old.id, email="bob@example.com", values={"Sign": "Bob"}
     )
-    plan = submitters.planned(command, *desk.database.read(queries.own_fields, ADMIN, old.id))
+    plan = submitters.plan_change(command, *desk.database.read(queries.own_fields, ADMIN, old.id))
     (asked,) = plan.overrides.sources
     made_of_it = Prepared(asked, "signature.png", blob("rendering/"))
     new = desk.database.write(submitters.update, command, plan, [made_of_it], desk.limits, SITE, desk.now)
